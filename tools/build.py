@@ -1,0 +1,113 @@
+"""Builds programs into the cache, one at a time, each complete or not at all."""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tools import go
+from tools.locks import locked
+from tools.programs import BUILD_FLAGS, Program, ToolError, cache_folder
+
+HEARTBEAT = 30.0
+PR_SET_PDEATHSIG = 1
+
+
+def build(programs: Sequence[Program]) -> None:
+    """Build those of the programs that the cache lacks."""
+    missing = [program for program in programs if not program.folder().is_dir()]
+    for number, program in enumerate(missing, start=1):
+        _build(program, f"[{number}/{len(missing)}] {program.name}")
+    _say(f"{len(programs)} of {len(programs)} programs are in {cache_folder()}")
+
+
+def _build(program: Program, label: str) -> None:
+    with locked(program.name, label):
+        folder = program.folder()
+        if folder.is_dir():
+            _say(f"{label}: done by the other build")
+            return
+        started = time.monotonic()
+        compiler = go.command(program)
+        _say(f"{label}: building {program.version()}, usually {_clock(program.usually)}")
+        with tempfile.TemporaryDirectory(prefix=f".{program.name}-", dir=cache_folder()) as name:
+            _compile(program, compiler, Path(name), label)
+            os.rename(Path(name) / "out", folder)
+        _say(f"{label}: done in {_clock(time.monotonic() - started)}")
+
+
+def _compile(program: Program, compiler: Path, scratch: Path, label: str) -> None:
+    out, work = scratch / "out", scratch / "work"
+    out.mkdir()
+    work.mkdir()
+    env = go.environment(compiler, work)
+    flags = [*BUILD_FLAGS, "-ldflags", program.linker_flags(), "-o", f"{out}/"]
+    _run([str(compiler), "build", *flags, "tool"], program, env, scratch, label)
+    built = sorted(out.iterdir())
+    if len(built) == 1:  # a package path like .../server/v3 gives the binary another name
+        built[0].rename(out / program.binaries[0])
+    for module, pattern, folder in program.copies:
+        listing = [str(compiler), "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module]
+        source = Path(_run(listing, program, env, scratch, label).strip())
+        (out / folder).mkdir(parents=True, exist_ok=True)
+        for file in sorted(source.glob(pattern)):
+            copy = out / folder / file.name
+            shutil.copyfile(file, copy)
+            copy.chmod(0o644)
+    if absent := [each for each in program.binaries if not (out / each).is_file()]:
+        raise ToolError(f"{program.name}: the build yielded no {', '.join(absent)}")
+
+
+def _run(
+    command: list[str], program: Program, env: dict[str, str], scratch: Path, label: str
+) -> str:
+    """Run `go` in the program's folder, saying now and then that it still runs."""
+    started = time.monotonic()
+    log = scratch / "log"
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command,
+            cwd=program.source,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            preexec_fn=_die_with_parent,
+        )
+        try:
+            while (code := _wait(child)) is None:
+                _say(f"{label}: still building, {_clock(time.monotonic() - started)}")
+        finally:
+            child.kill()
+            child.wait()
+    if code:
+        sys.stderr.write(log.read_text(errors="replace"))
+        raise ToolError(f"{program.name}: go {command[1]} failed with exit code {code}, see above")
+    return log.read_text()
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return child.wait(timeout=HEARTBEAT)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _die_with_parent() -> None:
+    """Ask the kernel to end `go` with us: an orphan would go on building into a dead folder."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

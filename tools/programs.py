@@ -1,0 +1,159 @@
+"""The programs built here: what each one is, what names its build, and where the build is found.
+
+Versions are written in the `go.mod` of each program's folder and nowhere else.
+"""
+
+import hashlib
+import os
+import platform
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BUILD_FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
+GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+
+class ToolError(Exception):
+    """Why a tool cannot be had, in one line, with what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One Go module whose `tool` lines are built into one folder of the cache."""
+
+    name: str
+    """Names the folder with `go.mod` and `go.sum`, and the binary where there is only one."""
+    module: str
+    """The Go module whose version is the program's version."""
+    binaries: tuple[str, ...]
+    """What the finished folder must hold."""
+    usually: int
+    """Seconds that a first build took on two cores, downloads included."""
+    ldflags: str = ""
+    """Linker flags, in which {version}, {major} and {minor} stand for the module's version."""
+    copies: tuple[tuple[str, str, str], ...] = ()
+    """Files kept from the source: (module, glob in it, folder beside the binaries)."""
+    default: bool = True
+    """Whether `build` without names builds it."""
+
+    @property
+    def source(self) -> Path:
+        """The folder with the program's `go.mod` and `go.sum`."""
+        return HERE / self.name
+
+    def version(self, module: str | None = None) -> str:
+        """The version that `go.mod` requires of the program's own or another module."""
+        line = rf"^\s*(?:require )?{re.escape(module or self.module)} (v\S+)"
+        found = re.search(line, (self.source / "go.mod").read_text(), re.MULTILINE)
+        if found is None:
+            raise ToolError(f"{self.source}/go.mod requires no {module or self.module}")
+        return found[1]
+
+    def linker_flags(self) -> str:
+        version = self.version()
+        major, minor, *_ = version.lstrip("v").split(".")
+        return f"-s -w {self.ldflags}".format(version=version, major=major, minor=minor).strip()
+
+    def folder(self) -> Path:
+        """Where the finished build lies: it exists only once it is complete."""
+        key = hashlib.sha256()
+        for part in (
+            (self.source / "go.mod").read_bytes(),
+            (self.source / "go.sum").read_bytes(),
+            repr((BUILD_FLAGS, self.linker_flags(), self.copies, "linux", GOARCH)).encode(),
+        ):
+            key.update(hashlib.sha256(part).digest())
+        return cache_folder() / f"{self.name}-{key.hexdigest()[:16]}"
+
+
+def cache_folder() -> Path:
+    """The per-user folder that builds are kept in, shared by every clone."""
+    if own := os.environ.get("GPU_CLUSTER_CACHE"):
+        return Path(own).expanduser().absolute()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpu-cluster"
+
+
+PROGRAMS = (
+    Program(
+        name="etcd",
+        module="go.etcd.io/etcd/server/v3",
+        binaries=("etcd",),
+        usually=60,
+    ),
+    Program(
+        name="kwok",
+        module="sigs.k8s.io/kwok",
+        binaries=("kwok",),
+        usually=95,
+        copies=(
+            ("sigs.k8s.io/kwok", "kustomize/stage/node/fast/node-*.yaml", "stages"),
+            ("sigs.k8s.io/kwok", "kustomize/stage/node/heartbeat-with-lease/node-*.yaml", "stages"),
+            ("sigs.k8s.io/kwok", "kustomize/stage/pod/fast/pod-*.yaml", "stages"),
+        ),
+    ),
+    Program(
+        name="karpenter",
+        module="sigs.k8s.io/karpenter",
+        binaries=("karpenter",),
+        usually=125,
+        copies=(
+            ("sigs.k8s.io/karpenter", "pkg/apis/crds/*.yaml", "crds"),
+            ("sigs.k8s.io/karpenter", "kwok/apis/crds/*.yaml", "crds"),
+        ),
+    ),
+    Program(
+        name="kubernetes",
+        module="k8s.io/kubernetes",
+        binaries=("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
+        usually=330,
+        ldflags="-X k8s.io/component-base/version.gitVersion={version}"
+        " -X k8s.io/component-base/version.gitMajor={major}"
+        " -X k8s.io/component-base/version.gitMinor={minor}",
+    ),
+    Program(
+        name="pulumi",
+        module="github.com/pulumi/pulumi/pkg/v3",
+        binaries=("pulumi", "pulumi-language-python-exec"),
+        usually=240,
+        ldflags="-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version={version}",
+        copies=(
+            ("github.com/pulumi/pulumi/sdk/v3", "python/cmd/pulumi-language-python-exec", "."),
+        ),
+    ),
+    Program(
+        name="jobset",
+        module="sigs.k8s.io/jobset",
+        binaries=("jobset",),
+        usually=95,
+        copies=(("sigs.k8s.io/jobset", "config/components/crd/bases/*.yaml", "crds"),),
+        default=False,
+    ),
+    Program(
+        name="kueue",
+        module="sigs.k8s.io/kueue",
+        binaries=("kueue",),
+        usually=175,
+        copies=(("sigs.k8s.io/kueue", "config/components/crd/bases/*.yaml", "crds"),),
+        default=False,
+    ),
+    Program(
+        name="actionlint",
+        module="github.com/rhysd/actionlint",
+        binaries=("actionlint",),
+        usually=15,
+        default=False,
+    ),
+)
+
+
+@cache
+def program(name: str) -> Program:
+    """The program of that name, or the one that yields a binary of that name."""
+    for each in PROGRAMS:
+        if name == each.name or name in each.binaries:
+            return each
+    known = sorted({p.name for p in PROGRAMS} | {b for p in PROGRAMS for b in p.binaries})
+    raise ToolError(f"no tool is called {name!r}: choose one of {', '.join(known)}")
