@@ -4,12 +4,12 @@ import os
 import shutil
 from pathlib import Path
 
-from tools.programs import HERE, ToolError, program
+from tools.programs import HERE, ToolError, cache_folder, program
 
 __all__ = ["ToolError", "binary", "crds", "folder", "pulumi"]
 
 SCRIPTS = HERE / "bin"
-"""Holds our `pulumi-language-python`, for an engine that comes without one."""
+"""Holds the language host for an engine that comes without one."""
 
 
 def folder(name: str) -> Path:
@@ -42,8 +42,8 @@ def pulumi() -> tuple[Path, list[Path]]:
 
 
 def engine_on_path() -> Path | None:
-    """The `pulumi` on PATH, if its Python language host is there too and is not ours."""
+    """The `pulumi` on PATH, if its Python language host is there too and neither is ours."""
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    path = os.pathsep.join(entry for entry in entries if Path(entry) != SCRIPTS)
+    path = os.pathsep.join(entry for entry in entries if cache_folder() not in Path(entry).parents)
     engine = shutil.which("pulumi", path=path)
     return Path(engine) if engine and shutil.which("pulumi-language-python", path=path) else None

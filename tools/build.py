@@ -34,8 +34,8 @@ def _build(program: Program, label: str) -> None:
             _say(f"{label}: done by the other build")
             return
         started = time.monotonic()
-        compiler = go.command(program)
         _say(f"{label}: building {program.version()}, usually {_clock(program.usually)}")
+        compiler = go.command(program)
         with tempfile.TemporaryDirectory(prefix=f".{program.name}-", dir=cache_folder()) as name:
             _compile(program, compiler, Path(name), label)
             os.rename(Path(name) / "out", folder)
@@ -60,6 +60,8 @@ def _compile(program: Program, compiler: Path, scratch: Path, label: str) -> Non
             copy = out / folder / file.name
             shutil.copyfile(file, copy)
             copy.chmod(0o644)
+    for script in program.scripts:
+        shutil.copy(program.source / script, out / script)
     if absent := [each for each in program.binaries if not (out / each).is_file()]:
         raise ToolError(f"{program.name}: the build yielded no {', '.join(absent)}")
 

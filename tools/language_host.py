@@ -66,7 +66,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         if code == MESSAGE_SHOWN:
             return messages.RunResponse(bail=True)
         if code:
-            return messages.RunResponse(error=f"program exited with non-zero exit code: {code}")
+            return messages.RunResponse(error=f"Program exited with non-zero exit code: {code}")
         return messages.RunResponse()
 
     def RunPlugin(
@@ -210,7 +210,8 @@ def _lines(child: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
 
 
 def main() -> None:
-    """Serve until the engine interrupts us; the engine reads the port from our first line."""
+    """Serve until the engine interrupts us or dies; it reads the port from our first line."""
+    engine_process = os.getppid()
     server = grpc.server(ThreadPoolExecutor(max_workers=64), options=OPTIONS)
     host = LanguageHost(engine=sys.argv[-1] if len(sys.argv) > 1 else "")
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
@@ -220,6 +221,7 @@ def main() -> None:
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    ended.wait()
+    while not ended.wait(timeout=1) and os.getppid() == engine_process:
+        pass
     host.stop()
     server.stop(grace=1).wait()

@@ -36,6 +36,8 @@ class Program:
     """Linker flags, in which {version}, {major} and {minor} stand for the module's version."""
     copies: tuple[tuple[str, str, str], ...] = ()
     """Files kept from the source: (module, glob in it, folder beside the binaries)."""
+    scripts: tuple[str, ...] = ()
+    """Executables kept from the program's own folder here."""
     default: bool = True
     """Whether `build` without names builds it."""
 
@@ -60,12 +62,9 @@ class Program:
     def folder(self) -> Path:
         """Where the finished build lies: it exists only once it is complete."""
         key = hashlib.sha256()
-        for part in (
-            (self.source / "go.mod").read_bytes(),
-            (self.source / "go.sum").read_bytes(),
-            repr((BUILD_FLAGS, self.linker_flags(), self.copies, "linux", GOARCH)).encode(),
-        ):
-            key.update(hashlib.sha256(part).digest())
+        for file in ("go.mod", "go.sum", *self.scripts):
+            key.update(hashlib.sha256((self.source / file).read_bytes()).digest())
+        key.update(repr((BUILD_FLAGS, self.linker_flags(), self.copies, "linux", GOARCH)).encode())
         return cache_folder() / f"{self.name}-{key.hexdigest()[:16]}"
 
 
@@ -116,7 +115,8 @@ PROGRAMS = (
     Program(
         name="pulumi",
         module="github.com/pulumi/pulumi/pkg/v3",
-        binaries=("pulumi", "pulumi-language-python-exec"),
+        binaries=("pulumi", "pulumi-language-python", "pulumi-language-python-exec"),
+        scripts=("pulumi-language-python",),
         usually=240,
         ldflags="-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version={version}",
         copies=(
@@ -143,7 +143,7 @@ PROGRAMS = (
         name="actionlint",
         module="github.com/rhysd/actionlint",
         binaries=("actionlint",),
-        usually=15,
+        usually=30,
         default=False,
     ),
 )
