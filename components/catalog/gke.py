@@ -1,0 +1,207 @@
+"""What GKE allows: accelerators, machine types, locations, names, enums and first versions.
+
+Read on 2026-11-21 in google-cloud-container 2.67.0 and pulumi-gcp 10.2, where a line names no other
+source. The rows are in `gke_accelerators`, `gke_machines`, `gke_shapes` and `gke_zones`.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from components.catalog.gke_accelerators import ACCELERATORS, Accelerator
+from components.catalog.gke_machines import (
+    ANY_PROVISIONING,
+    MACHINE_TYPES,
+    MachineType,
+    Provisioning,
+)
+from components.catalog.gke_shapes import (
+    CPU_MACHINE_TYPES,
+    N1_ATTACH_LIMITS,
+    gpu_counts_for,
+    machine_type,
+    n1_attach_limit,
+)
+from components.catalog.gke_zones import ACCELERATOR_ZONES, MACHINE_ZONES
+
+__all__ = [
+    "ACCELERATORS",
+    "ACCELERATOR_ZONES",
+    "ANY_PROVISIONING",
+    "CPU_MACHINE_TYPES",
+    "MACHINE_TYPES",
+    "MACHINE_ZONES",
+    "N1_ATTACH_LIMITS",
+    "Accelerator",
+    "MachineType",
+    "Provisioning",
+    "gpu_counts_for",
+    "is_region",
+    "is_zone",
+    "machine_type",
+    "meets",
+    "n1_attach_limit",
+    "region_of",
+    "spelling",
+    "zones_with",
+]
+
+CLUSTER_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+"""For `fullmatch`: at most 40 of a-z, 0-9 and hyphens, from a letter to a letter or digit."""
+CLUSTER_NAME_MAX: Final = 40
+NODE_POOL_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
+"""For `fullmatch`: as cluster names. The API documents no length; 40 is its usual limit."""
+NODE_POOL_NAME_MAX: Final = 40
+"""Of the physical name. Auto-naming appends a hyphen and 7 characters to the logical one."""
+AUTO_NAME_SUFFIX: Final = 8
+
+RELEASE_CHANNELS: Final = ("RAPID", "REGULAR", "STABLE", "EXTENDED")
+DRIVER_VERSIONS: Final = ("DEFAULT", "LATEST", "INSTALLATION_DISABLED")
+"""`gpuDriverVersion`; LATEST is for Container-Optimized OS only."""
+LOCATION_POLICIES: Final = ("BALANCED", "ANY")
+DISK_TYPES: Final = ("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced")
+MIN_DISK_GB: Final = 10
+DEFAULT_DISK_GB: Final = 100
+SHARING_STRATEGIES: Final = ("TIME_SHARING", "MPS")
+RESERVATION_AFFINITIES: Final = (
+    "NO_RESERVATION",
+    "ANY_RESERVATION",
+    "SPECIFIC_RESERVATION",
+    "ANY_RESERVATION_THEN_FAIL",
+)
+RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
+"""The affinity key that SPECIFIC_RESERVATION needs, with the reservation's name as value."""
+
+MIN_SHARED_CLIENTS: Final = 2
+MAX_SHARED_CLIENTS: Final = 48
+"""Pods per GPU under either sharing strategy (gkeas)."""
+MAX_RUN_SECONDS: Final = 604_800
+"""Longest life of a flex-start node: 7 days (GKE documentation, 2026-06-09)."""
+
+GLOBAL_GPU_QUOTA: Final = "GPUS_ALL_REGIONS"
+"""GPUs of the whole project; 0 in many new projects."""
+CPU_QUOTAS: Final[Mapping[str, str]] = MappingProxyType({"a2": "A2_CPUS", "a3": "A3_CPUS"})
+"""Machine family -> its own vCPU quota metric; uncertain, and not complete."""
+
+FIRST_VERSIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "total-node-limits": ("1.24.1",),
+        "location-policy": ("1.24.1",),
+        "driver-by-default": ("1.30.1-gke.1156000",),
+        "driver-by-default-in-auto-provisioned-pools": ("1.32.2-gke.1297000",),
+        "flex-start": ("1.33.0-gke.1712000",),
+        "flex-start-queued": ("1.32.2-gke.1652000",),
+        "consolidation-delay": ("1.34.1-gke.2364000",),
+        "autopilot-gpu-pods-share-a-machine": ("1.29.2-gke.1355000",),
+        "managed-dranet": ("1.34.1-gke.1829001",),
+        "gpudirect-tcpx": ("1.27.16-gke.2874000", "1.28.15-gke.3163000", "1.29.15-gke.2467000"),
+    }
+)
+"""Feature -> the first version that has it, in each minor that got it (cluster-toolkit 1.95.0 and
+the GKE documentation)."""
+
+CHANNEL_DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "RAPID": "1.36.0-gke.3302004",
+        "REGULAR": "1.35.5-gke.1163012",
+        "STABLE": "1.34.8-gke.1000000",
+        "EXTENDED": "1.35.5-gke.1163012",
+    }
+)
+"""Default versions in mid-2026, from an undated copy of the release notes: uncertain, and later
+ones exist. For estimates and rehearsals only; the live ones are `getServerConfig`'s."""
+
+SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "k80": "nvidia-tesla-k80",
+        "p4": "nvidia-tesla-p4",
+        "p100": "nvidia-tesla-p100",
+        "v100": "nvidia-tesla-v100",
+        "t4": "nvidia-tesla-t4",
+        "l4": "nvidia-l4",
+        "l4-24gb": "nvidia-l4",
+        "a100": "nvidia-tesla-a100",
+        "a100-40gb": "nvidia-tesla-a100",
+        "a100-80gb": "nvidia-a100-80gb",
+        "h100": "nvidia-h100-80gb",
+        "h100-80gb": "nvidia-h100-80gb",
+        "h100-mega": "nvidia-h100-mega-80gb",
+        "h100-mega-80gb": "nvidia-h100-mega-80gb",
+        "h200": "nvidia-h200-141gb",
+        "h200-141gb": "nvidia-h200-141gb",
+        "b200": "nvidia-b200",
+        "b200-180gb": "nvidia-b200",
+        "gb200": "nvidia-gb200",
+        "gb300": "nvidia-gb300",
+        "rtx-pro-6000": "nvidia-rtx-pro-6000",
+        "rtx-6000": "nvidia-rtx-pro-6000",
+        "rtx6000": "nvidia-rtx-pro-6000",
+    }
+)
+"""What people call a GPU, without `nvidia-` and `tesla-` -> its GKE name."""
+
+_REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+_ZONE: Final = re.compile(rf"({_REGION.pattern})-[a-z][a-z0-9]*")
+_VERSION: Final = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)(?:-gke\.([0-9]+))?")
+
+
+def spelling(name: str) -> str | None:
+    """The GKE name that somebody who wrote `name` meant; None where that is not clear."""
+    plain = re.sub(r"[\s_]+", "-", name.strip().lower())
+    plain = plain.removeprefix("nvidia-").removeprefix("tesla-")
+    return SPELLINGS.get(plain)
+
+
+def is_region(location: str) -> bool:
+    """Whether this has the form of a region, such as `us-central1`."""
+    return _REGION.fullmatch(location) is not None
+
+
+def is_zone(location: str) -> bool:
+    """Whether this has the form of a zone: `us-central1-a`, but `us-south1-ai1b` as well."""
+    return _ZONE.fullmatch(location) is not None
+
+
+def region_of(location: str) -> str:
+    """The region of a zone; a region is its own. Raises ValueError for anything else."""
+    if is_region(location):
+        return location
+    zone = _ZONE.fullmatch(location)
+    if zone is None:
+        raise ValueError(f"'{location}' is neither a region nor a zone of Google Cloud")
+    return zone[1]
+
+
+def zones_with(accelerator: str, region: str) -> tuple[str, ...]:
+    """The zones of `region` that are known to have `accelerator`, sorted; empty for none known."""
+    return tuple(
+        sorted(zone for zone in ACCELERATOR_ZONES.get(accelerator, ()) if region_of(zone) == region)
+    )
+
+
+def meets(version: str, first: tuple[str, ...]) -> bool | None:
+    """Whether GKE `version` is at or past what `first` asks, a version per minor.
+
+    A minor that `first` does not name passes where it is newer than all that are named, and fails
+    where it is older than one. None where `version` is not exact, such as `latest` or `1.33`,
+    and its minor does not decide.
+    """
+    wanted = sorted(_numbers(one) for one in first)
+    minor = re.match(r"([0-9]+)\.([0-9]+)(?:\.|$)", version)
+    if minor is None:
+        return None
+    given = (int(minor[1]), int(minor[2]))
+    if given > wanted[-1][:2]:
+        return True
+    same = [one for one in wanted if one[:2] == given]
+    if not same:
+        return False
+    return _numbers(version) >= same[0] if _VERSION.fullmatch(version) else None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise ValueError(f"'{version}' is not an exact GKE version such as 1.33.0-gke.1712000")
+    return tuple(int(part or 0) for part in match.groups())

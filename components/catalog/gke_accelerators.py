@@ -1,0 +1,327 @@
+"""GPU accelerators of Google Cloud as GKE names them: counts, quotas, MIG sizes, prices, zones.
+
+Read on 2026-11-21 from what `SOURCES` names; `price_source` uses its keys. Prices are US dollars
+per GPU and hour in us-central1, without the machine around the GPU; Spot moves by the week.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal
+
+from components.catalog.gke_zones import ACCELERATOR_ZONES
+
+SOURCES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "sky8": "skypilot-catalog v8 gcp/vms.csv, commit 006059e0f18acb1341e22a27751e9f80df6ba92f",
+        "sky9": "skypilot-catalog v9 gcp/vms.csv, commit 2c3d7ea7d76bf84cf80d382e946c1609571485fd",
+        "gcedoc": "Compute Engine documentation, GPU pages, 2026-04-14",
+        "gkeas": "GKE autoscaler source, k8s.io/gke-autoscaling machinetypes and labels, 2026",
+        "apdoc": "GKE documentation, autopilot-gpus, 2026-04",
+        "casprice": "kubernetes/autoscaler gce_price_info.go, 2026-06-23",
+        "vertex": "Model Garden deploy prices in us-central1, divided by 1.15, 2026-07-08",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """A GPU of a GKE node. Counts and MIG sizes are from gkeas and gcedoc, Autopilot from apdoc."""
+
+    name: str
+    """As `guestAccelerators.type` and the node label `cloud.google.com/gke-accelerator` have it."""
+    model: str
+    """Key of `accelerators.GPUS`."""
+    memory_gb: int
+    architecture: str
+    machine_family: str
+    """The machine types that carry it; on `n1` it is attached to a general purpose machine."""
+    status: Literal["current", "legacy", "retired"] = "current"
+    """`legacy`: an older generation, still documented on 2026-04-14."""
+    replacement: str | None = None
+    """What to take instead of a retired one."""
+    reservation_only: bool = False
+    counts: tuple[int, ...]
+    """Allowed GPUs per node."""
+    autopilot_counts: tuple[int, ...] = ()
+    """Allowed GPUs per pod on Autopilot; empty where Autopilot does not offer it."""
+    autopilot_min_version: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """GPUs per pod -> the first GKE version of each minor; no entry where every version has it."""
+    quota_metric: str
+    quota_metric_uncertain: bool = False
+    """The metric's name follows the pattern of the others but was not read in a source."""
+    mig: Mapping[str, int] = field(default_factory=dict)
+    """`gpuPartitionSize` -> partitions per GPU, as GKE accepts them (gkeas); empty without MIG."""
+    on_demand: float | None
+    spot: float | None
+    price_source: str
+    price_uncertain: bool = False
+    zones: tuple[str, ...]
+    zones_partial: bool = False
+    """More zones exist than are listed: a zone that is missing here proves nothing."""
+
+    @property
+    def retired(self) -> bool:
+        """Google Cloud no longer offers it."""
+        return self.status == "retired"
+
+    @property
+    def quota_metric_preemptible(self) -> str:
+        """The regional quota that Spot and flex-start nodes count against."""
+        return f"PREEMPTIBLE_{self.quota_metric}"
+
+
+_HOPPER_80GB_MIG: Final = {"1g.10gb": 7, "1g.20gb": 4, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1}
+
+_ROWS: Final = (
+    Accelerator(
+        name="nvidia-tesla-t4",
+        model="T4",
+        memory_gb=16,
+        architecture="Turing",
+        machine_family="n1",
+        counts=(1, 2, 4),
+        autopilot_counts=(1, 2, 4),
+        quota_metric="NVIDIA_T4_GPUS",
+        on_demand=0.35,
+        spot=0.175,
+        price_source="sky8",
+        zones=ACCELERATOR_ZONES["nvidia-tesla-t4"],
+    ),
+    Accelerator(
+        name="nvidia-l4",
+        model="L4",
+        memory_gb=24,
+        architecture="Ada",
+        machine_family="g2",
+        counts=(1, 2, 4, 8),
+        autopilot_counts=(1, 2, 4, 8),
+        quota_metric="NVIDIA_L4_GPUS",
+        on_demand=0.56004,
+        spot=0.2862,
+        price_source="sky9",
+        zones=ACCELERATOR_ZONES["nvidia-l4"],
+    ),
+    Accelerator(
+        name="nvidia-rtx-pro-6000",
+        model="RTX PRO 6000 Blackwell Server",
+        memory_gb=96,
+        architecture="Blackwell",
+        machine_family="g4",
+        counts=(1, 2, 4, 8),
+        autopilot_counts=(1, 2, 4, 8),
+        autopilot_min_version=dict.fromkeys((1, 2, 4, 8), ("1.34.1-gke.1829001",)),
+        quota_metric="NVIDIA_RTX_PRO_6000_GPUS",
+        quota_metric_uncertain=True,
+        mig={
+            "1g.24gb": 4,
+            "1g.24gb.me": 1,
+            "1g.24gb.gfx": 4,
+            "1g.24gb.me.all": 1,
+            "1g.24gb-me": 4,
+            "2g.48gb": 2,
+            "2g.48gb.gfx": 2,
+            "2g.48gb.me.all": 1,
+            "2g.48gb-me": 2,
+            "4g.96gb": 1,
+            "4g.96gb.gfx": 1,
+        },
+        on_demand=1.0958,
+        spot=None,
+        price_source="derived: vertex/1.15 total minus sky9 host",
+        price_uncertain=True,
+        zones=ACCELERATOR_ZONES["nvidia-rtx-pro-6000"],
+    ),
+    Accelerator(
+        name="nvidia-tesla-a100",
+        model="A100 40GB",
+        memory_gb=40,
+        architecture="Ampere",
+        machine_family="a2",
+        counts=(1, 2, 4, 8, 16),
+        autopilot_counts=(1, 2, 4, 8, 16),
+        quota_metric="NVIDIA_A100_GPUS",
+        mig={"1g.5gb": 7, "2g.10gb": 3, "3g.20gb": 2, "7g.40gb": 1},
+        on_demand=2.93391,
+        spot=1.5399,
+        price_source="sky9",
+        zones=ACCELERATOR_ZONES["nvidia-tesla-a100"],
+    ),
+    Accelerator(
+        name="nvidia-a100-80gb",
+        model="A100 80GB",
+        memory_gb=80,
+        architecture="Ampere",
+        machine_family="a2",
+        counts=(1, 2, 4, 8),
+        autopilot_counts=(1, 2, 4, 8),
+        quota_metric="NVIDIA_A100_80GB_GPUS",
+        mig={"1g.10gb": 7, "2g.20gb": 3, "3g.40gb": 2, "7g.80gb": 1},
+        on_demand=3.93,
+        spot=2.1604,
+        price_source="on-demand derived (casprice 5.0688 total); spot sky9",
+        price_uncertain=True,
+        zones=ACCELERATOR_ZONES["nvidia-a100-80gb"],
+    ),
+    Accelerator(
+        name="nvidia-h100-80gb",
+        model="H100 80GB",
+        memory_gb=80,
+        architecture="Hopper",
+        machine_family="a3",
+        counts=(1, 2, 4, 8),
+        autopilot_counts=(1, 2, 4, 8),
+        autopilot_min_version={
+            **dict.fromkeys((1, 2, 4), ("1.31.4-gke.1072000",)),
+            8: ("1.28.6-gke.1369000", "1.29.1-gke.1575000"),
+        },
+        quota_metric="NVIDIA_H100_GPUS",
+        mig=_HOPPER_80GB_MIG,
+        on_demand=9.79655,
+        spot=5.3387,
+        price_source="sky9 (on-demand row us-east4; same US price per vertex/1.15)",
+        zones=ACCELERATOR_ZONES["nvidia-h100-80gb"],
+    ),
+    Accelerator(
+        name="nvidia-h100-mega-80gb",
+        model="H100 Mega 80GB",
+        memory_gb=80,
+        architecture="Hopper",
+        machine_family="a3",
+        counts=(8,),
+        autopilot_counts=(8,),
+        autopilot_min_version={8: ("1.28.9-gke.1250000", "1.29.4-gke.1542000")},
+        quota_metric="NVIDIA_H100_MEGA_GPUS",
+        mig=_HOPPER_80GB_MIG,
+        on_demand=10.34428,
+        spot=5.6299,
+        price_source="sky9",
+        zones=ACCELERATOR_ZONES["nvidia-h100-mega-80gb"],
+    ),
+    Accelerator(
+        name="nvidia-h200-141gb",
+        model="H200 141GB",
+        memory_gb=141,
+        architecture="Hopper",
+        machine_family="a3",
+        counts=(8,),
+        autopilot_counts=(8,),
+        autopilot_min_version={8: ("1.31.4-gke.1183000",)},
+        quota_metric="NVIDIA_H200_GPUS",
+        mig={"1g.18gb": 7, "1g.35gb": 4, "2g.35gb": 3, "3g.71gb": 2, "7g.141gb": 1},
+        on_demand=9.31174,
+        spot=5.1215,
+        price_source="sky9",
+        zones=ACCELERATOR_ZONES["nvidia-h200-141gb"],
+    ),
+    Accelerator(
+        name="nvidia-b200",
+        model="B200 180GB",
+        memory_gb=180,
+        architecture="Blackwell",
+        machine_family="a4",
+        counts=(8,),
+        autopilot_counts=(8,),
+        autopilot_min_version={8: ("1.32.2-gke.1422000",)},
+        quota_metric="NVIDIA_B200_GPUS",
+        mig={"1g.23gb": 7, "1g.45gb": 4, "2g.45gb": 3, "3g.90gb": 2, "7g.180gb": 1},
+        on_demand=11.277,
+        spot=4.7183,
+        price_source="sky9; no plain on-demand (reservation/spot/flex only), value uncertain",
+        price_uncertain=True,
+        zones=ACCELERATOR_ZONES["nvidia-b200"],
+    ),
+    Accelerator(
+        name="nvidia-gb200",
+        model="GB200 186GB",
+        memory_gb=186,
+        architecture="Blackwell",
+        machine_family="a4x",
+        reservation_only=True,
+        counts=(4,),
+        quota_metric="NVIDIA_GB200_GPUS",
+        mig={"1g.23gb": 7, "1g.47gb": 4, "2g.47gb": 3, "3g.93gb": 2, "7g.186gb": 1},
+        on_demand=None,
+        spot=None,
+        price_source="",
+        zones=ACCELERATOR_ZONES["nvidia-gb200"],
+        zones_partial=True,
+    ),
+    Accelerator(
+        name="nvidia-gb300",
+        model="GB300 279GB",
+        memory_gb=279,
+        architecture="Blackwell Ultra",
+        machine_family="a4x-max",
+        reservation_only=True,
+        counts=(4,),
+        quota_metric="NVIDIA_GB300_GPUS",
+        quota_metric_uncertain=True,
+        on_demand=None,
+        spot=None,
+        price_source="",
+        zones=ACCELERATOR_ZONES["nvidia-gb300"],
+        zones_partial=True,
+    ),
+    Accelerator(
+        name="nvidia-tesla-v100",
+        model="V100 16GB",
+        memory_gb=16,
+        architecture="Volta",
+        machine_family="n1",
+        status="legacy",
+        counts=(1, 2, 4, 8),
+        quota_metric="NVIDIA_V100_GPUS",
+        on_demand=2.48,
+        spot=1.0885,
+        price_source="sky8",
+        zones=ACCELERATOR_ZONES["nvidia-tesla-v100"],
+    ),
+    Accelerator(
+        name="nvidia-tesla-p100",
+        model="P100 16GB",
+        memory_gb=16,
+        architecture="Pascal",
+        machine_family="n1",
+        status="legacy",
+        counts=(1, 2, 4),
+        quota_metric="NVIDIA_P100_GPUS",
+        on_demand=1.46,
+        spot=0.7229,
+        price_source="sky9",
+        zones=ACCELERATOR_ZONES["nvidia-tesla-p100"],
+    ),
+    Accelerator(
+        name="nvidia-tesla-p4",
+        model="P4 8GB",
+        memory_gb=8,
+        architecture="Pascal",
+        machine_family="n1",
+        status="legacy",
+        counts=(1, 2, 4),
+        quota_metric="NVIDIA_P4_GPUS",
+        on_demand=0.6,
+        spot=0.1803,
+        price_source="sky9",
+        zones=ACCELERATOR_ZONES["nvidia-tesla-p4"],
+    ),
+    Accelerator(
+        name="nvidia-tesla-k80",
+        model="K80 12GB",
+        memory_gb=12,
+        architecture="Kepler",
+        machine_family="n1",
+        status="retired",
+        replacement="nvidia-tesla-t4",
+        counts=(1, 2, 4, 8),
+        quota_metric="NVIDIA_K80_GPUS",
+        on_demand=None,
+        spot=None,
+        price_source="",
+        zones=ACCELERATOR_ZONES["nvidia-tesla-k80"],
+        zones_partial=True,
+    ),
+)
+
+ACCELERATORS: Final[Mapping[str, Accelerator]] = MappingProxyType({row.name: row for row in _ROWS})
+"""Every GPU of Google Cloud by its GKE name, the retired one included."""

@@ -1,0 +1,276 @@
+"""Machine types of Google Cloud that come with GPUs: shape, price, provisioning, zones.
+
+Read on 2026-11-21; prices are US dollars per hour in us-central1, sources as in
+`gke_accelerators.SOURCES`. Shapes and provisioning models are gcedoc's of 2026-04-14.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from components.catalog.gke_zones import MACHINE_ZONES
+
+Provisioning = Literal["on-demand", "spot", "flex-start", "reservation"]
+
+ANY_PROVISIONING: Final[tuple[Provisioning, ...]] = (
+    "on-demand",
+    "spot",
+    "flex-start",
+    "reservation",
+)
+_SPOT_OR_FLEX: Final[tuple[Provisioning, ...]] = ("spot", "flex-start")
+_NO_ON_DEMAND: Final[tuple[Provisioning, ...]] = ("spot", "flex-start", "reservation")
+_RESERVED: Final[tuple[Provisioning, ...]] = ("reservation",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineType:
+    """A machine type as `nodeConfig.machineType` has it."""
+
+    name: str
+    family: str
+    accelerator: str | None = None
+    """The GPU that comes with the machine; None where there is none, or one attaches it (N1)."""
+    gpus: float = 0
+    """GPUs that come with the machine. Below 1 it is a share of one GPU, which this program does
+    not offer as a pool."""
+    vcpu: int
+    memory_gib: float
+    local_ssd_gib: int | None = None
+    """Local SSD that comes with the machine; None where it is optional or not offered."""
+    optional_local_ssd_gib: int | None = None
+    """Local SSD that can be added, at the most; None where unknown."""
+    custom_memory_gib: tuple[int, int] | None = None
+    """Least and most memory of the same machine with custom memory."""
+    on_demand: float | None = None
+    """The whole machine with its GPUs."""
+    spot: float | None = None
+    price_source: str = ""
+    price_uncertain: bool = False
+    provisioning: tuple[Provisioning, ...] = ANY_PROVISIONING
+    arch: Literal["amd64", "arm64"] = "amd64"
+    autopilot: bool = False
+    min_gke: str | None = None
+    min_driver: str | None = None
+    boot_disk: str | None = None
+    """The only boot disk type that it takes; None where several are possible."""
+    bare_metal: bool = False
+    zones: tuple[str, ...] | None = None
+    """Its zones where they differ from its accelerator's; None where they are the same."""
+    uncertain: bool = False
+    """The row comes from no primary source: warn on it, never refuse."""
+    notes: str = ""
+
+    @property
+    def fractional(self) -> bool:
+        """Whether the machine has only a share of one GPU."""
+        return 0 < self.gpus < 1
+
+
+def _bundle(
+    name: str, accelerator: str, gpus: float, vcpu: int, memory_gib: float, **details: Any
+) -> MachineType:
+    return MachineType(
+        name=name,
+        family=name.partition("-")[0],
+        accelerator=accelerator,
+        gpus=gpus,
+        vcpu=vcpu,
+        memory_gib=memory_gib,
+        zones=MACHINE_ZONES.get(name),
+        **details,
+    )
+
+
+def _g2(
+    size: int, gpus: int, custom: tuple[int, int], ssd: int, on_demand: float, spot: float
+) -> MachineType:
+    return _bundle(
+        f"g2-standard-{size}",
+        "nvidia-l4",
+        gpus,
+        size,
+        size * 4,
+        custom_memory_gib=custom,
+        optional_local_ssd_gib=ssd,
+        on_demand=on_demand,
+        spot=spot,
+        price_source="on demand: sky8 host + GPU, equal to vertex; Spot: sky9 host + GPU",
+        autopilot=True,
+    )
+
+
+def _g4(size: int, gpus: float, memory_gib: int, on_demand: float, host_spot: float) -> MachineType:
+    whole = gpus >= 1
+    return _bundle(
+        f"g4-standard-{size}",
+        "nvidia-rtx-pro-6000",
+        gpus,
+        size,
+        memory_gib,
+        local_ssd_gib=None if whole else 0,
+        optional_local_ssd_gib=int(gpus * 1500) if whole else 0,
+        on_demand=on_demand,
+        price_source="vertex" if whole else "sky9 host + the share of a GPU",
+        price_uncertain=not whole,
+        autopilot=whole,
+        min_gke="1.32.11-gke.1174000" if whole else "1.35.2-gke.1485000",
+        notes=f"Spot of the host alone: {host_spot} (sky9)",
+    )
+
+
+def _a2_high(name: str, gpus: int, vcpu: int, on_demand: float, spot: float) -> MachineType:
+    return _bundle(
+        name,
+        "nvidia-tesla-a100",
+        gpus,
+        vcpu,
+        gpus * 85,
+        on_demand=on_demand,
+        spot=spot,
+        price_source="on demand: casprice, equal to sky8; Spot: sky8 host + sky9 GPU",
+        autopilot=True,
+    )
+
+
+def _a2_ultra(gpus: int, on_demand: float, spot: float) -> MachineType:
+    return _bundle(
+        f"a2-ultragpu-{gpus}g",
+        "nvidia-a100-80gb",
+        gpus,
+        gpus * 12,
+        gpus * 170,
+        local_ssd_gib=gpus * 375,
+        on_demand=on_demand,
+        spot=spot,
+        price_source="on demand: casprice with SSD; Spot: sky8 host + sky9 GPU",
+        autopilot=True,
+    )
+
+
+def _a3_high(
+    gpus: int, on_demand: float, spot: float, provisioning: tuple[Provisioning, ...]
+) -> MachineType:
+    return _bundle(
+        f"a3-highgpu-{gpus}g",
+        "nvidia-h100-80gb",
+        gpus,
+        gpus * 26,
+        gpus * 234,
+        local_ssd_gib=gpus * 750,
+        on_demand=on_demand,
+        spot=spot,
+        price_source="on demand: vertex without SSD; Spot: sky8 host + sky9 GPU",
+        autopilot=True,
+        provisioning=provisioning,
+    )
+
+
+_A3 = ("nvidia-h100-80gb", 8, 208, 1872)
+_GB200 = ("nvidia-gb200", 4, 140, 884)
+_VARIANT = "the variant without local SSD is not in the machine type pages that were read"
+
+_ROWS: Final = (
+    _g2(4, 1, (16, 32), 375, 0.7068, 0.3612),
+    _g2(8, 1, (32, 54), 375, 0.8536, 0.4362),
+    _g2(12, 1, (48, 54), 375, 1.0004, 0.5112),
+    _g2(16, 1, (54, 64), 375, 1.1472, 0.5863),
+    _g2(24, 2, (96, 108), 750, 2.0008, 1.0225),
+    _g2(32, 1, (96, 128), 375, 1.7344, 0.8863),
+    _g2(48, 4, (192, 216), 1500, 4.0017, 2.045),
+    _g2(96, 8, (384, 432), 3000, 8.0033, 4.09),
+    _g4(6, 0.125, 22, 0.5596, 0.16902),
+    _g4(12, 0.25, 45, 1.125, 0.34038),
+    _g4(24, 0.5, 90, 2.25, 0.68076),
+    _g4(48, 1, 180, 4.5001, 1.36152),
+    _g4(96, 2, 360, 9.0002, 2.72304),
+    _g4(192, 4, 720, 18.0003, 5.44608),
+    _g4(384, 8, 1440, 36.0006, 10.89216),
+    _a2_high("a2-highgpu-1g", 1, 12, 3.67339, 1.9097),
+    _a2_high("a2-highgpu-2g", 2, 24, 7.34677, 3.8193),
+    _a2_high("a2-highgpu-4g", 4, 48, 14.69354, 7.6386),
+    _a2_high("a2-highgpu-8g", 8, 96, 29.38708, 15.2772),
+    _a2_high("a2-megagpu-16g", 16, 96, 55.739504, 29.0366),
+    _a2_ultra(1, 5.0688, 2.7102),
+    _a2_ultra(2, 10.1376, 5.4204),
+    _a2_ultra(4, 20.2752, 10.8407),
+    _a2_ultra(8, 40.5504, 21.6814),
+    _a3_high(1, 10.9791, 5.6999, _SPOT_OR_FLEX),
+    _a3_high(2, 21.9581, 11.3997, _SPOT_OR_FLEX),
+    _a3_high(4, 43.9162, 22.7995, _SPOT_OR_FLEX),
+    _a3_high(8, 87.8325, 45.599, ANY_PROVISIONING),
+    _bundle("a3-highgpu-8g-nolssd", *_A3, local_ssd_gib=0, uncertain=True, notes=_VARIANT),
+    _bundle("a3-edgegpu-8g", *_A3, local_ssd_gib=6000, on_demand=87.8325, price_source="vertex"),
+    _bundle("a3-edgegpu-8g-nolssd", *_A3, local_ssd_gib=0, uncertain=True, notes=_VARIANT),
+    _bundle(
+        "a3-megagpu-8g",
+        "nvidia-h100-mega-80gb",
+        8,
+        208,
+        1872,
+        local_ssd_gib=6000,
+        on_demand=92.7432,
+        spot=47.93,
+        price_source="on demand: vertex without SSD; Spot: sky9 GPU + an assumed host",
+        price_uncertain=True,
+        autopilot=True,
+    ),
+    _bundle(
+        "a3-ultragpu-8g",
+        "nvidia-h200-141gb",
+        8,
+        224,
+        2952,
+        local_ssd_gib=12000,
+        on_demand=83.4918,
+        price_source="vertex without SSD",
+        provisioning=_NO_ON_DEMAND,
+        autopilot=True,
+        notes="Spot of the GPUs alone: 40.972 (sky9)",
+    ),
+    _bundle(
+        "a4-highgpu-8g",
+        "nvidia-b200",
+        8,
+        224,
+        3968,
+        local_ssd_gib=12000,
+        provisioning=_NO_ON_DEMAND,
+        autopilot=True,
+        notes="the GPUs alone: list price 90.216, uncertain; Spot 37.7464 (sky9)",
+    ),
+    _bundle(
+        "a4x-highgpu-4g",
+        *_GB200,
+        local_ssd_gib=12000,
+        provisioning=_RESERVED,
+        arch="arm64",
+    ),
+    _bundle(
+        "a4x-highgpu-4g-nolssd",
+        *_GB200,
+        local_ssd_gib=0,
+        provisioning=_RESERVED,
+        arch="arm64",
+        uncertain=True,
+        notes=_VARIANT,
+    ),
+    _bundle(
+        "a4x-maxgpu-4g-metal",
+        "nvidia-gb300",
+        4,
+        144,
+        960,
+        local_ssd_gib=12000,
+        provisioning=_RESERVED,
+        arch="arm64",
+        bare_metal=True,
+        boot_disk="hyperdisk-balanced",
+        min_gke="1.34.3-gke.1318000",
+        min_driver="580.95.05",
+    ),
+)
+
+MACHINE_TYPES: Final[Mapping[str, MachineType]] = MappingProxyType({row.name: row for row in _ROWS})
+"""Every machine type that comes with GPUs, by name."""

@@ -1,0 +1,179 @@
+"""CPU machine types of Google Cloud, and which GPUs attach to N1.
+
+Read on 2026-11-21. Prices per vCPU and GiB are kubernetes/autoscaler gce_price_info.go's
+(2026-06-23, us-central1, US dollars per hour), which also names the sizes; the attach limits are
+the Compute Engine GPU pages' (2026-04-14). Only families that a pool here is likely to take.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from components.catalog.gke_accelerators import ACCELERATORS
+from components.catalog.gke_machines import MACHINE_TYPES, MachineType
+
+_SOURCE: Final = "casprice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shape:
+    """A family's shape: the sizes it has, and what a vCPU and a GiB of it cost per hour."""
+
+    gib_per_vcpu: float
+    vcpu: tuple[int, ...]
+    vcpu_price: float
+    gib_price: float
+
+
+def _shape(family: str, gib_per_vcpu: float, *vcpu: int) -> _Shape:
+    vcpu_price, gib_price = _PRICES[family]
+    return _Shape(gib_per_vcpu=gib_per_vcpu, vcpu=vcpu, vcpu_price=vcpu_price, gib_price=gib_price)
+
+
+_PRICES: Final[Mapping[str, tuple[float, float]]] = {
+    "e2": (0.021811, 0.002923),
+    "n1": (0.031611, 0.004237),
+    "n1-custom": (0.033174, 0.004446),
+    "n2": (0.031611, 0.004237),
+    "n2d": (0.027502, 0.003686),
+}
+
+_SHAPES: Final[Mapping[str, _Shape]] = {
+    "e2-standard": _shape("e2", 4, 2, 4, 8, 16, 32),
+    "e2-highmem": _shape("e2", 8, 2, 4, 8, 16),
+    "e2-highcpu": _shape("e2", 1, 2, 4, 8, 16, 32),
+    "n1-standard": _shape("n1", 3.75, 1, 2, 4, 8, 16, 32, 64, 96),
+    "n1-highmem": _shape("n1", 6.5, 2, 4, 8, 16, 32, 64, 96),
+    "n1-highcpu": _shape("n1", 0.9, 2, 4, 8, 16, 32, 64, 96),
+    "n2-standard": _shape("n2", 4, 2, 4, 8, 16, 32, 48, 64, 80, 96, 128),
+    "n2-highmem": _shape("n2", 8, 2, 4, 8, 16, 32, 48, 64, 80, 96),
+    "n2-highcpu": _shape("n2", 1, 2, 4, 8, 16, 32, 48, 64, 80, 96),
+    "n2d-standard": _shape("n2d", 4, 2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224),
+}
+
+_SHARED_CORE: Final[Mapping[str, tuple[float, float]]] = {
+    "e2-small": (2, 0.01675),
+    "e2-medium": (4, 0.03351),
+}
+"""Shared-core machine -> GiB, price. They show 2 vCPUs and may use a half and one of them."""
+
+_CUSTOM_N1: Final = re.compile(r"(?:n1-)?custom-([0-9]+)-([0-9]+)")
+
+CPU_MACHINE_TYPES: Final[tuple[str, ...]] = (
+    *_SHARED_CORE,
+    *(f"{shape}-{vcpu}" for shape, row in _SHAPES.items() for vcpu in row.vcpu),
+)
+"""Every name without GPUs that `machine_type` knows, custom N1 shapes aside."""
+
+N1_ATTACH_LIMITS: Final[Mapping[str, Mapping[int, tuple[int, int]]]] = MappingProxyType(
+    {
+        "nvidia-tesla-t4": {1: (48, 312), 2: (48, 312), 4: (96, 624)},
+        "nvidia-tesla-p4": {1: (24, 156), 2: (48, 312), 4: (96, 624)},
+        "nvidia-tesla-v100": {1: (12, 78), 2: (24, 156), 4: (48, 312), 8: (96, 624)},
+        "nvidia-tesla-p100": {1: (16, 104), 2: (32, 208), 4: (96, 624)},
+        "nvidia-tesla-k80": {1: (8, 52), 2: (16, 104), 4: (32, 208), 8: (64, 208)},
+    }
+)
+"""Accelerator -> GPUs -> (vCPU, GiB) that the N1 machine may have at the most."""
+
+N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] = MappingProxyType(
+    {
+        ("nvidia-tesla-p100", 4, zone): (64, 208)
+        for zone in ("us-east1-c", "europe-west1-d", "europe-west1-b")
+    }
+)
+"""Zones where (accelerator, GPUs, zone) has a lower limit."""
+
+
+def machine_type(name: str) -> MachineType | None:
+    """The machine type of this name, with or without GPUs; None where the catalogue has no such.
+
+    None does not mean that Google Cloud has no such machine type: of those without GPUs only E2,
+    N1, N2 and N2D are known here.
+    """
+    if name in MACHINE_TYPES:
+        return MACHINE_TYPES[name]
+    if name in _SHARED_CORE:
+        memory_gib, price = _SHARED_CORE[name]
+        return MachineType(
+            name=name,
+            family="e2",
+            vcpu=2,
+            memory_gib=memory_gib,
+            on_demand=price,
+            price_source=_SOURCE,
+        )
+    if custom := _CUSTOM_N1.fullmatch(name):
+        return _custom_n1(name, int(custom[1]), int(custom[2]))
+    shape_name, _, size = name.rpartition("-")
+    shape = _SHAPES.get(shape_name)
+    if shape is None or size not in map(str, shape.vcpu):
+        return None
+    return _priced(
+        name, int(size), int(size) * shape.gib_per_vcpu, shape.vcpu_price, shape.gib_price
+    )
+
+
+def _custom_n1(name: str, vcpu: int, memory_mib: int) -> MachineType | None:
+    even = vcpu == 1 or (vcpu % 2 == 0 and 2 <= vcpu <= 96)
+    if not even or memory_mib % 256 or not 0.9 * 1024 <= memory_mib / vcpu <= 6.5 * 1024:
+        return None
+    return _priced(name, vcpu, memory_mib / 1024, *_PRICES["n1-custom"])
+
+
+def _priced(
+    name: str, vcpu: int, memory_gib: float, vcpu_price: float, gib_price: float
+) -> MachineType:
+    return MachineType(
+        name=name,
+        family="n1" if name.startswith("custom-") else name.partition("-")[0],
+        vcpu=vcpu,
+        memory_gib=memory_gib,
+        on_demand=round(vcpu * vcpu_price + memory_gib * gib_price, 5),
+        price_source=_SOURCE,
+    )
+
+
+def n1_attach_limit(
+    accelerator: str, count: int, *, zone: str | None = None
+) -> tuple[int, int] | None:
+    """The most (vCPU, GiB) of an N1 machine with `count` of these GPUs.
+
+    None where this accelerator does not attach to N1, or not in this number. Without `zone` the
+    general limit; three zones have a lower one for four P100.
+    """
+    if zone is not None and (accelerator, count, zone) in N1_ATTACH_LIMITS_BY_ZONE:
+        return N1_ATTACH_LIMITS_BY_ZONE[accelerator, count, zone]
+    return N1_ATTACH_LIMITS.get(accelerator, {}).get(count)
+
+
+def gpu_counts_for(
+    name: str, accelerator: str | None = None, *, zone: str | None = None
+) -> tuple[int, ...]:
+    """How many GPUs a node of this machine type can have, ascending; empty for none.
+
+    A machine type that comes with GPUs has one answer, or none where it has only a share of a GPU,
+    or another GPU than `accelerator`. For N1 it is every count of `accelerator` (of any, where it
+    is None) whose limit the machine keeps.
+    """
+    machine = machine_type(name)
+    if machine is None:
+        return ()
+    if machine.accelerator is not None:
+        fits = accelerator in (None, machine.accelerator) and not machine.fractional
+        return (int(machine.gpus),) if fits else ()
+    if machine.family != "n1":
+        return ()
+    candidates = [accelerator] if accelerator is not None else list(N1_ATTACH_LIMITS)
+    counts = {
+        count
+        for candidate in candidates
+        if candidate in ACCELERATORS
+        for count in ACCELERATORS[candidate].counts
+        if (limit := n1_attach_limit(candidate, count, zone=zone)) is not None
+        and machine.vcpu <= limit[0]
+        and machine.memory_gib <= limit[1]
+    }
+    return tuple(sorted(counts))
