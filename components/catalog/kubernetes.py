@@ -1,0 +1,178 @@
+"""Kubernetes names, syntax and quantities, as apimachinery 1.36 and the GPU stack define them.
+
+Read on 2026-11-21: syntax in k8s.io/apimachinery validation; GKE's labels in the GKE autoscaler
+source (2026) and GoogleCloudPlatform/container-engine-accelerators; NVIDIA's in k8s-device-plugin
+0.20.0; AWS's in kubernetes/autoscaler cloudprovider/aws. The validators return None for a good
+name, else the reason as a clause that completes "`<the name>` ...".
+"""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final
+
+# resources
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+SHARED_GPU_RESOURCE: Final = "nvidia.com/gpu.shared"
+"""What the device plugin advertises for shared GPUs with `renameByDefault`."""
+MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
+"""With the MIG strategy `mixed`, followed by the profile: `nvidia.com/mig-1g.5gb`."""
+EFA_RESOURCE: Final = "vpc.amazonaws.com/efa"
+
+# node labels: any cluster
+HOSTNAME: Final = "kubernetes.io/hostname"
+ARCH: Final = "kubernetes.io/arch"
+OS: Final = "kubernetes.io/os"
+INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+REGION: Final = "topology.kubernetes.io/region"
+ZONE: Final = "topology.kubernetes.io/zone"
+
+# node labels: NVIDIA
+GPU_PRESENT: Final = "nvidia.com/gpu.present"
+MPS_CAPABLE: Final = "nvidia.com/mps.capable"
+MIG_CONFIG: Final = "nvidia.com/mig.config"
+DEVICE_PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
+NFD_NVIDIA_PCI: Final = "feature.node.kubernetes.io/pci-10de.present"
+
+# node labels: GKE
+GKE_ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
+GKE_ACCELERATOR_COUNT: Final = "cloud.google.com/gke-accelerator-count"
+GKE_GPU_DRIVER_VERSION: Final = "cloud.google.com/gke-gpu-driver-version"
+"""Only there when GKE manages the driver; the installer DaemonSets avoid nodes that have it."""
+GKE_GPU_SHARING_STRATEGY: Final = "cloud.google.com/gke-gpu-sharing-strategy"
+"""`time-sharing` or `mps`: unlike the API's `TIME_SHARING` and `MPS`."""
+GKE_MAX_SHARED_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
+GKE_GPU_PARTITION_SIZE: Final = "cloud.google.com/gke-gpu-partition-size"
+GKE_SPOT: Final = "cloud.google.com/gke-spot"
+GKE_PROVISIONING: Final = "cloud.google.com/gke-provisioning"
+GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"
+GKE_QUEUED: Final = "cloud.google.com/gke-queued"
+GKE_MAX_RUN_DURATION: Final = "cloud.google.com/gke-max-run-duration-seconds"
+GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
+GKE_NODEPOOL: Final = "cloud.google.com/gke-nodepool"
+GKE_CONFIDENTIAL: Final = "cloud.google.com/gke-confidential-nodes-instance-type"
+GKE_RESERVATION_NAME: Final = "cloud.google.com/reservation-name"
+GKE_RESERVATION_PROJECT: Final = "cloud.google.com/reservation-project"
+GKE_RESERVATION_AFFINITY: Final = "cloud.google.com/reservation-affinity"
+GKE_NO_DEFAULT_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
+"""With value `true` GKE runs no device plugin of its own on the node. It has no domain."""
+GKE_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
+
+# node labels: EKS
+EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
+"""Cluster Autoscaler waits for the device plugin on nodes that have it."""
+EKS_NODEGROUP: Final = "eks.amazonaws.com/nodegroup"
+EKS_CAPACITY_TYPE: Final = "eks.amazonaws.com/capacityType"
+
+RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "cloud.google.com")
+"""Domains, with their subdomains, whose labels the cloud or the kubelet sets."""
+
+TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+REMOVED_RESOURCES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {"alpha.kubernetes.io/nvidia-gpu": (GPU_RESOURCE, "1.11")}
+)
+"""Resource name -> what to ask for instead, and the Kubernetes minor that removed it."""
+
+REMOVED_API_VERSIONS: Final[Mapping[tuple[str, str], tuple[str, str]]] = MappingProxyType(
+    {
+        ("extensions/v1beta1", "DaemonSet"): ("apps/v1", "1.16"),
+        ("extensions/v1beta1", "Deployment"): ("apps/v1", "1.16"),
+        ("apps/v1beta1", "Deployment"): ("apps/v1", "1.16"),
+        ("apps/v1beta2", "DaemonSet"): ("apps/v1", "1.16"),
+        ("apps/v1beta2", "Deployment"): ("apps/v1", "1.16"),
+    }
+)
+"""(apiVersion, kind) -> what to write instead, and the Kubernetes minor that stopped serving it."""
+
+CRITICAL_POD_ANNOTATION: Final = "scheduler.alpha.kubernetes.io/critical-pod"
+"""Gone since 1.16; a `priorityClassName` takes its place."""
+PRIORITY_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
+"""Built in; only pods in kube-system, or where a ResourceQuota allows it, can have them on GKE."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_QUANTITY: Final = re.compile(
+    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
+    r"(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,3}))?"
+)
+_FACTORS: Final[Mapping[str | None, Decimal]] = {
+    None: Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", start=1)},
+    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
+}
+
+
+def invalid_dns_label(name: str) -> str | None:
+    """Why this is no DNS-1123 label (names of services, namespaces, containers), or None."""
+    if len(name) > 63:
+        return f"has {len(name)} characters, at most 63 are allowed"
+    if not _DNS_LABEL.fullmatch(name):
+        return "must be lowercase letters, digits and hyphens, with a letter or digit at each end"
+    return None
+
+
+def invalid_dns_subdomain(name: str) -> str | None:
+    """Why this is no DNS-1123 subdomain (names of most objects, label prefixes), or None."""
+    if len(name) > 253:
+        return f"has {len(name)} characters, at most 253 are allowed"
+    if not all(_DNS_LABEL.fullmatch(part) for part in name.split(".")):
+        return (
+            "must be lowercase letters, digits, hyphens and dots, "
+            "with a letter or digit at both ends of each part"
+        )
+    return None
+
+
+def invalid_label_key(key: str) -> str | None:
+    """Why this is no key of a label, taint or annotation, or None."""
+    prefix, slash, name = key.rpartition("/")
+    if slash and (not prefix or (reason := invalid_dns_subdomain(prefix))):
+        return f"has a prefix that {reason}" if prefix else "has nothing before its slash"
+    if not name:
+        return "has no name after its slash" if slash else "is empty"
+    if len(name) > 63:
+        return f"has a name of {len(name)} characters, at most 63 are allowed"
+    if not _NAME.fullmatch(name):
+        return "must be letters, digits, '-', '_' and '.', with a letter or digit at each end"
+    return None
+
+
+def invalid_label_value(value: str) -> str | None:
+    """Why this is no value of a label or taint, or None. The empty value is good."""
+    if len(value) > 63:
+        return f"has {len(value)} characters, at most 63 are allowed"
+    if value and not _NAME.fullmatch(value):
+        return "must be letters, digits, '-', '_' and '.', with a letter or digit at each end"
+    return None
+
+
+def reserved_domain(key: str) -> str | None:
+    """The reserved domain that a label key belongs to, or None."""
+    prefix, slash, _ = key.rpartition("/")
+    if not slash:
+        return None
+    return next(
+        (
+            domain
+            for domain in RESERVED_DOMAINS
+            if prefix == domain or prefix.endswith(f".{domain}")
+        ),
+        None,
+    )
+
+
+def quantity(text: str) -> Decimal:
+    """The exact value of a resource quantity: `200m` is 0.2, `1Ki` is 1024, `2e3` is 2000.
+
+    Raises ValueError, in one line, for what is no quantity.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"'{text}' is no quantity such as 200m, 1.5, 512Mi or 2G")
+    number, suffix, exponent = match.groups()
+    return Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _FACTORS[suffix])
