@@ -54,9 +54,12 @@ def _compile(program: Program, compiler: Path, scratch: Path, label: str) -> Non
         built[0].rename(out / program.binaries[0])
     for module, pattern, folder in program.copies:
         listing = [str(compiler), "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module]
-        source = Path(_run(listing, program, env, scratch, label).strip())
+        source = Path(_run(listing, program, env, scratch, label).splitlines()[-1])
         (out / folder).mkdir(parents=True, exist_ok=True)
-        for file in sorted(source.glob(pattern)):
+        files = sorted(source.glob(pattern))
+        if not files:
+            raise ToolError(f"{program.name}: {module} has no files {pattern}")
+        for file in files:
             copy = out / folder / file.name
             shutil.copyfile(file, copy)
             copy.chmod(0o644)
