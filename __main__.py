@@ -1,0 +1,27 @@
+"""GPUs on Kubernetes, as one stack: settings, cluster, GPU layer, workloads, outputs."""
+
+import pulumi
+
+from components import settings
+from components.gpu.driver import DriverInstaller
+from components.gpu.workload import GpuWorkload
+
+environment = settings.load()
+
+# Each platform's package is imported only where it is used: its SDK is large.
+match environment.platform:
+    case "gke":
+        from components import gke
+
+        cluster = gke.standard(environment.cluster, environment.pools, project=environment.project)
+
+if any(pool.installer for pool in cluster.pools.values()):
+    DriverInstaller("nvidia-driver-installer", cluster=cluster)
+
+for name, workload in environment.workloads.items():
+    GpuWorkload(name, workload, cluster=cluster)
+
+pulumi.export("platform", cluster.platform)
+pulumi.export("clusterName", cluster.name)
+pulumi.export("kubeconfig", pulumi.Output.secret(cluster.kubeconfig))
+pulumi.export("gpuPools", {name: pool.contract() for name, pool in cluster.pools.items()})

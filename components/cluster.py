@@ -1,0 +1,182 @@
+"""The narrow waist: what every platform yields and the GPU layer consumes.
+
+Labels, taints, tolerations, selectors, autoscaler tags and the exported contract all derive from
+one `GpuPool`; no value of it is written down a second time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+Platform = Literal["gke", "gke-autopilot", "eks", "existing"]
+Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+Installer = Literal["cos", "ubuntu"]
+
+GPU_RESOURCE = "nvidia.com/gpu"
+"""The extended resource that NVIDIA's and GKE's device plugins advertise."""
+
+_CLOUD_EFFECTS: Mapping[Effect, str] = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """A node taint, in Kubernetes spelling."""
+
+    key: str
+    value: str
+    """Never empty: Cluster Autoscaler drops an EKS node group's taint that has no value."""
+    effect: Effect = "NoSchedule"
+
+    @property
+    def cloud_effect(self) -> str:
+        """The effect as the GKE and EKS APIs spell it: `NO_SCHEDULE`."""
+        return _CLOUD_EFFECTS[self.effect]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """A pod's toleration. `value` is unset with operator `Exists`."""
+
+    key: str
+    operator: Literal["Exists", "Equal"] = "Exists"
+    value: str | None = None
+    effect: Effect | None = None
+
+    def manifest(self) -> dict[str, str]:
+        """The toleration as a pod spec has it."""
+        given = {
+            "key": self.key,
+            "operator": self.operator,
+            "value": self.value,
+            "effect": self.effect,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+GPU_TAINT = Taint(key=GPU_RESOURCE, value="present")
+"""The taint that GKE puts on GPU nodes; here it is declared on every platform, always."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """How one physical GPU serves several pods."""
+
+    strategy: Literal["time-slicing", "mps", "mig"]
+    replicas: int
+    """Pods that one physical GPU (with `partition`: one partition) can hold, 1 or more."""
+    partition: str | None = None
+    """MIG profile such as `1g.5gb`; only with strategy `mig`."""
+    partitions: int = 1
+    """Partitions of this profile on one physical GPU, from the catalog; 1 without MIG."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPool:
+    """Nodes of one shape that carry GPUs, as pods see them."""
+
+    name: str
+    accelerator: str
+    """The platform's name of the card: `nvidia-tesla-t4` on Google Cloud, `nvidia-tesla-v100` as
+    `k8s.amazonaws.com/accelerator` has it on AWS, the user's own word on an existing cluster."""
+    gpus_per_node: int
+    """Physical GPUs on one node."""
+    min_nodes: int | None
+    """Nodes in the whole pool that are always there; None where somebody else decides."""
+    max_nodes: int | None
+    """Nodes in the whole pool at the most; None where nothing bounds them."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Every label that this stack puts on the pool's nodes."""
+    taints: Sequence[Taint] = ()
+    """Every taint on the pool's nodes."""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    """What brings a pod to this pool and to no other."""
+    extra_tolerations: Sequence[Toleration] = ()
+    """Tolerations that pods need beyond those that `taints` imply."""
+    spot: bool = False
+    """Whether the cloud may take a node back at any time, with 25 s of notice."""
+    sharing: Sharing | None = None
+    installer: Installer | None = None
+    """The driver installer DaemonSet that must run on these nodes; None where the driver is in
+    the image or the cloud installs it."""
+    installer_image: str | None = None
+    """One's own installer image instead of the one that GKE preloads."""
+    device_plugin: bool = False
+    """Whether NVIDIA's device plugin DaemonSet of this stack must run on these nodes."""
+    runtime_class: str | None = None
+    """RuntimeClass that GPU pods need where the NVIDIA runtime is not the node's default."""
+
+    @property
+    def tolerations(self) -> list[Toleration]:
+        """What lets a pod past the pool's taints. The GPU taint is tolerated whatever its value."""
+        return [
+            Toleration(key=taint.key, effect=taint.effect)
+            if taint.key == GPU_RESOURCE
+            else Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+            for taint in self.taints
+        ] + list(self.extra_tolerations)
+
+    @property
+    def resource(self) -> str:
+        """The resource that a pod asks for in its limits."""
+        return GPU_RESOURCE
+
+    @property
+    def allocatable(self) -> int:
+        """Units of `resource` that one node offers once driver and plugin have done their part."""
+        if self.sharing is None:
+            return self.gpus_per_node
+        return self.gpus_per_node * self.sharing.partitions * self.sharing.replicas
+
+    def contract(self) -> dict[str, Any]:
+        """The pool as the stack output `gpuPools` shows it to other projects."""
+        return {
+            "nodeSelector": dict(self.node_selector),
+            "tolerations": [toleration.manifest() for toleration in self.tolerations],
+            "resource": self.resource,
+            "allocatablePerNode": self.allocatable,
+            "gpusPerNode": self.gpus_per_node,
+            "accelerator": self.accelerator,
+            "minNodes": self.min_nodes,
+            "maxNodes": self.max_nodes,
+            "runtimeClass": self.runtime_class,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A Kubernetes cluster with its GPU pools, whoever made it."""
+
+    name: str
+    platform: Platform
+    provider: kubernetes.Provider
+    """The only provider through which Kubernetes objects are made."""
+    kubeconfig: pulumi.Output[str]
+    """Exec plugins only, never a token."""
+    pools: Mapping[str, GpuPool]
+    ready: Sequence[pulumi.Resource] = ()
+    """What must stand before pods of the GPU layer can run, and must outlive them."""
+    deleted_with: pulumi.Resource | None = None
+    """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
+
+    def options(
+        self,
+        parent: pulumi.Resource,
+        *,
+        delete_before_replace: bool | None = None,
+        depends_on: Sequence[pulumi.Resource] = (),
+    ) -> pulumi.ResourceOptions:
+        """The options of a Kubernetes object inside this cluster."""
+        return pulumi.ResourceOptions(
+            parent=parent,
+            provider=self.provider,
+            depends_on=[*self.ready, *depends_on],
+            deleted_with=self.deleted_with,
+            delete_before_replace=delete_before_replace,
+        )

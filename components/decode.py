@@ -1,0 +1,108 @@
+"""Turns a JSON value into a frozen dataclass, or says in one line what is wrong with it.
+
+Keys are camelCase in the value and snake_case in the class. A class checks its own values in
+`__post_init__` by raising `ValueError("someKey: what is wrong")`; the path to it is put in front.
+"""
+
+import dataclasses
+import difflib
+import json
+import types
+import typing
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def camel(name: str) -> str:
+    """`max_nodes` -> `maxNodes`."""
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
+def unknown(word: str, allowed: Collection[str]) -> str:
+    """What to say of a word that is not among `allowed`: the nearest one first."""
+    near = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
+    return (
+        (f"did you mean {near[0]!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
+    )
+
+
+def decode(path: str, kind: type[T], value: object) -> T:
+    """`value` as a `kind`; raises ValueError with one line that begins with the key's path."""
+    return typing.cast(T, _decode(path, kind, value))
+
+
+def _decode(path: str, kind: Any, value: object) -> Any:
+    origin, parameters = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        if value is None and types.NoneType in parameters:
+            return None
+        (kind,) = [choice for choice in parameters if choice is not types.NoneType]
+        return _decode(path, kind, value)
+    if origin is typing.Literal:
+        if value not in parameters or isinstance(value, bool) not in map(_is_bool, parameters):
+            words = [str(choice) for choice in parameters]
+            raise ValueError(f"{path}: {_shown(value)} is not known; {unknown(str(value), words)}")
+        return value
+    if origin in (Mapping, dict) or (isinstance(origin, type) and issubclass(origin, Mapping)):
+        return _mapping(path, parameters[1], value)
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        if not isinstance(value, list):
+            raise ValueError(f"{path}: {_shown(value)} is not a list")
+        return tuple(_decode(f"{path}[{i}]", parameters[0], item) for i, item in enumerate(value))
+    if dataclasses.is_dataclass(kind):
+        return _record(path, typing.cast(type, kind), value)
+    return _plain(path, kind, value)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _plain(path: str, kind: type, value: object) -> object:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        mend = "; put it in quotes" if kind is str and isinstance(value, int | float) else ""
+        raise ValueError(f"{path}: {_shown(value)} is not {_WORDS[kind]}{mend}")
+    return value
+
+
+def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: {_shown(value)} is not a map of names to values")
+    return {key: _decode(f"{path}.{key}", kind, item) for key, item in value.items()}
+
+
+def _record(path: str, kind: type, value: object) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: {_shown(value)} is not a map of keys to values")
+    hints = typing.get_type_hints(kind)
+    fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
+    for key in value:
+        if key not in fields:
+            raise ValueError(f"{path}.{key}: there is no such key; {unknown(key, fields)}")
+    given: dict[str, Any] = {}
+    for key, field in fields.items():
+        if key in value and value[key] is not None:
+            given[field.name] = _decode(f"{path}.{key}", hints[field.name], value[key])
+        elif _required(field):
+            raise ValueError(f"{path}.{key}: is missing; set it")
+    try:
+        return kind(**given)
+    except ValueError as error:
+        raise ValueError(f"{path}.{error}") from None
+
+
+def _required(field: "dataclasses.Field[Any]") -> bool:
+    missing = dataclasses.MISSING
+    return field.default is missing and field.default_factory is missing
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."

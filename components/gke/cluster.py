@@ -1,0 +1,151 @@
+"""A GKE Standard cluster: private nodes, one small autoscaled CPU pool for system pods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pulumi
+import pulumi_gcp as gcp
+
+from components.catalog import gke as catalog
+from components.gke.control_plane import (
+    GkeControlPlaneArgs,
+    control_plane,
+    control_plane_options,
+    kubeconfig_of,
+)
+from components.gke.network import GkeNetwork
+from components.gke.nodes import GkeNodeIdentity, node_config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeSystemPoolArgs:
+    """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
+
+    machine_type: str = "e2-standard-2"
+    min_nodes: int = 1
+    """Nodes in the whole pool, 1 or more: with none, nothing of the cluster itself runs."""
+    max_nodes: int = 3
+    disk_size_gb: int = 50
+    spot: bool = False
+
+    def __post_init__(self) -> None:
+        machine = catalog.machine_type(self.machine_type)
+        if machine is not None and machine.accelerator is not None:
+            raise ValueError(
+                f"machineType: {self.machine_type!r} carries GPUs; give a CPU machine type here "
+                "such as e2-standard-2, and the GPUs a pool under gpuPools"
+            )
+        if self.min_nodes < 1:
+            raise ValueError(f"minNodes: {self.min_nodes} is too small; allowed: 1 or more")
+        if self.max_nodes < self.min_nodes:
+            raise ValueError(
+                f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
+            )
+        if self.disk_size_gb < 10:
+            raise ValueError(f"diskSizeGb: {self.disk_size_gb} is too small; allowed: 10 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeClusterArgs(GkeControlPlaneArgs):
+    """A GKE Standard cluster."""
+
+    zones: Sequence[str] = ()
+    """Zones of a regional cluster's nodes; left out, GKE takes three."""
+    system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
+    managed_prometheus: bool = True
+
+    def __post_init__(self) -> None:
+        # A dataclass with slots is made anew, which zero-argument super() does not follow.
+        GkeControlPlaneArgs.__post_init__(self)
+        for zone in self.zones:
+            if not catalog.is_zone(zone) or catalog.region_of(zone) != self.region:
+                raise ValueError(f"zones: {zone!r} is not a zone of {self.region}; choose others")
+        if self.zones and catalog.is_zone(self.location):
+            raise ValueError(
+                f"zones: only a regional cluster has zones; drop them, or make location "
+                f"{self.region}"
+            )
+
+
+class GkeCluster(pulumi.ComponentResource):
+    """A GKE Standard cluster, ready for GPU node pools."""
+
+    cluster: gcp.container.Cluster
+    identity: GkeNodeIdentity
+    network: GkeNetwork
+    system_pool: gcp.container.NodePool
+    kubeconfig: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        args: GkeClusterArgs,
+        *,
+        project: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gke:Cluster", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
+        self.identity = GkeNodeIdentity(name, project=project, opts=child)
+        secure_nodes = node_config(self.identity.email, secure_boot=True)
+        self.cluster = gcp.container.Cluster(
+            name,
+            **control_plane(args, project=project, network=self.network),
+            node_locations=list(args.zones) or None,
+            enable_shielded_nodes=True,
+            datapath_provider="ADVANCED_DATAPATH",
+            logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
+            monitoring_config={
+                "enable_components": ["SYSTEM_COMPONENTS"],
+                "managed_prometheus": {"enabled": args.managed_prometheus},
+            },
+            # GKE makes a default pool with every cluster. It is removed at once, but while it
+            # stands it must not run as the project's all-powerful default account.
+            remove_default_node_pool=True,
+            initial_node_count=1,
+            node_config={**secure_nodes, "machine_type": "e2-small", "disk_size_gb": 20},
+            opts=control_plane_options(
+                args,
+                self,
+                # What the removed default pool was like is nobody's business any more; left in,
+                # any difference there would replace the cluster.
+                ignore_changes=["nodeConfig", "initialNodeCount", "nodePools"],
+            ),
+        )
+        self.system_pool = self._system_pool(name, args, secure_nodes)
+        self.kubeconfig = kubeconfig_of(args, self.cluster)
+        self.register_outputs({})
+
+    def _system_pool(
+        self, name: str, args: GkeClusterArgs, secure_nodes: dict[str, object]
+    ) -> gcp.container.NodePool:
+        pool = args.system_pool
+        return gcp.container.NodePool(
+            f"{name}-system",
+            cluster=self.cluster.id,
+            initial_node_count=1,
+            autoscaling={
+                "total_min_node_count": pool.min_nodes,
+                "total_max_node_count": pool.max_nodes,
+                "location_policy": "BALANCED",
+            },
+            ignore_node_count_changes=True,
+            management={"auto_repair": True, "auto_upgrade": True},
+            upgrade_settings={"max_surge": 1, "max_unavailable": 0},
+            node_config={
+                **secure_nodes,
+                "machine_type": pool.machine_type,
+                "disk_size_gb": pool.disk_size_gb,
+                "disk_type": "pd-balanced",
+                "image_type": "COS_CONTAINERD",
+                "spot": pool.spot,
+            },
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[*self.identity.grants, self.network.nat],
+                deleted_with=self.cluster,
+                # The autoscaler owns the number of nodes.
+                ignore_changes=["initialNodeCount"],
+            ),
+        )

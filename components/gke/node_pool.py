@@ -1,0 +1,134 @@
+"""A GPU node pool on GKE Standard that the cluster's autoscaler grows from zero."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+import pulumi_gcp as gcp
+
+from components.cluster import GpuPool
+from components.gke.nodes import node_config
+from components.gke.pool_args import GkeGpuNodePoolArgs
+
+_SHARING_STRATEGIES = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
+_IMAGES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
+
+
+class GkeGpuNodePool(pulumi.ComponentResource):
+    """A GPU node pool. Its physical name is auto-named, so that it can be replaced."""
+
+    node_pool: gcp.container.NodePool
+    pool: GpuPool
+
+    def __init__(
+        self,
+        name: str,
+        args: GkeGpuNodePoolArgs,
+        *,
+        cluster: gcp.container.Cluster,
+        location: str,
+        service_account: pulumi.Input[str],
+        depends_on: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gke:GpuNodePool", name, None, opts)
+        self.pool = args.gpu_pool(name)
+        zones = args.zones_in(location)
+        self.node_pool = gcp.container.NodePool(
+            name,
+            cluster=cluster.id,
+            node_locations=list(zones),
+            # Per zone; the autoscaler takes over from here.
+            initial_node_count=-(-args.min_nodes // len(zones)),
+            autoscaling={
+                "total_min_node_count": args.min_nodes,
+                "total_max_node_count": args.max_nodes,
+                # GPUs are scarce: any zone that has one will do.
+                "location_policy": "ANY",
+            },
+            ignore_node_count_changes=True,
+            # GKE neither repairs nor keeps flex-start nodes: they end by themselves.
+            management={"auto_repair": args.capacity != "flex-start", "auto_upgrade": True},
+            # No spare GPU is needed to upgrade: one node goes, then its successor comes.
+            upgrade_settings={"max_surge": 0, "max_unavailable": 1},
+            placement_policy={"type": "COMPACT"} if args.compact_placement else None,
+            node_config=_gpu_node_config(args, self.pool, service_account),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(depends_on),
+                deleted_with=cluster,
+                delete_before_replace=args.replace_order == "delete-first",
+                ignore_changes=_owned_by_gke(args),
+            ),
+        )
+        self.register_outputs({})
+
+
+def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
+    """What GKE sets or changes by itself, and would otherwise plan a replacement of the pool."""
+    owned = ["initialNodeCount"]
+    if args.machine.local_ssd_gib:
+        # A2 ultra, A3 and later come with local SSDs, which GKE attaches and reports.
+        owned += ["nodeConfig.ephemeralStorageLocalSsdConfig", "nodeConfig.localNvmeSsdBlockConfig"]
+    return owned
+
+
+def _gpu_node_config(
+    args: GkeGpuNodePoolArgs, pool: GpuPool, service_account: pulumi.Input[str]
+) -> dict[str, Any]:
+    secure_boot = args.secure_boot
+    if secure_boot is None:
+        own_module = args.os_image == "ubuntu" or args.installer_image is not None
+        secure_boot = not (args.driver == "daemonset" and own_module)
+    duration = args.max_run_duration_seconds
+    return {
+        **node_config(service_account, secure_boot=secure_boot),
+        "machine_type": args.machine_type,
+        "disk_size_gb": args.disk_size_gb,
+        "disk_type": args.disk_type,
+        "image_type": _IMAGES[args.os_image],
+        "labels": dict(pool.labels),
+        # Declared although GKE adds the GPU taint by itself: it does not where all pools are GPU
+        # pools, and an undeclared one shows as a difference.
+        "taints": [
+            {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
+            for taint in pool.taints
+        ],
+        "guest_accelerators": [_accelerator(args, pool)],
+        "gcfs_config": {"enabled": True} if args.image_streaming else None,
+        "gvnic": {"enabled": True} if args.machine.accelerator is not None else None,
+        "spot": args.capacity == "spot",
+        "flex_start": True if args.capacity == "flex-start" else None,
+        "max_run_duration": f"{duration}s" if duration is not None else None,
+        "reservation_affinity": _reservation(args),
+    }
+
+
+def _accelerator(args: GkeGpuNodePoolArgs, pool: GpuPool) -> dict[str, Any]:
+    # Always explicit: left out, newer GKE versions install a driver and report it as a difference.
+    version = "INSTALLATION_DISABLED" if pool.installer else args.driver_version.upper()
+    sharing = pool.sharing
+    return {
+        "type": pool.accelerator,
+        "count": pool.gpus_per_node,
+        "gpu_driver_installation_config": {"gpu_driver_version": version},
+        "gpu_partition_size": sharing.partition if sharing else None,
+        "gpu_sharing_config": {
+            "gpu_sharing_strategy": _SHARING_STRATEGIES[sharing.strategy],
+            "max_shared_clients_per_gpu": sharing.replicas,
+        }
+        if sharing and sharing.strategy in _SHARING_STRATEGIES
+        else None,
+    }
+
+
+def _reservation(args: GkeGpuNodePoolArgs) -> dict[str, Any] | None:
+    if args.capacity == "reservation":
+        return {
+            "consume_reservation_type": "SPECIFIC_RESERVATION",
+            "key": "compute.googleapis.com/reservation-name",
+            "values": [args.reservation],
+        }
+    if args.capacity in ("spot", "flex-start"):
+        return {"consume_reservation_type": "NO_RESERVATION"}
+    return None

@@ -1,0 +1,63 @@
+"""What every GKE node of this stack has in common, system or GPU: identity, Shielded VM, metadata."""
+
+from typing import Any
+
+import pulumi
+import pulumi_gcp as gcp
+
+NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
+"""Logs, metrics and image pulls; nothing else of the project."""
+
+
+class GkeNodeIdentity(pulumi.ComponentResource):
+    """The service account that nodes run as, with `NODE_ROLES` and no more."""
+
+    email: pulumi.Output[str]
+    grants: list[pulumi.Resource]
+    """Must stand before a node starts, and outlive it."""
+
+    def __init__(
+        self, name: str, *, project: str, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gpu-cluster:gke:NodeIdentity", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        account = gcp.serviceaccount.Account(
+            name,
+            # 30 characters at most, and unique in the project: the cluster's name is too long.
+            account_id=account_id(name),
+            display_name=f"Nodes of the GKE cluster {name}",
+            opts=child,
+        )
+        self.email = account.email
+        self.grants = [
+            gcp.projects.IAMMember(
+                f"{name}-{role.split('/')[1].split('.')[-1]}",
+                project=project,
+                role=role,
+                member=account.member,
+                opts=child,
+            )
+            for role in NODE_ROLES
+        ]
+        self.register_outputs({})
+
+
+def account_id(cluster: str) -> str:
+    """The service account's ID for a cluster: 6 to 30 characters, ends in a letter or digit."""
+    return f"{cluster[:24].rstrip('-')}-nodes"
+
+
+def node_config(service_account: pulumi.Input[str], *, secure_boot: bool) -> dict[str, Any]:
+    """The part of `nodeConfig` that no pool may weaken; plain values but for the account."""
+    return {
+        "service_account": service_account,
+        # The scope opens every API; what the account may do there, IAM decides.
+        "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
+        "shielded_instance_config": {
+            "enable_integrity_monitoring": True,
+            "enable_secure_boot": secure_boot,
+        },
+        "workload_metadata_config": {"mode": "GKE_METADATA"},
+        # GKE sets it by itself; left out, it shows as a difference that replaces the pool.
+        "metadata": {"disable-legacy-endpoints": "true"},
+    }

@@ -1,0 +1,335 @@
+"""What a user says of a GPU node pool on GKE Standard, and the pool that follows from it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.catalog import gke as catalog
+from components.catalog import kubernetes as names
+from components.cluster import GPU_RESOURCE, GPU_TAINT, GpuPool, Sharing, Taint
+
+POOL_LABEL = "gpu-cluster/pool"
+"""Our own label, with the pool's name: GKE's own carries the physical name, unknown in a preview."""
+
+SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
+
+Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeSharingArgs:
+    """How several pods share a GPU of the pool."""
+
+    strategy: Literal["time-slicing", "mps", "mig"]
+    replicas: int = 1
+    """Pods per GPU, or per MIG partition: 2 to 48 with time-slicing or MPS, 1 with MIG alone."""
+    partition: str | None = None
+    """MIG profile such as `1g.5gb`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeGpuNodePoolArgs:
+    """A GPU node pool on GKE Standard."""
+
+    machine_type: str
+    accelerator: str | None = None
+    """`guestAccelerators.type`; derived where the machine type has its GPUs built in."""
+    gpus_per_node: int | None = None
+    """Derived where the machine type has its GPUs built in; else 1."""
+    min_nodes: int = 0
+    """Nodes in the whole pool, not per zone."""
+    max_nodes: int = 1
+    """Nodes in the whole pool, not per zone."""
+    zones: Sequence[str] = ()
+    """Left out: every zone of the cluster's location that is known to have the accelerator."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Taint] = ()
+    """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
+    capacity: Capacity = "on-demand"
+    reservation: str | None = None
+    """Name of the reservation; with capacity `reservation`."""
+    os_image: Literal["cos", "ubuntu"] = "cos"
+    driver: Literal["managed", "daemonset"] = "managed"
+    """`managed`: GKE installs it. `daemonset`: a DaemonSet of this stack does."""
+    driver_version: Literal["default", "latest"] = "default"
+    """With driver `managed`."""
+    installer_image: str | None = None
+    """With driver `daemonset`: one's own installer image instead of the one that GKE preloads."""
+    device_plugin: Literal["gke", "nvidia"] = "gke"
+    """`gke`: GKE runs its own. `nvidia`: NVIDIA's, from this stack."""
+    sharing: GkeSharingArgs | None = None
+    disk_size_gb: int = 100
+    """Boot disk; CUDA images take 5 to 20 GB each."""
+    disk_type: str = "pd-balanced"
+    image_streaming: bool = False
+    """Starts containers while their images still load; images must be in Artifact Registry."""
+    secure_boot: bool | None = None
+    """Left out: on, except where the driver's kernel module may be unsigned (driver `daemonset`
+    with Ubuntu or with one's own installer image)."""
+    compact_placement: bool = False
+    """Puts the nodes close together; one zone only."""
+    max_run_duration_seconds: int | None = None
+    """Nodes are deleted after this time; with capacity `flex-start`, at most 7 days."""
+    replace_order: Literal["delete-first", "create-first"] = "delete-first"
+    """`create-first` keeps the old nodes while a replacement starts, and takes the quota twice."""
+
+    def __post_init__(self) -> None:
+        self._check_card()
+        self._check_counts()
+        self._check_capacity()
+        self._check_driver()
+        self._check_sharing()
+        self._check_labels()
+        if self.disk_type not in catalog.DISK_TYPES:
+            allowed = ", ".join(catalog.DISK_TYPES)
+            raise ValueError(f"diskType: {self.disk_type!r} is not known; allowed: {allowed}")
+        if self.disk_size_gb < 10:
+            raise ValueError(f"diskSizeGb: {self.disk_size_gb} is too small; allowed: 10 or more")
+
+    @property
+    def machine(self) -> catalog.MachineType:
+        """The catalog's row."""
+        machine = catalog.machine_type(self.machine_type)
+        if machine is None:
+            raise ValueError(
+                f"machineType: {self.machine_type!r} is not a machine type that carries GPUs; "
+                f"allowed: n1-standard-4 and others of N1, {', '.join(catalog.MACHINE_TYPES)}"
+            )
+        return machine
+
+    @property
+    def card(self) -> catalog.Accelerator:
+        """The catalog's row."""
+        name = self.accelerator or self.machine.accelerator
+        if name is None:
+            raise ValueError(
+                f"accelerator: is missing; {self.machine_type} has no GPU of its own, give one of "
+                f"{', '.join(_attachable())}"
+            )
+        if name not in catalog.ACCELERATORS:
+            right = catalog.spelling(name)
+            hint = f"did you mean {right!r}? " if right else ""
+            raise ValueError(
+                f"accelerator: {name!r} is not known; {hint}allowed: "
+                f"{', '.join(row.name for row in catalog.ACCELERATORS.values() if not row.retired)}"
+            )
+        return catalog.ACCELERATORS[name]
+
+    @property
+    def gpus(self) -> int:
+        """Physical GPUs per node."""
+        if self.machine.accelerator is not None:
+            return int(self.machine.gpus)
+        return 1 if self.gpus_per_node is None else self.gpus_per_node
+
+    def zones_in(self, location: str) -> tuple[str, ...]:
+        """The zones of the pool's nodes in a cluster at `location`, a zone or a region."""
+        card, machine = self.card, self.machine
+        zonal = catalog.is_zone(location)
+        for zone in self.zones:
+            if (zonal and zone != location) or catalog.region_of(zone) != catalog.region_of(
+                location
+            ):
+                raise ValueError(f"zones: {zone!r} is outside the cluster's location {location}")
+        region = catalog.region_of(location)
+        offered = [
+            zone
+            for zone in catalog.zones_with(card.name, region)
+            if machine.zones is None or zone in machine.zones
+        ]
+        wanted = tuple(self.zones) or ((location,) if zonal else tuple(offered))
+        if not wanted:
+            raise ValueError(
+                f"accelerator: {card.name} is in no zone of {region}; regions that have it: "
+                f"{', '.join(sorted({catalog.region_of(zone) for zone in card.zones}))}"
+            )
+        for zone in wanted:
+            if zone not in offered and not card.zones_partial:
+                have = ", ".join(offered) or "none in " + region
+                raise ValueError(
+                    f"machineType: {self.machine_type} with {card.name} is not offered in {zone}; "
+                    f"zones that have it: {have}"
+                )
+        if self.compact_placement and len(wanted) != 1:
+            raise ValueError(
+                f"compactPlacement: needs exactly one zone, the pool has {', '.join(wanted)}; "
+                "set zones to one of them"
+            )
+        return wanted
+
+    def gpu_pool(self, name: str) -> GpuPool:
+        """The pool as pods and the GPU layer see it."""
+        labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self.labels}
+        if self.device_plugin == "nvidia":
+            labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
+        return GpuPool(
+            name=name,
+            accelerator=self.card.name,
+            gpus_per_node=self.gpus,
+            min_nodes=self.min_nodes,
+            max_nodes=self.max_nodes,
+            labels=labels,
+            taints=[GPU_TAINT, *([SPOT_TAINT] if self.capacity == "spot" else []), *self.taints],
+            node_selector={POOL_LABEL: name},
+            spot=self.capacity == "spot",
+            sharing=self._sharing(),
+            installer=self.os_image if self.driver == "daemonset" else None,
+            installer_image=self.installer_image,
+            device_plugin=self.device_plugin == "nvidia",
+        )
+
+    def _sharing(self) -> Sharing | None:
+        if self.sharing is None:
+            return None
+        return Sharing(
+            strategy=self.sharing.strategy,
+            replicas=self.sharing.replicas,
+            partition=self.sharing.partition,
+            partitions=self.card.mig[self.sharing.partition] if self.sharing.partition else 1,
+        )
+
+    def _check_card(self) -> None:
+        machine, card = self.machine, self.card
+        if card.retired:
+            raise ValueError(
+                f"accelerator: {card.name} is retired on Google Cloud; take {card.replacement}"
+            )
+        if machine.accelerator is not None:
+            if card.name != machine.accelerator:
+                raise ValueError(
+                    f"accelerator: {card.name} contradicts {self.machine_type}, which carries "
+                    f"{machine.accelerator}; drop one of the two"
+                )
+            if machine.gpus != int(machine.gpus):
+                raise ValueError(
+                    f"machineType: {self.machine_type} has a fraction of a GPU, which Kubernetes "
+                    "cannot count; take one with a whole GPU and set sharing"
+                )
+            if self.gpus_per_node not in (None, int(machine.gpus)):
+                raise ValueError(
+                    f"gpusPerNode: {self.gpus_per_node} contradicts {self.machine_type}, which "
+                    f"carries {int(machine.gpus)}; drop the key"
+                )
+            return
+        if machine.family != "n1" or card.machine_family != "n1":
+            fitting = [
+                row.name for row in catalog.MACHINE_TYPES.values() if row.accelerator == card.name
+            ]
+            raise ValueError(
+                f"accelerator: {card.name} cannot be attached to {self.machine_type}; machine "
+                f"types that carry it: {', '.join(fitting) or 'n1-standard-4 and others of N1'}"
+            )
+        if self.gpus not in card.counts:
+            raise ValueError(
+                f"gpusPerNode: {self.gpus} is not possible with {card.name}; allowed: "
+                f"{', '.join(map(str, card.counts))}"
+            )
+        limit = catalog.n1_attach_limit(card.name, self.gpus)
+        if limit is not None and (machine.vcpu > limit[0] or machine.memory_gib > limit[1]):
+            raise ValueError(
+                f"machineType: {self.machine_type} is too large for {self.gpus} {card.name}; "
+                f"allowed: up to {limit[0]} vCPU and {limit[1]} GiB, or more GPUs"
+            )
+
+    def _check_counts(self) -> None:
+        if self.min_nodes < 0:
+            raise ValueError(f"minNodes: {self.min_nodes} is negative; allowed: 0 or more")
+        if self.max_nodes < 1:
+            raise ValueError(f"maxNodes: {self.max_nodes} is too small; allowed: 1 or more")
+        if self.min_nodes > self.max_nodes:
+            raise ValueError(
+                f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
+            )
+
+    def _check_capacity(self) -> None:
+        offered = self.machine.provisioning
+        if self.capacity not in offered:
+            raise ValueError(
+                f"capacity: {self.machine_type} is not sold as {self.capacity}; allowed: "
+                f"{', '.join(offered)}"
+            )
+        if (self.capacity == "reservation") != (self.reservation is not None):
+            raise ValueError(
+                "reservation: goes together with capacity reservation; "
+                + ("name it" if self.reservation is None else "set capacity, or drop the key")
+            )
+        if self.capacity == "flex-start" and self.min_nodes:
+            raise ValueError(
+                f"minNodes: {self.min_nodes} is not possible with capacity flex-start; allowed: 0"
+            )
+        seconds = self.max_run_duration_seconds
+        if seconds is not None and not 0 < seconds <= catalog.MAX_RUN_SECONDS:
+            raise ValueError(
+                f"maxRunDurationSeconds: {seconds} is out of range; allowed: 1 to "
+                f"{catalog.MAX_RUN_SECONDS} (7 days)"
+            )
+
+    def _check_driver(self) -> None:
+        if self.driver == "daemonset" and self.driver_version != "default":
+            raise ValueError(
+                f"driverVersion: {self.driver_version!r} needs driver managed; a DaemonSet "
+                "installs what its image carries, so drop the key or set installerImage"
+            )
+        if self.driver == "managed" and self.installer_image is not None:
+            raise ValueError("installerImage: needs driver daemonset; drop the key or set driver")
+        if self.os_image == "ubuntu" and self.driver_version == "latest":
+            raise ValueError(
+                "driverVersion: latest exists for cos only; take default, or osImage cos"
+            )
+        if self.os_image == "ubuntu" and self.image_streaming:
+            raise ValueError("imageStreaming: needs osImage cos; drop one of the two")
+
+    def _check_sharing(self) -> None:
+        if self.sharing is None:
+            return
+        strategy, replicas = self.sharing.strategy, self.sharing.replicas
+        if self.device_plugin == "nvidia":
+            raise ValueError("sharing: is GKE's own on this platform; set devicePlugin: gke")
+        if strategy == "mig" and self.sharing.partition is None:
+            raise ValueError(
+                f"sharing.partition: is missing; allowed on {self.card.name}: "
+                f"{', '.join(self.card.mig) or 'none, it has no MIG'}"
+            )
+        if self.sharing.partition is not None and self.sharing.partition not in self.card.mig:
+            raise ValueError(
+                f"sharing.partition: {self.sharing.partition!r} is not a partition of "
+                f"{self.card.name}; allowed: {', '.join(self.card.mig) or 'none, it has no MIG'}"
+            )
+        if strategy == "mps" and self.sharing.partition is not None:
+            raise ValueError("sharing.partition: MPS does not run on MIG; take time-slicing or mig")
+        low, high = catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS
+        if strategy == "mig" and replicas != 1:
+            raise ValueError(
+                f"sharing.replicas: {replicas} needs strategy time-slicing, which may have a "
+                "partition too"
+            )
+        if strategy != "mig" and not low <= replicas <= high:
+            raise ValueError(
+                f"sharing.replicas: {replicas} is out of range; allowed: {low} to {high}"
+            )
+
+    def _check_labels(self) -> None:
+        for key, value in self.labels.items():
+            reason = names.invalid_label_key(key) or names.invalid_label_value(value)
+            if reason is None and (key == POOL_LABEL or names.reserved_domain(key)):
+                reason = "is set by GKE or by this stack; choose another key"
+            if reason is not None:
+                raise ValueError(f"labels.{key}: {reason}")
+        seen = {(GPU_RESOURCE, GPU_TAINT.effect)}
+        for position, taint in enumerate(self.taints):
+            reason = names.invalid_label_key(taint.key) or names.invalid_label_value(taint.value)
+            if reason is not None:
+                raise ValueError(f"taints[{position}]: {reason}")
+            if (taint.key, taint.effect) in seen:
+                raise ValueError(
+                    f"taints[{position}]: {taint.key}:{taint.effect} is there already; drop it"
+                )
+            seen.add((taint.key, taint.effect))
+
+
+def _attachable() -> list[str]:
+    return [
+        row.name
+        for row in catalog.ACCELERATORS.values()
+        if row.machine_family == "n1" and not row.retired
+    ]

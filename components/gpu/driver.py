@@ -1,0 +1,202 @@
+"""The NVIDIA driver installer for GKE nodes whose driver GKE does not install.
+
+The manifests follow GoogleCloudPlatform/container-engine-accelerators,
+nvidia-driver-installer/{cos,ubuntu}/daemonset-preloaded.yaml (read 2026-11-21), narrowed to the
+pools that asked for them. The preloaded images exist on GKE nodes only.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.catalog import images
+from components.catalog import kubernetes as names
+from components.cluster import Cluster, GpuPool, Installer
+
+_COS_DRIVER_DIR = "/home/kubernetes/bin/nvidia"
+
+
+class DriverInstaller(pulumi.ComponentResource):
+    """One installer DaemonSet for each node OS and image that the pools ask for."""
+
+    daemon_sets: list[kubernetes.apps.v1.DaemonSet]
+
+    def __init__(
+        self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("gpu-cluster:gpu:DriverInstaller", name, None, opts)
+        self.daemon_sets = [
+            kubernetes.apps.v1.DaemonSet(
+                daemon_set,
+                metadata={
+                    "name": daemon_set,
+                    "namespace": "kube-system",
+                    "labels": {"k8s-app": daemon_set},
+                    # On a pool at zero it is ready at once; on nodes that are coming up, a driver
+                    # takes longer than the provider's 10 minutes.
+                    "annotations": {"pulumi.com/timeoutSeconds": "1800"},
+                },
+                spec=_spec(daemon_set, pools),
+                # A new installer beside the old one would install twice.
+                opts=cluster.options(self, delete_before_replace=True),
+            )
+            for daemon_set, pools in _by_daemon_set(cluster.pools).items()
+        ]
+        self.register_outputs({})
+
+
+def _by_daemon_set(pools: Mapping[str, GpuPool]) -> dict[str, list[GpuPool]]:
+    grouped: dict[str, list[GpuPool]] = {}
+    for pool in pools.values():
+        if pool.installer:
+            own = f"-{pool.name}" if pool.installer_image else ""
+            grouped.setdefault(f"nvidia-driver-installer-{pool.installer}{own}", []).append(pool)
+    return grouped
+
+
+def _spec(name: str, pools: Sequence[GpuPool]) -> dict[str, Any]:
+    pod = {"cos": _cos_pod, "ubuntu": _ubuntu_pod}[_installer(pools)](pools[0].installer_image)
+    return {
+        "selector": {"matchLabels": {"k8s-app": name}},
+        "updateStrategy": {"type": "RollingUpdate"},
+        "template": {
+            "metadata": {"labels": {"name": name, "k8s-app": name}},
+            "spec": {
+                **pod,
+                "priorityClassName": "system-node-critical",
+                "affinity": _on_nodes_of(pools),
+                "tolerations": [{"operator": "Exists"}],
+                "automountServiceAccountToken": False,
+            },
+        },
+    }
+
+
+def _installer(pools: Sequence[GpuPool]) -> Installer:
+    (installer,) = {pool.installer for pool in pools if pool.installer}
+    return installer
+
+
+def _on_nodes_of(pools: Sequence[GpuPool]) -> dict[str, Any]:
+    selectors = [pool.node_selector for pool in pools]
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                # Terms are alternatives: a node of any of the pools will do.
+                "nodeSelectorTerms": [
+                    {
+                        "matchExpressions": [
+                            *(
+                                {"key": key, "operator": "In", "values": [value]}
+                                for key, value in selector.items()
+                            ),
+                            {"key": names.GKE_ACCELERATOR, "operator": "Exists"},
+                            # There, GKE installs the driver itself.
+                            {"key": names.GKE_GPU_DRIVER_VERSION, "operator": "DoesNotExist"},
+                        ]
+                    }
+                    for selector in selectors
+                ]
+            }
+        }
+    }
+
+
+def _cos_pod(image: str | None) -> dict[str, Any]:
+    return {
+        "hostNetwork": True,
+        "hostPID": True,
+        "volumes": [
+            _host_path("dev", "/dev"),
+            _host_path("vulkan-icd-mount", f"{_COS_DRIVER_DIR}/vulkan/icd.d"),
+            _host_path("nvidia-install-dir-host", _COS_DRIVER_DIR),
+            _host_path("root-mount", "/"),
+            _host_path("cos-tools", "/var/lib/cos-tools"),
+            _host_path("nvidia-config", "/etc/nvidia"),
+        ],
+        "initContainers": [
+            {
+                "name": "nvidia-driver-installer",
+                **_image(image, images.COS_DRIVER_INSTALLER),
+                "resources": {"requests": {"cpu": "150m"}},
+                "securityContext": {"privileged": True},
+                "env": _env(
+                    NVIDIA_INSTALL_DIR_HOST=_COS_DRIVER_DIR,
+                    NVIDIA_INSTALL_DIR_CONTAINER="/usr/local/nvidia",
+                    VULKAN_ICD_DIR_HOST=f"{_COS_DRIVER_DIR}/vulkan/icd.d",
+                    VULKAN_ICD_DIR_CONTAINER="/etc/vulkan/icd.d",
+                    ROOT_MOUNT_DIR="/root",
+                    COS_TOOLS_DIR_HOST="/var/lib/cos-tools",
+                    COS_TOOLS_DIR_CONTAINER="/build/cos-tools",
+                ),
+                "volumeMounts": [
+                    {"name": "nvidia-install-dir-host", "mountPath": "/usr/local/nvidia"},
+                    {"name": "vulkan-icd-mount", "mountPath": "/etc/vulkan/icd.d"},
+                    {"name": "dev", "mountPath": "/dev"},
+                    {"name": "root-mount", "mountPath": "/root"},
+                    {"name": "cos-tools", "mountPath": "/build/cos-tools"},
+                ],
+                "command": ["bash", "-c"],
+                # After a restart of the pod the module is there already.
+                "args": ["grep -q '^nvidia ' /proc/modules || /cos-gpu-installer install"],
+            },
+            {
+                "name": "partition-gpus",
+                "image": images.NVIDIA_PARTITION_GPU.reference,
+                "env": _env(LD_LIBRARY_PATH="/usr/local/nvidia/lib64"),
+                "resources": {"requests": {"cpu": "150m"}},
+                "securityContext": {"privileged": True},
+                "volumeMounts": [
+                    {"name": "nvidia-install-dir-host", "mountPath": "/usr/local/nvidia"},
+                    {"name": "dev", "mountPath": "/dev"},
+                    {"name": "nvidia-config", "mountPath": "/etc/nvidia"},
+                ],
+            },
+        ],
+        "containers": [_pause()],
+    }
+
+
+def _ubuntu_pod(image: str | None) -> dict[str, Any]:
+    return {
+        "volumes": [
+            _host_path("dev", "/dev"),
+            _host_path("boot", "/boot"),
+            _host_path("root-mount", "/"),
+        ],
+        "initContainers": [
+            {
+                "name": "nvidia-driver-installer",
+                **_image(image, images.UBUNTU_DRIVER_INSTALLER),
+                "resources": {"requests": {"cpu": "150m"}},
+                "securityContext": {"privileged": True},
+                "volumeMounts": [
+                    {"name": "boot", "mountPath": "/boot"},
+                    {"name": "dev", "mountPath": "/dev"},
+                    {"name": "root-mount", "mountPath": "/root"},
+                ],
+            }
+        ],
+        "containers": [_pause()],
+    }
+
+
+def _image(own: str | None, preloaded: images.Image) -> dict[str, str]:
+    if own is not None:
+        return {"image": own, "imagePullPolicy": "IfNotPresent"}
+    # GKE puts it on the node; no registry has it.
+    return {"image": preloaded.reference, "imagePullPolicy": "Never"}
+
+
+def _pause() -> dict[str, Any]:
+    return {"name": "pause", "image": images.PAUSE.reference}
+
+
+def _env(**variables: str) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in variables.items()]
+
+
+def _host_path(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "hostPath": {"path": path}}

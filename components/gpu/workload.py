@@ -1,0 +1,141 @@
+"""A GPU workload that reaches its pool through the pool alone: selector, tolerations, resource."""
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.cluster import Cluster, GpuPool
+from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
+
+_SPOT_GRACE_SECONDS = 15
+"""A Spot node gives 25 s of notice on GKE, of which system pods take the last ones."""
+
+
+class GpuWorkload(pulumi.ComponentResource):
+    """A deployment, pod or job."""
+
+    def __init__(
+        self,
+        name: str,
+        args: WorkloadArgs,
+        *,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gpu:Workload", name, None, opts)
+        pool = cluster.pools[args.pool]
+        labels = {"app": name}
+        metadata = {
+            "name": name,
+            "namespace": args.namespace,
+            "labels": labels,
+            "annotations": _await_annotations(args),
+        }
+        pod = _pod_spec(name, args, pool)
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        options = cluster.options(self)
+        match args.kind:
+            case "deployment":
+                kubernetes.apps.v1.Deployment(
+                    name,
+                    metadata=metadata,
+                    spec={
+                        "replicas": 1 if args.replicas is None else args.replicas,
+                        "selector": {"matchLabels": labels},
+                        # A surge pod would need a GPU more than there may be.
+                        "strategy": {
+                            "type": "RollingUpdate",
+                            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+                        },
+                        "template": template,
+                    },
+                    opts=options,
+                )
+            case "pod":
+                kubernetes.core.v1.Pod(name, metadata=metadata, spec=pod, opts=options)
+            case "job":
+                kubernetes.batch.v1.Job(
+                    name,
+                    metadata=metadata,
+                    spec={
+                        "backoffLimit": 3 if args.backoff_limit is None else args.backoff_limit,
+                        "completions": args.completions,
+                        "parallelism": args.parallelism,
+                        "template": {**template, "spec": {**pod, "restartPolicy": "Never"}},
+                    },
+                    opts=options,
+                )
+        self.register_outputs({})
+
+
+def _await_annotations(args: WorkloadArgs) -> dict[str, str]:
+    if args.wait:
+        # A pool at zero: a node, a driver and an image of many gigabytes come first.
+        return {"pulumi.com/timeoutSeconds": "1800"}
+    return {"pulumi.com/skipAwait": "true"}
+
+
+def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> dict[str, Any]:
+    libraries = args.driver_libraries
+    return {
+        "automountServiceAccountToken": False,
+        "nodeSelector": {**pool.node_selector, **args.node_selector},
+        "tolerations": [toleration.manifest() for toleration in pool.tolerations],
+        "runtimeClassName": pool.runtime_class,
+        "terminationGracePeriodSeconds": _SPOT_GRACE_SECONDS if pool.spot else None,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": name,
+                "image": args.image,
+                "imagePullPolicy": args.image_pull_policy,
+                "command": list(args.command) or None,
+                "args": list(args.args) or None,
+                "env": _env(args),
+                "ports": [
+                    {"name": port, "containerPort": number} for port, number in args.ports.items()
+                ],
+                "readinessProbe": _probe(args.readiness_probe),
+                "livenessProbe": _probe(args.liveness_probe),
+                "resources": _resources(args, pool),
+                "securityContext": {"allowPrivilegeEscalation": False},
+                "volumeMounts": [
+                    {"name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True}
+                ]
+                if libraries
+                else None,
+            }
+        ],
+        "volumes": [{"name": "driver", "hostPath": {"path": libraries, "type": "Directory"}}]
+        if libraries
+        else None,
+    }
+
+
+def _env(args: WorkloadArgs) -> list[dict[str, str]]:
+    search = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"} if args.driver_libraries else {}
+    return [{"name": key, "value": value} for key, value in {**search, **args.env}.items()]
+
+
+def _probe(probe: ProbeArgs | None) -> dict[str, Any] | None:
+    if probe is None:
+        return None
+    return {
+        "httpGet": {"path": probe.path, "port": probe.port},
+        "initialDelaySeconds": probe.initial_delay_seconds,
+        "periodSeconds": probe.period_seconds,
+    }
+
+
+def _resources(args: WorkloadArgs, pool: GpuPool) -> dict[str, dict[str, str]]:
+    limits = _quantities(args.limits)
+    if args.gpus:
+        # In the limits: for an extended resource, Kubernetes takes the request from there.
+        limits[pool.resource] = str(args.gpus)
+    return {"requests": _quantities(args.requests), "limits": limits}
+
+
+def _quantities(given: ResourcesArgs) -> dict[str, str]:
+    amounts = {"cpu": given.cpu, "memory": given.memory}
+    return {name: amount for name, amount in amounts.items() if amount is not None}

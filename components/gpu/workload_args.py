@@ -1,0 +1,143 @@
+"""What a user says of a GPU workload, and whether its pool can carry it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.catalog import kubernetes as names
+from components.cluster import GpuPool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeArgs:
+    """An HTTP probe."""
+
+    path: str = "/"
+    port: str
+    """Name of one of the workload's ports."""
+    initial_delay_seconds: int = 10
+    period_seconds: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcesArgs:
+    """Quantities as Kubernetes writes them: `200m`, `256Mi`."""
+
+    cpu: str | None = None
+    memory: str | None = None
+
+    def __post_init__(self) -> None:
+        for key, text in (("cpu", self.cpu), ("memory", self.memory)):
+            if text is not None:
+                try:
+                    amount = names.quantity(text)
+                except ValueError as error:
+                    raise ValueError(f"{key}: {error}") from None
+                if amount <= 0:
+                    raise ValueError(f"{key}: {text!r} is not above zero")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadArgs:
+    """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
+
+    kind: Literal["deployment", "pod", "job"]
+    pool: str
+    image: str
+    gpus: int = 1
+    """Units of the pool's GPU resource for one pod. 0 asks for none: with an NVIDIA runtime such a
+    pod sees every GPU of its node, also those that others hold."""
+    namespace: str = "default"
+    replicas: int | None = None
+    """Pods of a deployment; left out, 1."""
+    command: Sequence[str] = ()
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[str, int] = field(default_factory=dict)
+    """Port name -> container port."""
+    readiness_probe: ProbeArgs | None = None
+    liveness_probe: ProbeArgs | None = None
+    requests: ResourcesArgs = field(default_factory=ResourcesArgs)
+    limits: ResourcesArgs = field(default_factory=ResourcesArgs)
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    """On top of the pool's."""
+    completions: int | None = None
+    parallelism: int | None = None
+    backoff_limit: int | None = None
+    """Retries of a job; left out, 3."""
+    driver_libraries: str | None = None
+    """Host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes without
+    an NVIDIA container runtime."""
+    wait: bool = False
+    """Whether `pulumi up` waits until it runs (a job: completes)."""
+
+    def __post_init__(self) -> None:
+        if not self.image.strip():
+            raise ValueError("image: is empty; give an image with a tag or digest")
+        if self.gpus < 0:
+            raise ValueError(f"gpus: {self.gpus} is negative; allowed: 0 or more")
+        if reason := names.invalid_dns_label(self.namespace):
+            raise ValueError(f"namespace: {self.namespace!r} {reason}")
+        self._check_kind("replicas", self.replicas, "deployment", least=0)
+        self._check_kind("completions", self.completions, "job", least=1)
+        self._check_kind("parallelism", self.parallelism, "job", least=0)
+        self._check_kind("backoffLimit", self.backoff_limit, "job", least=0)
+        for name, port in self.ports.items():
+            if names.invalid_dns_label(name) or len(name) > 15 or not any(map(str.isalpha, name)):
+                raise ValueError(
+                    f"ports.{name}: is not a port name; allowed: at most 15 lowercase letters, "
+                    "digits and '-', one letter at least"
+                )
+            if not 1 <= port <= 65535:
+                raise ValueError(f"ports.{name}: {port} is not a port; allowed: 1 to 65535")
+        for key, probe in (
+            ("readinessProbe", self.readiness_probe),
+            ("livenessProbe", self.liveness_probe),
+        ):
+            if probe is not None and probe.port not in self.ports:
+                have = ", ".join(self.ports) or "none"
+                raise ValueError(
+                    f"{key}.port: {probe.port!r} is not a port of this workload; {have}"
+                )
+        for resource in ("cpu", "memory"):
+            low, high = getattr(self.requests, resource), getattr(self.limits, resource)
+            if low and high and names.quantity(low) > names.quantity(high):
+                raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
+        for key, value in self.node_selector.items():
+            if reason := names.invalid_label_key(key) or names.invalid_label_value(value):
+                raise ValueError(f"nodeSelector.{key}: {reason}")
+        for key in self.env:
+            if not key or "=" in key:
+                raise ValueError(f"env.{key}: is not the name of an environment variable")
+        if self.driver_libraries is not None and not self.driver_libraries.startswith("/"):
+            raise ValueError(
+                f"driverLibraries: {self.driver_libraries!r} is not an absolute path on the host"
+            )
+
+    def _check_kind(self, key: str, value: int | None, kind: str, *, least: int) -> None:
+        if value is None:
+            return
+        if self.kind != kind:
+            raise ValueError(f"{key}: a {self.kind} has none; drop it, or make kind {kind}")
+        if value < least:
+            raise ValueError(f"{key}: {value} is too small; allowed: {least} or more")
+
+    def check_fits(self, pool: GpuPool) -> None:
+        """Raises ValueError where no node of `pool` could ever carry a pod of this workload."""
+        if self.gpus > pool.allocatable:
+            raise ValueError(
+                f"gpus: {self.gpus} are more than a node of pool {pool.name} has, "
+                f"{pool.allocatable}; ask for fewer, or give the pool larger nodes"
+            )
+        if self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
+            raise ValueError(
+                f"gpus: {self.gpus} shares of pool {pool.name} may all be of one GPU; ask for 1, "
+                "or drop the pool's sharing"
+            )
+        for key, value in self.node_selector.items():
+            if pool.labels.get(key, value) != value:
+                raise ValueError(
+                    f"nodeSelector.{key}: {value!r} contradicts pool {pool.name}, whose nodes have "
+                    f"{pool.labels[key]!r}"
+                )

@@ -1,0 +1,58 @@
+"""Kubeconfig documents whose credentials come from an exec plugin, never from a token."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_EXEC_API = "client.authentication.k8s.io/v1beta1"
+
+
+def gke(*, name: str, endpoint: str, ca_certificate: str) -> str:
+    """For GKE, through `gke-gcloud-auth-plugin`; `ca_certificate` is base64, as the API has it."""
+    return _document(
+        name,
+        {"server": f"https://{endpoint}", "certificate-authority-data": ca_certificate},
+        {
+            "apiVersion": _EXEC_API,
+            "command": "gke-gcloud-auth-plugin",
+            "installHint": "install it with: gcloud components install gke-gcloud-auth-plugin",
+            "provideClusterInfo": True,
+            "interactiveMode": "Never",
+        },
+    )
+
+
+def eks(
+    *, name: str, endpoint: str, ca_certificate: str, region: str, profile: str | None = None
+) -> str:
+    """For EKS, through `aws eks get-token`; `endpoint` is a URL, `ca_certificate` base64."""
+    arguments: Sequence[str] = [
+        "--region", region, "eks", "get-token", "--cluster-name", name, "--output", "json",
+    ]  # fmt: skip
+    return _document(
+        name,
+        {"server": endpoint, "certificate-authority-data": ca_certificate},
+        {
+            "apiVersion": _EXEC_API,
+            "command": "aws",
+            "args": arguments,
+            "env": [{"name": "AWS_PROFILE", "value": profile}] if profile else [],
+            "installHint": "install the AWS CLI, version 2",
+            "interactiveMode": "Never",
+        },
+    )
+
+
+def _document(name: str, cluster: Mapping[str, Any], plugin: Mapping[str, Any]) -> str:
+    # JSON is YAML; sorted keys keep the text, and with it every preview, stable.
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": {"exec": plugin}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+            "current-context": name,
+        },
+        sort_keys=True,
+    )

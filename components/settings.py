@@ -1,0 +1,154 @@
+"""The only reader of the stack's config: a frozen `Settings`, or one line that says what is wrong.
+
+The CLI accepts any key and any shape inside structured config; here every key is known or refused,
+by its path, before a resource is registered.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pulumi
+from pulumi.runtime import config as runtime_config
+
+from components.catalog import kubernetes as names
+from components.cluster import GpuPool
+from components.decode import decode, unknown
+from components.gpu.workload_args import WorkloadArgs
+
+if TYPE_CHECKING:
+    from components.gke import GkeClusterArgs, GkeGpuNodePoolArgs
+
+NAMESPACE = "gpu-cluster"
+PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
+_KEYS = ("cluster", "gpuPools", "workloads")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeSettings:
+    """A GKE Standard environment."""
+
+    project: str
+    """Google Cloud project ID, from `gcp:project`."""
+    cluster: "GkeClusterArgs"
+    pools: Mapping[str, "GkeGpuNodePoolArgs"]
+    workloads: Mapping[str, WorkloadArgs]
+    platform: Literal["gke"] = "gke"
+
+
+Settings = GkeSettings
+
+
+def load() -> Settings:
+    """Reads the stack's config.
+
+    Raises pulumi.RunError, which the engine shows as one line without a traceback.
+    """
+    try:
+        return from_config({**runtime_config.get_config_env(), **runtime_config.CONFIG.get()})
+    except ValueError as error:
+        raise pulumi.RunError(str(error)) from None
+
+
+def from_config(config: Mapping[str, str]) -> Settings:
+    """`config` is the engine's: `namespace:key` -> text, JSON where the value is structured.
+
+    Raises ValueError with one line: the key's path, what was given, what is allowed.
+    """
+    given = {
+        key.removeprefix(f"{NAMESPACE}:"): value
+        for key, value in config.items()
+        if key.startswith(f"{NAMESPACE}:")
+    }
+    for key in given:
+        if key not in _KEYS:
+            raise ValueError(f"{NAMESPACE}:{key}: there is no such key; {unknown(key, _KEYS)}")
+    cluster = _structured(given, "cluster")
+    pools = _structured(given, "gpuPools")
+    workloads = decode(
+        f"{NAMESPACE}:workloads", Mapping[str, WorkloadArgs], _structured(given, "workloads")
+    )
+    platform = cluster.pop("platform", None)
+    match platform:
+        case "gke":
+            settings, gpu_pools = _gke(config, cluster, pools, workloads)
+        case None:
+            raise ValueError(
+                f"{NAMESPACE}:cluster.platform: is missing; allowed: {', '.join(PLATFORMS)}"
+            )
+        case _:
+            raise ValueError(
+                f"{NAMESPACE}:cluster.platform: {platform!r} is not known; "
+                f"{unknown(str(platform), PLATFORMS)}"
+            )
+    _check_workloads(workloads, gpu_pools)
+    return settings
+
+
+def _gke(
+    config: Mapping[str, str],
+    cluster: dict[str, Any],
+    pools: dict[str, Any],
+    workloads: Mapping[str, WorkloadArgs],
+) -> tuple[GkeSettings, Mapping[str, GpuPool]]:
+    # Here and not above: a stack on another platform must not load the Google Cloud SDK.
+    from components.gke import GkeClusterArgs, GkeGpuNodePoolArgs
+
+    settings = GkeSettings(
+        project=_required(config, "gcp:project", "the ID of your Google Cloud project"),
+        cluster=decode(f"{NAMESPACE}:cluster", GkeClusterArgs, cluster),
+        pools=decode(f"{NAMESPACE}:gpuPools", Mapping[str, GkeGpuNodePoolArgs], pools),
+        workloads=workloads,
+    )
+    for name, pool in settings.pools.items():
+        _check_pool_name(name)
+        _at(f"gpuPools.{name}", pool.zones_in, settings.cluster.location)
+    return settings, {name: pool.gpu_pool(name) for name, pool in settings.pools.items()}
+
+
+def _check_pool_name(name: str) -> None:
+    # 40 characters are the limit of a node pool's name; the automatic suffix takes 8 of them.
+    if names.invalid_dns_label(name) or not name[:1].isalpha() or len(name) > 32:
+        raise ValueError(
+            f"{NAMESPACE}:gpuPools.{name}: is not a pool name; allowed: at most 32 lowercase "
+            "letters, digits and '-', a letter first, no '-' at the end"
+        )
+
+
+def _check_workloads(workloads: Mapping[str, WorkloadArgs], pools: Mapping[str, GpuPool]) -> None:
+    for name, workload in workloads.items():
+        if reason := names.invalid_dns_label(name):
+            raise ValueError(f"{NAMESPACE}:workloads.{name}: {reason}")
+        if workload.pool not in pools:
+            raise ValueError(
+                f"{NAMESPACE}:workloads.{name}.pool: {workload.pool!r} is not a pool; "
+                f"{unknown(workload.pool, pools) if pools else 'gpuPools has none'}"
+            )
+        _at(f"workloads.{name}", workload.check_fits, pools[workload.pool])
+
+
+def _at(path: str, check: Any, value: object) -> None:
+    try:
+        check(value)
+    except ValueError as error:
+        raise ValueError(f"{NAMESPACE}:{path}.{error}") from None
+
+
+def _required(config: Mapping[str, str], key: str, what: str) -> str:
+    value = config.get(key, "")
+    if not value:
+        raise ValueError(f"{key}: is missing; set it to {what}: pulumi config set {key} ...")
+    return value
+
+
+def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
+    text = given.get(key, "{}")
+    path = f"{NAMESPACE}:{key}"
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise ValueError(f"{path}: {text!r} is not a map; write it as YAML below the key") from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: {text!r} is not a map; write it as YAML below the key")
+    return value

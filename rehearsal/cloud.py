@@ -1,0 +1,100 @@
+"""What a cloud stand-in tells the rest of the rehearsal: which nodes it would start, and how.
+
+Everything here is read from what the stand-in *holds*, never from the program's config, so that a
+forgotten tag, label or taint shows as it would in the cloud.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+Doer = Literal["cloud", "pod"]
+"""Who does a part: the cloud (or the node's image) by itself, or a pod that must run on the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTaint:
+    """A taint in Kubernetes spelling."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeShape:
+    """A node as the scheduler sees it: labels, taints, and capacity as Kubernetes quantities."""
+
+    labels: Mapping[str, str]
+    taints: tuple[NodeTaint, ...]
+    capacity: Mapping[str, str]
+    """cpu, memory, ephemeral-storage, pods, and `nvidia.com/gpu` once driver and plugin are up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """A node pool (GKE), a node group (EKS) or the nodes that were there before."""
+
+    name: str
+    """Unique in the rehearsal and a valid label value, e.g. the node pool's physical name."""
+    min_nodes: int
+    max_nodes: int
+    target_nodes: int
+    """Nodes that the cloud itself keeps (initial or minimum count); the autoscaler adds the rest."""
+    template: NodeShape
+    """What the cloud's autoscaler believes of a node that is not there yet. On EKS that is the
+    instance type and the Auto Scaling group's tags; on GKE the node pool itself."""
+    node: NodeShape
+    """What really joins."""
+    driver: Doer = "cloud"
+    plugin: Doer = "cloud"
+    node_os: Literal["cos", "ubuntu", "al2023", "bottlerocket", "other"] = "other"
+    spot: bool = False
+    on_demand_per_hour: float | None = None
+    autoscaled: bool = True
+    auto_provisioned: bool = False
+    """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
+
+
+class ControlPlane(Protocol):
+    """The real Kubernetes control plane behind the stand-in's cluster resource."""
+
+    def ensure_started(self) -> None:
+        """Returns when the API server answers; starts it, empty, where it is not running."""
+
+    def stop(self) -> None:
+        """Ends it; what was in it is gone, as when a cluster is deleted."""
+
+    @property
+    def endpoint(self) -> str:
+        """`127.0.0.1:<port>`, known before it is started."""
+
+    @property
+    def ca_certificate(self) -> bytes:
+        """PEM."""
+
+
+class Cloud(Protocol):
+    """A cloud stand-in, seen from the rehearsal's stage. All methods are thread-safe."""
+
+    def node_groups(self) -> list[NodeGroup]:
+        """Every group of nodes that the cloud holds now."""
+
+    def set_size(self, group: str, nodes: int) -> None:
+        """Tells the cloud how many nodes the group has now, after the autoscaler changed it."""
+
+    def holdings(self) -> list[str]:
+        """One line for each thing the cloud holds; empty after a complete `pulumi destroy`."""
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Registers what is called after every change of `node_groups`."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Faults:
+    """What goes wrong on purpose. Tests set these; a plain rehearsal has none."""
+
+    quota: dict[str, int] = field(default_factory=dict)
+    """Limits that replace the stand-in's generous ones: metric name -> units."""
+    errors: dict[str, list[str]] = field(default_factory=dict)
+    """Resource type token -> errors that its next creates answer with, in turn."""
