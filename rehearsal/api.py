@@ -1,0 +1,119 @@
+"""Plain JSON access to a Kubernetes API server: objects are dicts, and a watch is an iterator.
+
+The official client's typed models would only be turned back into dicts here.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+Object = dict[str, Any]
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+class ApiError(Exception):
+    """The API server's refusal, with its HTTP status."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Api:
+    """One user's access to one API server. Thread-safe."""
+
+    def __init__(self, endpoint: str, ca: Path, token: str) -> None:
+        self._base = f"https://{endpoint}"
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._pool = urllib3.PoolManager(maxsize=16, ca_certs=str(ca), retries=False)
+
+    def get(self, path: str, **query: str) -> Object:
+        """An object or a list; `path` starts with `/api`."""
+        return self._call("GET", path, query=query)
+
+    def items(self, path: str) -> list[Object]:
+        """The objects of a list."""
+        items: list[Object] = self.get(path)["items"]
+        return items
+
+    def create(self, path: str, manifest: Object) -> Object:
+        return self._call("POST", path, manifest)
+
+    def patch(self, path: str, patch: Object, kind: str = MERGE) -> Object:
+        return self._call("PATCH", path, patch, content=kind)
+
+    def apply(self, path: str, manifest: Object) -> Object:
+        """Server-side apply as the field manager `rehearsal`, which wins every conflict."""
+        query = {"fieldManager": "rehearsal", "force": "true"}
+        return self._call("PATCH", path, manifest, content=APPLY, query=query)
+
+    def delete(self, path: str, *, grace: int | None = None) -> None:
+        """Deletes an object; one that is not there is fine."""
+        options: Object = {"propagationPolicy": "Background"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        try:
+            self._call("DELETE", path, options)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def ready(self) -> bool:
+        """Whether the server says that it is ready; False also where nothing listens."""
+        try:
+            reply = self._pool.request(
+                "GET", f"{self._base}/readyz", headers=self._headers, timeout=2.0
+            )
+        except urllib3.exceptions.HTTPError:
+            return False
+        return reply.status == 200
+
+    def watch(self, path: str, version: str) -> Iterator[Object]:
+        """Changes after `version`, as `{"type": ..., "object": ...}`, until the server ends them."""
+        reply = self._pool.request(
+            "GET",
+            f"{self._base}{path}",
+            headers=self._headers,
+            fields={"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"},
+            preload_content=False,
+            timeout=urllib3.Timeout(connect=5.0, read=None),
+        )
+        try:
+            if reply.status != 200:
+                raise ApiError(reply.status, f"cannot watch {path}: HTTP {reply.status}")
+            rest = b""
+            while chunk := reply.read1():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    yield json.loads(line)
+        finally:
+            reply.close()
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        *,
+        content: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Object:
+        fields = "?" + "&".join(f"{key}={value}" for key, value in query.items()) if query else ""
+        reply = self._pool.request(
+            method,
+            f"{self._base}{path}{fields}",
+            headers={**self._headers, "Content-Type": content},
+            body=None if body is None else json.dumps(body).encode(),
+            timeout=30.0,
+        )
+        answer: Object = json.loads(reply.data) if reply.data[:1] == b"{" else {}
+        if reply.status >= 400:
+            said = answer.get("message") or reply.data.decode(errors="replace")
+            raise ApiError(reply.status, f"{method} {path}: {said}")
+        return answer

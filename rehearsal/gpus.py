@@ -1,0 +1,110 @@
+"""Who makes `nvidia.com/gpu` appear on a node: its driver installer and its device plugin.
+
+A node offers its GPUs once both have done their part. Where a pod must do it, that pod has to run
+on the node; what it would do there is read from the host paths that it mounts.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.cloud import NodeGroup
+
+GPU = "nvidia.com/gpu"
+CLOUD_SECONDS = 1.0
+"""How long after the node is ready the cloud's own driver and plugin are up: minutes in life."""
+
+COS_DRIVER = "/home/kubernetes/bin/nvidia"
+UBUNTU_DRIVER = frozenset({"/boot", "/"})
+DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuParts:
+    """Who has done, or will do, what on one node."""
+
+    drivers: tuple[str, ...]
+    """`the cloud`, or the pods that installed the driver."""
+    plugins: tuple[str, ...]
+    misfits: tuple[str, ...]
+    """Installer pods made for another node image: they do nothing here."""
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.drivers) and bool(self.plugins)
+
+
+def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
+    """Reads the parts from the pods that are on a node of this group."""
+    drivers = ["the cloud"] if group.driver == "cloud" else []
+    plugins = ["the cloud"] if group.plugin == "cloud" else []
+    misfits = []
+    for pod in pods:
+        if not _ready(pod):
+            continue
+        made_for = installs_driver_on(pod)
+        if made_for is not None and made_for == group.node_os:
+            drivers.append(_name(pod))
+        elif made_for is not None:
+            misfits.append(_name(pod))
+        if is_device_plugin(pod):
+            plugins.append(_name(pod))
+    return GpuParts(drivers=tuple(drivers), plugins=tuple(plugins), misfits=tuple(misfits))
+
+
+def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
+    """What must never happen on one node, one line each."""
+    found = []
+    for what, doers in (("driver installers", parts.drivers), ("device plugins", parts.plugins)):
+        if len(doers) > 1:
+            found.append(
+                f"pool {group.name}: node {node} has two {what}: {' and '.join(sorted(doers))}"
+            )
+    found += [
+        f"pool {group.name}: {pod} installs a driver made for another node image than the "
+        f"node's, which is {group.node_os}"
+        for pod in parts.misfits
+    ]
+    return found
+
+
+def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
+    """The node image that a driver installer's pod is made for; None for any other pod.
+
+    Google's installers for Container-Optimized OS write the driver to a directory of the kubelet's
+    binaries; those for Ubuntu build it against the host's `/boot` and need the host's root.
+    """
+    if not any(
+        (container.get("securityContext") or {}).get("privileged")
+        for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+    ):
+        return None
+    paths = host_paths(pod)
+    if COS_DRIVER in paths and "/" in paths:
+        return "cos"
+    if paths >= UBUNTU_DRIVER:
+        return "ubuntu"
+    return None
+
+
+def is_device_plugin(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod registers devices with the kubelet."""
+    return DEVICE_PLUGINS in host_paths(pod)
+
+
+def host_paths(pod: Mapping[str, Any]) -> set[str]:
+    """The directories of the host that a pod (or a pod template) mounts, without a final `/`."""
+    volumes = pod["spec"].get("volumes") or []
+    paths = [volume["hostPath"]["path"] for volume in volumes if volume.get("hostPath")]
+    return {path.rstrip("/") or "/" for path in paths}
+
+
+def _ready(pod: Mapping[str, Any]) -> bool:
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

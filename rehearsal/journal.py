@@ -1,0 +1,69 @@
+"""What happened in a rehearsal and when: in memory for the report, in a file for people."""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened."""
+
+    at: float
+    """Seconds since the rehearsal began."""
+    kind: str
+    """`node`, `pod`, `engine`, `cloud` or `finding`."""
+    subject: str
+    """The node's name, the pod's `namespace/name`, the engine's operation, the group."""
+    what: str
+    """E.g. `joined`, `gpus`, `left`; `pending`, `bound`, `running`, `succeeded`, `deleted`."""
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class Journal:
+    """Events in the order of their recording. Thread-safe."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._began = time.monotonic()
+        self._file = file
+        self._events: list[Event] = []
+        self._listeners: list[Callable[[Event], None]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def now(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def events(self) -> list[Event]:
+        with self._lock:
+            return list(self._events)
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Registers what is called with every event from now on."""
+        self._listeners.append(listener)
+
+    def record(self, kind: str, subject: str, what: str, **detail: Any) -> None:
+        with self._lock:
+            event = Event(
+                at=round(self.now, 3), kind=kind, subject=subject, what=what, detail=detail
+            )
+            self._events.append(event)
+            if self._file is not None:
+                with self._file.open("a") as file:
+                    file.write(json.dumps(asdict(event)) + "\n")
+        for listener in self._listeners:
+            listener(event)
+
+    def finding(self, subject: str, message: str) -> None:
+        """Records something that fails the rehearsal, once."""
+        if not any(e.kind == "finding" and e.what == message for e in self.events):
+            self.record("finding", subject, message)
+
+    @property
+    def findings(self) -> list[str]:
+        return [event.what for event in self.events if event.kind == "finding"]

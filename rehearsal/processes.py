@@ -1,0 +1,118 @@
+"""The rehearsal's child processes: each has a log file, and none outlives the process that holds it."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+LEASH = Path(__file__).with_name("leash.py")
+PORTS = range(20_000, 32_000)
+"""Below Linux's ephemeral range, so that no outgoing connection takes a port that was picked."""
+
+_spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
+"""Linux kills a leashed child when the *thread* that started it ends, so one lasting thread does."""
+
+
+class ProcessError(Exception):
+    """A child did not start or ended too early; the message has the end of its log."""
+
+
+def free_port() -> int:
+    """A port on 127.0.0.1 that nobody listens on now."""
+    for port in random.sample(PORTS, 200):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise ProcessError(f"no free port on 127.0.0.1 from {PORTS.start} to {PORTS.stop - 1}")
+
+
+class Processes:
+    """Named children, started and ended together or one by one. Thread-safe."""
+
+    def __init__(self, logs: Path, mark: str) -> None:
+        self.logs = logs
+        self.mark = mark
+        """The environment entry by which a later run recognises what a killed one left behind."""
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._lock = threading.Lock()
+        logs.mkdir(parents=True, exist_ok=True)
+
+    def start(
+        self, name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Starts a server in its own session, so that a terminal's Ctrl-C does not reach it."""
+        with (self.logs / f"{name}.log").open("ab") as log:
+            child = leashed(
+                command,
+                env={**os.environ, **(env or {}), "REHEARSAL": self.mark},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        with self._lock:
+            self._children[name] = child
+        return child
+
+    def stop(self, *names: str, grace: float = 2.0) -> None:
+        """Ends the named children, or all, first by SIGTERM and after `grace` seconds by SIGKILL."""
+        with self._lock:
+            wanted = names or tuple(self._children)
+            children = [self._children.pop(name) for name in wanted if name in self._children]
+        for child in children:
+            child.terminate()
+        for child in children:
+            try:
+                child.wait(grace)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+    def check(self, *names: str) -> None:
+        """Raises ProcessError if one of the named children has ended."""
+        with self._lock:
+            ended = [
+                (name, self._children[name].poll()) for name in names if name in self._children
+            ]
+        for name, code in ended:
+            if code is not None:
+                raise ProcessError(f"{name} ended with {code}: {self.last_words(name)}")
+
+    def last_words(self, name: str, lines: int = 3) -> str:
+        """The end of a child's log, on one line."""
+        log = (self.logs / f"{name}.log").read_text(errors="replace").splitlines()
+        return " | ".join(log[-lines:]) or "its log is empty"
+
+
+def leashed(command: Sequence[str | Path], **options: object) -> subprocess.Popen[bytes]:
+    """`subprocess.Popen` of a command that is killed when this process is."""
+    line = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *map(str, command)]
+    return _spawner.submit(subprocess.Popen, line, **options).result()  # type: ignore[call-overload, no-any-return]
+
+
+def end_leftovers(mark: str) -> list[int]:
+    """Kills what still carries this mark in its environment; returns the process ids.
+
+    The leash takes a killed stage's own children along; this also finds their children, such as
+    an engine's language host.
+    """
+    wanted = f"REHEARSAL={mark}".encode()
+    ended = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        try:
+            if pid != os.getpid() and wanted in (folder / "environ").read_bytes().split(b"\0"):
+                os.kill(pid, signal.SIGKILL)
+                ended.append(pid)
+        except OSError:  # it ended by itself, or belongs to somebody else
+            continue
+    return ended
