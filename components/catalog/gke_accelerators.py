@@ -104,7 +104,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-rtx-pro-6000",
-        model="RTX PRO 6000 Blackwell Server",
+        model="RTX PRO 6000",
         memory_gb=96,
         architecture="Blackwell",
         machine_family="g4",
@@ -165,7 +165,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-h100-80gb",
-        model="H100 80GB",
+        model="H100",
         memory_gb=80,
         architecture="Hopper",
         machine_family="a3",
@@ -184,7 +184,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-h100-mega-80gb",
-        model="H100 Mega 80GB",
+        model="H100",
         memory_gb=80,
         architecture="Hopper",
         machine_family="a3",
@@ -200,7 +200,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-h200-141gb",
-        model="H200 141GB",
+        model="H200",
         memory_gb=141,
         architecture="Hopper",
         machine_family="a3",
@@ -216,7 +216,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-b200",
-        model="B200 180GB",
+        model="B200",
         memory_gb=180,
         architecture="Blackwell",
         machine_family="a4",
@@ -233,7 +233,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-gb200",
-        model="GB200 186GB",
+        model="GB200",
         memory_gb=186,
         architecture="Blackwell",
         machine_family="a4x",
@@ -249,7 +249,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-gb300",
-        model="GB300 279GB",
+        model="GB300",
         memory_gb=279,
         architecture="Blackwell Ultra",
         machine_family="a4x-max",
@@ -279,7 +279,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-tesla-p100",
-        model="P100 16GB",
+        model="P100",
         memory_gb=16,
         architecture="Pascal",
         machine_family="n1",
@@ -293,7 +293,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-tesla-p4",
-        model="P4 8GB",
+        model="P4",
         memory_gb=8,
         architecture="Pascal",
         machine_family="n1",
@@ -307,7 +307,7 @@ _ROWS: Final = (
     ),
     Accelerator(
         name="nvidia-tesla-k80",
-        model="K80 12GB",
+        model="K80",
         memory_gb=12,
         architecture="Kepler",
         machine_family="n1",

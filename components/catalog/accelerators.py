@@ -1,0 +1,159 @@
+"""NVIDIA's GPUs apart from any cloud: memory, architecture, MIG profiles, last driver.
+
+Read on 2026-11-21. MIG profiles are mig-parted v0.15.0's, which the GPU operator and the device
+plugin take; GKE accepts fewer, and those are in `gke.ACCELERATORS[...].mig`. Memory is what the
+clouds state: data-sheet GB on the small cards, usable GiB from B200 on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal
+
+Architecture = Literal[
+    "Kepler",
+    "Maxwell",
+    "Pascal",
+    "Volta",
+    "Turing",
+    "Ampere",
+    "Ada",
+    "Hopper",
+    "Blackwell",
+    "Blackwell Ultra",
+]
+
+LAST_DRIVER: Final[Mapping[Architecture, int]] = MappingProxyType(
+    {"Kepler": 470, "Maxwell": 580, "Pascal": 580, "Volta": 580}
+)
+"""Architecture -> the last driver branch that has it, where there is a last. 470 is EKS's word on
+its K80 instances; 580 is uncertain (590 and later are said to have dropped these three)."""
+
+_BEFORE_MPS: Final = ("Kepler", "Maxwell", "Pascal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A model of GPU."""
+
+    model: str
+    memory_gb: int
+    architecture: Architecture
+    mig: Mapping[str, int] = field(default_factory=dict)
+    """Profile as `nvidia.com/mig.config: all-<profile>` has it -> instances on one GPU; empty
+    where there is no MIG, or mig-parted's table was not read (GB200, RTX PRO 6000)."""
+
+    @property
+    def supports_mps(self) -> bool:
+        """Whether MPS keeps its clients' memory apart: from Volta on (general knowledge)."""
+        return self.architecture not in _BEFORE_MPS
+
+    @property
+    def last_driver(self) -> int | None:
+        """The last driver branch for it; None while new ones still have it."""
+        return LAST_DRIVER.get(self.architecture)
+
+
+_80GB_MIG: Final = {
+    "1g.10gb": 7,
+    "1g.10gb+me": 1,
+    "1g.20gb": 4,
+    "2g.20gb": 3,
+    "3g.40gb": 2,
+    "4g.40gb": 1,
+    "7g.80gb": 1,
+}
+
+_ROWS: Final = (
+    Gpu(model="K80", memory_gb=12, architecture="Kepler"),
+    Gpu(model="M60", memory_gb=8, architecture="Maxwell"),
+    Gpu(model="P4", memory_gb=8, architecture="Pascal"),
+    Gpu(model="P100", memory_gb=16, architecture="Pascal"),
+    Gpu(model="V100 16GB", memory_gb=16, architecture="Volta"),
+    Gpu(model="V100 32GB", memory_gb=32, architecture="Volta"),
+    Gpu(model="T4", memory_gb=16, architecture="Turing"),
+    Gpu(model="T4G", memory_gb=16, architecture="Turing"),
+    Gpu(model="A10G", memory_gb=24, architecture="Ampere"),
+    Gpu(
+        model="A30",
+        memory_gb=24,
+        architecture="Ampere",
+        mig={"1g.6gb": 4, "2g.12gb": 2, "4g.24gb": 1},
+    ),
+    Gpu(
+        model="A100 40GB",
+        memory_gb=40,
+        architecture="Ampere",
+        mig={
+            "1g.5gb": 7,
+            "1g.5gb+me": 1,
+            "1g.10gb": 4,
+            "2g.10gb": 3,
+            "3g.20gb": 2,
+            "4g.20gb": 1,
+            "7g.40gb": 1,
+        },
+    ),
+    Gpu(model="A100 80GB", memory_gb=80, architecture="Ampere", mig=_80GB_MIG),
+    Gpu(model="L4", memory_gb=24, architecture="Ada"),
+    Gpu(model="L40S", memory_gb=48, architecture="Ada"),
+    Gpu(model="H100", memory_gb=80, architecture="Hopper", mig=_80GB_MIG),
+    Gpu(
+        model="H200",
+        memory_gb=141,
+        architecture="Hopper",
+        mig={
+            "1g.18gb": 7,
+            "1g.35gb": 4,
+            "2g.35gb": 3,
+            "3g.71gb": 2,
+            "4g.71gb": 1,
+            "7g.141gb": 1,
+        },
+    ),
+    Gpu(
+        model="B200",
+        memory_gb=180,
+        architecture="Blackwell",
+        mig={
+            "1g.23gb": 7,
+            "1g.45gb": 4,
+            "2g.45gb": 3,
+            "3g.90gb": 2,
+            "4g.90gb": 1,
+            "7g.180gb": 1,
+        },
+    ),
+    Gpu(
+        model="B300",
+        memory_gb=269,
+        architecture="Blackwell Ultra",
+        mig={
+            "1g.34gb": 7,
+            "1g.67gb": 4,
+            "2g.67gb": 3,
+            "3g.135gb": 2,
+            "4g.135gb": 1,
+            "7g.269gb": 1,
+        },
+    ),
+    Gpu(model="GB200", memory_gb=186, architecture="Blackwell"),
+    Gpu(
+        model="GB300",
+        memory_gb=279,
+        architecture="Blackwell Ultra",
+        mig={
+            "1g.35gb": 7,
+            "1g.70gb": 4,
+            "2g.70gb": 3,
+            "3g.139gb": 2,
+            "4g.139gb": 1,
+            "7g.278gb": 1,
+        },
+    ),
+    Gpu(model="RTX PRO 4500", memory_gb=32, architecture="Blackwell"),
+    Gpu(model="RTX PRO 6000", memory_gb=96, architecture="Blackwell"),
+)
+
+GPUS: Final[Mapping[str, Gpu]] = MappingProxyType({row.model: row for row in _ROWS})
+"""Model -> GPU: every one of NVIDIA's that `gke` or `eks` names, and the A30 of other clusters."""

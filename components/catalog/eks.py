@@ -1,0 +1,265 @@
+"""What EKS allows: GPU instance types and their images, labels, versions, quotas, names and tags.
+
+Read on 2026-11-21 in botocore 1.44.5, where a line names no other source. The instance types are in
+`eks_instances`; Cluster Autoscaler's part is from kubernetes/autoscaler cloudprovider/aws.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+from typing import Final, Literal
+
+from components.catalog.eks_instances import (
+    CPU_INSTANCE_TYPES,
+    INSTANCE_TYPES,
+    Arch,
+    InstanceType,
+)
+from components.catalog.images import CLUSTER_AUTOSCALER_VERSIONS
+
+__all__ = [
+    "CLUSTER_AUTOSCALER_VERSIONS",
+    "CPU_INSTANCE_TYPES",
+    "INSTANCE_TYPES",
+    "Arch",
+    "InstanceType",
+    "KubernetesVersion",
+    "accelerator_label",
+    "ami_type",
+    "autoscaler_discovery_tags",
+    "autoscaler_label_tag",
+    "autoscaler_resource_tag",
+    "autoscaler_taint_tag",
+    "instance_type",
+    "quota_code",
+    "refusal",
+    "support",
+]
+
+CLUSTER_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]*")
+"""For `fullmatch`."""
+CLUSTER_NAME_MAX: Final = 100
+NODE_GROUP_NAME: Final = re.compile(r"[0-9A-Za-z][A-Za-z0-9\-_]*")
+"""For `fullmatch` (EKS user guide, 2024-12)."""
+NODE_GROUP_NAME_MAX: Final = 63
+
+LABEL_KEY_MAX: Final = 63
+"""Of the whole key with its prefix; the user guide says 253 for a key with a prefix."""
+LABEL_VALUE_MIN: Final = 1
+"""An empty label value, good in Kubernetes, is refused."""
+LABEL_VALUE_MAX: Final = 63
+TAINT_KEY_MAX: Final = 63
+TAINT_VALUE_MAX: Final = 63
+MAX_TAINTS: Final = 50
+"""Per node group (EKS user guide, 2024-12)."""
+MAX_INSTANCE_TYPES: Final = 20
+MIN_SUBNETS: Final = 2
+DEFAULT_DISK_GIB: Final = 20
+"""Too small for CUDA images."""
+CAPACITY_TYPES: Final = ("ON_DEMAND", "SPOT", "CAPACITY_BLOCK")
+UPDATE_STRATEGIES: Final = ("DEFAULT", "MINIMAL")
+AUTHENTICATION_MODES: Final = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")
+SUPPORT_TYPES: Final = ("STANDARD", "EXTENDED")
+
+CONTROL_PLANE_EXCLUDED_ZONES: Final[Mapping[str, str]] = MappingProxyType(
+    {"us-east-1": "use1-az3", "us-west-1": "usw1-az2", "ca-central-1": "cac1-az3"}
+)
+"""Region -> the zone ID where EKS puts no control plane, for `excludeZoneIds`. Which zone name that
+is differs by account (often us-east-1e). Several modules quote EKS's network requirements for it;
+the page itself was not read."""
+
+AMI_RELEASE: Final = "20260714"
+"""EKS AMI release of 2026-07-14, for Kubernetes 1.30 to 1.36; `releaseVersion` is like
+`1.36.2-20260714` (amazon-eks-ami CHANGELOG)."""
+NVIDIA_DRIVER: Final = "580.159.03"
+"""Driver in that release's AL2023 image."""
+
+_AMI_TYPES: Final[Mapping[tuple[str, str, bool], str]] = MappingProxyType(
+    {
+        ("al2023", "amd64", True): "AL2023_x86_64_NVIDIA",
+        ("al2023", "arm64", True): "AL2023_ARM_64_NVIDIA",
+        ("al2023", "amd64", False): "AL2023_x86_64_STANDARD",
+        ("al2023", "arm64", False): "AL2023_ARM_64_STANDARD",
+        ("bottlerocket", "amd64", True): "BOTTLEROCKET_x86_64_NVIDIA",
+        ("bottlerocket", "arm64", True): "BOTTLEROCKET_ARM_64_NVIDIA",
+        ("bottlerocket", "amd64", False): "BOTTLEROCKET_x86_64",
+        ("bottlerocket", "arm64", False): "BOTTLEROCKET_ARM_64",
+    }
+)
+
+REMOVED_AMI_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "AL2_x86_64": "AL2023_x86_64_STANDARD",
+        "AL2_x86_64_GPU": "AL2023_x86_64_NVIDIA",
+        "AL2_ARM_64": "AL2023_ARM_64_STANDARD",
+    }
+)
+"""amiType -> what to take instead: EKS stopped publishing Amazon Linux 2 images on 2025-11-26, and
+has none for Kubernetes 1.33 and later (amazon-eks-ami README)."""
+
+_LABELS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "K80": "nvidia-tesla-k80",
+        "P100": "nvidia-tesla-p100",
+        "V100": "nvidia-tesla-v100",
+        "T4": "nvidia-tesla-t4",
+        "A100": "nvidia-tesla-a100",
+        "A10G": "nvidia-a10g",
+        "L4": "nvidia-l4",
+        "L40S": "nvidia-l40s",
+    }
+)
+"""`k8s.amazonaws.com/accelerator` as Cluster Autoscaler lists it (aws_cloud_provider.go)."""
+
+QUOTA_SERVICE: Final = "ec2"
+QUOTA_CODES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "G_VT": ("L-DB2E81BA", "L-3819A6DF"),
+        "P": ("L-417A185B", "L-7212CCBC"),
+        "standard": ("L-1216C47A", "L-34B43A08"),
+    }
+)
+"""Instance family group -> quota codes of on-demand and Spot, in vCPUs, often 0 in a new account
+(four repositories agree, skypilot's map among them). Whether P's Spot code covers the newest P
+families is uncertain."""
+EKS_QUOTA_CODES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "clusters": "L-1194D53C",
+        "node-groups-per-cluster": "L-6D54EA21",
+        "nodes-per-node-group": "L-BD136A63",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesVersion:
+    """A Kubernetes minor on EKS: 14 months of standard support, then 12 of extended."""
+
+    minor: str
+    standard_until: date | None
+    """None where the date is not known."""
+    extended_until: date | None
+    """During extended support the control plane costs six times as much."""
+
+
+KUBERNETES_VERSIONS: Final[Mapping[str, KubernetesVersion]] = MappingProxyType(
+    {
+        minor: KubernetesVersion(minor=minor, standard_until=standard, extended_until=extended)
+        for minor, standard, extended in (
+            ("1.30", date(2025, 7, 23), date(2026, 7, 23)),
+            ("1.31", date(2025, 11, 26), date(2026, 11, 26)),
+            ("1.32", date(2026, 3, 23), date(2027, 3, 23)),
+            ("1.33", date(2026, 7, 29), date(2027, 7, 29)),
+            ("1.34", date(2026, 12, 2), date(2027, 12, 2)),
+            ("1.35", date(2027, 3, 27), date(2028, 3, 27)),
+            ("1.36", None, None),
+        )
+    }
+)
+"""Secondary source of 2026-04-24; the dates of 1.30 to 1.32's standard support and of 1.34's and
+1.35's extended support follow from the twelve months. 1.36 came in July 2026 at the latest."""
+
+
+def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | None:
+    """The support that EKS gives a Kubernetes minor on a day; None where it is not known."""
+    version = KUBERNETES_VERSIONS.get(minor)
+    if version is None or version.standard_until is None or version.extended_until is None:
+        return None
+    if on <= version.standard_until:
+        return "standard"
+    return "extended" if on <= version.extended_until else "ended"
+
+
+def instance_type(name: str) -> InstanceType | None:
+    """The instance type of this name, with GPUs or without; None where none here has it."""
+    return INSTANCE_TYPES.get(name) or CPU_INSTANCE_TYPES.get(name)
+
+
+def refusal(name: str) -> str | None:
+    """Why no node group with NVIDIA GPUs can be made of this instance type, and what to take.
+
+    The reason completes "`<instance type>` ...". None where nothing speaks against it.
+    """
+    row = instance_type(name)
+    if row is None:
+        family = name.partition(".")[0]
+        sizes = [known for known in INSTANCE_TYPES if known.partition(".")[0] == family]
+        if sizes:
+            return f"is no size of {family}: take one of {', '.join(sizes)}"
+        return "is not among the GPU instance types known here: take e.g. g4dn.xlarge (one T4)"
+    if row.vendor is None:
+        return "has no GPU: take e.g. g4dn.xlarge (one T4) or g6.xlarge (one L4)"
+    if row.vendor == "AMD":
+        return "has AMD GPUs, for which EKS has no image: take e.g. g4dn.xlarge (one T4)"
+    if row.fractional:
+        return (
+            f"has {row.gpus:g} of a GPU, which EC2 reports as none, so that nothing ever scales "
+            f"up for nvidia.com/gpu: take a g6 such as g6.xlarge (one {row.gpu_model})"
+        )
+    if row.gpu_model == "K80":
+        return (
+            "has K80 GPUs, whose last driver is 470, which no EKS image carries: "
+            "take e.g. g4dn.xlarge (one T4)"
+        )
+    return None
+
+
+def accelerator_label(gpu_model: str) -> str:
+    """The value of `k8s.amazonaws.com/accelerator` for a key of `accelerators.GPUS`.
+
+    Cluster Autoscaler's own value where it has one; else `nvidia-` and the model: `nvidia-h100`.
+    The memory size does not count: both A100 are `nvidia-tesla-a100`.
+    """
+    model = re.sub(r" [0-9]+GB$", "", gpu_model)
+    return _LABELS.get(model) or f"nvidia-{model.lower().replace(' ', '-')}"
+
+
+def ami_type(os: str, arch: str, *, gpu: bool = True) -> str:
+    """The `amiType` for `al2023` or `bottlerocket` on `amd64` or `arm64`.
+
+    Raises ValueError for any other of them.
+    """
+    try:
+        return _AMI_TYPES[os, arch, gpu]
+    except KeyError:
+        raise ValueError(
+            f"no EKS image for '{os}' on '{arch}': al2023 and bottlerocket exist, "
+            "each for amd64 and arm64"
+        ) from None
+
+
+def quota_code(name: str, *, spot: bool = False) -> str | None:
+    """The EC2 quota code that nodes of this instance type count against; None if it is unknown."""
+    row = instance_type(name)
+    return None if row is None else QUOTA_CODES[row.quota][1 if spot else 0]
+
+
+AUTOSCALER_TEMPLATE: Final = "k8s.io/cluster-autoscaler/node-template"
+
+
+def autoscaler_discovery_tags(cluster: str) -> dict[str, str]:
+    """Tags by which Cluster Autoscaler finds an Auto Scaling group; only their keys count."""
+    return {
+        "k8s.io/cluster-autoscaler/enabled": "true",
+        f"k8s.io/cluster-autoscaler/{cluster}": "owned",
+    }
+
+
+def autoscaler_label_tag(key: str) -> str:
+    """Tag key that announces a node label; the tag's value is the label's."""
+    return f"{AUTOSCALER_TEMPLATE}/label/{key}"
+
+
+def autoscaler_taint_tag(key: str) -> str:
+    """Tag key that announces a taint; the tag's value is `<value>:<NoSchedule|...>`.
+
+    A value without the colon, or with `NO_SCHEDULE`, is dropped in silence.
+    """
+    return f"{AUTOSCALER_TEMPLATE}/taint/{key}"
+
+
+def autoscaler_resource_tag(resource: str) -> str:
+    """Tag key that announces an extended resource; the tag's value is its quantity per node."""
+    return f"{AUTOSCALER_TEMPLATE}/resources/{resource}"

@@ -1,0 +1,406 @@
+"""EC2 instance types with GPUs, and the few without that a system node group uses.
+
+Read on 2026-11-21. `source` of a row: karp is karpenter-provider-aws v1.14.1 instance-types.md
+(2026-08-21), caec2 kubernetes/autoscaler ec2_instance_types.go (2026-01-22), boto botocore 1.44.5.
+Prices are Linux on demand in us-east-1, US dollars per hour, from karpenter's pricing table of
+2026-07-20; those of instance types without GPUs from the table of 2026-01-19.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+Arch = Literal["amd64", "arm64"]
+Quota = Literal["G_VT", "P", "standard"]
+_Size = tuple[str, float, int, float, int, int | None, int | None, float | None]
+"""Size, GPUs, vCPUs, GiB, EFA interfaces, NVMe GB, Mbit/s, dollars per hour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceType:
+    """An EC2 instance type."""
+
+    name: str
+    gpus: float
+    """Below 1 it is a share of one GPU; EC2 then reports none."""
+    gpu_model: str | None
+    """Key of `accelerators.GPUS`, or AMD's name; None without GPUs."""
+    gpu_memory_mib: int | None
+    """Of each GPU; None where unknown."""
+    vendor: Literal["NVIDIA", "AMD"] | None = "NVIDIA"
+    vcpu: int
+    """What the quotas count."""
+    memory_gib: float
+    arch: Arch = "amd64"
+    efa_interfaces: int = 0
+    local_nvme_gb: int | None = None
+    """None where there is none, or the source does not say."""
+    network_mbps: int | None = None
+    on_demand: float | None
+    """None where the source has no price in us-east-1."""
+    quota: Quota
+    source: str
+    legacy: str | None = None
+    """Why one should look for a newer one; None for the current ones."""
+    uncertain: bool = False
+    """Shape from no primary source: warn on it, never refuse."""
+    notes: str = ""
+
+    @property
+    def fractional(self) -> bool:
+        """Whether the instance has only a share of one GPU."""
+        return 0 < self.gpus < 1
+
+    @property
+    def ami_group(self) -> Literal["x86_64_nvidia", "arm64_nvidia", "amd_gpu", "cpu"]:
+        """Which of EKS's images fit: those with NVIDIA's driver, none (AMD), or the plain ones."""
+        if self.vendor is None:
+            return "cpu"
+        if self.vendor == "AMD":
+            return "amd_gpu"
+        return "arm64_nvidia" if self.arch == "arm64" else "x86_64_nvidia"
+
+
+def _family(
+    family: str,
+    gpu_model: str,
+    gpu_memory_mib: int | None,
+    *,
+    rows: tuple[_Size, ...],
+    vendor: Literal["NVIDIA", "AMD"] = "NVIDIA",
+    arch: Arch = "amd64",
+    quota: Quota = "G_VT",
+    source: str = "karp",
+    legacy: str | None = None,
+    uncertain: bool = False,
+    notes: str = "",
+) -> Iterator[InstanceType]:
+    for size, gpus, vcpu, memory_gib, efa, nvme, mbps, price in rows:
+        yield InstanceType(
+            name=f"{family}.{size}",
+            gpus=gpus,
+            gpu_model=gpu_model,
+            gpu_memory_mib=gpu_memory_mib and int(gpu_memory_mib * min(gpus, 1)),
+            vendor=vendor,
+            vcpu=vcpu,
+            memory_gib=memory_gib,
+            arch=arch,
+            efa_interfaces=efa,
+            local_nvme_gb=nvme,
+            network_mbps=mbps,
+            on_demand=price,
+            quota=quota,
+            source=source,
+            legacy=legacy,
+            uncertain=uncertain,
+            notes=notes,
+        )
+
+
+def _cpu(
+    family: str, arch: Arch, large: float, *, burstable: bool = False
+) -> Iterator[InstanceType]:
+    """The sizes of one family: each costs twice the one before, as the pricing table has it."""
+    sizes = [("large", 2, 8, large), ("xlarge", 4, 16, 2 * large), ("2xlarge", 8, 32, 4 * large)]
+    if burstable:
+        sizes.insert(0, ("medium", 2, 4, large / 2))
+    for size, vcpu, memory_gib, price in sizes:
+        yield InstanceType(
+            name=f"{family}.{size}",
+            gpus=0,
+            gpu_model=None,
+            gpu_memory_mib=None,
+            vendor=None,
+            vcpu=vcpu,
+            memory_gib=memory_gib,
+            arch=arch,
+            on_demand=round(price, 5),
+            quota="standard",
+            source="karp",
+            notes="burstable" if burstable else "",
+        )
+
+
+_ROWS: Final = (
+    *_family(
+        "g4ad",
+        "Radeon Pro V520",
+        8192,
+        vendor="AMD",
+        rows=(
+            ("xlarge", 1, 4, 16, 0, 150, 2000, 0.37853),
+            ("2xlarge", 1, 8, 32, 0, 300, 4167, 0.54117),
+            ("4xlarge", 1, 16, 64, 0, 600, 8333, 0.867),
+            ("8xlarge", 2, 32, 128, 0, 1200, 15000, 1.734),
+            ("16xlarge", 4, 64, 256, 0, 2400, 25000, 3.468),
+        ),
+    ),
+    *_family(
+        "g4dn",
+        "T4",
+        16384,
+        rows=(
+            ("xlarge", 1, 4, 16, 0, 125, 5000, 0.526),
+            ("2xlarge", 1, 8, 32, 0, 225, 10000, 0.752),
+            ("4xlarge", 1, 16, 64, 0, 225, 20000, 1.204),
+            ("8xlarge", 1, 32, 128, 1, 900, 50000, 2.176),
+            ("12xlarge", 4, 48, 192, 1, 900, 50000, 3.912),
+            ("16xlarge", 1, 64, 256, 1, 900, 50000, 4.352),
+            ("metal", 8, 96, 384, 1, 1800, 100000, 7.824),
+        ),
+    ),
+    *_family(
+        "g5",
+        "A10G",
+        22888,
+        rows=(
+            ("xlarge", 1, 4, 16, 0, 250, 2500, 1.006),
+            ("2xlarge", 1, 8, 32, 0, 450, 5000, 1.212),
+            ("4xlarge", 1, 16, 64, 0, 600, 10000, 1.624),
+            ("8xlarge", 1, 32, 128, 1, 900, 25000, 2.448),
+            ("12xlarge", 4, 48, 192, 1, 3800, 40000, 5.672),
+            ("16xlarge", 1, 64, 256, 1, 1900, 25000, 4.096),
+            ("24xlarge", 4, 96, 384, 1, 3800, 50000, 8.144),
+            ("48xlarge", 8, 192, 768, 1, 7600, 100000, 16.288),
+        ),
+    ),
+    *_family(
+        "g5g",
+        "T4G",
+        16384,
+        arch="arm64",
+        rows=(
+            ("xlarge", 1, 4, 8, 0, None, 1250, 0.42),
+            ("2xlarge", 1, 8, 16, 0, None, 2500, 0.556),
+            ("4xlarge", 1, 16, 32, 0, None, 5000, 0.828),
+            ("8xlarge", 1, 32, 64, 0, None, 12000, 1.372),
+            ("16xlarge", 2, 64, 128, 0, None, 25000, 2.744),
+            ("metal", 2, 64, 128, 0, None, 25000, 2.744),
+        ),
+    ),
+    *_family(
+        "g6",
+        "L4",
+        22888,
+        rows=(
+            ("xlarge", 1, 4, 16, 0, 250, 2500, 0.8048),
+            ("2xlarge", 1, 8, 32, 0, 450, 5000, 0.9776),
+            ("4xlarge", 1, 16, 64, 0, 600, 10000, 1.3232),
+            ("8xlarge", 1, 32, 128, 1, 900, 25000, 2.0144),
+            ("12xlarge", 4, 48, 192, 1, 3760, 40000, 4.6016),
+            ("16xlarge", 1, 64, 256, 1, 1880, 25000, 3.3968),
+            ("24xlarge", 4, 96, 384, 1, 3760, 50000, 6.6752),
+            ("48xlarge", 8, 192, 768, 1, 7520, 100000, 13.3504),
+        ),
+    ),
+    *_family(
+        "g6e",
+        "L40S",
+        45776,
+        rows=(
+            ("xlarge", 1, 4, 32, 0, 250, 2500, 1.861),
+            ("2xlarge", 1, 8, 64, 0, 450, 5000, 2.24208),
+            ("4xlarge", 1, 16, 128, 0, 600, 20000, 3.00424),
+            ("8xlarge", 1, 32, 256, 1, 900, 25000, 4.52856),
+            ("12xlarge", 4, 48, 384, 1, 3800, 100000, 10.49264),
+            ("16xlarge", 1, 64, 512, 1, 1900, 35000, 7.57719),
+            ("24xlarge", 4, 96, 768, 2, 3800, 200000, 15.06559),
+            ("48xlarge", 8, 192, 1536, 4, 7600, 400000, 30.13118),
+        ),
+    ),
+    *_family(
+        "g6f",
+        "L4",
+        22888,
+        rows=(
+            ("large", 0.125, 2, 8, 0, 100, 1500, 0.202),
+            ("xlarge", 0.125, 4, 16, 0, 100, 2500, 0.2375),
+            ("2xlarge", 0.25, 8, 32, 0, 200, 5000, 0.475),
+            ("4xlarge", 0.5, 16, 64, 0, 450, 10000, 0.95),
+        ),
+    ),
+    *_family(
+        "g7",
+        "RTX PRO 4500",
+        32768,
+        rows=(
+            ("2xlarge", 1, 8, 32, 0, 440, 60000, 2.52),
+            ("4xlarge", 1, 16, 64, 0, 875, 60000, 3.04208),
+            ("8xlarge", 1, 32, 128, 1, 930, 80000, 4.08624),
+            ("12xlarge", 2, 48, 192, 1, 1900, 175000, 7.12832),
+            ("24xlarge", 4, 96, 384, 1, 3800, 350000, 14.25664),
+            ("48xlarge", 8, 192, 768, 2, 7600, 700000, 28.51328),
+        ),
+    ),
+    *_family(
+        "g7e",
+        "RTX PRO 6000",
+        98304,
+        rows=(
+            ("2xlarge", 1, 8, 64, 0, 1900, 50000, 3.36312),
+            ("4xlarge", 1, 16, 128, 0, 1900, 50000, 3.99816),
+            ("8xlarge", 1, 32, 256, 1, 1900, 100000, 5.26824),
+            ("12xlarge", 2, 48, 512, 1, 3800, 400000, 8.28608),
+            ("24xlarge", 4, 96, 1024, 2, 7600, 800000, 16.57216),
+            ("48xlarge", 8, 192, 2048, 4, 15200, 1600000, 33.14432),
+        ),
+    ),
+    *_family(
+        "gr6",
+        "L4",
+        22888,
+        rows=(
+            ("4xlarge", 1, 16, 128, 0, 600, 10000, 1.5392),
+            ("8xlarge", 1, 32, 256, 1, 900, 25000, 2.4464),
+        ),
+    ),
+    *_family(
+        "gr6f",
+        "L4",
+        22888,
+        rows=(("4xlarge", 0.5, 16, 128, 0, 450, 10000, 1.066),),
+    ),
+    *_family(
+        "p3dn",
+        "V100 32GB",
+        32768,
+        quota="P",
+        rows=(("24xlarge", 8, 96, 768, 1, 1800, 100000, 31.212),),
+    ),
+    *_family(
+        "p4d",
+        "A100 40GB",
+        40960,
+        quota="P",
+        rows=(("24xlarge", 8, 96, 1152, 4, 8000, 400000, 21.957642),),
+    ),
+    *_family(
+        "p4de",
+        "A100 80GB",
+        81920,
+        quota="P",
+        rows=(("24xlarge", 8, 96, 1152, 4, 8000, 400000, 27.44705),),
+    ),
+    *_family(
+        "p5",
+        "H100",
+        81920,
+        quota="P",
+        rows=(
+            ("4xlarge", 1, 16, 256, 1, 3800, 100000, 6.88),
+            ("48xlarge", 8, 192, 2048, 32, 30400, 3200000, 55.04),
+        ),
+    ),
+    *_family(
+        "p5e",
+        "H200",
+        144384,
+        quota="P",
+        rows=(("48xlarge", 8, 192, 2048, 32, 30400, 3200000, None),),
+    ),
+    *_family(
+        "p5en",
+        "H200",
+        144384,
+        quota="P",
+        rows=(("48xlarge", 8, 192, 2048, 16, 30400, 3200000, 63.296),),
+    ),
+    *_family(
+        "p6-b200",
+        "B200",
+        183359,
+        quota="P",
+        rows=(("48xlarge", 8, 192, 2048, 8, 30400, 3200000, 113.9328),),
+    ),
+    *_family(
+        "p6-b300",
+        "B300",
+        275040,
+        quota="P",
+        rows=(("48xlarge", 8, 192, 4096, 16, 30400, 6400000, 142.416),),
+    ),
+    *_family(
+        "p3",
+        "V100 16GB",
+        16384,
+        quota="P",
+        source="caec2",
+        legacy="of an older generation, not offered in every region",
+        rows=(
+            ("2xlarge", 1, 8, 61, 0, None, None, 3.06),
+            ("8xlarge", 4, 32, 244, 0, None, None, 12.24),
+            ("16xlarge", 8, 64, 488, 0, None, None, 24.48),
+        ),
+    ),
+    *_family(
+        "p2",
+        "K80",
+        12288,
+        quota="P",
+        source="boto+karpprice",
+        uncertain=True,
+        rows=(
+            ("xlarge", 1, 4, 61, 0, None, None, 0.9),
+            ("8xlarge", 8, 32, 488, 0, None, None, 7.2),
+            ("16xlarge", 16, 64, 732, 0, None, None, 14.4),
+        ),
+    ),
+    *_family(
+        "g3s",
+        "M60",
+        8192,
+        source="boto+karpprice",
+        uncertain=True,
+        legacy="of an older generation, not offered in every region",
+        rows=(("xlarge", 1, 4, 30.5, 0, None, None, 0.75),),
+    ),
+    *_family(
+        "g3",
+        "M60",
+        8192,
+        source="boto+karpprice",
+        uncertain=True,
+        legacy="of an older generation, not offered in every region",
+        rows=(
+            ("4xlarge", 1, 16, 122, 0, None, None, 1.14),
+            ("8xlarge", 2, 32, 244, 0, None, None, 2.28),
+            ("16xlarge", 4, 64, 488, 0, None, None, 4.56),
+        ),
+    ),
+    *_family(
+        "p6e-gb200",
+        "GB200",
+        None,
+        arch="arm64",
+        quota="P",
+        source="boto enum only",
+        uncertain=True,
+        notes="an UltraServer, only in a Capacity Block",
+        rows=(("36xlarge", 4, 144, 960, 17, None, None, None),),
+    ),
+)
+
+_CPU_ROWS: Final = (
+    *_cpu("m5", "amd64", 0.096),
+    *_cpu("m6i", "amd64", 0.096),
+    *_cpu("m6a", "amd64", 0.0864),
+    *_cpu("m7i", "amd64", 0.1008),
+    *_cpu("m7i-flex", "amd64", 0.09576),
+    *_cpu("m7a", "amd64", 0.11592),
+    *_cpu("m6g", "arm64", 0.077),
+    *_cpu("m7g", "arm64", 0.0816),
+    *_cpu("t3", "amd64", 0.0832, burstable=True),
+    *_cpu("t3a", "amd64", 0.0752, burstable=True),
+    *_cpu("t4g", "arm64", 0.0672, burstable=True),
+)
+
+INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
+    {row.name: row for row in _ROWS}
+)
+"""Every instance type with GPUs, those included that EKS has no image for."""
+
+CPU_INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
+    {row.name: row for row in _CPU_ROWS}
+)
+"""Instance types without GPUs for system pods. Not complete: an unknown one may well exist."""

@@ -1,0 +1,139 @@
+"""Every container image that the stack runs, pinned, with where the pin was read.
+
+Read on 2026-11-21. A digest stands here only where two independent public sources agree on it;
+otherwise the version tag is the pin. Images without a registry are preloaded on GKE's nodes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A container image. At least one of `tag` and `digest` is set, and `tag` is never `latest`."""
+
+    repository: str
+    tag: str | None = None
+    digest: str | None = None
+    """`sha256:` and 64 hex digits, of the multi-platform index."""
+    preloaded: bool = False
+    """Only on GKE's own nodes, never pulled: `imagePullPolicy: Never`."""
+    source: str
+    read: str
+    """Date of the source, or of the tag."""
+
+    @property
+    def reference(self) -> str:
+        """The image as a container's `image` has it."""
+        tag = f":{self.tag}" if self.tag else ""
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.repository}{tag}{digest}"
+
+
+DEVICE_PLUGIN: Final = Image(
+    repository="nvcr.io/nvidia/k8s-device-plugin",
+    tag="v0.20.0",
+    digest="sha256:a61ba9fd8efb82f3a79f877f7580e02c1e8e7593f62473644bc9c79e315c3312",
+    source="k8s-device-plugin static manifest; digest as the GPU operator 26.7.0 bundle pins it",
+    read="2026-08-20",
+)
+"""NVIDIA's device plugin, GPU feature discovery included."""
+
+DCGM_EXPORTER: Final = Image(
+    repository="nvcr.io/nvidia/k8s/dcgm-exporter",
+    tag="4.5.3-4.8.2-distroless",
+    source="dcgm-exporter repository; public sources disagree on the digest",
+    read="2026-05-06",
+)
+
+COS_INSTALLER: Final = Image(
+    repository="cos-nvidia-installer",
+    tag="fixed",
+    preloaded=True,
+    source="container-engine-accelerators nvidia-driver-installer/cos/daemonset-preloaded.yaml",
+    read="2026-11-21",
+)
+"""Installs the driver that belongs to the node's Container-Optimized OS."""
+
+UBUNTU_INSTALLER: Final = Image(
+    repository="gke-nvidia-installer",
+    tag="fixed",
+    preloaded=True,
+    source="container-engine-accelerators nvidia-driver-installer/ubuntu/daemonset-preloaded.yaml",
+    read="2026-11-21",
+)
+
+PARTITION_GPUS: Final = Image(
+    repository="gcr.io/gke-release/nvidia-partition-gpu",
+    digest="sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17",
+    source="container-engine-accelerators nvidia-driver-installer/cos/daemonset-preloaded.yaml",
+    read="2026-11-21",
+)
+"""Creates the MIG partitions that the node's configuration asks for; upstream gives it no tag."""
+
+PAUSE: Final = Image(
+    repository="gke.gcr.io/pause",
+    tag="3.8",
+    digest="sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830",
+    source="container-engine-accelerators nvidia-driver-installer/cos/daemonset-preloaded.yaml",
+    read="2026-11-21",
+)
+"""What a driver installer's pod runs once its init containers are done."""
+
+CUDA_SAMPLE: Final = Image(
+    repository="nvcr.io/nvidia/k8s/cuda-sample",
+    tag="vectoradd-cuda12.5.0-ubuntu22.04",
+    source="gpu-operator tests",
+    read="2026-11-21",
+)
+"""Adds two vectors on the GPU and prints `Test PASSED`."""
+
+CUDA_BASE: Final = Image(
+    repository="docker.io/nvidia/cuda",
+    tag="12.6.3-base-ubuntu24.04",
+    source="Dockerfiles of many public repositories, some built this year",
+    read="2026-11-21",
+)
+"""A shell and the CUDA runtime, for pods that wait or run `nvidia-smi`."""
+
+CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "1.30": "1.30.7",
+        "1.31": "1.31.5",
+        "1.32": "1.32.7",
+        "1.33": "1.33.6",
+        "1.34": "1.34.5",
+        "1.35": "1.35.2",
+        "1.36": "1.36.1",
+    }
+)
+"""Kubernetes minor -> the last Cluster Autoscaler for it; the minors must be equal."""
+
+IMAGES: Final[Mapping[str, Image]] = MappingProxyType(
+    {
+        "device-plugin": DEVICE_PLUGIN,
+        "dcgm-exporter": DCGM_EXPORTER,
+        "cos-installer": COS_INSTALLER,
+        "ubuntu-installer": UBUNTU_INSTALLER,
+        "partition-gpus": PARTITION_GPUS,
+        "pause": PAUSE,
+        "cuda-sample": CUDA_SAMPLE,
+        "cuda-base": CUDA_BASE,
+    }
+)
+"""What `cluster_autoscaler` does not give."""
+
+
+def cluster_autoscaler(minor: str) -> Image | None:
+    """Cluster Autoscaler for a Kubernetes minor such as `1.35`; None where none is known."""
+    version = CLUSTER_AUTOSCALER_VERSIONS.get(minor)
+    if version is None:
+        return None
+    return Image(
+        repository="registry.k8s.io/autoscaling/cluster-autoscaler",
+        tag=f"v{version}",
+        source="tags of kubernetes/autoscaler",
+        read="2026-07-22",
+    )
