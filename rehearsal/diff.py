@@ -1,0 +1,146 @@
+"""What changed between a resource as it is and its new inputs, and what of it replaces."""
+
+import typing
+from collections import abc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pulumi import _types
+from rehearsal.immutable import Facts
+from rehearsal.schema import UNKNOWN, Block, block, key_path, plain
+
+Kind = Literal["add", "delete", "update"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference, at a property path such as `nodeConfig.guestAccelerators[0].count`."""
+
+    path: str
+    kind: Kind
+    replace: bool
+
+    @property
+    def property(self) -> str:
+        """The top-level property that it lies in."""
+        return self.path.partition(".")[0].partition("[")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How one resource type is compared. Old values are those that the cloud last reported, so
+    that a change made behind the program's back shows; what was never an input does not count."""
+
+    shape: Block
+    facts: Facts
+    same: Callable[[str, Any, Any], bool]
+    """(path, old, new): whether two values that are written differently mean the same."""
+    replaces: Callable[[str, Any, Any], bool]
+    """(path, old, new): whether a change replaces although the property is not immutable."""
+
+    def changes(
+        self,
+        old_inputs: Mapping[str, Any],
+        old: Mapping[str, Any],
+        new: Mapping[str, Any],
+        ignored: Sequence[str] = (),
+    ) -> list[Change]:
+        """All changes, in the order of the properties' names."""
+        found = self._blocks(old_inputs, old, new, self.shape, "", "")
+        return [change for change in found if not _ignored(change.path, ignored)]
+
+    def _blocks(
+        self,
+        old_inputs: Mapping[str, Any],
+        old: Mapping[str, Any],
+        new: Mapping[str, Any],
+        shape: Block | None,
+        path: str,
+        pattern: str,
+    ) -> Iterator[Change]:
+        """Blocks (`shape` given) and maps (without): the pattern of a map's entry is the map's."""
+        for name in sorted({*new, *old_inputs}):
+            if name.startswith("__"):
+                continue
+            inner = key_path(path, name) if path else name
+            inner_pattern = pattern if shape is None else f"{pattern}.{name}" if pattern else name
+            kind = shape.properties.get(name, Any) if shape else Any
+            was_input = old_inputs.get(name)
+            current = old.get(name, was_input)
+            if new.get(name) is not None:
+                yield from self._values(was_input, current, new[name], kind, inner, inner_pattern)
+            elif was_input is not None and inner_pattern not in self.facts.kept_when_removed:
+                yield from self._removed(was_input, kind, inner, inner_pattern)
+
+    def _values(
+        self, was_input: Any, old: Any, new: Any, kind: Any, path: str, pattern: str
+    ) -> Iterator[Change]:
+        if old is None:
+            # An empty list or map is as good as none; an empty block is a block.
+            if new or not isinstance(new, dict | list) or _block_of(kind):
+                replace = any(map(self.facts.replaces, patterns_beneath(new, kind, pattern)))
+                yield Change(path, "add", replace)
+        elif isinstance(new, dict) and isinstance(old, dict):
+            inputs = was_input if isinstance(was_input, dict) else {}
+            yield from self._blocks(inputs, old, new, _block_of(kind), path, pattern)
+        elif isinstance(new, list) and isinstance(old, list):
+            inputs = was_input if isinstance(was_input, list) else []
+            yield from self._lists(inputs, old, new, kind, path, pattern)
+        elif old != new and not self.same(path, old, new):
+            beneath = patterns_beneath(old, kind, pattern) if new == UNKNOWN else [pattern]
+            replace = any(map(self.facts.replaces, beneath)) or self.replaces(path, old, new)
+            yield Change(path, "update", replace)
+
+    def _lists(
+        self, inputs: list[Any], old: list[Any], new: list[Any], kind: Any, path: str, pattern: str
+    ) -> Iterator[Change]:
+        element = _element_of(kind)
+        each = f"{pattern}[]" if not _is_plain_list(self.facts, pattern) else pattern
+        for index, value in enumerate(new):
+            was = inputs[index] if index < len(inputs) else None
+            current = old[index] if index < len(old) else None
+            yield from self._values(was, current, value, element, f"{path}[{index}]", each)
+        if not new and f"{pattern}[]" in self.facts.kept_when_removed:
+            return
+        for index in range(len(new), len(old)):
+            yield from self._removed(old[index], element, f"{path}[{index}]", each)
+
+    def _removed(self, old: Any, kind: Any, path: str, pattern: str) -> Iterator[Change]:
+        if f"{pattern}[]" in self.facts.kept_when_removed:
+            return
+        beneath = set(patterns_beneath(old, kind, pattern)) - self.facts.kept_when_removed
+        yield Change(path, "delete", any(map(self.facts.replaces, beneath)))
+
+
+def _is_plain_list(facts: Facts, pattern: str) -> bool:
+    """Whether the data names the list itself, as it does for AWS's lists of strings."""
+    return pattern in facts.immutable and f"{pattern}[]" not in facts.immutable
+
+
+def patterns_beneath(value: Any, kind: Any, pattern: str) -> Iterator[str]:
+    """The pattern of `value` and of everything in it."""
+    yield pattern
+    if isinstance(value, list):
+        for element in value:
+            yield from patterns_beneath(element, _element_of(kind), f"{pattern}[]")
+    elif isinstance(value, dict) and (shape := _block_of(kind)):
+        for name, each in value.items():
+            if each is not None:
+                yield from patterns_beneath(
+                    each, shape.properties.get(name, Any), f"{pattern}.{name}"
+                )
+
+
+def _block_of(kind: Any) -> Block | None:
+    return block(kind) if isinstance(kind, type) and _types.is_input_type(kind) else None
+
+
+def _element_of(kind: Any) -> Any:
+    if typing.get_origin(kind) in (list, abc.Sequence):
+        return plain(typing.get_args(kind)[0])
+    return Any
+
+
+def _ignored(path: str, ignored: Sequence[str]) -> bool:
+    return any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in ignored)

@@ -1,0 +1,57 @@
+"""What a stand-in needs to know of one resource type beyond its schema: how the cloud plays it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.schema import Problem
+
+Config = Mapping[str, Any]
+"""The provider's own configuration, e.g. `project`, `region`, `zone`."""
+
+
+class CloudError(Exception):
+    """What the cloud answers when it refuses, in one line and in its own words."""
+
+
+class NotFoundError(CloudError):
+    """The thing does not exist (any more)."""
+
+
+class Handler:
+    """One resource type. Properties are plain values in camelCase, as on the wire."""
+
+    computed: tuple[str, ...] = ()
+    """Inputs that the cloud fills in where they are unset: unknown in a preview of a create."""
+    secrets: tuple[str, ...] = ()
+    """Paths of outputs that the official provider marks secret."""
+
+    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        """What the provider refuses before it asks the cloud, beyond `immutable.yaml`; previews
+        show it. Values may be `schema.UNKNOWN`."""
+        return []
+
+    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The id and all properties of the new thing; raises CloudError."""
+        raise NotImplementedError
+
+    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+        """All properties as they are now; raises NotFoundError."""
+        raise NotImplementedError
+
+    def update(
+        self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        """All properties afterwards. `new` is complete: what did not change is in it as well."""
+        raise NotImplementedError
+
+    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+        """Raises NotFoundError where it is gone already, CloudError where something uses it."""
+        raise NotImplementedError
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        """Whether two different values at `path` mean the same thing."""
+        return False
+
+    def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
+        """Whether this change at `path` replaces although the property is not immutable."""
+        return False

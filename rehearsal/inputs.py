@@ -1,0 +1,99 @@
+"""Inputs on their way through a provider: defaults, generated names, merging, reading back."""
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.immutable import Facts, blocks, given
+
+_SUFFIX_DIGITS = 7
+
+
+def add_defaults(inputs: dict[str, Any], known: Facts) -> list[str]:
+    """Adds the provider's own defaults and returns the top-level properties that it added.
+
+    As in the official bridge, a default that something given excludes stays away.
+    """
+    added = []
+    for path, value in known.defaults.items():
+        rivals = {
+            rival
+            for group in (*known.conflicts, *known.exactly_one_of)
+            if path in group
+            for rival in group
+            if rival != path
+        }
+        if any(given(inputs, rival) for rival in rivals):
+            continue
+        parent, _, name = path.rpartition(".")
+        for _, block in blocks(inputs, parent):
+            if block.get(name) is None:
+                block[name] = value
+                if not parent:
+                    added.append(name)
+    return added
+
+
+def auto_name(request: Any) -> tuple[str, str | None]:
+    """The physical name for the resource of a CheckRequest, and why there is none, if so.
+
+    The engine may propose one (`pulumi:autonaming`); else it is the resource's name and seven
+    digits, which the request's random seed decides where it has one.
+    """
+    resource = request.urn.rpartition("::")[2]
+    if request.HasField("autonaming"):
+        if request.autonaming.mode == request.autonaming.DISABLE:
+            return "", f"'{resource}' needs an explicit name: the stack turns automatic ones off"
+        if request.autonaming.proposed_name:
+            return request.autonaming.proposed_name, None
+    if request.randomSeed:
+        digits = hashlib.sha256(request.randomSeed).hexdigest()[:_SUFFIX_DIGITS]
+    else:
+        digits = secrets.token_hex(_SUFFIX_DIGITS)[:_SUFFIX_DIGITS]
+    return f"{resource}-{digits}", None
+
+
+def merge(
+    old_inputs: Mapping[str, Any],
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    known: Facts,
+    pattern: str = "",
+) -> dict[str, Any]:
+    """The complete properties of an update: what the program no longer gives goes, unless the
+    provider keeps it; what only the cloud knows stays."""
+    merged: dict[str, Any] = {}
+    for name, value in old.items():
+        inner = f"{pattern}.{name}" if pattern else name
+        kept = {inner, f"{inner}[]"} & known.kept_when_removed
+        if name in new or name not in old_inputs or kept:
+            merged[name] = value
+    for name, value in new.items():
+        current = old.get(name)
+        if isinstance(value, dict) and isinstance(current, dict):
+            inner = f"{pattern}.{name}" if pattern else name
+            inputs = old_inputs.get(name)
+            inputs = inputs if isinstance(inputs, dict) else {}
+            merged[name] = merge(inputs, current, value, known, inner)
+        else:
+            merged[name] = value
+    return merged
+
+
+def as_declared(inputs: Any, current: Any) -> Any:
+    """The inputs with their current values: what the cloud added beside them is left out."""
+    if isinstance(inputs, dict) and isinstance(current, dict):
+        return {
+            name: value if name.startswith("__") else as_declared(value, current[name])
+            for name, value in inputs.items()
+            if name.startswith("__") or name in current
+        }
+    if isinstance(inputs, list) and isinstance(current, list) and len(inputs) == len(current):
+        return [as_declared(*pair) for pair in zip(inputs, current, strict=True)]
+    return current
+
+
+def without_meta(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties without the bridge's own bookkeeping, such as `__defaults`."""
+    return {name: value for name, value in properties.items() if not name.startswith("__")}

@@ -1,0 +1,327 @@
+"""A strict stand-in for a cloud's resource provider, over the protocol that the engine speaks.
+
+It knows types, names, defaults and differences; what a cloud does is its handlers' part.
+"""
+
+import importlib.metadata
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+from rehearsal.cloud import Faults
+from rehearsal.diff import Change, Comparison
+from rehearsal.handler import CloudError, Config, Handler, NotFoundError
+from rehearsal.immutable import Facts, facts
+from rehearsal.inputs import add_defaults, as_declared, auto_name, merge, without_meta
+from rehearsal.schema import (
+    UNKNOWN,
+    Problem,
+    ResourceSchema,
+    UnknownTypeError,
+    breaches,
+    fit_block,
+    resource_schema,
+)
+from rehearsal.wire import decode, encode, mark_secrets
+
+_log = logging.getLogger(__name__)
+_KINDS = {
+    ("add", False): "ADD",
+    ("add", True): "ADD_REPLACE",
+    ("delete", False): "DELETE",
+    ("delete", True): "DELETE_REPLACE",
+    ("update", False): "UPDATE",
+    ("update", True): "UPDATE_REPLACE",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing that the engine asked of the cloud."""
+
+    urn: str
+    kind: str
+    """create, read, update or delete."""
+    started: float
+    """Seconds since the epoch."""
+    seconds: float
+    error: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ProviderSettings:
+    """What makes the stand-in that of one cloud."""
+
+    package: str
+    """`gcp` or `aws`: the SDK `pulumi_<package>` says what is accepted."""
+    handlers: Mapping[str, Handler]
+    """Resource type token -> what plays it."""
+    functions: Mapping[str, Callable[[Config, dict[str, Any]], dict[str, Any]]] = field(
+        default_factory=dict
+    )
+    """Function token -> what answers an invoke."""
+    faults: Faults = field(default_factory=Faults)
+    latency: Callable[[str, str], float] = lambda token, operation: 0.0
+    """(resource type token, operation) -> seconds that the operation takes longer."""
+    changed: Callable[[], None] = lambda: None
+    """Called after every create, update and delete that the cloud carried out."""
+
+
+class Provider(provider_pb2_grpc.ResourceProviderServicer):  # type: ignore[misc]
+    """Answers the engine. Thread-safe as far as the handlers are."""
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.settings = settings
+        self.operations: list[Operation] = []
+        self._configs: dict[str, Config] = {}
+        self._last_config: Config = {}
+        self._lock = threading.Lock()
+
+    # What the engine asks of any plugin.
+
+    def Handshake(self, request: Any, context: Any) -> Any:
+        return provider_pb2.ProviderHandshakeResponse(supports_autonaming_configuration=True)
+
+    def Attach(self, request: Any, context: Any) -> Any:
+        return _empty()
+
+    def GetPluginInfo(self, request: Any, context: Any) -> Any:
+        version = importlib.metadata.version(f"pulumi-{self.settings.package}")
+        return plugin_pb2.PluginInfo(version=version)
+
+    def GetSchema(self, request: Any, context: Any) -> Any:
+        return provider_pb2.GetSchemaResponse(schema=f'{{"name": "{self.settings.package}"}}')
+
+    def Cancel(self, request: Any, context: Any) -> Any:
+        return _empty()
+
+    def CheckConfig(self, request: Any, context: Any) -> Any:
+        return provider_pb2.CheckResponse(inputs=request.news)
+
+    def DiffConfig(self, request: Any, context: Any) -> Any:
+        changed = decode(request.old_inputs) != decode(request.news)
+        kind = "DIFF_SOME" if changed else "DIFF_NONE"
+        return provider_pb2.DiffResponse(changes=kind)
+
+    def Configure(self, request: Any, context: Any) -> Any:
+        # Each provider instance has a connection of its own; that is all that tells them apart.
+        config = decode(request.args)
+        with self._lock:
+            self._configs[context.peer()] = self._last_config = config
+        # Without acceptSecrets the engine sends plain values and itself keeps track of which of
+        # them are secret.
+        return provider_pb2.ConfigureResponse(
+            supportsPreview=True, supports_autonaming_configuration=True
+        )
+
+    def _config(self, context: Any) -> Config:
+        with self._lock:
+            return self._configs.get(context.peer(), self._last_config)
+
+    # Resources.
+
+    def Check(self, request: Any, context: Any) -> Any:
+        with self._answering(context):
+            handler, schema, known = self._type(_token(request.urn))
+            problems: list[Problem] = []
+            inputs = fit_block(decode(request.news), schema.inputs, "", problems)
+            olds = decode(request.olds)
+            inputs["__defaults"] = add_defaults(inputs, known)
+            name, reason = auto_name(request)
+            for path in known.auto_named:
+                if path in inputs or (path == "name" and "namePrefix" in inputs):
+                    continue
+                if path in olds.get("__defaults", ()) and path in olds:
+                    inputs[path] = olds[path]
+                elif reason:
+                    problems.append(Problem(path, reason))
+                    continue
+                else:
+                    inputs[path] = name
+                inputs["__defaults"].append(path)
+            problems += breaches(inputs, known)
+            problems += handler.check(self._config(context), inputs)
+            return provider_pb2.CheckResponse(
+                inputs=encode(inputs),
+                failures=[
+                    provider_pb2.CheckFailure(property=one.path, reason=one.reason)
+                    for one in dict.fromkeys(problems)
+                ],
+            )
+
+    def Diff(self, request: Any, context: Any) -> Any:
+        with self._answering(context):
+            handler, schema, known = self._type(_token(request.urn))
+            comparison = Comparison(
+                shape=schema.inputs,
+                facts=known,
+                same=handler.same,
+                replaces=handler.forces_replacement,
+            )
+            news = decode(request.news)
+            changes = comparison.changes(
+                decode(request.old_inputs), decode(request.olds), news, request.ignoreChanges
+            )
+            explicit = any(
+                news.get(path) is not None and path not in news.get("__defaults", ())
+                for path in known.auto_named
+            )
+            replaced = any(change.replace for change in changes)
+            return provider_pb2.DiffResponse(
+                changes="DIFF_SOME" if changes else "DIFF_NONE",
+                diffs=list(dict.fromkeys(change.property for change in changes)),
+                replaces=list(dict.fromkeys(c.property for c in changes if c.replace)),
+                # As the official bridge: a name that somebody chose cannot exist twice.
+                deleteBeforeReplace=replaced and (explicit or known.delete_before_replace),
+                hasDetailedDiff=True,
+                detailedDiff={change.path: _property_diff(change) for change in changes},
+            )
+
+    def Create(self, request: Any, context: Any) -> Any:
+        with self._answering(context):
+            token = _token(request.urn)
+            handler, schema, _ = self._type(token)
+            inputs = without_meta(decode(request.properties))
+            if request.preview:
+                unknown = dict.fromkeys([*schema.output_only, *handler.computed], UNKNOWN)
+                return provider_pb2.CreateResponse(properties=_outputs(handler, unknown | inputs))
+            with self._recorded("create", request.urn):
+                if planned_errors := self.settings.faults.errors.get(token):
+                    raise CloudError(planned_errors.pop(0))
+                identity, outputs = handler.create(self._config(context), inputs)
+        self.settings.changed()
+        return provider_pb2.CreateResponse(id=identity, properties=_outputs(handler, outputs))
+
+    def Read(self, request: Any, context: Any) -> Any:
+        with self._answering(context):
+            handler, schema, _ = self._type(_token(request.urn))
+            inputs = decode(request.inputs)
+            try:
+                with self._recorded("read", request.urn):
+                    outputs = handler.read(
+                        self._config(context), request.id, decode(request.properties)
+                    )
+            except NotFoundError:
+                return provider_pb2.ReadResponse()  # without an id: the engine forgets it
+            if not inputs:  # an import: everything that could have been an input
+                names = schema.inputs.properties
+                inputs = {name: outputs[name] for name in names if name in outputs}
+            return provider_pb2.ReadResponse(
+                id=request.id,
+                properties=_outputs(handler, outputs),
+                inputs=encode(as_declared(inputs, outputs)),
+            )
+
+    def Update(self, request: Any, context: Any) -> Any:
+        with self._answering(context):
+            handler, _, known = self._type(_token(request.urn))
+            olds = decode(request.olds)
+            old_inputs, news = decode(request.old_inputs), decode(request.news)
+            merged = without_meta(merge(old_inputs, olds, news, known))
+            if request.preview:
+                return provider_pb2.UpdateResponse(properties=_outputs(handler, merged))
+            with self._recorded("update", request.urn):
+                outputs = handler.update(self._config(context), request.id, olds, merged)
+        self.settings.changed()
+        return provider_pb2.UpdateResponse(properties=_outputs(handler, outputs))
+
+    def Delete(self, request: Any, context: Any) -> Any:
+        with self._answering(context):
+            handler, _, _ = self._type(_token(request.urn))
+            with self._recorded("delete", request.urn):
+                try:
+                    handler.delete(self._config(context), request.id, decode(request.properties))
+                except NotFoundError:
+                    _log.info("%s is gone already", request.urn)
+        self.settings.changed()
+        return _empty()
+
+    def Invoke(self, request: Any, context: Any) -> Any:
+        with self._answering(context):
+            function = self.settings.functions.get(request.tok)
+            if function is None:
+                raise CloudError(f"a rehearsal does not play the function {request.tok}")
+            answer = function(self._config(context), decode(request.args))
+            return provider_pb2.InvokeResponse(**{"return": encode(answer)})
+
+    def _type(self, token: str) -> tuple[Handler, ResourceSchema, Facts]:
+        handler = self.settings.handlers.get(token)
+        if handler is None:
+            played = ", ".join(sorted(self.settings.handlers))
+            raise CloudError(
+                f"a rehearsal does not play the resource type {token}; it has {played}"
+            )
+        return handler, resource_schema(token), facts().get(token, Facts())
+
+    @contextmanager
+    def _answering(self, context: Any) -> Iterator[None]:
+        """What the cloud refuses becomes an error on the resource, with the reason as its text."""
+        try:
+            yield
+        except (CloudError, UnknownTypeError) as error:
+            context.abort(grpc.StatusCode.UNKNOWN, str(error))
+
+    @contextmanager
+    def _recorded(self, kind: str, urn: str) -> Iterator[None]:
+        started, error = time.time(), None
+        try:
+            time.sleep(self.settings.latency(_token(urn), kind))
+            yield
+        except Exception as failure:
+            error = str(failure)
+            raise
+        finally:
+            operation = Operation(
+                urn=urn, kind=kind, started=started, seconds=time.time() - started, error=error
+            )
+            with self._lock:
+                self.operations.append(operation)
+
+
+def _token(urn: str) -> str:
+    """The resource type of `urn:pulumi:stack::project::parent$gcp:a/b:C::name`."""
+    return urn.split("::")[2].rpartition("$")[2]
+
+
+def _outputs(handler: Handler, outputs: Mapping[str, Any]) -> Any:
+    return encode(mark_secrets(outputs, handler.secrets))
+
+
+def _property_diff(change: Change) -> Any:
+    return provider_pb2.PropertyDiff(kind=_KINDS[change.kind, change.replace], inputDiff=False)
+
+
+def _empty() -> Any:
+    return empty_pb2.Empty()
+
+
+class ProviderServer:
+    """A provider that listens on loopback, for `PULUMI_DEBUG_PROVIDERS=<package>:<port>`."""
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self.provider = Provider(settings)
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(max_workers=16, thread_name_prefix=settings.package),
+            options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)],
+        )
+        provider_pb2_grpc.add_ResourceProviderServicer_to_server(self.provider, self._server)
+        self.port: int = self._server.add_insecure_port("127.0.0.1:0")
+        self._server.start()
+
+    def stop(self) -> None:
+        """Ends it; operations that still run get a second."""
+        self._server.stop(1).wait()
+
+    def __enter__(self) -> "ProviderServer":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,0 +1,255 @@
+"""What a resource type accepts, read from the SDK's own classes, and whether given inputs fit."""
+
+import difflib
+import importlib
+import inspect
+import types
+import typing
+from collections import abc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pulumi import _types
+from rehearsal.immutable import Facts, blocks, common_parent, given, values
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""What the engine sends in a preview for a value that nobody knows yet."""
+
+_SCALARS: Mapping[type, str] = {
+    str: "a string",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with the inputs: where, and what, in one line."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A nested object type, or a resource's inputs: property -> its type."""
+
+    properties: Mapping[str, Any]
+    required: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSchema:
+    """A resource type's inputs, and the names of what only the cloud fills in."""
+
+    inputs: Block
+    output_only: frozenset[str]
+
+
+class UnknownTypeError(Exception):
+    """The SDK has no such resource type."""
+
+
+@cache
+def resource_schema(token: str) -> ResourceSchema:
+    """The schema of e.g. `gcp:container/nodePool:NodePool`; loads only that module of the SDK."""
+    package, module, name = token.split(":")
+    try:
+        sdk = importlib.import_module(f"pulumi_{package}.{module.partition('/')[0].lower()}")
+        resource, args = getattr(sdk, name), getattr(sdk, f"{name}Args")
+    except (ImportError, AttributeError) as error:
+        raise UnknownTypeError(f"the SDK pulumi_{package} has no resource type {token}") from error
+    inputs = block(args)
+    outputs = frozenset(_types.resource_types(resource)) - frozenset(inputs.properties)
+    return ResourceSchema(inputs=inputs, output_only=outputs)
+
+
+@cache
+def block(args: type) -> Block:
+    """The block that an `<X>Args` class of an SDK describes."""
+    names = _types.input_type_py_to_pulumi_names(args)
+    parameters = inspect.signature(args).parameters
+    return Block(
+        properties={name: plain(kind) for name, kind in _types.input_type_types(args).items()},
+        required=frozenset(
+            pulumi_name
+            for python_name, pulumi_name in names.items()
+            if parameters[python_name].default is inspect.Parameter.empty
+        ),
+    )
+
+
+def plain(hint: Any) -> Any:
+    """A type without the `Input`, `Optional` and dict-literal alternatives that SDKs add to it."""
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return hint
+    kept = [
+        member
+        for member in typing.get_args(hint)
+        if member is not type(None)
+        and typing.get_origin(member) is not abc.Awaitable
+        and "Output[" not in str(member)
+        and not typing.is_typeddict(member)
+    ]
+    return plain(kept[0]) if len(kept) == 1 else Any if Any in kept else typing.Union[tuple(kept)]  # noqa: UP007
+
+
+def fit(value: Any, kind: Any, path: str, problems: list[Problem]) -> Any:
+    """`value` as the provider takes it, with what does not fit `kind` added to `problems`.
+
+    As in the official bridge, a number or a boolean becomes a string where one is due.
+    """
+    if value is None or kind is Any or (isinstance(value, str) and value == UNKNOWN):
+        return value
+    origin = typing.get_origin(kind)
+    if origin in (list, abc.Sequence) and isinstance(value, list):
+        (element,) = typing.get_args(kind)
+        return [
+            fit(each, plain(element), f"{path}[{index}]", problems)
+            for index, each in enumerate(value)
+        ]
+    if origin in (dict, abc.Mapping) and isinstance(value, dict):
+        element = plain(typing.get_args(kind)[1])
+        return {
+            key: fit(each, element, key_path(path, key), problems) for key, each in value.items()
+        }
+    if isinstance(kind, type) and _types.is_input_type(kind) and isinstance(value, dict):
+        return fit_block(value, block(kind), path, problems)
+    if origin in (typing.Union, types.UnionType):
+        for member in typing.get_args(kind):
+            mismatches: list[Problem] = []
+            fitted = fit(value, member, path, mismatches)
+            if not mismatches:
+                return fitted
+    elif kind is str and isinstance(value, bool):
+        return str(value).lower()
+    elif kind is str and isinstance(value, int | float):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    elif _is_scalar(value, kind):
+        return value
+    problems.append(Problem(path, f"expected {_describe(kind)}, got {_show(value)}"))
+    return value
+
+
+def fit_block(
+    value: Mapping[str, Any], shape: Block, path: str, problems: list[Problem]
+) -> dict[str, Any]:
+    """As `fit`, for a block: every property must exist, every required one must be there."""
+    fitted = {}
+    for name, each in value.items():
+        inner = f"{path}.{name}" if path else name
+        if name in shape.properties:
+            fitted[name] = fit(each, shape.properties[name], inner, problems)
+        elif not name.startswith("__"):
+            close = difflib.get_close_matches(name, shape.properties, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there is {_listed(shape)}"
+            problems.append(Problem(inner, f"unknown property '{inner}': {hint}"))
+    for name in sorted(shape.required):
+        if value.get(name) is None:
+            inner = f"{path}.{name}" if path else name
+            problems.append(Problem(inner, f"missing required property '{inner}'"))
+    return fitted
+
+
+def _is_scalar(value: Any, kind: Any) -> bool:
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, int | float)
+    if isinstance(kind, type) and not _types.is_input_type(kind):
+        return isinstance(value, kind) if kind in _SCALARS else isinstance(value, str | int)
+    return False
+
+
+def _describe(kind: Any) -> str:
+    origin = typing.get_origin(kind)
+    if origin in (list, abc.Sequence):
+        return "a list"
+    if origin in (dict, abc.Mapping):
+        return "a map"
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_describe(member) for member in typing.get_args(kind))
+    return _SCALARS.get(kind, "an object")
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    return "a list" if isinstance(value, list) else repr(value)
+
+
+def _listed(shape: Block) -> str:
+    names = sorted(shape.properties)
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+
+
+def key_path(path: str, key: str) -> str:
+    """The property path of a map's entry: `labels.role`, `labels["a.b/c"]`."""
+    return f"{path}.{key}" if key.replace("_", "").isalnum() else f'{path}["{key}"]'
+
+
+def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
+    """What the provider itself refuses before it asks the cloud: enums, bounds, exclusions."""
+    found: list[Problem] = []
+    tree = dict(inputs)
+    for path, allowed in facts.enums.items():
+        for shown, value in values(tree, path):
+            if value not in (UNKNOWN, *allowed):
+                words = ", ".join(map(str, allowed))
+                found.append(
+                    Problem(shown, f"expected {shown} to be one of {words}, got {value!r}")
+                )
+    for path, bounds in facts.bounds.items():
+        for shown, value in values(tree, path):
+            if value != UNKNOWN and (reason := _outside(value, bounds)):
+                found.append(Problem(shown, f"expected {shown} to be {reason}, got {value!r}"))
+    for path in facts.required_nested:
+        found += _missing(tree, path)
+    for kind in ("conflicts", "exactly_one_of", "at_least_one_of"):
+        for group in getattr(facts, kind):
+            found += _group(tree, kind, group)
+    for path, others in facts.required_with.items():
+        if given(tree, path) and (lacking := [o for o in others if not given(tree, o)]):
+            found.append(Problem(path, f"'{path}' needs '{lacking[0]}' as well"))
+    return found
+
+
+def _outside(value: Any, bounds: Mapping[str, float]) -> str | None:
+    if isinstance(value, str | list):
+        least, most = bounds.get("min_length", 0), bounds.get("max_length", float("inf"))
+        return None if least <= len(value) <= most else f"of length {least} to {most}"
+    if not isinstance(value, int | float):
+        return None
+    least, most = bounds.get("min", float("-inf")), bounds.get("max", float("inf"))
+    if least <= value <= most:
+        return None
+    return f"at least {least}" if most == float("inf") else f"in the range {least} to {most}"
+
+
+def _missing(tree: dict[str, Any], path: str) -> list[Problem]:
+    parent, _, name = path.rpartition(".")
+    return [
+        Problem(f"{shown}.{name}", f"missing required property '{shown}.{name.removesuffix('[]')}'")
+        for shown, block_ in blocks(tree, parent)
+        if block_.get(name.removesuffix("[]")) is None
+    ]
+
+
+def _group(tree: dict[str, Any], kind: str, group: tuple[str, ...]) -> list[Problem]:
+    parent = common_parent(group)
+    relative = [path.removeprefix(f"{parent}.") if parent else path for path in group]
+    found = []
+    for shown, block_ in blocks(tree, parent):
+        present = [path for path in relative if given(block_, path)]
+        names = [f"{shown}.{path}" if shown else path for path in (present or relative)]
+        listed = ", ".join(f"'{name.removesuffix('[]')}'" for name in names)
+        if kind == "conflicts" and len(present) > 1:
+            found.append(Problem(names[0], f"{listed} exclude each other: give only one of them"))
+        elif kind == "exactly_one_of" and len(present) != 1:
+            found.append(Problem(names[0], f"exactly one of {listed} must be given"))
+        elif kind == "at_least_one_of" and not present:
+            found.append(Problem(names[0], f"at least one of {listed} must be given"))
+    return found

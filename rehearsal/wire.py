@@ -1,0 +1,72 @@
+"""Property values between the engine's protobuf structs and plain Python values."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from google.protobuf import struct_pb2
+
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+_SECRET = "1b47061264138c4ac30d75fd1eb44270"
+_OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+
+
+def decode(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """The properties as plain values: secrets and outputs unwrapped, whole numbers as int."""
+    return {name: _decode(value) for name, value in struct.fields.items()}
+
+
+def _decode(value: struct_pb2.Value) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() else number
+    if kind == "struct_value":
+        fields = decode(value.struct_value)
+        if fields.get(_SIGNATURE) == _SECRET:
+            return fields.get("value")
+        if fields.get(_SIGNATURE) == _OUTPUT:
+            return fields.get("value", _UNKNOWN)
+        return fields
+    if kind == "list_value":
+        return [_decode(element) for element in value.list_value.values]
+    return getattr(value, kind) if kind in ("string_value", "bool_value") else None
+
+
+def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
+    """The properties for the engine; None values are left out."""
+    struct = struct_pb2.Struct()
+    for name, value in properties.items():
+        if value is not None:
+            struct.fields[name].CopyFrom(_encode(value))
+    return struct
+
+
+def _encode(value: Any) -> struct_pb2.Value:
+    if value is None:
+        return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+    if isinstance(value, bool):
+        return struct_pb2.Value(bool_value=value)
+    if isinstance(value, int | float):
+        return struct_pb2.Value(number_value=value)
+    if isinstance(value, str):
+        return struct_pb2.Value(string_value=value)
+    if isinstance(value, Mapping):
+        return struct_pb2.Value(struct_value=encode(value))
+    elements = [_encode(element) for element in value]
+    return struct_pb2.Value(list_value=struct_pb2.ListValue(values=elements))
+
+
+def mark_secrets(properties: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
+    """The properties with what lies at `paths` (`masterAuth.clientKey`) wrapped as secret."""
+    marked = dict(properties)
+    for path in paths:
+        name, _, rest = path.partition(".")
+        value = marked.get(name)
+        if value is None:
+            continue
+        if rest:
+            marked[name] = mark_secrets(value, [rest]) if isinstance(value, Mapping) else value
+        else:
+            marked[name] = {_SIGNATURE: _SECRET, "value": value}
+    return marked
