@@ -11,9 +11,9 @@ environment = settings.load()
 # Each platform's package is imported only where it is used: its SDK is large.
 match environment.platform:
     case "gke":
-        from components import gke
+        from components.gke.standard import standard
 
-        cluster = gke.standard(environment.cluster, environment.pools, project=environment.project)
+        cluster = standard(environment.cluster, environment.pools, project=environment.project)
 
 if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)

@@ -104,5 +104,5 @@ def _required(field: "dataclasses.Field[Any]") -> bool:
 
 
 def _shown(value: object) -> str:
-    text = json.dumps(value, default=str)
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "..."

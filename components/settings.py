@@ -18,7 +18,8 @@ from components.decode import decode, unknown
 from components.gpu.workload_args import WorkloadArgs
 
 if TYPE_CHECKING:
-    from components.gke import GkeClusterArgs, GkeGpuNodePoolArgs
+    from components.gke.cluster_args import GkeClusterArgs
+    from components.gke.pool_args import GkeGpuNodePoolArgs
 
 NAMESPACE = "gpu-cluster"
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
@@ -92,8 +93,9 @@ def _gke(
     pools: dict[str, Any],
     workloads: Mapping[str, WorkloadArgs],
 ) -> tuple[GkeSettings, Mapping[str, GpuPool]]:
-    # Here and not above: a stack on another platform must not load the Google Cloud SDK.
-    from components.gke import GkeClusterArgs, GkeGpuNodePoolArgs
+    # Here and not above: a stack on another platform has no use for Google Cloud's catalog.
+    from components.gke.cluster_args import GkeClusterArgs
+    from components.gke.pool_args import GkeGpuNodePoolArgs
 
     settings = GkeSettings(
         project=_required(config, "gcp:project", "the ID of your Google Cloud project"),

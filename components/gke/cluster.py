@@ -1,70 +1,16 @@
 """A GKE Standard cluster: private nodes, one small autoscaled CPU pool for system pods."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 import pulumi
 import pulumi_gcp as gcp
 
-from components.catalog import gke as catalog
+from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import (
-    GkeControlPlaneArgs,
     control_plane,
     control_plane_options,
     kubeconfig_of,
 )
 from components.gke.network import GkeNetwork
 from components.gke.nodes import GkeNodeIdentity, node_config
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GkeSystemPoolArgs:
-    """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
-
-    machine_type: str = "e2-standard-2"
-    min_nodes: int = 1
-    """Nodes in the whole pool, 1 or more: with none, nothing of the cluster itself runs."""
-    max_nodes: int = 3
-    disk_size_gb: int = 50
-    spot: bool = False
-
-    def __post_init__(self) -> None:
-        machine = catalog.machine_type(self.machine_type)
-        if machine is not None and machine.accelerator is not None:
-            raise ValueError(
-                f"machineType: {self.machine_type!r} carries GPUs; give a CPU machine type here "
-                "such as e2-standard-2, and the GPUs a pool under gpuPools"
-            )
-        if self.min_nodes < 1:
-            raise ValueError(f"minNodes: {self.min_nodes} is too small; allowed: 1 or more")
-        if self.max_nodes < self.min_nodes:
-            raise ValueError(
-                f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
-            )
-        if self.disk_size_gb < 10:
-            raise ValueError(f"diskSizeGb: {self.disk_size_gb} is too small; allowed: 10 or more")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GkeClusterArgs(GkeControlPlaneArgs):
-    """A GKE Standard cluster."""
-
-    zones: Sequence[str] = ()
-    """Zones of a regional cluster's nodes; left out, GKE takes three."""
-    system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
-    managed_prometheus: bool = True
-
-    def __post_init__(self) -> None:
-        # A dataclass with slots is made anew, which zero-argument super() does not follow.
-        GkeControlPlaneArgs.__post_init__(self)
-        for zone in self.zones:
-            if not catalog.is_zone(zone) or catalog.region_of(zone) != self.region:
-                raise ValueError(f"zones: {zone!r} is not a zone of {self.region}; choose others")
-        if self.zones and catalog.is_zone(self.location):
-            raise ValueError(
-                f"zones: only a regional cluster has zones; drop them, or make location "
-                f"{self.region}"
-            )
 
 
 class GkeCluster(pulumi.ComponentResource):

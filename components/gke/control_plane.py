@@ -1,90 +1,13 @@
 """What a Standard and an Autopilot cluster have in common: the control plane and who reaches it."""
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import pulumi
 import pulumi_gcp as gcp
 
 from components import kubeconfig
-from components.catalog import gke as catalog
-from components.gke.network import (
-    PODS_RANGE,
-    SERVICES_RANGE,
-    GkeNetwork,
-    GkeNetworkArgs,
-    parse_cidr,
-)
-
-_NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
-_LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GkeControlPlaneArgs:
-    """A GKE cluster's control plane."""
-
-    name: str
-    """Physical name: fixed, so that a lost state can be recovered by import."""
-    location: str
-    """A zone (cheaper, one control plane) or a region (three)."""
-    network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
-    authorized_networks: Mapping[str, str] = field(default_factory=dict)
-    """Who may reach the public endpoint: display name -> IPv4 CIDR."""
-    private_endpoint: bool = False
-    """No public endpoint at all: only what runs in the VPC reaches the control plane."""
-    release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
-    version: str | None = None
-    """Minimum version of the control plane; left out, the channel's default."""
-    deletion_protection: bool = True
-    """Refuses to delete or replace the cluster, in GKE and in Pulumi."""
-    secrets_key: str | None = None
-    """Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd, on
-    top of Google's own encryption at rest."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels on the cluster resource, for billing."""
-
-    def __post_init__(self) -> None:
-        if not _NAME.match(self.name):
-            raise ValueError(
-                f"name: {self.name!r} is not a GKE cluster name; allowed: at most 40 lowercase "
-                "letters, digits and '-', a letter first, no '-' at the end"
-            )
-        if not (catalog.is_zone(self.location) or catalog.is_region(self.location)):
-            raise ValueError(
-                f"location: {self.location!r} is neither a zone nor a region of Google Cloud; "
-                "give one such as us-central1-a or us-central1"
-            )
-        if not self.authorized_networks and not self.private_endpoint:
-            raise ValueError(
-                "authorizedNetworks: is empty, so nobody could reach the control plane; name the "
-                "networks that may, or set privateEndpoint: true"
-            )
-        for name, text in self.authorized_networks.items():
-            block = parse_cidr(f"authorizedNetworks.{name}", text)
-            if block.prefixlen < 8:
-                raise ValueError(
-                    f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
-                    "allowed: /8 or smaller networks that you know"
-                )
-        if self.secrets_key is not None and "/cryptoKeys/" not in self.secrets_key:
-            raise ValueError(
-                f"secretsKey: {self.secrets_key!r} is not a Cloud KMS key; give it as "
-                "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
-            )
-        for key, value in self.labels.items():
-            if not (_LABEL.match(key) and key and _LABEL.match(value)):
-                raise ValueError(
-                    f"labels.{key}: {value!r} is not a Google Cloud label; allowed: at most 63 "
-                    "lowercase letters, digits, '-' and '_'"
-                )
-
-    @property
-    def region(self) -> str:
-        """The region that the location is, or is in."""
-        return catalog.region_of(self.location)
+from components.gke.cluster_args import GkeControlPlaneArgs
+from components.gke.network import PODS_RANGE, SERVICES_RANGE, GkeNetwork
 
 
 def cluster_id(args: GkeControlPlaneArgs, project: str) -> str:

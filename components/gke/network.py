@@ -1,50 +1,12 @@
-"""The VPC of a GKE cluster: private nodes, one router with Cloud NAT, no inbound rule of its own."""
-
-import ipaddress
-from dataclasses import dataclass
+"""The VPC of a GKE cluster: private nodes, one router with Cloud NAT, no inbound rule."""
 
 import pulumi
 import pulumi_gcp as gcp
 
+from components.gke.cluster_args import GkeNetworkArgs
+
 PODS_RANGE = "pods"
 SERVICES_RANGE = "services"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GkeNetworkArgs:
-    """Address ranges (IPv4 CIDR) of the subnetwork; they may not overlap."""
-
-    nodes_cidr: str = "10.0.0.0/20"
-    """Nodes: a /20 holds 4,092."""
-    pods_cidr: str = "10.16.0.0/14"
-    """Pods: each node takes a /24 of it."""
-    services_cidr: str = "10.20.0.0/20"
-    """Services: a /20 holds 4,096."""
-    flow_logs: bool = False
-    """VPC flow logs; they are billed by volume."""
-
-    def __post_init__(self) -> None:
-        taken: list[tuple[str, ipaddress.IPv4Network]] = []
-        for key, text in (
-            ("nodesCidr", self.nodes_cidr),
-            ("podsCidr", self.pods_cidr),
-            ("servicesCidr", self.services_cidr),
-        ):
-            block = parse_cidr(key, text)
-            if not 8 <= block.prefixlen <= 27:
-                raise ValueError(f"{key}: {text!r} has /{block.prefixlen}; allowed: /8 to /27")
-            for other, earlier in taken:
-                if block.overlaps(earlier):
-                    raise ValueError(f"{key}: {text!r} overlaps {other} {earlier}; choose another")
-            taken.append((key, block))
-
-
-def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
-    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
-    try:
-        return ipaddress.IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None
 
 
 class GkeNetwork(pulumi.ComponentResource):

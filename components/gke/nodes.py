@@ -1,4 +1,4 @@
-"""What every GKE node of this stack has in common, system or GPU: identity, Shielded VM, metadata."""
+"""What every GKE node of this stack has in common: identity, Shielded VM, metadata."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class GkeNodeIdentity(pulumi.ComponentResource):
         self.email = account.email
         self.grants = [
             gcp.projects.IAMMember(
-                f"{name}-{role.split('/')[1].split('.')[-1]}",
+                f"{name}-{role.removeprefix('roles/')}",
                 project=project,
                 role=role,
                 member=account.member,

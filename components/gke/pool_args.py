@@ -9,7 +9,7 @@ from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, GPU_TAINT, GpuPool, Sharing, Taint
 
 POOL_LABEL = "gpu-cluster/pool"
-"""Our own label, with the pool's name: GKE's own carries the physical name, unknown in a preview."""
+"""Our own, with the pool's name: GKE's carries the physical name, unknown in a preview."""
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
 
@@ -93,7 +93,8 @@ class GkeGpuNodePoolArgs:
         if machine is None:
             raise ValueError(
                 f"machineType: {self.machine_type!r} is not a machine type that carries GPUs; "
-                f"allowed: n1-standard-4 and others of N1, {', '.join(catalog.MACHINE_TYPES)}"
+                "allowed: N1 such as n1-standard-4 with an accelerator, or a type of G2, G4, A2, "
+                "A3, A4 or A4X such as g2-standard-4"
             )
         return machine
 
@@ -108,6 +109,8 @@ class GkeGpuNodePoolArgs:
             )
         if name not in catalog.ACCELERATORS:
             right = catalog.spelling(name)
+            if right and (row := catalog.ACCELERATORS[right]).retired:
+                right = row.replacement
             hint = f"did you mean {right!r}? " if right else ""
             raise ValueError(
                 f"accelerator: {name!r} is not known; {hint}allowed: "
@@ -192,7 +195,8 @@ class GkeGpuNodePoolArgs:
         machine, card = self.machine, self.card
         if card.retired:
             raise ValueError(
-                f"accelerator: {card.name} is retired on Google Cloud; take {card.replacement}"
+                f"accelerator: {card.name} is retired on Google Cloud; take "
+                f"{card.replacement} instead"
             )
         if machine.accelerator is not None:
             if card.name != machine.accelerator:

@@ -119,7 +119,7 @@ def _cos_pod(image: str | None) -> dict[str, Any]:
         "initContainers": [
             {
                 "name": "nvidia-driver-installer",
-                **_image(image, images.COS_DRIVER_INSTALLER),
+                **_image(image, images.COS_INSTALLER),
                 "resources": {"requests": {"cpu": "150m"}},
                 "securityContext": {"privileged": True},
                 "env": _env(
@@ -144,7 +144,7 @@ def _cos_pod(image: str | None) -> dict[str, Any]:
             },
             {
                 "name": "partition-gpus",
-                "image": images.NVIDIA_PARTITION_GPU.reference,
+                "image": images.PARTITION_GPUS.reference,
                 "env": _env(LD_LIBRARY_PATH="/usr/local/nvidia/lib64"),
                 "resources": {"requests": {"cpu": "150m"}},
                 "securityContext": {"privileged": True},
@@ -169,7 +169,7 @@ def _ubuntu_pod(image: str | None) -> dict[str, Any]:
         "initContainers": [
             {
                 "name": "nvidia-driver-installer",
-                **_image(image, images.UBUNTU_DRIVER_INSTALLER),
+                **_image(image, images.UBUNTU_INSTALLER),
                 "resources": {"requests": {"cpu": "150m"}},
                 "securityContext": {"privileged": True},
                 "volumeMounts": [

@@ -98,7 +98,7 @@ class WorkloadArgs:
             if probe is not None and probe.port not in self.ports:
                 have = ", ".join(self.ports) or "none"
                 raise ValueError(
-                    f"{key}.port: {probe.port!r} is not a port of this workload; {have}"
+                    f"{key}.port: {probe.port!r} is not a port of this workload; allowed: {have}"
                 )
         for resource in ("cpu", "memory"):
             low, high = getattr(self.requests, resource), getattr(self.limits, resource)

@@ -1,0 +1,166 @@
+"""What a user says of a GKE cluster: network, control plane, system pool."""
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.catalog import gke as catalog
+
+_NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
+_LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeNetworkArgs:
+    """Address ranges (IPv4 CIDR) of the subnetwork; they may not overlap."""
+
+    nodes_cidr: str = "10.0.0.0/20"
+    """Nodes: a /20 holds 4,092."""
+    pods_cidr: str = "10.16.0.0/14"
+    """Pods: each node takes a /24 of it."""
+    services_cidr: str = "10.20.0.0/20"
+    """Services: a /20 holds 4,096."""
+    flow_logs: bool = False
+    """VPC flow logs; they are billed by volume."""
+
+    def __post_init__(self) -> None:
+        taken: list[tuple[str, ipaddress.IPv4Network]] = []
+        for key, text in (
+            ("nodesCidr", self.nodes_cidr),
+            ("podsCidr", self.pods_cidr),
+            ("servicesCidr", self.services_cidr),
+        ):
+            block = parse_cidr(key, text)
+            if not 8 <= block.prefixlen <= 27:
+                raise ValueError(f"{key}: {text!r} has /{block.prefixlen}; allowed: /8 to /27")
+            for other, earlier in taken:
+                if block.overlaps(earlier):
+                    raise ValueError(f"{key}: {text!r} overlaps {other} {earlier}; choose another")
+            taken.append((key, block))
+
+
+def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
+    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeControlPlaneArgs:
+    """A GKE cluster's control plane."""
+
+    name: str
+    """Physical name: fixed, so that a lost state can be recovered by import."""
+    location: str
+    """A zone (cheaper, one control plane) or a region (three)."""
+    network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
+    authorized_networks: Mapping[str, str] = field(default_factory=dict)
+    """Who may reach the public endpoint: display name -> IPv4 CIDR."""
+    private_endpoint: bool = False
+    """No public endpoint at all: only what runs in the VPC reaches the control plane."""
+    release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
+    version: str | None = None
+    """Minimum version of the control plane; left out, the channel's default."""
+    deletion_protection: bool = True
+    """Refuses to delete or replace the cluster, in GKE and in Pulumi."""
+    secrets_key: str | None = None
+    """Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd, on
+    top of Google's own encryption at rest."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels on the cluster resource, for billing."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.match(self.name):
+            dashed = self.name.lower().replace("_", "-")
+            hint = f"did you mean {dashed!r}? " if _NAME.match(dashed) else ""
+            raise ValueError(
+                f"name: {self.name!r} is not a GKE cluster name; {hint}allowed: at most 40 "
+                "lowercase letters, digits and '-', a letter first, no '-' at the end"
+            )
+        if not (catalog.is_zone(self.location) or catalog.is_region(self.location)):
+            raise ValueError(
+                f"location: {self.location!r} is neither a zone nor a region of Google Cloud; "
+                "give one such as us-central1-a or us-central1"
+            )
+        if not self.authorized_networks and not self.private_endpoint:
+            raise ValueError(
+                "authorizedNetworks: is empty, so nobody could reach the control plane; name the "
+                "networks that may, or set privateEndpoint: true"
+            )
+        for name, text in self.authorized_networks.items():
+            block = parse_cidr(f"authorizedNetworks.{name}", text)
+            if block.prefixlen < 8:
+                raise ValueError(
+                    f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
+                    "allowed: /8 or smaller networks that you know"
+                )
+        if self.secrets_key is not None and "/cryptoKeys/" not in self.secrets_key:
+            raise ValueError(
+                f"secretsKey: {self.secrets_key!r} is not a Cloud KMS key; give it as "
+                "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
+            )
+        for key, value in self.labels.items():
+            if not (_LABEL.match(key) and key and _LABEL.match(value)):
+                raise ValueError(
+                    f"labels.{key}: {value!r} is not a Google Cloud label; allowed: at most 63 "
+                    "lowercase letters, digits, '-' and '_'"
+                )
+
+    @property
+    def region(self) -> str:
+        """The region that the location is, or is in."""
+        return catalog.region_of(self.location)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeSystemPoolArgs:
+    """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
+
+    machine_type: str = "e2-standard-2"
+    min_nodes: int = 1
+    """Nodes in the whole pool, 1 or more: with none, nothing of the cluster itself runs."""
+    max_nodes: int = 3
+    disk_size_gb: int = 50
+    spot: bool = False
+
+    def __post_init__(self) -> None:
+        machine = catalog.machine_type(self.machine_type)
+        if machine is not None and machine.accelerator is not None:
+            raise ValueError(
+                f"machineType: {self.machine_type!r} carries GPUs; give a CPU machine type here "
+                "such as e2-standard-2, and the GPUs a pool under gpuPools"
+            )
+        if self.min_nodes < 1:
+            raise ValueError(f"minNodes: {self.min_nodes} is too small; allowed: 1 or more")
+        if self.max_nodes < self.min_nodes:
+            raise ValueError(
+                f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
+            )
+        if self.disk_size_gb < 10:
+            raise ValueError(f"diskSizeGb: {self.disk_size_gb} is too small; allowed: 10 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeClusterArgs(GkeControlPlaneArgs):
+    """A GKE Standard cluster."""
+
+    zones: Sequence[str] = ()
+    """Zones of a regional cluster's nodes; left out, GKE takes three."""
+    system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
+    managed_prometheus: bool = True
+
+    def __post_init__(self) -> None:
+        # A dataclass with slots is made anew, which zero-argument super() does not follow.
+        GkeControlPlaneArgs.__post_init__(self)
+        for zone in self.zones:
+            if not catalog.is_zone(zone) or catalog.region_of(zone) != self.region:
+                raise ValueError(f"zones: {zone!r} is not a zone of {self.region}; choose others")
+        if self.zones and catalog.is_zone(self.location):
+            raise ValueError(
+                f"zones: only a regional cluster has zones; drop them, or make location "
+                f"{self.region}"
+            )

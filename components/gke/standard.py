@@ -1,0 +1,45 @@
+"""GKE Standard, from settings to the waist."""
+
+from collections.abc import Mapping
+
+import pulumi_kubernetes as kubernetes
+
+from components.cluster import Cluster
+from components.gke.cluster import GkeCluster
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.control_plane import cluster_id
+from components.gke.node_pool import GkeGpuNodePool
+from components.gke.pool_args import GkeGpuNodePoolArgs
+
+
+def standard(
+    args: GkeClusterArgs, pools: Mapping[str, GkeGpuNodePoolArgs], *, project: str
+) -> Cluster:
+    """Declares a GKE Standard cluster with its GPU node pools."""
+    gke = GkeCluster(args.name, args, project=project)
+    # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
+    gpu_pools = [
+        GkeGpuNodePool(
+            name,
+            pool,
+            cluster=gke.cluster,
+            location=args.location,
+            service_account=gke.identity.email,
+            depends_on=[*gke.identity.grants, gke.network.nat],
+        )
+        for name, pool in pools.items()
+    ]
+    return Cluster(
+        name=args.name,
+        platform="gke",
+        provider=kubernetes.Provider(
+            args.name,
+            kubeconfig=gke.kubeconfig,
+            context=args.name,
+            cluster_identifier=cluster_id(args, project),
+        ),
+        kubeconfig=gke.kubeconfig,
+        pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
+        ready=[gke.system_pool],
+        deleted_with=gke.cluster,
+    )

@@ -1,0 +1,152 @@
+"""Runs Pulumi code against recording mocks: every registration lands, then one asserts."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi.runtime import mocks, rpc, stack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """One resource as the engine would be asked to register it."""
+
+    type: str
+    name: str
+    inputs: Mapping[str, Any]
+    """Wire names (camelCase), secrets unwrapped; an unknown value is missing."""
+    custom: bool
+    parent: str
+    provider: str
+    depends_on: frozenset[str]
+    ignore_changes: tuple[str, ...]
+    protect: bool
+    deleted_with: str
+    delete_before_replace: bool
+
+    @property
+    def urn(self) -> tuple[str, str, str]:
+        """What makes the resource unique, without the stack's own part."""
+        return self.parent, self.type, self.name
+
+
+class _Recorder(mocks.MockMonitor):
+    def __init__(self, answers: pulumi.runtime.Mocks) -> None:
+        super().__init__(answers)
+        self.requests: list[Any] = []
+        self.outputs: dict[str, Any] = {}
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802
+        self.requests.append(request)
+        return super().RegisterResource(request)
+
+    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802
+        if "pulumi:pulumi:Stack" in request.urn:
+            self.outputs.update(rpc.deserialize_properties(request.outputs))
+        return super().RegisterResourceOutputs(request)
+
+
+class Answers(pulumi.runtime.Mocks):
+    """A cloud that says yes: outputs are the inputs, plus what a test adds by type token."""
+
+    def __init__(self, outputs: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        super().__init__()
+        self._outputs = outputs or {}
+
+    def new_resource(
+        self, args: pulumi.runtime.MockResourceArgs
+    ) -> tuple[str | None, dict[Any, Any]]:
+        return f"{args.name}-id", {**args.inputs, **self._outputs.get(args.typ, {})}
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[Any, Any]:
+        raise AssertionError(f"the program called {args.token}: a preview would need the network")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What a program registered, in order, and the stack outputs that it exported."""
+
+    resources: list[Registration]
+    outputs: Mapping[str, Any]
+
+    def of(self, type_token: str) -> list[Registration]:
+        """The resources of one type."""
+        return [resource for resource in self.resources if resource.type == type_token]
+
+    def one(self, type_token: str, name: str | None = None) -> Registration:
+        """The only resource of one type, or the one of that name."""
+        (found,) = [resource for resource in self.of(type_token) if name in (None, resource.name)]
+        return found
+
+
+def record(
+    program: Callable[[], object],
+    *,
+    outputs: Mapping[str, Mapping[str, Any]] | None = None,
+    preview: bool = False,
+    config: Mapping[str, str] | None = None,
+) -> Recording:
+    """Runs `program` in a context of its own. Raises what it raises, also inside `apply`.
+
+    `outputs` maps a type token to what the cloud answers beyond the inputs; `config` is as the
+    engine passes it: `namespace:key` -> text.
+    """
+    recorder = _Recorder(Answers(outputs))
+
+    def run() -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            mocks.set_mocks(Answers(outputs), "gpu-cluster", "test", preview, monitor=recorder)
+            pulumi.runtime.set_all_config(dict(config or {}))
+            loop.run_until_complete(stack.run_pulumi_func(lambda: _run(program)))
+        finally:
+            loop.close()
+            asyncio.set_event_loop(None)
+
+    # The SDK keeps its state in context variables: a fresh context is a fresh engine.
+    contextvars.copy_context().run(run)
+    return Recording(
+        resources=[
+            _registration(request)
+            for request in recorder.requests
+            if request.type != "pulumi:pulumi:Stack"
+        ],
+        outputs=recorder.outputs,
+    )
+
+
+async def _run(program: Callable[[], object]) -> None:
+    program()
+    root = pulumi.runtime.settings.get_root_resource()
+    assert isinstance(root, stack.Stack)
+    root.register_outputs(root.outputs)
+
+
+def _registration(request: Any) -> Registration:
+    return Registration(
+        type=request.type,
+        name=request.name,
+        inputs=_plain(rpc.deserialize_properties(request.object)),
+        custom=request.custom,
+        parent=request.parent,
+        provider=request.provider,
+        depends_on=frozenset(request.dependencies),
+        ignore_changes=tuple(request.ignoreChanges),
+        protect=request.protect,
+        deleted_with=request.deletedWith,
+        delete_before_replace=request.deleteBeforeReplace,
+    )
+
+
+def _plain(value: Any) -> Any:
+    if rpc.is_rpc_secret(value):
+        return _plain(rpc.unwrap_rpc_secret(value))
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value

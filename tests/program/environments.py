@@ -1,0 +1,34 @@
+"""The committed environments, as the engine passes their config to the program."""
+
+import json
+import runpy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+STACKS = sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
+
+
+def values_of(stack: str) -> dict[str, Any]:
+    """The stack file's config, as YAML has it."""
+    config: dict[str, Any] = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
+    return config
+
+
+def config_of(stack: str) -> dict[str, str]:
+    """`namespace:key` -> text; structured values as JSON."""
+    return as_engine_config(values_of(stack))
+
+
+def as_engine_config(values: dict[str, Any]) -> dict[str, str]:
+    """As the engine flattens a stack file's config."""
+    return {
+        key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()
+    }
+
+
+def run_program() -> None:
+    """The program itself, `__main__.py`."""
+    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")

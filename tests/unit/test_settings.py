@@ -1,0 +1,111 @@
+"""Settings are complete and frozen, or refused in one line that names the key."""
+
+import copy
+import dataclasses
+import json
+import string
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components import settings
+from tests.program.environments import as_engine_config, config_of, values_of
+
+REFUSED = yaml.safe_load((Path(__file__).parent / "refused_gke.yaml").read_text())
+
+
+def changed(stack: str, changes: list[list[Any]]) -> dict[str, str]:
+    """The stack's config after changes, each `[path..., value]`; "absent" removes the key."""
+    values = copy.deepcopy(values_of(stack))
+    for *path, last, value in changes:
+        place = values
+        for key in path:
+            place = place[key]
+        if value == "absent":
+            del place[last]
+        else:
+            place[last] = value
+    return as_engine_config(values)
+
+
+@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
+def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
+    """A bad config is refused with exactly the line that the table has."""
+    with pytest.raises(ValueError) as refusal:
+        settings.from_config(changed("dev", entry["change"]))
+    assert str(refusal.value) == entry["says"]
+    assert "\n" not in entry["says"]
+
+
+def test_the_table_of_refusals_has_no_entry_twice() -> None:
+    """Every refusal in the table is another change."""
+    changes = [json.dumps(entry["change"]) for entry in REFUSED]
+    assert len(set(changes)) == len(changes) >= 40
+
+
+def test_reads_every_key_of_the_dev_environment() -> None:
+    """The dev environment's values arrive under their Python names, with the right types."""
+    read = settings.from_config(config_of("dev"))
+    pool = read.pools["train-gpu"]
+    assert (read.platform, read.project, read.cluster.name) == ("gke", "my-project", "gpu-dev")
+    assert dict(read.cluster.authorized_networks) == {"office": "203.0.113.0/24"}
+    assert (pool.machine_type, pool.accelerator, pool.gpus) == ("n1-standard-4", "nvidia-tesla-t4", 1)
+    assert (pool.min_nodes, pool.max_nodes, pool.driver) == (0, 3, "daemonset")
+    assert read.workloads["sample-gpu-pod"].ports == {"http-server": 80}
+
+
+def test_settings_cannot_be_changed() -> None:
+    """Settings are frozen, and so is what they hold."""
+    read = settings.from_config(config_of("dev"))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read.project = "other"  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read.pools["train-gpu"].max_nodes = 9  # type: ignore[misc]
+
+
+def test_derives_accelerator_and_count_from_the_machine_type() -> None:
+    """A machine type with built-in GPUs needs neither accelerator nor count."""
+    pool = {"gpu-cluster:gpuPools": {"l4": {"machineType": "g2-standard-24"}}}
+    read = settings.from_config(
+        as_engine_config({**values_of("dev"), **pool, "gpu-cluster:workloads": {}})
+    )
+    assert (read.pools["l4"].card.name, read.pools["l4"].gpus) == ("nvidia-l4", 2)
+
+
+def test_an_explicit_zero_is_no_absence() -> None:
+    """An explicit 0 stays 0 where the default is another number."""
+    changes = [["gpu-cluster:workloads", "sample-gpu-pod", "gpus", 0]]
+    assert settings.from_config(changed("dev", changes)).workloads["sample-gpu-pod"].gpus == 0
+
+
+KEYS = st.sampled_from(
+    ["platform", "name", "location", "machineType", "gpusPerNode", "maxNodes", "labels", "x"]
+)
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 50), st.floats(-5, 5), st.text(string.printable, max_size=9)
+)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(KEYS, inner, max_size=3)),
+    max_leaves=6,
+)  # fmt: skip
+
+
+@given(cluster=VALUES, pools=VALUES, workloads=VALUES, merge=st.booleans())
+def test_any_config_is_accepted_or_refused_in_one_line(
+    cluster: Any, pools: Any, workloads: Any, merge: bool
+) -> None:
+    """No value, of whatever shape, gets anything but settings or one line."""
+    values = values_of("dev")
+    for key, value in (("cluster", cluster), ("gpuPools", pools), ("workloads", workloads)):
+        known = values[f"gpu-cluster:{key}"]
+        both = merge and isinstance(value, dict)
+        values[f"gpu-cluster:{key}"] = {**known, **value} if both else value
+    try:
+        settings.from_config(as_engine_config(values))
+    except ValueError as refusal:
+        assert str(refusal).startswith("gpu-cluster:")
+        assert len(str(refusal).splitlines()) == 1
