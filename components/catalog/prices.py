@@ -11,7 +11,7 @@ from typing import Final, Literal
 HOURS_PER_MONTH: Final = 730
 """What clouds bill a month as."""
 
-Unit = Literal["hour", "month", "GB", "GB-month", "GiB-month", "GiB-hour"]
+Unit = Literal["hour", "month", "GB", "GB-month", "GiB-month"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,20 +86,11 @@ _ROWS: Final = (
         source=_KNOWN,
         uncertain=True,
     ),
-    Price(
-        name="local-ssd",
-        cloud="gcp",
-        dollars=0.08,
-        per="GiB-month",
-        source=_CASPRICE,
-    ),
-    Price(
-        name="local-ssd-spot",
-        cloud="gcp",
-        dollars=0.048,
-        per="GiB-month",
-        source=_CASPRICE,
-    ),
+    Price(name="pd-standard", cloud="gcp", dollars=0.04, per="GiB-month", source=_CASPRICE),
+    Price(name="pd-balanced", cloud="gcp", dollars=0.10, per="GiB-month", source=_CASPRICE),
+    Price(name="pd-ssd", cloud="gcp", dollars=0.17, per="GiB-month", source=_CASPRICE),
+    Price(name="local-ssd", cloud="gcp", dollars=0.08, per="GiB-month", source=_CASPRICE),
+    Price(name="local-ssd-spot", cloud="gcp", dollars=0.048, per="GiB-month", source=_CASPRICE),
     Price(
         name="eks-cluster",
         cloud="aws",

@@ -1,0 +1,205 @@
+"""Every row of what the catalogue says of EKS, and the questions that settings asks of it."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from components.catalog import accelerators, eks, kubernetes
+
+ROWS = eks.INSTANCE_TYPES.values()
+AMI_TYPES = {
+    "AL2023_x86_64_NVIDIA",
+    "AL2023_ARM_64_NVIDIA",
+    "BOTTLEROCKET_x86_64_NVIDIA",
+    "BOTTLEROCKET_ARM_64_NVIDIA",
+}
+
+
+def test_tables_are_keyed_by_the_name_in_the_row() -> None:
+    """The key under which a row is found is its name, and no name is in both tables."""
+    for table in (eks.INSTANCE_TYPES, eks.CPU_INSTANCE_TYPES):
+        assert [key for key, row in table.items() if key != row.name] == []
+    assert not set(eks.INSTANCE_TYPES) & set(eks.CPU_INSTANCE_TYPES)
+
+
+def test_every_instance_type_is_accepted_with_all_it_needs_or_refused() -> None:
+    """An accepted row has whole NVIDIA GPUs, images and a label; a refused one a reason."""
+    refused = set()
+    for row in ROWS:
+        reason = eks.refusal(row.name)
+        if reason is not None:
+            refused.add(row.name)
+            assert "take " in reason, row.name
+            assert "\n" not in reason
+            continue
+        assert row.gpus >= 1, row.name
+        assert row.gpus == int(row.gpus), row.name
+        assert row.vendor == "NVIDIA", row.name
+        assert row.gpu_model in accelerators.GPUS, row.name
+        for os in ("al2023", "bottlerocket"):
+            image = eks.ami_type(os, row.arch)
+            assert image in AMI_TYPES
+            assert ("ARM_64" in image) == (row.arch == "arm64"), row.name
+        label = eks.accelerator_label(row.gpu_model)
+        assert label.startswith("nvidia-")
+        assert kubernetes.invalid_label_value(label) is None
+    families = {name.partition(".")[0] for name in refused}
+    assert families == {"g4ad", "g6f", "gr6f", "p2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("g4ad.xlarge", "has AMD GPUs, for which EKS has no image: take e.g. g4dn.xlarge"),
+        ("g6f.large", "has 0.125 of a GPU, which EC2 reports as none"),
+        ("p2.xlarge", "has K80 GPUs, whose last driver is 470"),
+        ("m6i.large", "has no GPU: take"),
+        ("g5.3xlarge", "is no size of g5: take one of g5.xlarge, g5.2xlarge"),
+        ("n1-standard-4", "is not among the GPU instance types known here: take"),
+    ],
+)
+def test_a_refusal_says_what_to_take(name: str, words: str) -> None:
+    """The reason names the instance type's trouble and an instance type that has none."""
+    reason = eks.refusal(name)
+    assert reason is not None
+    assert reason.startswith(words)
+
+
+def test_what_refusals_recommend_is_accepted() -> None:
+    """Every instance type that a refusal mentions can be had."""
+    for name in (*eks.INSTANCE_TYPES, *eks.CPU_INSTANCE_TYPES, "nonsense"):
+        for word in (eks.refusal(name) or "").replace(",", " ").split():
+            if "." in word and word.startswith(("g4dn.", "g6.", "p")):
+                assert eks.refusal(word) is None, word
+
+
+def test_every_price_is_positive_or_unknown() -> None:
+    """No price is 0; only three instance types have none."""
+    unknown = [row.name for row in ROWS if row.on_demand is None]
+    assert unknown == ["p5e.48xlarge", "p6e-gb200.36xlarge"]
+    for row in (*ROWS, *eks.CPU_INSTANCE_TYPES.values()):
+        assert row.on_demand is None or row.on_demand > 0, row.name
+
+
+def test_bigger_sizes_of_a_family_cost_at_least_as_much_per_gpu() -> None:
+    """Within a family, price rises with vCPUs, as a swapped pair of rows would not."""
+    families: dict[str, list[eks.InstanceType]] = {}
+    for row in (*ROWS, *eks.CPU_INSTANCE_TYPES.values()):
+        families.setdefault(row.name.partition(".")[0], []).append(row)
+    for rows in families.values():
+        priced = sorted((row.vcpu, row.memory_gib, row.on_demand or 0) for row in rows)
+        prices = [price for *_, price in priced if price]
+        if rows[0].name.startswith("g4dn") or rows[0].name.startswith(("g5.", "g6.", "g6e.")):
+            continue  # 16xlarge has one GPU, 12xlarge four
+        assert prices == sorted(prices), rows[0].name
+
+
+def test_shapes_are_whole() -> None:
+    """Every row has vCPUs, memory and, with one exception of unknown memory, GPU memory."""
+    for row in (*ROWS, *eks.CPU_INSTANCE_TYPES.values()):
+        assert row.vcpu >= 2, row.name
+        assert row.memory_gib >= row.vcpu, row.name
+        assert row.efa_interfaces >= 0
+    assert [row.name for row in ROWS if not row.gpu_memory_mib] == ["p6e-gb200.36xlarge"]
+    for row in eks.CPU_INSTANCE_TYPES.values():
+        assert (row.gpus, row.gpu_model, row.vendor, row.ami_group) == (0, None, None, "cpu")
+
+
+def test_gpu_memory_agrees_with_the_model() -> None:
+    """What EC2 reports is within a tenth of the model's memory, for whole GPUs."""
+    for row in ROWS:
+        if row.vendor == "NVIDIA" and row.gpu_memory_mib and not row.fractional:
+            nominal = accelerators.GPUS[row.gpu_model or ""].memory_gb
+            assert row.gpu_memory_mib / 1024 == pytest.approx(nominal, rel=0.1), row.name
+
+
+@pytest.mark.parametrize(
+    ("model", "label"),
+    [
+        ("T4", "nvidia-tesla-t4"),
+        ("V100 16GB", "nvidia-tesla-v100"),
+        ("V100 32GB", "nvidia-tesla-v100"),
+        ("A100 40GB", "nvidia-tesla-a100"),
+        ("A100 80GB", "nvidia-tesla-a100"),
+        ("A10G", "nvidia-a10g"),
+        ("L4", "nvidia-l4"),
+        ("L40S", "nvidia-l40s"),
+        ("K80", "nvidia-tesla-k80"),
+        ("T4G", "nvidia-t4g"),
+        ("H100", "nvidia-h100"),
+        ("RTX PRO 6000", "nvidia-rtx-pro-6000"),
+    ],
+)
+def test_accelerator_labels_are_cluster_autoscalers(model: str, label: str) -> None:
+    """Known models have Cluster Autoscaler's value, the others one that follows from the model."""
+    assert eks.accelerator_label(model) == label
+
+
+def test_ami_type_refuses_other_systems() -> None:
+    """Amazon Linux 2 has no image, and its types lead to ones that have."""
+    with pytest.raises(ValueError, match=r"^no EKS image for 'al2' on 'amd64': al2023 and [^\n]*$"):
+        eks.ami_type("al2", "amd64")
+    assert eks.ami_type("al2023", "arm64", gpu=False) == "AL2023_ARM_64_STANDARD"
+    assert eks.REMOVED_AMI_TYPES["AL2_x86_64_GPU"] == eks.ami_type("al2023", "amd64")
+
+
+def test_versions_have_fourteen_months_and_twelve() -> None:
+    """Extended support is the twelve months after standard support, where the dates are known."""
+    for row in eks.KUBERNETES_VERSIONS.values():
+        assert (row.standard_until is None) == (row.extended_until is None)
+        if row.standard_until and row.extended_until:
+            after = row.standard_until.replace(year=row.standard_until.year + 1)
+            assert row.extended_until == after, row.minor
+    assert list(eks.KUBERNETES_VERSIONS) == list(eks.CLUSTER_AUTOSCALER_VERSIONS)
+
+
+def test_support_changes_the_day_after_it_ends() -> None:
+    """1.33 went into extended support on 2026-07-30; 1.36's dates are not known."""
+    end = date(2026, 7, 29)
+    assert eks.support("1.33", end) == "standard"
+    assert eks.support("1.33", end + timedelta(days=1)) == "extended"
+    assert eks.support("1.33", date(2027, 7, 30)) == "ended"
+    assert eks.support("1.36", end) is None
+    assert eks.support("1.99", end) is None
+
+
+def test_cluster_autoscaler_has_the_minor_of_its_kubernetes() -> None:
+    """The autoscaler for a minor is of that minor."""
+    for minor, version in eks.CLUSTER_AUTOSCALER_VERSIONS.items():
+        assert version.startswith(f"{minor}.")
+
+
+def test_quota_codes_differ_by_family_and_capacity() -> None:
+    """G, P and plain instances count against three pairs of codes."""
+    assert eks.quota_code("g4dn.xlarge") == "L-DB2E81BA"
+    assert eks.quota_code("g4dn.xlarge", spot=True) == "L-3819A6DF"
+    assert eks.quota_code("p3.2xlarge") == "L-417A185B"
+    assert eks.quota_code("m6i.large") == "L-1216C47A"
+    assert eks.quota_code("nonsense") is None
+    codes = [code for pair in eks.QUOTA_CODES.values() for code in pair]
+    assert len(set(codes)) == len(codes)
+    assert {row.quota for row in ROWS} == {"G_VT", "P"}
+    for row in ROWS:
+        assert (row.quota == "P") == row.name.startswith("p"), row.name
+
+
+def test_autoscaler_tags_have_its_prefixes() -> None:
+    """Label, taint and resource tags differ in one word, and discovery has two keys."""
+    prefix = "k8s.io/cluster-autoscaler/node-template"
+    assert eks.autoscaler_label_tag("role") == f"{prefix}/label/role"
+    assert eks.autoscaler_taint_tag("nvidia.com/gpu") == f"{prefix}/taint/nvidia.com/gpu"
+    assert eks.autoscaler_resource_tag("nvidia.com/gpu") == f"{prefix}/resources/nvidia.com/gpu"
+    assert set(eks.autoscaler_discovery_tags("k8s-ml")) == {
+        "k8s.io/cluster-autoscaler/enabled",
+        "k8s.io/cluster-autoscaler/k8s-ml",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [("k8s-ml", True), ("K8s_ml", True), ("9x", True), ("-x", False), ("a.b", False), ("", False)],
+)
+def test_names_are_letters_digits_hyphens_and_underscores(name: str, good: bool) -> None:
+    """Clusters and node groups share a character set, and start with a letter or digit."""
+    assert (eks.CLUSTER_NAME.fullmatch(name) is not None) == good
+    assert (eks.NODE_GROUP_NAME.fullmatch(name) is not None) == good
