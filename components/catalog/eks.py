@@ -184,10 +184,14 @@ def refusal(name: str) -> str | None:
     """
     row = instance_type(name)
     if row is None:
-        family = name.partition(".")[0]
-        sizes = [known for known in INSTANCE_TYPES if known.partition(".")[0] == family]
-        if sizes:
-            return f"is no size of {family}: take one of {', '.join(sizes)}"
+        family = [
+            known for known in INSTANCE_TYPES if known.partition(".")[0] == name.partition(".")[0]
+        ]
+        reasons = {known: refusal(known) for known in family}
+        if usable := [known for known, reason in reasons.items() if reason is None]:
+            return f"does not exist: take one of {', '.join(usable)}"
+        if family:
+            return reasons[family[0]]
         return "is not among the GPU instance types known here: take e.g. g4dn.xlarge (one T4)"
     if row.vendor is None:
         return "has no GPU: take e.g. g4dn.xlarge (one T4) or g6.xlarge (one L4)"

@@ -1,5 +1,6 @@
 """Every row of what the catalogue says of EKS, and the questions that settings asks of it."""
 
+import re
 from datetime import date, timedelta
 
 import pytest
@@ -54,7 +55,9 @@ def test_every_instance_type_is_accepted_with_all_it_needs_or_refused() -> None:
         ("g6f.large", "has 0.125 of a GPU, which EC2 reports as none"),
         ("p2.xlarge", "has K80 GPUs, whose last driver is 470"),
         ("m6i.large", "has no GPU: take"),
-        ("g5.3xlarge", "is no size of g5: take one of g5.xlarge, g5.2xlarge"),
+        ("g5.3xlarge", "does not exist: take one of g5.xlarge, g5.2xlarge, g5.4xlarge"),
+        ("g6f.9xlarge", "has 0.125 of a GPU"),
+        ("p2.9xlarge", "has K80 GPUs"),
         ("n1-standard-4", "is not among the GPU instance types known here: take"),
     ],
 )
@@ -67,10 +70,19 @@ def test_a_refusal_says_what_to_take(name: str, words: str) -> None:
 
 def test_what_refusals_recommend_is_accepted() -> None:
     """Every instance type that a refusal mentions can be had."""
-    for name in (*eks.INSTANCE_TYPES, *eks.CPU_INSTANCE_TYPES, "nonsense"):
-        for word in (eks.refusal(name) or "").replace(",", " ").split():
-            if "." in word and word.startswith(("g4dn.", "g6.", "p")):
-                assert eks.refusal(word) is None, word
+    for name in (*eks.INSTANCE_TYPES, *eks.CPU_INSTANCE_TYPES, "g5.x", "g6f.x", "nonsense"):
+        for mentioned in re.findall(r"[a-z][a-z0-9-]*\.[0-9]*xlarge", eks.refusal(name) or ""):
+            assert eks.refusal(mentioned) is None, (name, mentioned)
+
+
+def test_arm_is_where_the_name_says_graviton_or_grace() -> None:
+    """The families with Arm CPUs are G5g, P6e, and the system nodes' M6g, M7g and T4g."""
+    rows = (*ROWS, *eks.CPU_INSTANCE_TYPES.values())
+    arm = {row.name.partition(".")[0] for row in rows if row.arch == "arm64"}
+    assert arm == {"g5g", "p6e-gb200", "m6g", "m7g", "t4g"}
+    for row in ROWS:
+        if row.vendor == "NVIDIA":
+            assert row.ami_group == f"{'arm64' if row.arch == 'arm64' else 'x86_64'}_nvidia"
 
 
 def test_every_price_is_positive_or_unknown() -> None:

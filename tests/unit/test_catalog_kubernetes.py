@@ -56,6 +56,15 @@ def test_dns_names_follow_rfc_1123(name: str) -> None:
     assert (kubernetes.invalid_dns_label(name) is None) == is_label
 
 
+def test_the_longest_names_are_good() -> None:
+    """63 characters of a label value, a name or a DNS label pass, 64 do not; 253 of a subdomain."""
+    for check in (kubernetes.invalid_label_value, kubernetes.invalid_dns_label):
+        assert check("a" * 63) is None
+        assert check("a" * 64) == "has 64 characters, at most 63 are allowed"
+    assert kubernetes.invalid_dns_subdomain("a" * 253) is None
+    assert kubernetes.invalid_dns_subdomain("a" * 254) is not None
+
+
 @pytest.mark.parametrize(
     ("key", "reason"),
     [
