@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pulumi import _types
+
 from rehearsal.immutable import Facts
 from rehearsal.schema import UNKNOWN, Block, block, key_path, plain
 
@@ -82,11 +83,11 @@ class Comparison:
                 replace = any(map(self.facts.replaces, patterns_beneath(new, kind, pattern)))
                 yield Change(path, "add", replace)
         elif isinstance(new, dict) and isinstance(old, dict):
-            inputs = was_input if isinstance(was_input, dict) else {}
-            yield from self._blocks(inputs, old, new, _block_of(kind), path, pattern)
+            block_inputs = was_input if isinstance(was_input, dict) else {}
+            yield from self._blocks(block_inputs, old, new, _block_of(kind), path, pattern)
         elif isinstance(new, list) and isinstance(old, list):
-            inputs = was_input if isinstance(was_input, list) else []
-            yield from self._lists(inputs, old, new, kind, path, pattern)
+            list_inputs = was_input if isinstance(was_input, list) else []
+            yield from self._lists(list_inputs, old, new, kind, path, pattern)
         elif old != new and not self.same(path, old, new):
             beneath = patterns_beneath(old, kind, pattern) if new == UNKNOWN else [pattern]
             replace = any(map(self.facts.replaces, beneath)) or self.replaces(path, old, new)

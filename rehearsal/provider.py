@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
-from google.protobuf import empty_pb2
+from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+
 from rehearsal.cloud import Faults
 from rehearsal.diff import Change, Comparison
 from rehearsal.handler import CloudError, Config, Handler, NotFoundError
@@ -33,13 +34,14 @@ from rehearsal.schema import (
 from rehearsal.wire import decode, encode, mark_secrets
 
 _log = logging.getLogger(__name__)
+_DIFFERS = {False: provider_pb2.DiffResponse.DIFF_NONE, True: provider_pb2.DiffResponse.DIFF_SOME}
 _KINDS = {
-    ("add", False): "ADD",
-    ("add", True): "ADD_REPLACE",
-    ("delete", False): "DELETE",
-    ("delete", True): "DELETE_REPLACE",
-    ("update", False): "UPDATE",
-    ("update", True): "UPDATE_REPLACE",
+    ("add", False): provider_pb2.PropertyDiff.ADD,
+    ("add", True): provider_pb2.PropertyDiff.ADD_REPLACE,
+    ("delete", False): provider_pb2.PropertyDiff.DELETE,
+    ("delete", True): provider_pb2.PropertyDiff.DELETE_REPLACE,
+    ("update", False): provider_pb2.PropertyDiff.UPDATE,
+    ("update", True): provider_pb2.PropertyDiff.UPDATE_REPLACE,
 }
 
 
@@ -75,7 +77,7 @@ class ProviderSettings:
     """Called after every create, update and delete that the cloud carried out."""
 
 
-class Provider(provider_pb2_grpc.ResourceProviderServicer):  # type: ignore[misc]
+class Provider(provider_pb2_grpc.ResourceProviderServicer):
     """Answers the engine. Thread-safe as far as the handlers are."""
 
     def __init__(self, settings: ProviderSettings) -> None:
@@ -108,8 +110,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):  # type: ignore[misc
 
     def DiffConfig(self, request: Any, context: Any) -> Any:
         changed = decode(request.old_inputs) != decode(request.news)
-        kind = "DIFF_SOME" if changed else "DIFF_NONE"
-        return provider_pb2.DiffResponse(changes=kind)
+        return provider_pb2.DiffResponse(changes=_DIFFERS[changed])
 
     def Configure(self, request: Any, context: Any) -> Any:
         # Each provider instance has a connection of its own; that is all that tells them apart.
@@ -176,7 +177,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):  # type: ignore[misc
             )
             replaced = any(change.replace for change in changes)
             return provider_pb2.DiffResponse(
-                changes="DIFF_SOME" if changes else "DIFF_NONE",
+                changes=_DIFFERS[bool(changes)],
                 diffs=list(dict.fromkeys(change.property for change in changes)),
                 replaces=list(dict.fromkeys(c.property for c in changes if c.replace)),
                 # As the official bridge: a name that somebody chose cannot exist twice.

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from pulumi import _types
+
 from rehearsal.immutable import Facts, blocks, common_parent, given, values
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"

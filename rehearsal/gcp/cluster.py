@@ -1,0 +1,293 @@
+"""GKE's cluster resource: what the provider and the API check, and the control plane behind it."""
+
+import base64
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from components.catalog.gke import (
+    ACCELERATOR_ZONES,
+    CHANNEL_DEFAULTS,
+    CLUSTER_NAME,
+    MACHINE_ZONES,
+    is_region,
+    is_zone,
+    region_of,
+)
+from rehearsal.gcp.network import is_network, network_name
+from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
+from rehearsal.schema import UNKNOWN, Problem
+
+MINORS: Mapping[str, tuple[int, int]] = {
+    "RAPID": (33, 36),
+    "REGULAR": (33, 36),
+    "STABLE": (33, 35),
+    "EXTENDED": (30, 36),
+    "UNSPECIFIED": (33, 36),
+}
+"""Oldest and newest 1.x of each release channel (release notes of mid-2026)."""
+_VERSION = re.compile(r"1\.([0-9]+)(\.[0-9]+)?(-gke\.[0-9]+)?")
+_ZONES_OF_A_REGION = 3
+
+
+class Cluster(Kind):
+    token = "gcp:container/cluster:Cluster"
+    word = "cluster"
+    computed = (
+        "project",
+        "location",
+        "nodeLocations",
+        "masterAuth",
+        "clusterIpv4Cidr",
+        "nodeVersion",
+        "loggingService",
+        "monitoringService",
+        "networkingMode",
+        "subnetwork",
+        "defaultMaxPodsPerNode",
+    )
+    secrets = ("masterAuth.clientKey",)
+
+    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        problems = []
+        name = str(inputs.get("name", UNKNOWN))
+        if name != UNKNOWN and not CLUSTER_NAME.fullmatch(name):
+            problems.append(
+                Problem(
+                    "name",
+                    f"'{name}' is no cluster name: at most 40 of a-z, 0-9 and hyphens, from a "
+                    "letter to a letter or digit",
+                )
+            )
+        authorized = inputs.get("masterAuthorizedNetworksConfig")
+        listed = authorized.get("cidrBlocks") if isinstance(authorized, Mapping) else None
+        for index, each in enumerate(listed if isinstance(listed, list) else []):
+            value = each.get("cidrBlock", UNKNOWN) if isinstance(each, Mapping) else UNKNOWN
+            if value != UNKNOWN and not is_network(value):
+                path = f"masterAuthorizedNetworksConfig.cidrBlocks[{index}].cidrBlock"
+                reason = f"expected a network such as 10.0.0.0/8 without host bits, got '{value}'"
+                problems.append(Problem(path, f"{path}: {reason}"))
+        return problems
+
+    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
+        location = location_of(config, inputs)
+        return f"projects/{inputs['project']}/locations/{location}/clusters/{inputs['name']}"
+
+    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+        found = [network_name(config, state)]
+        if state.get("subnetwork"):
+            region = region_of(location_of(config, state))
+            collection = f"projects/{state['project']}/regions/{region}/subnetworks"
+            found.append(full_name(str(state["subnetwork"]), collection))
+        return found
+
+    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        identity, state = super().create(config, inputs)
+        try:
+            # Unlocked: it takes seconds, and what starts with it may ask for the nodes.
+            self.cloud.control_plane.ensure_started()
+        except BaseException:
+            with self.cloud.lock:
+                self.cloud.remove(identity)
+            raise
+        return identity, state
+
+    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+        if old is None and (other := next(self.cloud.of(self.token), None)) is not None:
+            raise CloudError(f"a rehearsal plays one cluster at a time, and has {other.identity}")
+        if state.get("nodePools"):
+            raise CloudError(
+                "a rehearsal plays no node pools inside the cluster: use gcp.container.NodePool"
+            )
+        location = state.setdefault("location", location_of(config, state))
+        state["nodeLocations"] = node_locations(location, state.get("nodeLocations"))
+        self._check_subnetwork(config, state)
+        _check_mode(state)
+        _check_private(state, self._subnetwork(config, state))
+        self._add_outputs(config, state)
+
+    def _subnetwork(self, config: Config, state: Mapping[str, Any]) -> Thing:
+        _, *subnetworks = self.uses(config, state)
+        if not subnetworks:
+            raise CloudError(
+                "googleapi: Error 400: A network in custom subnet mode requires 'subnetwork'"
+            )
+        return self.cloud.get(subnetworks[0])
+
+    def _check_subnetwork(self, config: Config, state: Mapping[str, Any]) -> None:
+        subnetwork = self._subnetwork(config, state)
+        if network_name(config, subnetwork.state) != network_name(config, state):
+            raise CloudError(
+                f"googleapi: Error 400: Subnetwork '{subnetwork.identity}' is not in network "
+                f"'{network_name(config, state)}', badRequest"
+            )
+        ranges = {each["rangeName"] for each in subnetwork.state.get("secondaryIpRanges", [])}
+        policy = state.get("ipAllocationPolicy") or {}
+        for use, name in (
+            ("pods", policy.get("clusterSecondaryRangeName")),
+            ("services", policy.get("servicesSecondaryRangeName")),
+        ):
+            if name and name not in ranges:
+                raise CloudError(
+                    f"googleapi: Error 400: Services or pods secondary range '{name}' for {use} "
+                    f"does not exist in subnetwork '{subnetwork.identity}', which has: "
+                    f"{', '.join(sorted(ranges)) or 'none'}, badRequest"
+                )
+
+    def _add_outputs(self, config: Config, state: dict[str, Any]) -> None:
+        identity = self.identity(config, state)
+        version = master_version(state)
+        network, subnetwork = self.uses(config, state)
+        plane = self.cloud.control_plane
+        pool = (state.get("workloadIdentityConfig") or {}).get("workloadPool")
+        if state.get("enableAutopilot"):
+            pool = f"{state['project']}.svc.id.goog"
+        if pool:
+            self.cloud.workload_pool(pool)
+        state.setdefault("networkingMode", "VPC_NATIVE")
+        state.setdefault("defaultMaxPodsPerNode", 110)
+        state["masterAuth"] = {
+            "clientCertificateConfig": {"issueClientCertificate": False},
+            **(state.get("masterAuth") or {}),
+            "clientCertificate": "",
+            "clientKey": "",
+            "clusterCaCertificate": base64.b64encode(plane.ca_certificate).decode(),
+        }
+        labels = dict(state.get("resourceLabels") or {})
+        state |= {
+            "network": network,
+            "subnetwork": subnetwork,
+            "endpoint": plane.endpoint,
+            "masterVersion": version,
+            "nodeVersion": state.get("nodeVersion") or version,
+            "selfLink": f"https://container.googleapis.com/v1/{identity}",
+            "labelFingerprint": "",
+            "operation": "",
+            "servicesIpv4Cidr": "",
+            "pulumiLabels": labels,
+            "effectiveLabels": {**labels, "goog-pulumi-provisioned": "true"},
+        }
+
+    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+        if state.get("deletionProtection", True):
+            raise CloudError(
+                "cannot destroy cluster because deletion_protection is set to true: set "
+                "deletionProtection to false, apply that, and then destroy or replace it"
+            )
+        super().delete(config, identity, state)
+        if identity not in self.cloud.things:
+            self.cloud.control_plane.stop()
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        if path not in ("network", "subnetwork"):
+            return False
+        ours, given = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
+        return ours == given or ("/" not in given and ours.rpartition("/")[2] == given)
+
+    def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
+        downgraded = ("enableL4IlbSubsetting", "enableFqdnNetworkPolicy")
+        return path in downgraded and old is True and new is False
+
+
+def location_of(config: Config, inputs: Mapping[str, Any]) -> str:
+    """The region or zone of a cluster or node pool."""
+    location = inputs.get("location") or config.get("zone") or config.get("region")
+    if not location:
+        raise CloudError("cannot determine location: set it here, or gcp:zone, or gcp:region")
+    if not is_region(location) and not is_zone(location):
+        raise CloudError(f"googleapi: Error 400: Location '{location}' does not exist, badRequest")
+    return str(location)
+
+
+def node_locations(location: str, given: Any) -> list[str]:
+    """The zones of a cluster's nodes: a zone's own and the given ones, or three of a region."""
+    known = {zone for zones in ACCELERATOR_ZONES.values() for zone in zones}
+    known |= {zone for zones in MACHINE_ZONES.values() for zone in zones}
+    in_region = sorted(zone for zone in known if region_of(zone) == region_of(location))
+    if not in_region:
+        raise CloudError(
+            f"googleapi: Error 400: Location '{location}' does not exist (as far as the catalogue "
+            "goes that a rehearsal knows), badRequest"
+        )
+    for zone in given or ():
+        if not is_zone(zone) or region_of(zone) != region_of(location):
+            raise CloudError(
+                f"googleapi: Error 400: Node location '{zone}' is not in region "
+                f"'{region_of(location)}', badRequest"
+            )
+    if is_zone(location):
+        return [location, *(zone for zone in given or () if zone != location)]
+    return list(given or in_region[:_ZONES_OF_A_REGION])
+
+
+def _check_mode(state: Mapping[str, Any]) -> None:
+    autopilot = state.get("enableAutopilot")
+    if autopilot and is_zone(state["location"]):
+        raise CloudError(
+            "googleapi: Error 400: Autopilot clusters must be regional clusters, badRequest"
+        )
+    if not autopilot and state.get("initialNodeCount", 0) < 1:
+        raise CloudError(
+            "googleapi: Error 400: Cluster.initial_node_count must be greater than zero, badRequest"
+        )
+    pool = (state.get("workloadIdentityConfig") or {}).get("workloadPool")
+    if pool and pool != f"{state['project']}.svc.id.goog":
+        raise CloudError(
+            f"googleapi: Error 400: workloadPool '{pool}' must be "
+            f"'{state['project']}.svc.id.goog', badRequest"
+        )
+    components = (state.get("monitoringConfig") or {}).get("enableComponents") or []
+    if components and "SYSTEM_COMPONENTS" not in components:
+        raise CloudError(
+            "googleapi: Error 400: monitoringConfig.enableComponents needs SYSTEM_COMPONENTS where "
+            f"it has {', '.join(components)}, badRequest"
+        )
+
+
+def _check_private(state: Mapping[str, Any], subnetwork: Thing) -> None:
+    private = state.get("privateClusterConfig") or {}
+    if private.get("enablePrivateNodes") and state.get("networkingMode") == "ROUTES":
+        raise CloudError(
+            "googleapi: Error 400: Private nodes need a VPC-native cluster, badRequest"
+        )
+    if private.get("enablePrivateEndpoint") and "masterAuthorizedNetworksConfig" not in state:
+        raise CloudError(
+            "googleapi: Error 400: enablePrivateEndpoint requires masterAuthorizedNetworksConfig, "
+            "badRequest"
+        )
+    if not (block := private.get("masterIpv4CidrBlock")):
+        return
+    if not is_network(block) or ipaddress.ip_network(block).prefixlen != 28:
+        raise CloudError(
+            f"googleapi: Error 400: masterIpv4CidrBlock '{block}' must be a /28 network, badRequest"
+        )
+    ranges = [subnetwork.state["ipCidrRange"]]
+    ranges += [each["ipCidrRange"] for each in subnetwork.state.get("secondaryIpRanges", [])]
+    for other in ranges:
+        if ipaddress.ip_network(block).overlaps(ipaddress.ip_network(other)):
+            raise CloudError(
+                f"googleapi: Error 400: masterIpv4CidrBlock '{block}' overlaps range {other} of "
+                f"'{subnetwork.identity}', badRequest"
+            )
+
+
+def master_version(state: Mapping[str, Any]) -> str:
+    """The version that the control plane gets; raises CloudError for one that is not offered."""
+    channel = (state.get("releaseChannel") or {}).get("channel", "UNSPECIFIED")
+    default = CHANNEL_DEFAULTS.get(channel, CHANNEL_DEFAULTS["REGULAR"])
+    wanted = state.get("minMasterVersion")
+    if wanted in (None, "", "-", "latest"):
+        return default
+    found = _VERSION.fullmatch(str(wanted))
+    least, most = MINORS[channel]
+    if found is None or not least <= int(found[1]) <= most:
+        raise CloudError(
+            f"googleapi: Error 400: Master version '{wanted}' is unsupported: channel {channel} "
+            f"has 1.{least} to 1.{most}, badRequest"
+        )
+    if found[3]:
+        return str(wanted)
+    if default.startswith(f"1.{found[1]}."):
+        return default
+    return f"1.{found[1]}{found[2] or '.0'}-gke.1000000"
