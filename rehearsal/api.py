@@ -75,7 +75,7 @@ class Api:
         return reply.status == 200
 
     def watch(self, path: str, version: str) -> Iterator[Object]:
-        """Changes after `version`, as `{"type": ..., "object": ...}`, until the server ends them."""
+        """Changes after `version`, as `{"type": ..., "object": ...}`, until the server ends."""
         reply = self._pool.request(
             "GET",
             f"{self._base}{path}",

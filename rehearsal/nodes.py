@@ -20,6 +20,7 @@ from rehearsal.autoscaler import Autoscaler, pool_name, remove_node
 from rehearsal.cloud import Cloud, NodeGroup
 from rehearsal.control_plane import LocalControlPlane
 from rehearsal.gpus import CLOUD_SECONDS, GPU, conflicts, gpu_parts
+from rehearsal.handler import CloudError
 from rehearsal.journal import Journal
 from rehearsal.kubelets import MANAGED
 from rehearsal.observed import KINDS, Observed
@@ -71,6 +72,8 @@ class Nodes:
         self._labelled: dict[str, set[str]] = {}
         """Node -> the group's labels that it was given."""
         self._ready_since: dict[str, float] = {}
+        self._members: set[str] = set()
+        """Nodes whose group is on record."""
         self._offered: dict[str, int] = {}
         """Node -> the GPUs that it was given last."""
         self.refusals = {}
@@ -141,11 +144,16 @@ class Nodes:
         for name in seen & set(self._created):
             del self._created[name]
         for node in self._observed.nodes:
+            name = node["metadata"]["name"]
             group = next((g for g in groups.values() if _belongs(node, g)), None)
             if group is None:
                 if not _karpenters(node):  # Karpenter removes a deleted pool's nodes itself
-                    self._api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
+                    self._api.delete(f"/api/v1/nodes/{name}")
                 continue
+            if name not in self._members:
+                gpus = int(group.node.capacity.get(GPU, 0))
+                self._members.add(name)
+                self._journal.record("node", name, "member", group=group.name, gpus=gpus)
             if not node["metadata"].get("deletionTimestamp"):
                 sizes[group.name] += 1
                 self._shape(node, group)
@@ -171,9 +179,9 @@ class Nodes:
         before = self._sizes.get(group.name, 0)
         try:
             self._cloud.set_size(group.name, nodes)
-        except Exception as error:  # whatever the stand-in's refusal is, it is the cloud's word
-            if nodes <= before:
-                raise
+        except KeyError:  # the group was deleted meanwhile; its nodes are next
+            return
+        except CloudError as error:
             self.refusals[group.name] = str(error)
             self._journal.record("cloud", group.name, "refused", nodes=nodes, message=str(error))
             added = [node for node in self._of_group(group) if _karpenters(node)]

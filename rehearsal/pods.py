@@ -27,7 +27,7 @@ def holds(item: Object, kind: str) -> bool:
 
 
 def workload(pod: Object) -> str:
-    """What the pod belongs to, as `Deployment default/name`, `Job ...`, `DaemonSet ...`, `Pod ...`."""
+    """What the pod belongs to: `Deployment default/name`, `Job ...`, `DaemonSet ...`, `Pod ...`."""
     namespace = pod["metadata"].get("namespace", "")
     for owner in pod["metadata"].get("ownerReferences") or []:
         kind, name = owner["kind"], owner["name"]

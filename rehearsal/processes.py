@@ -1,4 +1,4 @@
-"""The rehearsal's child processes: each has a log file, and none outlives the process that holds it."""
+"""The rehearsal's child processes: each has a log file, and none outlives the stage."""
 
 import os
 import random
@@ -10,13 +10,14 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 LEASH = Path(__file__).with_name("leash.py")
 PORTS = range(20_000, 32_000)
 """Below Linux's ephemeral range, so that no outgoing connection takes a port that was picked."""
 
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
-"""Linux kills a leashed child when the *thread* that started it ends, so one lasting thread does."""
+"""Linux kills a leashed child when the *thread* that started it ends: this one lasts."""
 
 
 class ProcessError(Exception):
@@ -64,7 +65,7 @@ class Processes:
         return child
 
     def stop(self, *names: str, grace: float = 2.0) -> None:
-        """Ends the named children, or all, first by SIGTERM and after `grace` seconds by SIGKILL."""
+        """Ends the named children, or all: SIGTERM first, after `grace` seconds SIGKILL."""
         with self._lock:
             wanted = names or tuple(self._children)
             children = [self._children.pop(name) for name in wanted if name in self._children]
@@ -93,10 +94,14 @@ class Processes:
         return " | ".join(log[-lines:]) or "its log is empty"
 
 
-def leashed(command: Sequence[str | Path], **options: object) -> subprocess.Popen[bytes]:
+def leashed(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
     """`subprocess.Popen` of a command that is killed when this process is."""
     line = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *map(str, command)]
-    return _spawner.submit(subprocess.Popen, line, **options).result()  # type: ignore[call-overload, no-any-return]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(line, **options)
+
+    return _spawner.submit(start).result()
 
 
 def end_leftovers(mark: str) -> list[int]:

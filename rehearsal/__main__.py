@@ -1,0 +1,110 @@
+"""`python -m rehearsal run STACK [--keep]` and `python -m rehearsal down STACK`."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import tools
+from rehearsal import stage as stages
+from rehearsal.processes import LEASH, ProcessError
+from rehearsal.program import ProgramError
+from rehearsal.run import hold
+
+
+def main() -> int:
+    """Parses the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="rehearsal", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="rehearse a stack on this machine")
+    run.add_argument("stack")
+    run.add_argument("--keep", action="store_true", help="leave it running once the workloads do")
+    run.add_argument("--deadline", type=float, default=90.0, help="seconds for the workloads")
+    down = commands.add_parser("down", help="end what --keep left running")
+    down.add_argument("stack")
+    # The long-lived process behind `run`; not for people.
+    held = commands.add_parser("hold")
+    held.add_argument("stack")
+    held.add_argument("--keep", action="store_true")
+    held.add_argument("--deadline", type=float)
+    held.add_argument("--answer", type=int)
+    args = parser.parse_args()
+    match args.command:
+        case "run":
+            return _run(args.stack, keep=args.keep, deadline=args.deadline)
+        case "down":
+            return _down(args.stack)
+        case _:
+            return _hold(args.stack, args.keep, args.deadline, args.answer)
+
+
+def _run(stack: str, *, keep: bool, deadline: float) -> int:
+    """Starts the holding process and waits for its answer; with `keep` it then goes on alone."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "rehearsal", "hold", stack, "--answer", str(writing)]
+    command += ["--deadline", str(deadline), *(["--keep"] if keep else [])]
+    if not keep:
+        # Whatever ends this process ends the rehearsal with it.
+        command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *command]
+    holder = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, pass_fds=[writing], start_new_session=True
+    )
+    os.close(writing)
+    signal.signal(signal.SIGTERM, lambda *_: holder.terminate())
+    with os.fdopen(reading) as answer:
+        while True:
+            try:
+                said = answer.read()
+                break
+            except KeyboardInterrupt:
+                print("\nending the rehearsal ...", flush=True)
+                holder.terminate()
+    if keep and said:
+        return int(said)
+    return holder.wait() if not said else int(said)
+
+
+def _down(stack: str) -> int:
+    ended = stages.end(stages.ROOT / ".rehearsal" / stack)
+    print(f"rehearsal of {stack}: {'ended' if ended else 'was not running'}")
+    return 0
+
+
+def _hold(stack: str, keep: bool, deadline: float, answer: int) -> int:
+    """Runs the rehearsal; with `keep` stays until SIGTERM once it has given its answer."""
+    ended = threading.Event()
+
+    def end(*_: object) -> None:
+        # The first signal unwinds the run in progress; none may interrupt the cleaning up.
+        if not ended.is_set():
+            ended.set()
+            raise SystemExit(130)
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def wait() -> None:
+        os.write(answer, b"0")
+        os.close(answer)
+        _leave_terminal(stages.ROOT / ".rehearsal" / stack / "logs" / "stage.log")
+        ended.wait()
+
+    try:
+        return hold(stack, keep=wait if keep else None, deadline=deadline)
+    except (ProgramError, ProcessError, tools.ToolError) as error:
+        print(f"rehearsal of {stack}: {error}", file=sys.stderr)
+        return 1
+
+
+def _leave_terminal(log: Path) -> None:
+    """Sends what this process still says to a file."""
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,255 @@
+"""Runs the real `pulumi` CLI on a copy of the program, with stand-ins in place of the clouds."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tools
+import tools.programs
+from rehearsal.processes import leashed
+
+BIN = Path(__file__).with_name("bin")
+"""Credential plugins that answer with the rehearsal's own token."""
+
+KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER")
+"""All that the engine gets of the caller's environment: no cloud credential, no proxy, no home."""
+
+QUIET = frozenset({"same", "read", "refresh"})
+"""Operations that change nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one run of the engine did."""
+
+    operation: str
+    ok: bool
+    seconds: float
+    changes: Mapping[str, int] = field(default_factory=dict)
+    """Operation (`create`, `same`, `replace`, ...) -> number of resources."""
+    resources: tuple[tuple[str, str], ...] = ()
+    """(operation, URN) of everything that changed, in the order in which it did."""
+    errors: tuple[str, ...] = ()
+    """What the engine and the program complained of, as the user sees it."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> int:
+        """How many resources were created, updated, replaced or deleted."""
+        return sum(count for what, count in self.changes.items() if what not in QUIET)
+
+
+class Engine:
+    """The engine with its own state, home and environment under one folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        program: Path,
+        stack: str,
+        *,
+        providers: Mapping[str, int],
+        token_file: Path,
+        mark: str,
+        plugins: tuple[Path, ...] = (),
+        on_event: Callable[[str, str, str], None] = lambda operation, what, urn: None,
+    ) -> None:
+        self._folder = folder
+        self._program = program
+        self._stack = stack
+        self._on_event = on_event
+        """Called with the command, the operation on a resource and its URN, once it is done."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._runs = 0
+        self._cli, in_front = tools.pulumi()
+        for name in ("home", "pulumi", "state"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        path = [BIN, *in_front, *plugins, kept.get("PATH", os.defpath)]
+        self.environment = {
+            **kept,
+            "PATH": os.pathsep.join(map(str, path)),
+            "HOME": str(folder / "home"),
+            "KUBECONFIG": os.devnull,
+            # The language host looks for its executor there, and HOME is another one here.
+            "GPU_CLUSTER_CACHE": str(tools.programs.cache_folder()),
+            "PULUMI_HOME": str(folder / "pulumi"),
+            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "rehearsal",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PULUMI_DEBUG_COMMANDS": "true",  # shows --event-log
+            "PULUMI_DEBUG_PROVIDERS": ",".join(
+                f"{name}:{port}" for name, port in providers.items()
+            ),
+            "GPU_CLUSTER_PYTHON": str(program / ".venv" / "bin" / "python"),
+            "REHEARSAL_TOKEN_FILE": str(token_file),
+            "REHEARSAL": mark,
+        }
+
+    def init(self) -> None:
+        """Creates the stack, empty."""
+        done = self._short("stack", "init", self._stack, "--secrets-provider", "passphrase")
+        if done.returncode:
+            raise RuntimeError(f"pulumi stack init: {done.stderr.strip()}")
+
+    def preview(self, policy_pack: Path | None = None) -> Outcome:
+        return self._run("preview", policy_pack)
+
+    def up(self, policy_pack: Path | None = None, *, refresh: bool = False) -> Outcome:
+        """`refresh` first reads what the clouds and the cluster have by now."""
+        return self._run("up", policy_pack, *(["--refresh"] if refresh else []))
+
+    def refresh(self) -> Outcome:
+        return self._run("refresh")
+
+    def destroy(self) -> Outcome:
+        return self._run("destroy")
+
+    def outputs(self) -> dict[str, Any]:
+        """The stack's outputs, secrets in plain text."""
+        done = self._short("stack", "output", "--json", "--show-secrets")
+        if done.returncode:
+            raise RuntimeError(f"pulumi stack output: {done.stderr.strip()}")
+        outputs: dict[str, Any] = json.loads(done.stdout)
+        return outputs
+
+    def resources(self) -> list[dict[str, Any]]:
+        """The resources in the state, as `pulumi stack export` has them."""
+        done = self._short("stack", "export")
+        if done.returncode:
+            raise RuntimeError(f"pulumi stack export: {done.stderr.strip()}")
+        resources: list[dict[str, Any]] = json.loads(done.stdout)["deployment"].get("resources", [])
+        return resources
+
+    def version(self) -> str:
+        return self._short("version", stack=False).stdout.strip()
+
+    def interrupt(self) -> None:
+        """Asks a running command to stop, as Ctrl-C does; twice makes it stop at once."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def _short(self, *command: str, stack: bool = True) -> subprocess.CompletedProcess[str]:
+        chosen = ["--stack", self._stack] if stack and "init" not in command else []
+        return subprocess.run(
+            [self._cli, *command, *chosen, "--non-interactive"],
+            cwd=self._program,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+
+    def _run(self, operation: str, policy_pack: Path | None = None, *more: str) -> Outcome:
+        self._runs += 1
+        log = self._folder / "logs" / f"pulumi-{self._runs}-{operation}.log"
+        events = log.with_suffix(".events.jsonl")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        events.touch()
+        flags = ["--stack", self._stack, "--non-interactive", "--parallel", "32", *more]
+        flags += ["--event-log", str(events), "--suppress-progress", "--color", "never"]
+        if operation != "preview":
+            flags += ["--yes", "--skip-preview"]
+        if policy_pack is not None:
+            flags += ["--policy-pack", str(policy_pack)]
+        reader = _EventReader(operation, events, self._on_event)
+        started = time.monotonic()
+        with log.open("wb") as output:
+            self._process = leashed(
+                [self._cli, operation, *flags],
+                cwd=self._program,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            while self._process.poll() is None:
+                reader.read()
+                time.sleep(0.05)
+        finally:
+            if self._process.poll() is None:
+                self.interrupt()
+                self._process.wait()
+        reader.read()
+        errors = list(dict.fromkeys(reader.errors))
+        if self._process.returncode and not errors:
+            errors = [log.read_text(errors="replace").strip() or "pulumi said nothing"]
+        return Outcome(
+            operation=operation,
+            ok=self._process.returncode == 0,
+            seconds=round(time.monotonic() - started, 2),
+            changes=reader.changes,
+            resources=tuple(reader.resources),
+            errors=tuple(errors),
+            warnings=tuple(dict.fromkeys(reader.warnings)),
+        )
+
+
+class _EventReader:
+    """Follows the engine's event log while the engine writes it."""
+
+    def __init__(
+        self, operation: str, file: Path, on_event: Callable[[str, str, str], None]
+    ) -> None:
+        self._operation = operation
+        self._file = file.open("rb")
+        self._on_event = on_event
+        self._rest = b""
+        self.changes: dict[str, int] = {}
+        self.resources: list[tuple[str, str]] = []
+        self.errors: list[str] = []
+        self.warnings: list[str] = []
+
+    def read(self) -> None:
+        """Takes in what has been written since the last time."""
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        for line in lines:
+            if line.strip():
+                self._take(json.loads(line))
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        if done := event.get("resOutputsEvent") or event.get("resOpFailedEvent"):
+            metadata = done["metadata"]
+            failed = "resOpFailedEvent" in event
+            what = f"{metadata['op']} failed" if failed else metadata["op"]
+            # A component is reported once more when it registers its outputs.
+            known = (what, metadata["urn"]) in self.resources
+            if metadata["op"] not in QUIET and not known:
+                self.resources.append((what, metadata["urn"]))
+                self._on_event(self._operation, what, metadata["urn"])
+        elif said := event.get("diagnosticEvent"):
+            message = said["message"].strip()
+            if said["severity"] == "error" and message:
+                self.errors.append(_with_subject(said.get("urn"), message))
+            elif said["severity"] == "warning" and message:
+                self.warnings.append(_with_subject(said.get("urn"), message))
+        elif policy := event.get("policyEvent"):
+            text = f"policy {policy['policyName']}: {policy['message'].strip()}"
+            kept = self.errors if policy["enforcementLevel"] == "mandatory" else self.warnings
+            kept.append(_with_subject(policy.get("resourceUrn"), text))
+        elif summary := event.get("summaryEvent"):
+            self.changes = dict(summary.get("resourceChanges") or {})
+
+
+def _with_subject(urn: str | None, message: str) -> str:
+    if not urn:
+        return message
+    kind, name = urn.split("::")[2].split("$")[-1], urn.split("::")[-1]
+    return message if kind == "pulumi:pulumi:Stack" else f"{kind} {name}: {message}"
+
+
+def run_in_thread(run: Callable[[], Outcome]) -> tuple[threading.Thread, list[Outcome]]:
+    """Starts an engine's run beside others; the list holds its outcome once the thread ended."""
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.append(run()), name="engine", daemon=True)
+    thread.start()
+    return thread, outcomes

@@ -1,0 +1,209 @@
+"""What a rehearsal saw: read from its journal, as a table for people and as JSON for programs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rehearsal.journal import Event
+
+
+@dataclass(slots=True, kw_only=True)
+class NodeLife:
+    """A node from its start to its end. Times are seconds since the rehearsal began."""
+
+    name: str
+    joined: float
+    group: str = ""
+    gpus: int = 0
+    """What it should offer."""
+    gpus_at: float | None = None
+    """When it first offered them."""
+    left: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class PodLife:
+    """A pod's way. Times are seconds since the rehearsal began."""
+
+    name: str
+    workload: str
+    gpus: int
+    created: float
+    bound: float | None = None
+    ready: float | None = None
+    done: float | None = None
+    left: float | None = None
+    node: str | None = None
+    state: str = "pending"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that the report shows."""
+
+    stack: str
+    ok: bool
+    seconds: float
+    failures: Sequence[str]
+    warnings: Sequence[str]
+    versions: Mapping[str, str]
+    steps: Sequence[Mapping[str, Any]]
+    resources: Mapping[str, int]
+    """Type -> how many were created."""
+    nodes: Sequence[NodeLife]
+    pods: Sequence[PodLife]
+    gpu_nodes: Sequence[tuple[float, int]]
+    """(time, GPU nodes from then on), beginning with (0, 0)."""
+    refusals: Sequence[str] = field(default_factory=tuple)
+
+    def document(self) -> dict[str, Any]:
+        """As `report.json` has it."""
+        return asdict(self)
+
+
+def node_lives(events: Iterable[Event]) -> list[NodeLife]:
+    lives: dict[str, NodeLife] = {}
+    for event in events:
+        if event.kind != "node":
+            continue
+        if event.what == "joined":
+            lives[event.subject] = NodeLife(name=event.subject, joined=event.at)
+        elif (life := lives.get(event.subject)) is None:
+            continue
+        elif event.what == "member":
+            life.group, life.gpus = event.detail["group"], event.detail["gpus"]
+        elif event.what == "gpus" and event.detail["gpus"] and life.gpus_at is None:
+            life.gpus_at = event.at
+        elif event.what == "left":
+            life.left = event.at
+    return list(lives.values())
+
+
+def pod_lives(events: Iterable[Event]) -> list[PodLife]:
+    lives: dict[str, PodLife] = {}
+    for event in events:
+        if event.kind != "pod":
+            continue
+        life = lives.setdefault(
+            event.subject,
+            PodLife(
+                name=event.subject,
+                workload=event.detail["workload"],
+                gpus=event.detail["gpus"],
+                created=event.at,
+            ),
+        )
+        life.node = event.detail["node"] or life.node
+        match event.what:
+            case "bound":
+                life.bound = event.at
+            case "ready":
+                # A watch may show a pod first when it is ready already.
+                life.bound = life.bound if life.bound is not None else event.at
+                life.ready = life.ready if life.ready is not None else event.at
+            case "succeeded" | "failed":
+                life.done = event.at
+            case "deleted":
+                life.left = event.at
+        if event.what not in ("deleting", "deleted"):
+            life.state = event.what
+    return list(lives.values())
+
+
+def gpu_nodes_over_time(nodes: Iterable[NodeLife]) -> list[tuple[float, int]]:
+    """(time, number of GPU nodes from then on); a node counts from joining to leaving."""
+    gpu_nodes = [node for node in nodes if node.gpus]
+    joined = [(node.joined, 1) for node in gpu_nodes]
+    left = [(node.left, -1) for node in gpu_nodes if node.left is not None]
+    steps, count = [(0.0, 0)], 0
+    for at, difference in sorted(joined + left):
+        count += difference
+        steps.append((at, count))
+    return steps
+
+
+def created(urns: Iterable[str]) -> dict[str, int]:
+    """How many resources of each type there are among these URNs."""
+    counts: dict[str, int] = {}
+    for urn in urns:
+        kind = urn.split("::")[2].split("$")[-1]
+        counts[kind] = counts.get(kind, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def text(report: Report) -> str:
+    """The report for a terminal, 100 columns wide."""
+    blocks = [_steps(report), _resources(report), _nodes(report), _pods(report)]
+    verdict = "passed" if report.ok else "FAILED"
+    for title, lines in (
+        ("why it failed", report.failures),
+        ("the cloud refused", report.refusals),
+        ("warnings", report.warnings),
+    ):
+        if lines:
+            blocks.append("\n".join([title, *(f"  - {line}" for line in lines)]))
+    blocks.append("  ".join(f"{name} {version}" for name, version in report.versions.items()))
+    blocks.append(f"rehearsal of {report.stack}: {verdict} in {report.seconds:.1f} s")
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _steps(report: Report) -> str:
+    rows = [
+        ("ok" if step["ok"] else "FAILED", step["name"], f"{step['seconds']:.1f} s", step["detail"])
+        for step in report.steps
+    ]
+    return table(("", "step", "took", "what came of it"), rows)
+
+
+def _resources(report: Report) -> str:
+    total = sum(report.resources.values())
+    kinds = ", ".join(f"{kind} {n}" if n > 1 else kind for kind, n in report.resources.items())
+    return f"{total} resources created: {kinds}" if total else ""
+
+
+def _nodes(report: Report) -> str:
+    counts = " -> ".join(f"{count} at {at:.1f} s" for at, count in report.gpu_nodes)
+    rows = [
+        (
+            node.name,
+            node.group,
+            _time(node.joined),
+            _time(node.gpus_at) if node.gpus else "no GPU",
+            _time(node.left),
+        )
+        for node in report.nodes
+    ]
+    listed = table(("node", "pool", "joined", "GPUs offered", "left"), rows) if rows else ""
+    return f"GPU nodes: {counts}\n\n{listed}".strip()
+
+
+def _pods(report: Report) -> str:
+    if not report.pods:
+        return ""
+    rows = [
+        (
+            pod.workload,
+            str(pod.gpus or "-"),
+            pod.state,
+            _time(pod.created),
+            _time(pod.bound),
+            _time(pod.done if pod.done is not None else pod.ready),
+            pod.node or "none",
+        )
+        for pod in report.pods
+    ]
+    return table(("workload", "GPUs", "state", "created", "bound", "run/done", "node"), rows)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as their widest entry, two spaces apart."""
+    lines = [head, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(entry.ljust(width) for entry, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def _time(at: float | None) -> str:
+    return "-" if at is None else f"{at:.1f} s"

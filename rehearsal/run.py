@@ -1,0 +1,139 @@
+"""A whole rehearsal of one stack, from an empty stage to the report."""
+
+import json
+import shutil
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import tools.programs
+from rehearsal.journal import Event
+from rehearsal.processes import end_leftovers
+from rehearsal.report import (
+    Report,
+    created,
+    gpu_nodes_over_time,
+    node_lives,
+    pod_lives,
+    text,
+)
+from rehearsal.scenario import Rehearsal
+from rehearsal.stage import Stage
+from rehearsal.timeline import svg
+
+SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program")
+"""What a finished rehearsal does not leave in its folder."""
+
+
+def hold(stack: str, *, keep: Callable[[], None] | None, deadline: float) -> int:
+    """Rehearses; `keep` is called where the stage must stay, and returns when it may end."""
+    began = time.monotonic()
+    _say(f"rehearsing {stack}: the stage goes up ...")
+    stage = Stage(stack)
+    with stage:
+        stage.journal.listen(_tell)
+        run = Rehearsal(stage=stage, deadline=deadline, say=_say)
+        running = run.until_running()
+        if keep is not None:
+            _write(stage, make_report(run, time.monotonic() - began))
+            _say(_how_to_use(stage, running))
+            keep()
+            return 0
+        if running:
+            run.away()
+        report_seconds = time.monotonic() - began
+    run.failures += leftovers(stage)
+    for name in SECRET:
+        _remove(stage.folder / name)
+    report = make_report(run, report_seconds)
+    _write(stage, report)
+    return 0 if report.ok else 1
+
+
+def leftovers(stage: Stage) -> list[str]:
+    """What of an ended stage is still there; empty, unless something is wrong with the stage."""
+    found = [
+        f"process {pid} of the rehearsal was still running" for pid in end_leftovers(stage.mark)
+    ]
+    description = json.loads((stage.folder / "stage.json").read_text())
+    ports = {**description["providers"], "kube-apiserver": description["apiServer"].split(":")[1]}
+    for name, port in ports.items():
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", int(port))) == 0:
+                found.append(f"port {port} of {name} still answers")
+    return found
+
+
+def make_report(run: Rehearsal, seconds: float) -> Report:
+    """The report of a run as far as it has got."""
+    events = run.stage.journal.events
+    nodes = node_lives(events)
+    ups = [outcome for outcome in run.outcomes if outcome.operation == "up"]
+    return Report(
+        stack=run.stage.stack,
+        ok=not run.failures,
+        seconds=round(seconds, 2),
+        failures=list(run.failures),
+        warnings=list(run.warnings),
+        versions=versions(run.stage),
+        steps=[asdict(step) for step in run.steps],
+        resources=created(urn for up in ups for what, urn in up.resources if what == "create"),
+        nodes=nodes,
+        pods=pod_lives(events),
+        gpu_nodes=gpu_nodes_over_time(nodes),
+        refusals=[f"{e.subject}: {e.detail['message']}" for e in events if e.what == "refused"],
+    )
+
+
+def versions(stage: Stage) -> dict[str, str]:
+    """What ran, as far as it says so."""
+    names = {"kubernetes": "Kubernetes", "kwok": "KWOK", "karpenter": "Karpenter"}
+    return {
+        "pulumi": stage.pulumi_version,
+        **{word: tools.programs.program(name).version() for name, word in names.items()},
+        "kubernetes provider:": stage.kubernetes_provider,
+    }
+
+
+def _write(stage: Stage, report: Report) -> None:
+    (stage.folder / "report.json").write_text(json.dumps(report.document(), indent=1) + "\n")
+    (stage.folder / "timeline.svg").write_text(svg(report))
+    print(f"\n{text(report)}\n\n{stage.folder / 'timeline.svg'}", flush=True)
+
+
+def _how_to_use(stage: Stage, running: bool) -> str:
+    state = "It is running" if running else "It failed and is left as it is"
+    return (
+        f"{state}, until `make down STACK={stage.stack}`. To look around:\n"
+        f"  export KUBECONFIG={stage.control_plane.kubeconfig}\n"
+        "  kubectl get nodes,pods --all-namespaces"
+    )
+
+
+def _tell(event: Event) -> None:
+    """One line for what people want to see while they wait."""
+    if event.kind == "node" and event.what in ("joined", "left"):
+        _say(f"  node {event.subject} {event.what}")
+    elif event.kind == "node" and event.what == "gpus":
+        _say(f"  node {event.subject} offers {event.detail['gpus']} GPUs")
+    elif event.kind == "cloud" and event.what == "refused":
+        _say(f"  the cloud refuses a node of {event.subject}: {event.detail['message']}")
+    elif event.kind == "pod" and event.what in ("pending", "ready", "succeeded", "failed"):
+        where = f" on {event.detail['node']}" if event.detail["node"] else ""
+        _say(f"  {event.detail['workload']}: {event.what}{where}")
+
+
+_began = time.monotonic()
+
+
+def _say(line: str) -> None:
+    print(f"{time.monotonic() - _began:6.1f} s  {line}", flush=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,274 @@
+"""The rehearsal itself: preview, up, workloads run, nothing changes twice, away again, destroy."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal.engine import Outcome, run_in_thread
+from rehearsal.gpus import GPU, installs_driver_on, is_device_plugin
+from rehearsal.nodes import group_name
+from rehearsal.pods import full_name, gpus_asked, gpus_offered, phase
+from rehearsal.stage import Stage
+from rehearsal.workloads import Workload, declared, reached, why_not
+
+SETTLE_SECONDS = 2.0
+"""How long a verdict must stand before it is the last word."""
+AWAY_SECONDS = 60.0
+"""How long nodes may take to go: Karpenter looks every 10 s and then waits for another 15 s."""
+
+
+class Failure(Exception):
+    """The rehearsal failed; the lines say why."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step and how it went."""
+
+    name: str
+    began: float
+    """Seconds since the rehearsal began."""
+    seconds: float
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Rehearsal:
+    """One run on one stage. `failures` is empty if all went well."""
+
+    stage: Stage
+    deadline: float = 90.0
+    """Seconds that the workloads may take to reach their state after `up`."""
+    policy_pack: Path | None = None
+    say: Callable[[str], None] = lambda line: None
+    steps: list[Step] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    workloads: list[Workload] = field(default_factory=list)
+
+    def until_running(self) -> bool:
+        """Preview, up, wait, check; a second up. Returns whether all went well."""
+        return all(
+            self._step(name, step)
+            for name, step in (
+                ("pulumi preview", lambda: self._engine(self.stage.engine.preview)),
+                ("pulumi up", self._up),
+                ("workloads run", self._workloads_run),
+                ("pods are where they belong", self._placed),
+                ("pulumi up again", self._up_again),
+            )
+        )
+
+    def quickly(self) -> bool:
+        """Only what shows whether the workloads get to run: up and wait."""
+        return all(
+            self._step(name, step)
+            for name, step in (
+                ("pulumi up", self._up),
+                ("workloads run", self._workloads_run),
+                ("pods are where they belong", self._placed),
+            )
+        )
+
+    def away(self) -> bool:
+        """The samples leave, GPU nodes follow, then everything else."""
+        return all(
+            self._step(name, step)
+            for name, step in (
+                ("samples leave", self._samples_leave),
+                ("GPU nodes leave", self._nodes_leave),
+                ("pulumi destroy", lambda: self._engine(self.stage.engine.destroy)),
+                ("nothing is left", self._nothing_left),
+            )
+        )
+
+    def _step(self, name: str, run: Callable[[], str]) -> bool:
+        began = self.stage.journal.now
+        self.stage.journal.record("step", name, "began")
+        self.say(f"{name} ...")
+        try:
+            detail, ok = run(), True
+        except Failure as failure:
+            self.failures += [line for line in failure.lines if line not in self.failures]
+            detail, ok = failure.lines[0], False
+        findings = [f for f in self.stage.journal.findings if f not in self.failures]
+        self.failures += findings
+        ok = ok and not findings
+        seconds = round(self.stage.journal.now - began, 2)
+        self.steps.append(
+            Step(name=name, began=round(began, 2), seconds=seconds, ok=ok, detail=detail)
+        )
+        self.stage.journal.record("step", name, "ended", ok=ok)
+        self.say(f"{name}: {'' if ok else 'FAILED: '}{detail} ({seconds:.1f} s)")
+        return ok
+
+    def _engine(self, run: Callable[[], Outcome]) -> str:
+        outcome = run()
+        self.outcomes.append(outcome)
+        self.warnings += [line for line in outcome.warnings if line not in self.warnings]
+        if not outcome.ok:
+            raise Failure(*outcome.errors)
+        return _counts(outcome)
+
+    def _up(self) -> str:
+        """`up` with an eye on the cluster: a workload that is awaited in vain ends it."""
+        stage = self.stage
+        thread, outcomes = run_in_thread(lambda: stage.engine.up(self.policy_pack))
+        hopeless: dict[str, float] = {}
+        while thread.is_alive():
+            thread.join(0.2)
+            pods = [pod for pod in stage.observed.pods if phase(pod) == "pending"]
+            last = max((e.at for e in stage.journal.events if e.kind == "engine"), default=0.0)
+            if not pods or stage.journal.now - last < 5 * SETTLE_SECONDS:
+                continue
+            # Nothing else is being made any more, so what is wrong now stays wrong.
+            if lines := self._hopeless(self._from_cluster(), hopeless):
+                stage.engine.interrupt()
+                thread.join(5)
+                stage.engine.interrupt()
+                thread.join()
+                raise Failure(*lines)
+        if not outcomes:
+            raise Failure("pulumi up could not be run: see the log")
+        return self._engine(lambda: outcomes[0])
+
+    def _from_cluster(self) -> list[Workload]:
+        observed = self.stage.observed
+        return [
+            Workload(
+                kind=kind, namespace=item["metadata"]["namespace"], name=item["metadata"]["name"]
+            )
+            for kind in ("Deployment", "Job", "Pod")
+            for item in observed.all(kind)
+            if not item["metadata"].get("ownerReferences")
+        ]
+
+    def _workloads_run(self) -> str:
+        self.workloads = declared(self.stage.engine.resources())
+        if not self.workloads:
+            return "the stack declares none"
+        began = time.monotonic()
+        hopeless: dict[str, float] = {}
+        while waiting := self._waiting(self.workloads):
+            if lines := self._hopeless(waiting, hopeless):
+                raise Failure(*lines)
+            if time.monotonic() - began > self.deadline:
+                situation = self.stage.situation()
+                raise Failure(*(
+                    f"{why_not(w, self._item(w), situation).message} "
+                    f"(waited {self.deadline:.0f} s)"
+                    for w in waiting
+                ))  # fmt: skip
+            time.sleep(0.1)
+        return f"{len(self.workloads)} workloads reached their state"
+
+    def _item(self, workload: Workload) -> Mapping[str, Any] | None:
+        return workload.find(self.stage.observed.all(workload.kind))
+
+    def _waiting(self, workloads: list[Workload]) -> list[Workload]:
+        return [w for w in workloads if not reached(w, self._item(w))]
+
+    def _hopeless(self, waiting: list[Workload], since: dict[str, float]) -> list[str]:
+        """The verdicts that have stood long enough; `since` remembers when each was first seen."""
+        situation = self.stage.situation()
+        now = time.monotonic()
+        messages = set()
+        for workload in waiting:
+            item = self._item(workload)
+            verdict = why_not(workload, item, situation)
+            if verdict.hopeless and not reached(workload, item):
+                messages.add(verdict.message)
+                since.setdefault(verdict.message, now)
+        for message in [message for message in since if message not in messages]:
+            del since[message]
+        return [message for message, first in since.items() if now - first >= SETTLE_SECONDS]
+
+    def _placed(self) -> str:
+        """GPU pods sit on nodes with those GPUs; installers and plugins on GPU nodes alone."""
+        observed, groups = self.stage.observed, {g.name: g for g in self.stage.cloud.node_groups()}
+        nodes = {node["metadata"]["name"]: node for node in observed.nodes}
+        wrong, gpu_pods, daemons = [], 0, 0
+        for pod in observed.pods:
+            node = nodes.get(pod["spec"].get("nodeName") or "")
+            if node is None or phase(pod) not in ("ready", "succeeded"):
+                continue
+            group = groups.get(group_name(node, list(groups.values())) or "")
+            where = f"node {node['metadata']['name']}" + (f" of pool {group.name}" if group else "")
+            if asked := gpus_asked(pod["spec"]):
+                gpu_pods += 1
+                if phase(pod) == "ready" and gpus_offered(node) < asked:
+                    wrong.append(f"{full_name(pod)} asks for {asked} {GPU} on {where}, which has "
+                                 f"{gpus_offered(node)}")  # fmt: skip
+            if installs_driver_on(pod) or is_device_plugin(pod):
+                daemons += 1
+                if group is None or GPU not in group.node.capacity:
+                    wrong.append(f"{full_name(pod)} runs on {where}, which has no GPU")
+        if wrong:
+            raise Failure(*wrong)
+        return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
+
+    def _up_again(self) -> str:
+        """The autoscaler has changed node counts by now; reading them must not plan a change."""
+        outcome = self.stage.engine.up(refresh=True)
+        self.outcomes.append(outcome)
+        if not outcome.ok:
+            raise Failure(*outcome.errors)
+        if outcome.changed:
+            changes = ", ".join(f"{what} {urn.split('::')[-1]}" for what, urn in outcome.resources)
+            raise Failure(f"a second up changes {outcome.changed} resources: {changes}")
+        return "changes nothing"
+
+    def _samples_leave(self) -> str:
+        """As a user does it: no workloads in the stack's file (the copy), then up."""
+        file = self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml"
+        document = yaml.safe_load(file.read_text())
+        document["config"]["gpu-cluster:workloads"] = {}
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
+        return self._engine(self.stage.engine.up)
+
+    def _nodes_leave(self) -> str:
+        began = time.monotonic()
+        while above := self._above_minimum():
+            if time.monotonic() - began > AWAY_SECONDS:
+                raise Failure(*(f"pool {name} keeps {n} nodes with nothing to run on them"
+                                for name, n in above.items()))  # fmt: skip
+            time.sleep(0.1)
+        return "every GPU pool is back at its minimum"
+
+    def _above_minimum(self) -> dict[str, int]:
+        situation = self.stage.situation()
+        return {
+            group.name: len(situation.of(group))
+            for group in situation.groups
+            if GPU in group.node.capacity
+            and len(situation.of(group)) > max(group.target_nodes, group.min_nodes)
+        }
+
+    def _nothing_left(self) -> str:
+        left = [f"the cloud still holds {line}" for line in self.stage.cloud.holdings()]
+        left += [f"the state still has {r['urn']}" for r in self.stage.engine.resources()]
+        if self.stage.control_plane.running:
+            left.append("the cluster's control plane still runs")
+        if left:
+            raise Failure(*left)
+        return "no resource in the cloud, none in the state, no cluster"
+
+
+def _counts(outcome: Outcome) -> str:
+    changes = {what: n for what, n in outcome.changes.items() if what != "same"}
+    return ", ".join(f"{n} to {what}" if outcome.operation == "preview" else f"{n} {_done(what)}"
+                     for what, n in changes.items()) or "no changes"  # fmt: skip
+
+
+def _done(operation: str) -> str:
+    return operation + ("d" if operation.endswith("e") else "ed")

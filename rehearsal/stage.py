@@ -1,0 +1,254 @@
+"""All that a rehearsal needs around the engine, held by one process: nothing of it outlives that.
+
+One stage per stack: a lock says who holds it. Starting one ends what an earlier run left behind.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal import gcp
+from rehearsal.autoscaler import Autoscaler
+from rehearsal.cloud import Cloud, Faults
+from rehearsal.control_plane import LocalControlPlane
+from rehearsal.diagnosis import Situation
+from rehearsal.engine import BIN, Engine
+from rehearsal.journal import Journal
+from rehearsal.kubelets import Kubelets
+from rehearsal.kubernetes.plugin import official_plugin, sdk_version
+from rehearsal.kubernetes.server import KubernetesProviderServer
+from rehearsal.nodes import Nodes, group_name
+from rehearsal.observed import Observed
+from rehearsal.processes import Processes, end_leftovers
+from rehearsal.program import Mutation, ProgramError, copy_program
+
+ROOT = Path(__file__).resolve().parents[1]
+END_SECONDS = 15.0
+"""How long an earlier stage gets to end by itself."""
+
+
+class Stage:
+    """A stack's stage. Use as a context manager; everything ends with it."""
+
+    def __init__(
+        self,
+        stack: str,
+        *,
+        source: Path = ROOT,
+        folder: Path | None = None,
+        faults: Faults | None = None,
+        mutate: Mutation | None = None,
+        job_seconds: float = 5.0,
+    ) -> None:
+        self.stack = stack
+        self.folder = folder or source / ".rehearsal" / stack
+        self._source = source
+        self._faults = faults
+        self._mutate = mutate
+        self._job_seconds = job_seconds
+        self._closers: list[Callable[[], None]] = []
+        self._nodes_made = threading.Event()
+        self._prewarm_error: Exception | None = None
+
+    def __enter__(self) -> "Stage":
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Returns when the engine can run; the control plane may still be starting."""
+        self.mark = str(self.folder)
+        self._closers.append(take_over(self.folder))
+        copy_program(self._source, self.stack, self.folder / "program", self._mutate)
+        self.journal = Journal(self.folder / "events.jsonl")
+        self.observed = Observed(self.journal)
+        self.processes = Processes(self.folder / "logs", self.mark)
+        self._closers.append(self.processes.stop)
+        self.control_plane = LocalControlPlane(
+            self.folder, self.processes, on_start=self._cluster_started, on_stop=self._cluster_stops
+        )
+        self._kubelets = Kubelets(self.folder, self.processes, job_seconds=self._job_seconds)
+        self._autoscaler = Autoscaler(self.folder, self.processes)
+        prewarm = threading.Thread(target=self._prewarm, name="prewarm", daemon=True)
+        prewarm.start()
+        self._closers += [self.control_plane.stop, prewarm.join]
+        ports = self._start_providers()
+        self.nodes = Nodes(
+            self.control_plane, self.cloud, self._autoscaler, self.observed, self.journal
+        )
+        self._nodes_made.set()
+        self.engine = Engine(
+            self.folder,
+            self.folder / "program",
+            self.stack,
+            providers=ports,
+            token_file=self.control_plane.pki.token_file,
+            mark=self.mark,
+            plugins=(self._plugin.parent,) if self._plugin else (),
+            on_event=lambda operation, what, urn: self.journal.record(
+                "engine", operation, what, urn=urn
+            ),
+        )
+        self.engine.init()
+        self.pulumi_version = self.engine.version()
+        self._write_description(ports)
+
+    def stop(self) -> None:
+        """Ends everything, in the reverse order of its start."""
+        while self._closers:
+            self._closers.pop()()
+
+    @property
+    def kubernetes_provider(self) -> str:
+        """Which provider creates the Kubernetes objects, for the report."""
+        if self._plugin:
+            return f"official plugin {self._plugin.name}"
+        return f"stand-in for {sdk_version()}"
+
+    @property
+    def cluster_failure(self) -> Exception | None:
+        """Why the control plane could not be started ahead of time."""
+        return self._prewarm_error
+
+    def situation(self) -> Situation:
+        """The cluster and the cloud as they are now, for a diagnosis."""
+        groups = self.cloud.node_groups()
+        nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}
+        for node in self.observed.nodes:
+            if (name := group_name(node, groups)) is not None:
+                nodes[name].append(node)
+        return Situation(
+            groups=groups,
+            nodes=nodes,
+            pods=self.observed.pods,
+            daemon_sets=self.observed.all("DaemonSet"),
+            refusals=dict(self.nodes.refusals),
+        )
+
+    def _start_providers(self) -> dict[str, int]:
+        self._check_platform()
+        self.cloud: Cloud
+        self.cloud = cloud = gcp.GcpCloud(
+            control_plane=self.control_plane, faults=self._faults or Faults()
+        )
+        server = gcp.serve(cloud)
+        self._closers.append(server.stop)
+        ports = {"gcp": server.port}
+        self._plugin = official_plugin()
+        if self._plugin is None:
+            path = f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+            kubernetes = KubernetesProviderServer({
+                **os.environ,
+                "PATH": path,
+                "REHEARSAL_TOKEN_FILE": str(self.control_plane.pki.token_file),
+            })  # fmt: skip
+            kubernetes.start()
+            self._closers.append(kubernetes.stop)
+            ports["kubernetes"] = kubernetes.port
+        return ports
+
+    def _check_platform(self) -> None:
+        file = self.folder / "program" / f"Pulumi.{self.stack}.yaml"
+        config = (yaml.safe_load(file.read_text()) or {}).get("config") or {}
+        platform = (config.get("gpu-cluster:cluster") or {}).get("platform")
+        if platform in ("eks", "existing"):
+            raise ProgramError(
+                f"{file.name}: platform {platform!r} cannot be rehearsed yet, only gke is"
+            )
+
+    def _prewarm(self) -> None:
+        """Starts the control plane ahead of the cluster resource, which then need not wait."""
+        try:
+            self.control_plane.ensure_started()
+        except Exception as error:
+            self._prewarm_error = error
+
+    def _cluster_started(self) -> None:
+        self._kubelets.start(self.control_plane.kubeconfig)
+        self._nodes_made.wait()
+        self.nodes.start()
+
+    def _cluster_stops(self) -> None:
+        self.nodes.stop()
+        self._autoscaler.stop()
+        self._kubelets.stop()
+
+    def _write_description(self, ports: dict[str, int]) -> None:
+        description = {
+            "pid": os.getpid(),
+            "providers": ports,
+            "apiServer": self.control_plane.endpoint,
+            "kubeconfig": str(self.control_plane.kubeconfig),
+            "logs": str(self.folder / "logs"),
+        }
+        (self.folder / "stage.json").write_text(json.dumps(description, indent=1) + "\n")
+
+
+def take_over(folder: Path) -> Callable[[], None]:
+    """Locks a stage's folder and empties it, ending whoever holds it; returns what unlocks it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    _lock(descriptor)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+    end_leftovers(str(folder))
+    for entry in folder.iterdir():
+        if entry.name == "lock":
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    return lambda: os.close(descriptor)
+
+
+def end(folder: Path) -> bool:
+    """Ends the stage that holds this folder and removes what it left; False if there is none."""
+    if not folder.is_dir():
+        return False
+    held = (folder / "stage.json").exists()
+    take_over(folder)()
+    shutil.rmtree(folder)
+    return held
+
+
+def _lock(descriptor: int) -> None:
+    """Takes the lock. Its holder, whose process id is in the file, is ended first."""
+    started = time.monotonic()
+    asked = False
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            holder = os.pread(descriptor, 32, 0).decode()
+        waited = time.monotonic() - started
+        # The lock is held now, so the id in it is not one that was used again.
+        if holder and not asked:
+            _signal(int(holder), signal.SIGTERM)
+            asked = True
+        elif holder and waited > END_SECONDS:
+            _signal(int(holder), signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:  # it ended in between
+        return
