@@ -76,6 +76,9 @@ class Kind:
         return f"{self.api_version}/{self.kind}"
 
 
+SECRET = Kind("", "v1", "Secret")
+
+
 def kind_of(obj: Object) -> Kind:
     """The kind that an object says it is."""
     group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
@@ -167,20 +170,26 @@ def propagation(obj: Object) -> str:
     return {"orphan": "Orphan", "background": "Background"}.get(said, "Foreground")
 
 
+def without_read_only(obj: Object) -> Object:
+    """The object without metadata that only the API server writes."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return obj
+    kept = {name: value for name, value in metadata.items() if name not in READ_ONLY_METADATA}
+    return {**obj, "metadata": kept}
+
+
 def normalise(obj: Object) -> Object:
     """The object as the API server would keep it, so far as inputs and state are compared."""
-    metadata = obj.get("metadata")
-    if isinstance(metadata, dict):
-        kept = {name: value for name, value in metadata.items() if name not in READ_ONLY_METADATA}
-        obj = {**obj, "metadata": kept}
+    obj = without_read_only(obj)
     text = obj.get("stringData")
-    if kind_of(obj) == Kind("", "v1", "Secret") and isinstance(text, dict) and not has_unknown(obj):
-        encoded = {
-            name: base64.b64encode(str(item).encode()).decode() for name, item in text.items()
-        }
-        obj = {name: value for name, value in obj.items() if name != "stringData"}
-        obj["data"] = {**(obj.get("data") or {}), **encoded}
-    return obj
+    if kind_of(obj) != SECRET or not isinstance(text, dict) or has_unknown(text):
+        return obj
+    encoded = {name: base64.b64encode(str(item).encode()).decode() for name, item in text.items()}
+    return {
+        **{name: value for name, value in obj.items() if name != "stringData"},
+        "data": {**(obj.get("data") or {}), **encoded},
+    }
 
 
 def prune(live: Any, inputs: Any) -> Any:
@@ -196,21 +205,25 @@ def checkpoint(
     inputs: Object, live: Object, given: Properties, initial_api_version: str, manager: str
 ) -> Properties:
     """A resource's state: the live object and what it was made from; secrets stay secret."""
-    state: Properties = mark_secrets(to_properties(live), given)
-    text = given.get("stringData")
-    if live.get("kind") == "Secret" and text is not None and "data" in state:
-        state["data"] = mark_secrets(state["data"], text)
-    marks = given if text is None else {**given, "data": _also(given.get("data"), text)}
-    state["__inputs"] = mark_secrets(to_properties(inputs), marks)
+    state = marked(live, given)
+    state["__inputs"] = marked(inputs, given)
     state["__initialApiVersion"] = initial_api_version
     state["__fieldManager"] = manager
     return state
 
 
-def _also(data: Any, text: Any) -> Any:
-    if isinstance(data, Secret) or isinstance(text, Secret):
-        return Secret(None)
-    return {**(data or {}), **(text or {})}
+def marked(obj: Object, given: Properties) -> Properties:
+    """An object as properties, secret where the inputs that it was made from are.
+
+    A Secret's `stringData` ends up in `data`, and so does its secrecy.
+    """
+    marks = given
+    if kind_of(obj) == SECRET and "stringData" in given:
+        data, text = given.get("data") or {}, given["stringData"]
+        both = {**data, **text} if isinstance(data, dict) and isinstance(text, dict) else Secret(0)
+        marks = {**given, "data": both}
+    properties: Properties = mark_secrets(to_properties(obj), marks)
+    return properties
 
 
 def parse_checkpoint(state: Properties) -> tuple[Object, Object]:

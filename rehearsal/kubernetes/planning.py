@@ -14,18 +14,19 @@ from rehearsal.kubernetes.objects import (
     is_true,
     kind_of,
     kind_of_token,
+    marked,
     name_of,
     namespace_of,
     normalise,
     parse_checkpoint,
     prune,
     random_suffix,
-    to_properties,
+    without_read_only,
 )
 from rehearsal.kubernetes.readiness import rule_for
 from rehearsal.kubernetes.requests import Autonaming, Difference, ProviderError, Resource
 from rehearsal.kubernetes.settings import Settings
-from rehearsal.kubernetes.wire import Properties, mark_secrets
+from rehearsal.kubernetes.wire import Properties
 
 Scope = Callable[[Kind], bool]
 """Whether a kind that is not Kubernetes' own lives in namespaces."""
@@ -70,7 +71,7 @@ def checked(
     """
     kind = supported_kind(resource.token)
     found = list(schema.faults(resource.token, new))
-    obj, before = normalise(from_properties(new)), from_properties(old)
+    obj, before = without_read_only(from_properties(new)), from_properties(old)
     patch = is_patch(resource.token, obj)
     if (obj.get("metadata") or {}).get("generateName"):
         raise ProviderError(
@@ -93,7 +94,7 @@ def checked(
         rule_for(obj)
     except ValueError as error:
         found.append(("metadata.annotations", str(error)))
-    return mark_secrets(to_properties(obj), new), found
+    return marked(obj, new), found
 
 
 def _new_name(resource: Resource, seed: bytes, autonaming: Autonaming | None) -> str:

@@ -26,6 +26,7 @@ from rehearsal.kubernetes.objects import (
     is_patch,
     is_true,
     kind_of,
+    marked,
     name_of,
     namespace_of,
     normalise,
@@ -34,7 +35,7 @@ from rehearsal.kubernetes.objects import (
     propagation,
     prune,
     split_id,
-    to_properties,
+    without_read_only,
 )
 from rehearsal.kubernetes.requests import (
     Autonaming,
@@ -45,7 +46,7 @@ from rehearsal.kubernetes.requests import (
     Resource,
 )
 from rehearsal.kubernetes.settings import Settings
-from rehearsal.kubernetes.wire import Properties, has_unknown, mark_secrets
+from rehearsal.kubernetes.wire import Properties, has_unknown
 
 Log = Callable[[Level, str, str, bool], None]
 """Takes a level, a URN, a message and whether it is only what happens right now."""
@@ -180,14 +181,14 @@ class Provider:
         manager = str(state.get("__fieldManager") or _new_manager())
         version = str(state.get("__initialApiVersion") or kind.api_version)
         new_state = checkpoint(live_inputs, live, given, version, manager)
-        new_inputs = mark_secrets(to_properties(live_inputs), given)
+        new_inputs = marked(live_inputs, given)
         if known and not (verdict := self._waiter(resource).now(live, inputs)).ready:
             raise InitializationFailed(id, new_state, new_inputs, [verdict.reason])
         return id, new_state, new_inputs
 
     def update(self, resource: Resource, state: Properties, given: Properties) -> Properties:
         """The object's new state."""
-        inputs = normalise(from_properties(given))
+        inputs = without_read_only(from_properties(given))
         skip = resource.preview and has_unknown(inputs)
         if skip or (resource.preview and not applying.exists(self._cluster, inputs)):
             return given
@@ -272,11 +273,14 @@ class Provider:
             return True  # its definition is not there yet; most custom resources have namespaces
 
     def _waiter(self, resource: Resource) -> Waiter:
-        return Waiter(
-            self._reachable(),
-            self.cancelled,
-            lambda message: self._log("info", resource.urn, message, True),
-        )
+        told: list[str] = []
+
+        def tell(message: str) -> None:
+            if told[-1:] != [message]:
+                told.append(message)
+                self._log("info", resource.urn, message, True)
+
+        return Waiter(self._reachable(), self.cancelled, tell)
 
     def _is_unready_job(self, resource: Resource, live: Object, inputs: Object) -> bool:
         if self._cluster is None or inputs.get("kind") != "Job":
