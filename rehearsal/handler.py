@@ -55,3 +55,7 @@ class Handler:
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         """Whether this change at `path` replaces although the property is not immutable."""
         return False
+
+    def recomputed(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+        """Outputs that an update from `old` to `new` changes, so that its preview cannot know."""
+        return ()

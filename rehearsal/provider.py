@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
-from google.protobuf import empty_pb2  # type: ignore[import-untyped]
+from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from rehearsal.cloud import Faults
@@ -75,6 +75,8 @@ class ProviderSettings:
     """(resource type token, operation) -> seconds that the operation takes longer."""
     changed: Callable[[], None] = lambda: None
     """Called after every create, update and delete that the cloud carried out."""
+    check_config: Callable[[Mapping[str, Any]], list[Problem]] = lambda inputs: []
+    """What is wrong with the provider's own configuration."""
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
@@ -106,7 +108,13 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return _empty()
 
     def CheckConfig(self, request: Any, context: Any) -> Any:
-        return provider_pb2.CheckResponse(inputs=request.news)
+        return provider_pb2.CheckResponse(
+            inputs=request.news,
+            failures=[
+                provider_pb2.CheckFailure(property=one.path, reason=one.reason)
+                for one in self.settings.check_config(decode(request.news))
+            ],
+        )
 
     def DiffConfig(self, request: Any, context: Any) -> Any:
         changed = decode(request.old_inputs) != decode(request.news)
@@ -153,7 +161,9 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.CheckResponse(
                 inputs=encode(inputs),
                 failures=[
-                    provider_pb2.CheckFailure(property=one.path, reason=one.reason)
+                    # Without `property`, which the engine would show with a value of its own
+                    # finding: none, where the path is nested.
+                    provider_pb2.CheckFailure(reason=one.line)
                     for one in dict.fromkeys(problems)
                 ],
             )
@@ -228,7 +238,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             old_inputs, news = decode(request.old_inputs), decode(request.news)
             merged = without_meta(merge(old_inputs, olds, news, known))
             if request.preview:
-                return provider_pb2.UpdateResponse(properties=_outputs(handler, merged))
+                unknown = dict.fromkeys(handler.recomputed(olds, merged), UNKNOWN)
+                return provider_pb2.UpdateResponse(properties=_outputs(handler, merged | unknown))
             with self._recorded("update", request.urn):
                 outputs = handler.update(self._config(context), request.id, olds, merged)
         self.settings.changed()
