@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.core.v1 import TolerationArgsDict
 
 Platform = Literal["gke", "gke-autopilot", "eks", "existing"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
@@ -49,15 +50,14 @@ class Toleration:
     value: str | None = None
     effect: Effect | None = None
 
-    def manifest(self) -> dict[str, str]:
+    def manifest(self) -> TolerationArgsDict:
         """The toleration as a pod spec has it."""
-        given = {
-            "key": self.key,
-            "operator": self.operator,
-            "value": self.value,
-            "effect": self.effect,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        manifest: TolerationArgsDict = {"key": self.key, "operator": self.operator}
+        if self.value is not None:
+            manifest["value"] = self.value
+        if self.effect is not None:
+            manifest["effect"] = self.effect
+        return manifest
 
 
 GPU_TAINT = Taint(key=GPU_RESOURCE, value="present")

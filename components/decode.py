@@ -36,6 +36,11 @@ def decode(path: str, kind: type[T], value: object) -> T:
     return typing.cast(T, _decode(path, kind, value))
 
 
+def decode_map(path: str, kind: type[T], value: object) -> Mapping[str, T]:
+    """`value`, a map of names to values, each as a `kind`; raises as `decode` does."""
+    return _mapping(path, kind, value)
+
+
 def _decode(path: str, kind: Any, value: object) -> Any:
     origin, parameters = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):

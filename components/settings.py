@@ -14,7 +14,7 @@ from pulumi.runtime import config as runtime_config
 
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
-from components.decode import decode, unknown
+from components.decode import decode, decode_map, unknown
 from components.gpu.workload_args import WorkloadArgs
 
 if TYPE_CHECKING:
@@ -67,9 +67,7 @@ def from_config(config: Mapping[str, str]) -> Settings:
             raise ValueError(f"{NAMESPACE}:{key}: there is no such key; {unknown(key, _KEYS)}")
     cluster = _structured(given, "cluster")
     pools = _structured(given, "gpuPools")
-    workloads = decode(
-        f"{NAMESPACE}:workloads", Mapping[str, WorkloadArgs], _structured(given, "workloads")
-    )
+    workloads = decode_map(f"{NAMESPACE}:workloads", WorkloadArgs, _structured(given, "workloads"))
     platform = cluster.pop("platform", None)
     match platform:
         case "gke":
@@ -100,7 +98,7 @@ def _gke(
     settings = GkeSettings(
         project=_required(config, "gcp:project", "the ID of your Google Cloud project"),
         cluster=decode(f"{NAMESPACE}:cluster", GkeClusterArgs, cluster),
-        pools=decode(f"{NAMESPACE}:gpuPools", Mapping[str, GkeGpuNodePoolArgs], pools),
+        pools=decode_map(f"{NAMESPACE}:gpuPools", GkeGpuNodePoolArgs, pools),
         workloads=workloads,
     )
     for name, pool in settings.pools.items():

@@ -2,6 +2,7 @@
 
 import pulumi
 import pulumi_gcp as gcp
+from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import (
@@ -64,7 +65,7 @@ class GkeCluster(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _system_pool(
-        self, name: str, args: GkeClusterArgs, secure_nodes: dict[str, object]
+        self, name: str, args: GkeClusterArgs, secure_nodes: NodePoolNodeConfigArgsDict
     ) -> gcp.container.NodePool:
         pool = args.system_pool
         return gcp.container.NodePool(

@@ -1,10 +1,14 @@
 """A GPU node pool on GKE Standard that the cluster's autoscaler grows from zero."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pulumi
 import pulumi_gcp as gcp
+from pulumi_gcp.container import (
+    NodePoolNodeConfigArgsDict,
+    NodePoolNodeConfigGuestAcceleratorArgsDict,
+    NodePoolNodeConfigReservationAffinityArgsDict,
+)
 
 from components.cluster import GpuPool
 from components.gke.nodes import node_config
@@ -75,7 +79,7 @@ def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
 
 def _gpu_node_config(
     args: GkeGpuNodePoolArgs, pool: GpuPool, service_account: pulumi.Input[str]
-) -> dict[str, Any]:
+) -> NodePoolNodeConfigArgsDict:
     secure_boot = args.secure_boot
     if secure_boot is None:
         own_module = args.os_image == "ubuntu" or args.installer_image is not None
@@ -104,7 +108,9 @@ def _gpu_node_config(
     }
 
 
-def _accelerator(args: GkeGpuNodePoolArgs, pool: GpuPool) -> dict[str, Any]:
+def _accelerator(
+    args: GkeGpuNodePoolArgs, pool: GpuPool
+) -> NodePoolNodeConfigGuestAcceleratorArgsDict:
     # Always explicit: left out, newer GKE versions install a driver and report it as a difference.
     version = "INSTALLATION_DISABLED" if pool.installer else args.driver_version.upper()
     sharing = pool.sharing
@@ -122,8 +128,10 @@ def _accelerator(args: GkeGpuNodePoolArgs, pool: GpuPool) -> dict[str, Any]:
     }
 
 
-def _reservation(args: GkeGpuNodePoolArgs) -> dict[str, Any] | None:
-    if args.capacity == "reservation":
+def _reservation(
+    args: GkeGpuNodePoolArgs,
+) -> NodePoolNodeConfigReservationAffinityArgsDict | None:
+    if args.reservation is not None:
         return {
             "consume_reservation_type": "SPECIFIC_RESERVATION",
             "key": "compute.googleapis.com/reservation-name",

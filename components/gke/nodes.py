@@ -1,9 +1,8 @@
 """What every GKE node of this stack has in common: identity, Shielded VM, metadata."""
 
-from typing import Any
-
 import pulumi
 import pulumi_gcp as gcp
+from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
 NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and image pulls; nothing else of the project."""
@@ -47,7 +46,9 @@ def account_id(cluster: str) -> str:
     return f"{cluster[:24].rstrip('-')}-nodes"
 
 
-def node_config(service_account: pulumi.Input[str], *, secure_boot: bool) -> dict[str, Any]:
+def node_config(
+    service_account: pulumi.Input[str], *, secure_boot: bool
+) -> NodePoolNodeConfigArgsDict:
     """The part of `nodeConfig` that no pool may weaken; plain values but for the account."""
     return {
         "service_account": service_account,

@@ -6,10 +6,19 @@ pools that asked for them. The preloaded images exist on GKE nodes only.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.apps.v1 import DaemonSetSpecArgsDict
+from pulumi_kubernetes.core.v1 import (
+    AffinityArgsDict,
+    ContainerArgsDict,
+    EnvVarArgsDict,
+    NodeSelectorRequirementArgsDict,
+    NodeSelectorTermArgsDict,
+    PodSpecArgsDict,
+    VolumeArgsDict,
+)
 
 from components.catalog import images
 from components.catalog import kubernetes as names
@@ -56,19 +65,19 @@ def _by_daemon_set(pools: Mapping[str, GpuPool]) -> dict[str, list[GpuPool]]:
     return grouped
 
 
-def _spec(name: str, pools: Sequence[GpuPool]) -> dict[str, Any]:
+def _spec(name: str, pools: Sequence[GpuPool]) -> DaemonSetSpecArgsDict:
     pod = {"cos": _cos_pod, "ubuntu": _ubuntu_pod}[_installer(pools)](pools[0].installer_image)
     return {
-        "selector": {"matchLabels": {"k8s-app": name}},
-        "updateStrategy": {"type": "RollingUpdate"},
+        "selector": {"match_labels": {"k8s-app": name}},
+        "update_strategy": {"type": "RollingUpdate"},
         "template": {
             "metadata": {"labels": {"name": name, "k8s-app": name}},
             "spec": {
                 **pod,
-                "priorityClassName": "system-node-critical",
+                "priority_class_name": "system-node-critical",
                 "affinity": _on_nodes_of(pools),
                 "tolerations": [{"operator": "Exists"}],
-                "automountServiceAccountToken": False,
+                "automount_service_account_token": False,
             },
         },
     }
@@ -79,35 +88,36 @@ def _installer(pools: Sequence[GpuPool]) -> Installer:
     return installer
 
 
-def _on_nodes_of(pools: Sequence[GpuPool]) -> dict[str, Any]:
-    selectors = [pool.node_selector for pool in pools]
+def _on_nodes_of(pools: Sequence[GpuPool]) -> AffinityArgsDict:
     return {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
+        "node_affinity": {
+            "required_during_scheduling_ignored_during_execution": {
                 # Terms are alternatives: a node of any of the pools will do.
-                "nodeSelectorTerms": [
-                    {
-                        "matchExpressions": [
-                            *(
-                                {"key": key, "operator": "In", "values": [value]}
-                                for key, value in selector.items()
-                            ),
-                            {"key": names.GKE_ACCELERATOR, "operator": "Exists"},
-                            # There, GKE installs the driver itself.
-                            {"key": names.GKE_GPU_DRIVER_VERSION, "operator": "DoesNotExist"},
-                        ]
-                    }
-                    for selector in selectors
-                ]
+                "node_selector_terms": [_nodes_of(pool) for pool in pools]
             }
         }
     }
 
 
-def _cos_pod(image: str | None) -> dict[str, Any]:
+def _nodes_of(pool: GpuPool) -> NodeSelectorTermArgsDict:
+    expressions: list[NodeSelectorRequirementArgsDict] = [
+        {"key": key, "operator": "In", "values": [value]}
+        for key, value in pool.node_selector.items()
+    ]
     return {
-        "hostNetwork": True,
-        "hostPID": True,
+        "match_expressions": [
+            *expressions,
+            {"key": names.GKE_ACCELERATOR, "operator": "Exists"},
+            # There, GKE installs the driver itself.
+            {"key": names.GKE_GPU_DRIVER_VERSION, "operator": "DoesNotExist"},
+        ]
+    }
+
+
+def _cos_pod(image: str | None) -> PodSpecArgsDict:
+    return {
+        "host_network": True,
+        "host_pid": True,
         "volumes": [
             _host_path("dev", "/dev"),
             _host_path("vulkan-icd-mount", f"{_COS_DRIVER_DIR}/vulkan/icd.d"),
@@ -116,12 +126,9 @@ def _cos_pod(image: str | None) -> dict[str, Any]:
             _host_path("cos-tools", "/var/lib/cos-tools"),
             _host_path("nvidia-config", "/etc/nvidia"),
         ],
-        "initContainers": [
+        "init_containers": [
             {
-                "name": "nvidia-driver-installer",
-                **_image(image, images.COS_INSTALLER),
-                "resources": {"requests": {"cpu": "150m"}},
-                "securityContext": {"privileged": True},
+                **_installer_container(image, images.COS_INSTALLER),
                 "env": _env(
                     NVIDIA_INSTALL_DIR_HOST=_COS_DRIVER_DIR,
                     NVIDIA_INSTALL_DIR_CONTAINER="/usr/local/nvidia",
@@ -131,12 +138,12 @@ def _cos_pod(image: str | None) -> dict[str, Any]:
                     COS_TOOLS_DIR_HOST="/var/lib/cos-tools",
                     COS_TOOLS_DIR_CONTAINER="/build/cos-tools",
                 ),
-                "volumeMounts": [
-                    {"name": "nvidia-install-dir-host", "mountPath": "/usr/local/nvidia"},
-                    {"name": "vulkan-icd-mount", "mountPath": "/etc/vulkan/icd.d"},
-                    {"name": "dev", "mountPath": "/dev"},
-                    {"name": "root-mount", "mountPath": "/root"},
-                    {"name": "cos-tools", "mountPath": "/build/cos-tools"},
+                "volume_mounts": [
+                    {"name": "nvidia-install-dir-host", "mount_path": "/usr/local/nvidia"},
+                    {"name": "vulkan-icd-mount", "mount_path": "/etc/vulkan/icd.d"},
+                    {"name": "dev", "mount_path": "/dev"},
+                    {"name": "root-mount", "mount_path": "/root"},
+                    {"name": "cos-tools", "mount_path": "/build/cos-tools"},
                 ],
                 "command": ["bash", "-c"],
                 # After a restart of the pod the module is there already.
@@ -147,11 +154,11 @@ def _cos_pod(image: str | None) -> dict[str, Any]:
                 "image": images.PARTITION_GPUS.reference,
                 "env": _env(LD_LIBRARY_PATH="/usr/local/nvidia/lib64"),
                 "resources": {"requests": {"cpu": "150m"}},
-                "securityContext": {"privileged": True},
-                "volumeMounts": [
-                    {"name": "nvidia-install-dir-host", "mountPath": "/usr/local/nvidia"},
-                    {"name": "dev", "mountPath": "/dev"},
-                    {"name": "nvidia-config", "mountPath": "/etc/nvidia"},
+                "security_context": {"privileged": True},
+                "volume_mounts": [
+                    {"name": "nvidia-install-dir-host", "mount_path": "/usr/local/nvidia"},
+                    {"name": "dev", "mount_path": "/dev"},
+                    {"name": "nvidia-config", "mount_path": "/etc/nvidia"},
                 ],
             },
         ],
@@ -159,23 +166,20 @@ def _cos_pod(image: str | None) -> dict[str, Any]:
     }
 
 
-def _ubuntu_pod(image: str | None) -> dict[str, Any]:
+def _ubuntu_pod(image: str | None) -> PodSpecArgsDict:
     return {
         "volumes": [
             _host_path("dev", "/dev"),
             _host_path("boot", "/boot"),
             _host_path("root-mount", "/"),
         ],
-        "initContainers": [
+        "init_containers": [
             {
-                "name": "nvidia-driver-installer",
-                **_image(image, images.UBUNTU_INSTALLER),
-                "resources": {"requests": {"cpu": "150m"}},
-                "securityContext": {"privileged": True},
-                "volumeMounts": [
-                    {"name": "boot", "mountPath": "/boot"},
-                    {"name": "dev", "mountPath": "/dev"},
-                    {"name": "root-mount", "mountPath": "/root"},
+                **_installer_container(image, images.UBUNTU_INSTALLER),
+                "volume_mounts": [
+                    {"name": "boot", "mount_path": "/boot"},
+                    {"name": "dev", "mount_path": "/dev"},
+                    {"name": "root-mount", "mount_path": "/root"},
                 ],
             }
         ],
@@ -183,20 +187,24 @@ def _ubuntu_pod(image: str | None) -> dict[str, Any]:
     }
 
 
-def _image(own: str | None, preloaded: images.Image) -> dict[str, str]:
-    if own is not None:
-        return {"image": own, "imagePullPolicy": "IfNotPresent"}
-    # GKE puts it on the node; no registry has it.
-    return {"image": preloaded.reference, "imagePullPolicy": "Never"}
+def _installer_container(own: str | None, preloaded: images.Image) -> ContainerArgsDict:
+    return {
+        "name": "nvidia-driver-installer",
+        "image": own or preloaded.reference,
+        # GKE puts its own on the node; no registry has it.
+        "image_pull_policy": "IfNotPresent" if own else "Never",
+        "resources": {"requests": {"cpu": "150m"}},
+        "security_context": {"privileged": True},
+    }
 
 
-def _pause() -> dict[str, Any]:
+def _pause() -> ContainerArgsDict:
     return {"name": "pause", "image": images.PAUSE.reference}
 
 
-def _env(**variables: str) -> list[dict[str, str]]:
+def _env(**variables: str) -> list[EnvVarArgsDict]:
     return [{"name": name, "value": value} for name, value in variables.items()]
 
 
-def _host_path(name: str, path: str) -> dict[str, Any]:
-    return {"name": name, "hostPath": {"path": path}}
+def _host_path(name: str, path: str) -> VolumeArgsDict:
+    return {"name": name, "host_path": {"path": path}}

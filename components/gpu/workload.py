@@ -1,9 +1,15 @@
 """A GPU workload that reaches its pool through the pool alone: selector, tolerations, resource."""
 
-from typing import Any
-
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.core.v1 import (
+    EnvVarArgsDict,
+    PodSpecArgsDict,
+    PodTemplateSpecArgsDict,
+    ProbeArgsDict,
+    ResourceRequirementsArgsDict,
+)
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from components.cluster import Cluster, GpuPool
 from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
@@ -26,14 +32,14 @@ class GpuWorkload(pulumi.ComponentResource):
         super().__init__("gpu-cluster:gpu:Workload", name, None, opts)
         pool = cluster.pools[args.pool]
         labels = {"app": name}
-        metadata = {
+        metadata: ObjectMetaArgsDict = {
             "name": name,
             "namespace": args.namespace,
             "labels": labels,
             "annotations": _await_annotations(args),
         }
         pod = _pod_spec(name, args, pool)
-        template = {"metadata": {"labels": labels}, "spec": pod}
+        template: PodTemplateSpecArgsDict = {"metadata": {"labels": labels}, "spec": pod}
         options = cluster.options(self)
         match args.kind:
             case "deployment":
@@ -42,11 +48,11 @@ class GpuWorkload(pulumi.ComponentResource):
                     metadata=metadata,
                     spec={
                         "replicas": 1 if args.replicas is None else args.replicas,
-                        "selector": {"matchLabels": labels},
+                        "selector": {"match_labels": labels},
                         # A surge pod would need a GPU more than there may be.
                         "strategy": {
                             "type": "RollingUpdate",
-                            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+                            "rolling_update": {"max_surge": 0, "max_unavailable": 1},
                         },
                         "template": template,
                     },
@@ -59,10 +65,10 @@ class GpuWorkload(pulumi.ComponentResource):
                     name,
                     metadata=metadata,
                     spec={
-                        "backoffLimit": 3 if args.backoff_limit is None else args.backoff_limit,
+                        "backoff_limit": 3 if args.backoff_limit is None else args.backoff_limit,
                         "completions": args.completions,
                         "parallelism": args.parallelism,
-                        "template": {**template, "spec": {**pod, "restartPolicy": "Never"}},
+                        "template": {**template, "spec": {**pod, "restart_policy": "Never"}},
                     },
                     opts=options,
                 )
@@ -76,59 +82,59 @@ def _await_annotations(args: WorkloadArgs) -> dict[str, str]:
     return {"pulumi.com/skipAwait": "true"}
 
 
-def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> dict[str, Any]:
+def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
     libraries = args.driver_libraries
     return {
-        "automountServiceAccountToken": False,
-        "nodeSelector": {**pool.node_selector, **args.node_selector},
+        "automount_service_account_token": False,
+        "node_selector": {**pool.node_selector, **args.node_selector},
         "tolerations": [toleration.manifest() for toleration in pool.tolerations],
-        "runtimeClassName": pool.runtime_class,
-        "terminationGracePeriodSeconds": _SPOT_GRACE_SECONDS if pool.spot else None,
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "runtime_class_name": pool.runtime_class,
+        "termination_grace_period_seconds": _SPOT_GRACE_SECONDS if pool.spot else None,
+        "security_context": {"seccomp_profile": {"type": "RuntimeDefault"}},
         "containers": [
             {
                 "name": name,
                 "image": args.image,
-                "imagePullPolicy": args.image_pull_policy,
+                "image_pull_policy": args.image_pull_policy,
                 "command": list(args.command) or None,
                 "args": list(args.args) or None,
                 "env": _env(args),
                 "ports": [
-                    {"name": port, "containerPort": number} for port, number in args.ports.items()
+                    {"name": port, "container_port": number} for port, number in args.ports.items()
                 ],
-                "readinessProbe": _probe(args.readiness_probe),
-                "livenessProbe": _probe(args.liveness_probe),
+                "readiness_probe": _probe(args.readiness_probe),
+                "liveness_probe": _probe(args.liveness_probe),
                 "resources": _resources(args, pool),
-                "securityContext": {"allowPrivilegeEscalation": False},
-                "volumeMounts": [
-                    {"name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True}
+                "security_context": {"allow_privilege_escalation": False},
+                "volume_mounts": [
+                    {"name": "driver", "mount_path": "/usr/local/nvidia", "read_only": True}
                 ]
                 if libraries
                 else None,
             }
         ],
-        "volumes": [{"name": "driver", "hostPath": {"path": libraries, "type": "Directory"}}]
+        "volumes": [{"name": "driver", "host_path": {"path": libraries, "type": "Directory"}}]
         if libraries
         else None,
     }
 
 
-def _env(args: WorkloadArgs) -> list[dict[str, str]]:
+def _env(args: WorkloadArgs) -> list[EnvVarArgsDict]:
     search = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"} if args.driver_libraries else {}
     return [{"name": key, "value": value} for key, value in {**search, **args.env}.items()]
 
 
-def _probe(probe: ProbeArgs | None) -> dict[str, Any] | None:
+def _probe(probe: ProbeArgs | None) -> ProbeArgsDict | None:
     if probe is None:
         return None
     return {
-        "httpGet": {"path": probe.path, "port": probe.port},
-        "initialDelaySeconds": probe.initial_delay_seconds,
-        "periodSeconds": probe.period_seconds,
+        "http_get": {"path": probe.path, "port": probe.port},
+        "initial_delay_seconds": probe.initial_delay_seconds,
+        "period_seconds": probe.period_seconds,
     }
 
 
-def _resources(args: WorkloadArgs, pool: GpuPool) -> dict[str, dict[str, str]]:
+def _resources(args: WorkloadArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
     limits = _quantities(args.limits)
     if args.gpus:
         # In the limits: for an extended resource, Kubernetes takes the request from there.
