@@ -19,6 +19,10 @@ Installer = Literal["cos", "ubuntu"]
 GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource that NVIDIA's and GKE's device plugins advertise."""
 
+POOL_LABEL = "gpu-cluster/pool"
+"""Our own node label, with the pool's name: the cloud's carries a physical name, unknown in a
+preview."""
+
 _CLOUD_EFFECTS: Mapping[Effect, str] = {
     "NoSchedule": "NO_SCHEDULE",
     "PreferNoSchedule": "PREFER_NO_SCHEDULE",

@@ -6,10 +6,7 @@ from typing import Literal
 
 from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
-from components.cluster import GPU_RESOURCE, GPU_TAINT, GpuPool, Sharing, Taint
-
-POOL_LABEL = "gpu-cluster/pool"
-"""Our own, with the pool's name: GKE's carries the physical name, unknown in a preview."""
+from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
 

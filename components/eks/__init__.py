@@ -1,0 +1,1 @@
+"""Amazon Elastic Kubernetes Service."""

@@ -1,0 +1,77 @@
+"""The Auto Scaling group's tags that tell Cluster Autoscaler what a node would be like.
+
+EKS does not put a managed node group's labels, taints and tags on its Auto Scaling group, and at
+zero nodes the group's tags are all there is to go by: without the label's tag the pool never grows.
+"""
+
+from dataclasses import dataclass
+
+from components.catalog import eks as catalog
+from components.cluster import GpuPool
+from components.eks.pool_args import EksGpuNodeGroupArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalerTag:
+    """A tag of an Auto Scaling group."""
+
+    name: str
+    """Unique in the pool, and stable: `label-role`, `taint-nvidia.com/gpu`."""
+    key: str
+    value: str
+    propagate: bool = False
+    """Whether instances carry it too. Labels do, so that one finds a role's instances in EC2 and
+    on the bill; the others say nothing about a single instance."""
+
+
+def autoscaler_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[AutoscalerTag]:
+    """Every tag of the pool's group: all of them follow from the pool itself."""
+    labels = [
+        AutoscalerTag(
+            name=f"label-{key}",
+            key=catalog.autoscaler_label_tag(key),
+            value=value,
+            propagate=True,
+        )
+        for key, value in pool.labels.items()
+    ]
+    taints = [
+        AutoscalerTag(
+            name=f"taint-{taint.key}",
+            key=catalog.autoscaler_taint_tag(taint.key),
+            # In Kubernetes spelling; EKS's own NO_SCHEDULE would be dropped in silence.
+            value=f"{taint.value}:{taint.effect}",
+        )
+        for taint in pool.taints
+    ]
+    resources = [
+        AutoscalerTag(name=f"resource-{resource}", key=key, value=value)
+        for resource, key, value in _resources(pool, args)
+    ]
+    options = [
+        AutoscalerTag(
+            name=f"option-{option}",
+            key=f"{catalog.AUTOSCALER_TEMPLATE}/autoscaling-options/{option}",
+            value=value,
+        )
+        for option, value in args.autoscaler.options().items()
+    ]
+    return [*labels, *taints, *resources, *options]
+
+
+def resource_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> dict[str, str]:
+    """The `resources` tags alone: newer autoscalers read them from the node group itself, and let
+    those win."""
+    return {key: value for _, key, value in _resources(pool, args)}
+
+
+def _resources(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[tuple[str, str, str]]:
+    amounts = {
+        # The autoscaler knows the physical GPUs of an instance type, not how they are shared.
+        pool.resource: str(pool.allocatable),
+        "ephemeral-storage": args.ephemeral_storage,
+    }
+    return [
+        (resource, catalog.autoscaler_resource_tag(resource), amount)
+        for resource, amount in amounts.items()
+    ]

@@ -1,0 +1,326 @@
+"""What a user says of an EKS cluster and its network."""
+
+import ipaddress
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.catalog import eks as catalog
+from components.catalog import images
+from components.eks import regions
+from components.eks.autoscaler_args import EksAutoscalerArgs
+
+_ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+_SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
+_ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
+_RETENTION_DAYS = (
+    1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
+    3288, 3653,
+)  # fmt: skip
+
+ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
+
+DEFAULT_VERSION = max(
+    (
+        version.minor
+        for version in catalog.KUBERNETES_VERSIONS.values()
+        if version.standard_until and images.cluster_autoscaler(version.minor)
+    ),
+    key=lambda minor: int(minor.partition(".")[2]),
+)
+"""The newest Kubernetes minor whose support on EKS is known and that Cluster Autoscaler has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksNetworkArgs:
+    """A VPC of the stack's own over two or three zones, or the subnets of one that is there."""
+
+    zones: Sequence[str] = ()
+    """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: which
+    zones a region has differs by account, and asking AWS would make a preview need the network."""
+    cidr: str = "10.0.0.0/16"
+    """/16 to /18. Each zone's private subnet takes an eighth of it, its public one a 256th."""
+    nat: Literal["single", "per-zone"] = "single"
+    """NAT gateways. `single` costs a third, and takes the way out from all zones if its zone
+    fails."""
+    subnet_ids: Sequence[str] = ()
+    """Private subnets of an existing VPC, with a way out, in at least two zones."""
+
+    def __post_init__(self) -> None:
+        if self.subnet_ids:
+            self._check_adopted()
+            return
+        if not self.zones:
+            raise ValueError(
+                "zones: is missing; name two or three zones of the region (aws ec2 "
+                "describe-availability-zones lists yours), or give subnetIds"
+            )
+        if not 2 <= len(set(self.zones)) == len(self.zones) <= 3:
+            raise ValueError(
+                f"zones: {', '.join(self.zones)} are not two or three different zones; EKS wants "
+                "two at least"
+            )
+        block = parse_cidr("cidr", self.cidr)
+        if not 16 <= block.prefixlen <= 18:
+            raise ValueError(
+                f"cidr: {self.cidr!r} has /{block.prefixlen}; allowed: /16 to /18, of which each "
+                "zone's nodes and pods take an eighth"
+            )
+        if not block.is_private:
+            raise ValueError(
+                f"cidr: {self.cidr!r} is public address space; take some of 10.0.0.0/8, "
+                "172.16.0.0/12 or 192.168.0.0/16"
+            )
+
+    def _check_adopted(self) -> None:
+        default = type(self).__dataclass_fields__
+        for key in ("zones", "cidr", "nat"):
+            if getattr(self, key) != default[key].default:
+                raise ValueError(f"{key}: an existing VPC has its own; drop it, or drop subnetIds")
+        for position, subnet in enumerate(self.subnet_ids):
+            if not _SUBNET.fullmatch(subnet):
+                raise ValueError(
+                    f"subnetIds[{position}]: {subnet!r} is not the ID of a subnet such as "
+                    "subnet-0123456789abcdef0"
+                )
+        if len(set(self.subnet_ids)) < catalog.MIN_SUBNETS:
+            raise ValueError(
+                f"subnetIds: {len(set(self.subnet_ids))} is too few; EKS wants "
+                f"{catalog.MIN_SUBNETS} at least, in different zones"
+            )
+
+    def check_in(self, region: str) -> None:
+        """Raises ValueError where a zone is not one of `region`, or can host no control plane."""
+        excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(region)
+        for position, zone in enumerate(self.zones):
+            if not (regions.is_zone_name(zone, region) or regions.is_zone_id(zone, region)):
+                raise ValueError(
+                    f"zones[{position}]: {zone!r} is not a zone of {region}; give a name such as "
+                    f"{region}a, or an ID"
+                )
+            if zone == excluded:
+                raise ValueError(
+                    f"zones[{position}]: {zone!r} hosts no EKS control plane; take another zone"
+                )
+            # Which name the excluded zone has differs by account; only this one is well known.
+            if zone == "us-east-1e":
+                raise ValueError(
+                    f"zones[{position}]: {zone!r} is {excluded} in most accounts, which hosts no "
+                    "EKS control plane; take another zone, or give IDs such as use1-az1"
+                )
+
+
+def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
+    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksSystemPoolArgs:
+    """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
+
+    instance_types: Sequence[str] = ("m7i.large",)
+    min_nodes: int = 1
+    """1 or more: with none, nothing of the cluster itself runs."""
+    max_nodes: int = 3
+    desired_nodes: int | None = None
+    """As on a GPU pool: for one update only."""
+    disk_size_gb: int = 50
+    spot: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.instance_types:
+            raise ValueError("instanceTypes: is empty; give one such as m7i.large")
+        for position, name in enumerate(self.instance_types):
+            row = catalog.instance_type(name)
+            if row is None:
+                families = dict.fromkeys(
+                    known.split(".")[0] for known in catalog.CPU_INSTANCE_TYPES
+                )
+                raise ValueError(
+                    f"instanceTypes[{position}]: {name!r} is not known; allowed: the smaller sizes "
+                    f"of {', '.join(families)}"
+                )
+            if row.gpus:
+                raise ValueError(
+                    f"instanceTypes[{position}]: {name} carries GPUs; give a CPU instance type "
+                    "here such as m7i.large, and the GPUs a pool under gpuPools"
+                )
+        if len({self._arch(name) for name in self.instance_types}) > 1:
+            raise ValueError(
+                f"instanceTypes: {', '.join(self.instance_types)} are not of one architecture; "
+                "an image is for one"
+            )
+        if self.min_nodes < 1:
+            raise ValueError(f"minNodes: {self.min_nodes} is too small; allowed: 1 or more")
+        if self.max_nodes < self.min_nodes:
+            raise ValueError(
+                f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
+            )
+        check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
+        if self.disk_size_gb < catalog.DEFAULT_DISK_GIB:
+            raise ValueError(
+                f"diskSizeGb: {self.disk_size_gb} is too small; allowed: "
+                f"{catalog.DEFAULT_DISK_GIB} or more"
+            )
+
+    @property
+    def ami_type(self) -> str:
+        """Amazon Linux 2023 without a GPU driver."""
+        return catalog.ami_type("al2023", self._arch(self.instance_types[0]), gpu=False)
+
+    @staticmethod
+    def _arch(name: str) -> catalog.Arch:
+        row = catalog.instance_type(name)
+        return "amd64" if row is None else row.arch
+
+
+def check_desired(desired: int | None, least: int, most: int) -> None:
+    """Raises ValueError where a node group of `least` to `most` nodes cannot have `desired`."""
+    if desired is not None and not least <= desired <= most:
+        raise ValueError(
+            f"desiredNodes: {desired} is outside minNodes {least} to maxNodes {most}; choose "
+            "another, or drop the key to leave it to the autoscaler"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksClusterArgs:
+    """An EKS cluster."""
+
+    name: str
+    """Physical name: fixed, so that a lost state can be recovered by import."""
+    admins: Sequence[str]
+    """ARNs of the IAM roles and users that administer the cluster. Whoever runs Pulumi must be
+    among them: the creator gets nothing by itself."""
+    network: EksNetworkArgs = field(default_factory=EksNetworkArgs)
+    authorized_networks: Mapping[str, str] = field(default_factory=dict)
+    """Who may reach the public endpoint: display name -> IPv4 CIDR. Without any there is none."""
+    private_endpoint: bool = False
+    """No public endpoint at all: only what runs in the VPC reaches the control plane."""
+    version: str = DEFAULT_VERSION
+    """Kubernetes minor, also of the nodes."""
+    service_cidr: str = "172.20.0.0/16"
+    """Addresses of services; can never be changed."""
+    system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
+    autoscaler: EksAutoscalerArgs = field(default_factory=EksAutoscalerArgs)
+    addon_versions: Mapping[str, str] = field(default_factory=dict)
+    """Addon -> version such as `v1.20.4-eksbuild.1`; left out, EKS's default for the cluster."""
+    secrets_key: str | None = None
+    """ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
+    log_retention_days: int = 90
+    """Of the control plane's logs in CloudWatch."""
+    deletion_protection: bool = True
+    """Refuses to delete or replace the cluster, in EKS and in Pulumi."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    """On the cluster and on every instance and volume, for billing."""
+
+    def __post_init__(self) -> None:
+        if len(self.name) > catalog.CLUSTER_NAME_MAX or not catalog.CLUSTER_NAME.fullmatch(
+            self.name
+        ):
+            raise ValueError(
+                f"name: {self.name!r} is not an EKS cluster name; allowed: at most "
+                f"{catalog.CLUSTER_NAME_MAX} letters, digits, '-' and '_', a letter or digit first"
+            )
+        self._check_access()
+        minors = [
+            minor for minor in catalog.KUBERNETES_VERSIONS if images.cluster_autoscaler(minor)
+        ]
+        if self.version not in minors:
+            raise ValueError(
+                f"version: {self.version!r} is not a Kubernetes minor that EKS and Cluster "
+                f"Autoscaler both have; allowed: {', '.join(minors)}"
+            )
+        self._check_service_cidr()
+        for addon, version in self.addon_versions.items():
+            if addon not in ADDONS:
+                raise ValueError(
+                    f"addonVersions.{addon}: there is no such addon here; allowed: "
+                    f"{', '.join(ADDONS)}"
+                )
+            if not _ADDON_VERSION.fullmatch(version):
+                raise ValueError(
+                    f"addonVersions.{addon}: {version!r} is not an addon's version such as "
+                    "v1.20.4-eksbuild.1"
+                )
+        if self.secrets_key is not None and ":kms:" not in self.secrets_key:
+            raise ValueError(
+                f"secretsKey: {self.secrets_key!r} is not a KMS key; give its ARN, "
+                "arn:aws:kms:REGION:ACCOUNT:key/ID"
+            )
+        if self.log_retention_days not in _RETENTION_DAYS:
+            raise ValueError(
+                f"logRetentionDays: {self.log_retention_days} is not one of CloudWatch's; allowed: "
+                f"{', '.join(map(str, _RETENTION_DAYS))}"
+            )
+
+    def _check_access(self) -> None:
+        if not self.admins:
+            raise ValueError(
+                "admins: is empty, so nobody could use the cluster, not even its creator; give the "
+                "ARN of the IAM role that runs Pulumi, and of whoever else administers it"
+            )
+        for position, arn in enumerate(self.admins):
+            if ":assumed-role/" in arn:
+                raise ValueError(
+                    f"admins[{position}]: {arn!r} is a session of a role; give the role's own ARN, "
+                    "arn:aws:iam::ACCOUNT:role/NAME"
+                )
+            if not _ADMIN.fullmatch(arn):
+                raise ValueError(
+                    f"admins[{position}]: {arn!r} is not the ARN of an IAM role or user; give it "
+                    "as arn:aws:iam::ACCOUNT:role/NAME"
+                )
+            if arn in self.admins[:position]:
+                raise ValueError(f"admins[{position}]: {arn!r} is there already; drop it")
+        if not self.authorized_networks and not self.private_endpoint:
+            raise ValueError(
+                "authorizedNetworks: is empty, so nobody outside the VPC could reach the control "
+                "plane; name the networks that may, or set privateEndpoint: true"
+            )
+        if self.authorized_networks and self.private_endpoint:
+            raise ValueError(
+                "privateEndpoint: leaves no public endpoint for authorizedNetworks to reach; drop "
+                "one of the two"
+            )
+        for name, text in self.authorized_networks.items():
+            block = parse_cidr(f"authorizedNetworks.{name}", text)
+            if block.prefixlen < 8:
+                raise ValueError(
+                    f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
+                    "allowed: /8 or smaller networks that you know"
+                )
+
+    def _check_service_cidr(self) -> None:
+        services = parse_cidr("serviceCidr", self.service_cidr)
+        if not services.is_private or not 12 <= services.prefixlen <= 24:
+            raise ValueError(
+                f"serviceCidr: {self.service_cidr!r} is not possible; allowed: /12 to /24 of "
+                "10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"
+            )
+        if not self.network.subnet_ids and services.overlaps(
+            ipaddress.IPv4Network(self.network.cidr)
+        ):
+            raise ValueError(
+                f"serviceCidr: {self.service_cidr!r} overlaps network.cidr {self.network.cidr}; "
+                "choose another"
+            )
+
+    def check_in(self, region: str) -> None:
+        """Raises ValueError where the cluster cannot be in `region`."""
+        try:
+            self.network.check_in(region)
+        except ValueError as error:
+            raise ValueError(f"network.{error}") from None
+        partition = regions.partition(region)
+        for position, arn in enumerate(self.admins):
+            if not arn.startswith(f"arn:{partition}:"):
+                raise ValueError(
+                    f"admins[{position}]: {arn!r} is not in the partition of {region}; it must "
+                    f"begin with arn:{partition}:"
+                )

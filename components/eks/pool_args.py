@@ -1,0 +1,334 @@
+"""What a user says of a GPU node group on EKS, and the pool that follows from it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.catalog import eks as catalog
+from components.catalog import kubernetes as names
+from components.catalog.accelerators import GPUS
+from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
+from components.eks.autoscaler_args import EksPoolAutoscalerArgs
+from components.eks.cluster_args import EksClusterArgs, check_desired
+
+LEAST_DISK_GIB = 100
+"""CUDA images take 5 to 20 GB each."""
+_MAX_REPLICAS = 48
+_MAX_TAGS = 40
+"""An Auto Scaling group takes 50 tags; EKS has some of its own on it."""
+_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
+_AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksSharingArgs:
+    """How several pods share a GPU of the pool."""
+
+    strategy: Literal["time-slicing", "mps", "mig"]
+    replicas: int
+    """Pods per GPU, 2 to 48."""
+
+    def __post_init__(self) -> None:
+        if self.strategy == "mps":
+            raise ValueError(
+                "strategy: mps needs a privileged control daemon, which this stack does not run; "
+                "take time-slicing"
+            )
+        if self.strategy == "mig":
+            raise ValueError(
+                "strategy: mig needs a manager that partitions the GPUs of each new node, which "
+                "EKS has not and this stack does not run; take time-slicing"
+            )
+        if not 2 <= self.replicas <= _MAX_REPLICAS:
+            raise ValueError(
+                f"replicas: {self.replicas} is out of range; allowed: 2 to {_MAX_REPLICAS}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksGpuNodeGroupArgs:
+    """A GPU node group on EKS."""
+
+    instance_types: Sequence[str]
+    """One, or several with the same GPUs of which EC2 takes what it has; the smallest first."""
+    accelerator: str | None = None
+    """Derived from the instance type, as `k8s.amazonaws.com/accelerator` has it."""
+    gpus_per_node: int | None = None
+    """Derived from the instance type."""
+    min_nodes: int = 0
+    max_nodes: int = 1
+    desired_nodes: int | None = None
+    """The size, for one update: needed where minNodes rises above the running size or maxNodes
+    falls below it. Take it out afterwards, and the number is the autoscaler's again."""
+    zones: Sequence[str] = ()
+    """Some of the network's zones; left out, all of them."""
+    subnet_ids: Sequence[str] = ()
+    """Some of an existing network's subnets; left out, all of them."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Taint] = ()
+    """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
+    capacity: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
+    reservation: str | None = None
+    """ID of the Capacity Block's reservation; with capacity `capacity-block`."""
+    os: str = "al2023"
+    """`al2023` or `bottlerocket`; both images carry the driver."""
+    ami_type: str | None = None
+    """Derived from `os` and the instance type."""
+    release_version: str | None = None
+    """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
+    or its Kubernetes version changes."""
+    sharing: EksSharingArgs | None = None
+    disk_size_gb: int = LEAST_DISK_GIB
+    """Encrypted gp3 volume for images and pods."""
+    autoscaler: EksPoolAutoscalerArgs = field(default_factory=EksPoolAutoscalerArgs)
+
+    def __post_init__(self) -> None:
+        self._check_instance_types()
+        self._check_image()
+        self._check_counts()
+        self._check_capacity()
+        self._check_labels()
+        self._check_taints()
+        if self.disk_size_gb < LEAST_DISK_GIB:
+            raise ValueError(
+                f"diskSizeGb: {self.disk_size_gb} is too small for CUDA images; allowed: "
+                f"{LEAST_DISK_GIB} or more"
+            )
+        for key in ("zones", "subnet_ids"):
+            given = getattr(self, key)
+            if len(set(given)) < len(given):
+                shown = "zones" if key == "zones" else "subnetIds"
+                raise ValueError(f"{shown}: {', '.join(given)} has one twice; drop it")
+
+    @property
+    def instance_type(self) -> catalog.InstanceType:
+        """The catalog's row of the first instance type, which Cluster Autoscaler goes by."""
+        return catalog.INSTANCE_TYPES[self.instance_types[0]]
+
+    @property
+    def gpus(self) -> int:
+        """Physical GPUs per node."""
+        return int(self.instance_type.gpus)
+
+    @property
+    def gpu_model(self) -> str:
+        """Key of the catalog's `GPUS`."""
+        model = self.instance_type.gpu_model
+        assert model is not None
+        return model
+
+    @property
+    def ephemeral_storage(self) -> str:
+        """What a node offers pods of its disk: the kubelet keeps a tenth free, EKS 1 GiB more."""
+        return f"{self.disk_size_gb * 9 // 10 - 2}Gi"
+
+    @property
+    def image(self) -> str:
+        """The `amiType`."""
+        return catalog.ami_type(self.os, self.instance_type.arch)
+
+    def gpu_pool(self, name: str) -> GpuPool:
+        """The pool as pods and the GPU layer see it."""
+        accelerator = catalog.accelerator_label(self.gpu_model)
+        return GpuPool(
+            name=name,
+            accelerator=accelerator,
+            gpus_per_node=self.gpus,
+            min_nodes=self.min_nodes,
+            max_nodes=self.max_nodes,
+            labels={
+                POOL_LABEL: name,
+                names.GPU_PRESENT: "true",
+                # Cluster Autoscaler waits for the device plugin only on nodes that have it.
+                names.EKS_ACCELERATOR: accelerator,
+                **self.labels,
+            },
+            taints=[GPU_TAINT, *self.taints],
+            node_selector={POOL_LABEL: name},
+            spot=self.capacity == "spot",
+            sharing=Sharing(strategy="time-slicing", replicas=self.sharing.replicas)
+            if self.sharing
+            else None,
+            # Bottlerocket runs the plugin as a service of the host.
+            device_plugin=self.os != "bottlerocket",
+        )
+
+    def warnings(self) -> list[str]:
+        """What may work and may not, each a clause that follows the pool's name."""
+        found = []
+        row = self.instance_type
+        if row.legacy:
+            found.append(f"{row.name} is {row.legacy}")
+        if row.uncertain:
+            found.append(f"{row.name} is known from a secondary source only")
+        if (last := GPUS[self.gpu_model].last_driver) and self.release_version is None:
+            found.append(
+                f"the last driver for {self.gpu_model} is of branch {last}, and a newer image may "
+                "bring another: pin releaseVersion"
+            )
+        return found
+
+    def check_in(self, cluster: EksClusterArgs) -> None:
+        """Raises ValueError where the pool does not fit its cluster."""
+        network = cluster.network
+        for key, given, offered in (
+            ("zones", self.zones, network.zones),
+            ("subnetIds", self.subnet_ids, network.subnet_ids),
+        ):
+            for one in given:
+                if one not in offered:
+                    have = ", ".join(offered) or "none, the network has the other key"
+                    raise ValueError(
+                        f"{key}: {one!r} is not of the cluster's network; it has {have}"
+                    )
+        if self.capacity == "capacity-block" and len(self.places_in(cluster)) != 1:
+            key = "subnetIds" if network.subnet_ids else "zones"
+            raise ValueError(
+                f"{key}: a Capacity Block is in one zone; name the one of {self.reservation}"
+            )
+        release = self.release_version
+        if (
+            release is not None
+            and self.os == "al2023"
+            and not re.fullmatch(rf"{re.escape(cluster.version)}\.[0-9]+-[0-9]{{8}}", release)
+        ):
+            raise ValueError(
+                f"releaseVersion: {release!r} is not an image for Kubernetes {cluster.version}; "
+                f"give one such as {cluster.version}.1-{catalog.AMI_RELEASE}"
+            )
+
+    def places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
+        """The zones, or the IDs of an existing VPC's subnets, where the pool's nodes may be."""
+        if cluster.network.subnet_ids:
+            return tuple(self.subnet_ids or cluster.network.subnet_ids)
+        return tuple(self.zones or cluster.network.zones)
+
+    def _check_instance_types(self) -> None:
+        if not 1 <= len(self.instance_types) <= catalog.MAX_INSTANCE_TYPES:
+            raise ValueError(
+                f"instanceTypes: has {len(self.instance_types)} entries; allowed: 1 to "
+                f"{catalog.MAX_INSTANCE_TYPES}, such as g4dn.xlarge"
+            )
+        for position, name in enumerate(self.instance_types):
+            if reason := catalog.refusal(name):
+                raise ValueError(f"instanceTypes[{position}]: {name!r} {reason}")
+            if name in self.instance_types[:position]:
+                raise ValueError(f"instanceTypes[{position}]: {name!r} is there already; drop it")
+        first = self.instance_type
+        for position, name in enumerate(self.instance_types[1:], start=1):
+            row = catalog.INSTANCE_TYPES[name]
+            if (row.gpus, row.gpu_model, row.arch) != (first.gpus, first.gpu_model, first.arch):
+                raise ValueError(
+                    f"instanceTypes[{position}]: {name} has {_shape(row)}, {first.name} has "
+                    f"{_shape(first)}; put only instance types with the same GPUs into one pool"
+                )
+            if row.vcpu < first.vcpu or row.memory_gib < first.memory_gib:
+                raise ValueError(
+                    f"instanceTypes[{position}]: {name} is smaller than {first.name}; put the "
+                    "smallest first: the autoscaler takes the first for what all of them have"
+                )
+        accelerator = catalog.accelerator_label(self.gpu_model)
+        if self.accelerator not in (None, accelerator):
+            raise ValueError(
+                f"accelerator: {self.accelerator!r} contradicts {first.name}, which carries "
+                f"{accelerator}; drop one of the two"
+            )
+        if self.gpus_per_node not in (None, self.gpus):
+            raise ValueError(
+                f"gpusPerNode: {self.gpus_per_node} contradicts {first.name}, which carries "
+                f"{self.gpus}; drop the key"
+            )
+
+    def _check_image(self) -> None:
+        if self.os.lower() in _AL2:
+            raise ValueError(
+                f"os: {self.os!r} is gone: EKS publishes no Amazon Linux 2 images since "
+                "2025-11-26, and none for Kubernetes 1.33 and later; take al2023 or bottlerocket"
+            )
+        if self.os not in ("al2023", "bottlerocket"):
+            raise ValueError(f"os: {self.os!r} is not known; allowed: al2023, bottlerocket")
+        if self.ami_type in catalog.REMOVED_AMI_TYPES:
+            raise ValueError(
+                f"amiType: {self.ami_type!r} is gone: EKS publishes no Amazon Linux 2 images since "
+                f"2025-11-26; drop the key, and os makes it {self.image}"
+            )
+        if self.ami_type not in (None, self.image):
+            raise ValueError(
+                f"amiType: {self.ami_type!r} contradicts os {self.os} on "
+                f"{self.instance_type.name}, which is {self.image}; drop the key"
+            )
+
+    def _check_counts(self) -> None:
+        if self.min_nodes < 0:
+            raise ValueError(f"minNodes: {self.min_nodes} is negative; allowed: 0 or more")
+        if self.max_nodes < 1:
+            raise ValueError(f"maxNodes: {self.max_nodes} is too small; allowed: 1 or more")
+        if self.min_nodes > self.max_nodes:
+            raise ValueError(
+                f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
+            )
+        check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
+
+    def _check_capacity(self) -> None:
+        block = self.capacity == "capacity-block"
+        if block != (self.reservation is not None):
+            raise ValueError(
+                "reservation: goes together with capacity capacity-block; "
+                + ("name it" if block else "set capacity, or drop the key")
+            )
+        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation):
+            raise ValueError(
+                f"reservation: {self.reservation!r} is not the ID of a Capacity Block's "
+                "reservation such as cr-0123456789abcdef0"
+            )
+        if block and len(self.instance_types) > 1:
+            raise ValueError(
+                "instanceTypes: a Capacity Block is of one instance type; name that one"
+            )
+        if block and self.min_nodes:
+            raise ValueError(
+                f"minNodes: {self.min_nodes} is not possible with a Capacity Block, whose nodes "
+                "exist only between its start and its end; allowed: 0"
+            )
+
+    def _check_labels(self) -> None:
+        for key, value in self.labels.items():
+            reason = names.invalid_label_key(key) or names.invalid_label_value(value)
+            if reason is None and _is_reserved(key):
+                reason = "is set by EKS or by this stack; choose another key"
+            if reason is None and not value:
+                reason = "has an empty value, which EKS refuses; give it one"
+            if reason is None and len(key) > catalog.LABEL_KEY_MAX:
+                reason = f"has {len(key)} characters, EKS takes {catalog.LABEL_KEY_MAX} at most"
+            if reason is not None:
+                raise ValueError(f"labels.{key}: {reason}")
+        if len(self.labels) + len(self.taints) > _MAX_TAGS:
+            raise ValueError(
+                f"labels: {len(self.labels)} labels and {len(self.taints)} taints do not fit on an "
+                f"Auto Scaling group as tags; allowed: {_MAX_TAGS} together"
+            )
+
+    def _check_taints(self) -> None:
+        seen = {GPU_RESOURCE}
+        for position, taint in enumerate(self.taints):
+            reason = names.invalid_label_key(taint.key) or names.invalid_label_value(taint.value)
+            if reason is None and not taint.value:
+                reason = "has no value, and Cluster Autoscaler drops such a taint; give it one"
+            if reason is None and len(taint.key) > catalog.TAINT_KEY_MAX:
+                reason = f"has {len(taint.key)} characters, EKS takes {catalog.TAINT_KEY_MAX}"
+            if reason is None and taint.key in seen:
+                reason = "is there already, and the group's tag has room for one effect; drop it"
+            if reason is not None:
+                raise ValueError(f"taints[{position}]: {taint.key!r} {reason}")
+            seen.add(taint.key)
+
+
+def _shape(row: catalog.InstanceType) -> str:
+    return f"{row.gpus:g} {row.gpu_model} on {row.arch}"
+
+
+def _is_reserved(key: str) -> bool:
+    domain = key.rpartition("/")[0]
+    ours = (POOL_LABEL, names.GPU_PRESENT)
+    return key in ours or bool(names.reserved_domain(key)) or domain.endswith("amazonaws.com")

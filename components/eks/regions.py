@@ -1,0 +1,46 @@
+"""What follows from the name of an AWS region: its partition, its zones' names, ARNs."""
+
+import re
+
+_REGION = re.compile(r"[a-z]{2}(-gov|-iso[a-z]?)?-[a-z]+-[0-9]")
+_COMPASS = ("north", "south", "east", "west", "central")
+
+
+def is_region(text: str) -> bool:
+    """Whether this has the form of a region's name: `us-east-1`, `us-gov-west-1`."""
+    return _REGION.fullmatch(text) is not None
+
+
+def partition(region: str) -> str:
+    """The second part of every ARN in the region."""
+    if region.startswith("cn-"):
+        return "aws-cn"
+    return "aws-us-gov" if region.startswith("us-gov-") else "aws"
+
+
+def managed_policy(region: str, name: str) -> str:
+    """ARN of an IAM policy that AWS manages."""
+    return f"arn:{partition(region)}:iam::aws:policy/{name}"
+
+
+def gateway_service(region: str, service: str) -> str:
+    """A service's name for VPC endpoints; China has its own form."""
+    prefix = "cn." if region.startswith("cn-") else ""
+    return f"{prefix}com.amazonaws.{region}.{service}"
+
+
+def is_zone_name(zone: str, region: str) -> bool:
+    """Whether this is the name of one of the region's zones: `us-east-1a`, no local zone."""
+    return re.fullmatch(f"{re.escape(region)}[a-z]", zone) is not None
+
+
+def is_zone_id(zone: str, region: str) -> bool:
+    """Whether this is the ID of one of the region's zones: `use1-az1`, the same in every account.
+
+    An ID begins with the region in short: `usgw1` for us-gov-west-1, `apne1` for ap-northeast-1.
+    """
+    *land, direction, number = region.split("-")
+    for word in _COMPASS:
+        direction = direction.replace(word, word[0])
+    short = land[0] + "".join(word[0] for word in land[1:])
+    return re.fullmatch(f"{short}{direction}{number}-az[0-9]+", zone) is not None
