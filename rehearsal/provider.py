@@ -111,7 +111,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(
             inputs=request.news,
             failures=[
-                provider_pb2.CheckFailure(property=one.path, reason=one.reason)
+                provider_pb2.CheckFailure(reason=one.line)
                 for one in self.settings.check_config(decode(request.news))
             ],
         )

@@ -6,7 +6,7 @@ import inspect
 import types
 import typing
 from collections import abc
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -32,6 +32,11 @@ class Problem:
 
     path: str
     reason: str
+
+    @property
+    def line(self) -> str:
+        """The reason, which begins with the path where it does not say it itself."""
+        return self.reason if self.path in self.reason else f"{self.path}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +150,21 @@ def fit_block(
         if name in shape.properties:
             fitted[name] = fit(each, shape.properties[name], inner, problems)
         elif not name.startswith("__"):
-            close = difflib.get_close_matches(name, shape.properties, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"there is {_listed(shape)}"
-            problems.append(Problem(inner, f"unknown property '{inner}': {hint}"))
+            hint = did_you_mean(name, shape.properties)
+            problems.append(Problem(inner, f"unknown property '{inner}'{hint}"))
     for name in sorted(shape.required):
         if value.get(name) is None:
             inner = f"{path}.{name}" if path else name
             problems.append(Problem(inner, f"missing required property '{inner}'"))
     return fitted
+
+
+def did_you_mean(name: str, allowed: Collection[str]) -> str:
+    """`: did you mean 'x'?`, or what there is instead."""
+    if close := difflib.get_close_matches(name, allowed, n=1):
+        return f": did you mean '{close[0]}'?"
+    names = sorted(allowed)
+    return f": there is {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
 
 
 def _is_scalar(value: Any, kind: Any) -> bool:
@@ -180,11 +192,6 @@ def _show(value: Any) -> str:
     if isinstance(value, dict):
         return "an object"
     return "a list" if isinstance(value, list) else repr(value)
-
-
-def _listed(shape: Block) -> str:
-    names = sorted(shape.properties)
-    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
 def key_path(path: str, key: str) -> str:

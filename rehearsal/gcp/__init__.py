@@ -6,6 +6,7 @@ from rehearsal.gcp.iam import Account, AccountMember, ProjectMember
 from rehearsal.gcp.network import Firewall, Network, Router, RouterNat, Subnetwork
 from rehearsal.gcp.node_pool import NodePool
 from rehearsal.gcp.project import AlertPolicy, Dashboard, Repository, Service
+from rehearsal.gcp.settings import check_config
 from rehearsal.provider import ProviderServer, ProviderSettings
 
 __all__ = ["GcpCloud", "serve"]
@@ -35,5 +36,6 @@ def serve(cloud: GcpCloud) -> ProviderServer:
         handlers={kind.token: kind(cloud) for kind in _KINDS},
         faults=cloud.faults,
         changed=cloud.notify,
+        check_config=check_config,
     )
     return ProviderServer(settings)
