@@ -39,11 +39,11 @@ class _Recorder(mocks.MockMonitor):
         self.requests: list[Any] = []
         self.outputs: dict[str, Any] = {}
 
-    def RegisterResource(self, request: Any) -> Any:  # noqa: N802
+    def RegisterResource(self, request: Any) -> Any:
         self.requests.append(request)
         return super().RegisterResource(request)
 
-    def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802
+    def RegisterResourceOutputs(self, request: Any) -> Any:
         if "pulumi:pulumi:Stack" in request.urn:
             self.outputs.update(rpc.deserialize_properties(request.outputs))
         return super().RegisterResourceOutputs(request)

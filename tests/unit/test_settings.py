@@ -53,7 +53,11 @@ def test_reads_every_key_of_the_dev_environment() -> None:
     pool = read.pools["train-gpu"]
     assert (read.platform, read.project, read.cluster.name) == ("gke", "my-project", "gpu-dev")
     assert dict(read.cluster.authorized_networks) == {"office": "203.0.113.0/24"}
-    assert (pool.machine_type, pool.accelerator, pool.gpus) == ("n1-standard-4", "nvidia-tesla-t4", 1)
+    assert (pool.machine_type, pool.accelerator, pool.gpus) == (
+        "n1-standard-4",
+        "nvidia-tesla-t4",
+        1,
+    )
     assert (pool.min_nodes, pool.max_nodes, pool.driver) == (0, 3, "daemonset")
     assert read.workloads["sample-gpu-pod"].ports == {"http-server": 80}
 
@@ -86,7 +90,11 @@ KEYS = st.sampled_from(
     ["platform", "name", "location", "machineType", "gpusPerNode", "maxNodes", "labels", "x"]
 )
 SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-5, 50), st.floats(-5, 5), st.text(string.printable, max_size=9)
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 50),
+    st.floats(-5, 5),
+    st.text(string.printable, max_size=9),
 )
 VALUES = st.recursive(
     SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(KEYS, inner, max_size=3)),

@@ -1,0 +1,253 @@
+"""GKE Standard: what the components ask of Google Cloud."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from components.cluster import GPU_TAINT
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs, GkeSharingArgs
+from tests.components.recording import Recording, Registration, record
+
+NODE_POOL = "gcp:container/nodePool:NodePool"
+CLUSTER = "gcp:container/cluster:Cluster"
+T4 = GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4", max_nodes=3)
+
+
+def declare(pools: Mapping[str, GkeGpuNodePoolArgs] | None = None, **cluster: Any) -> Recording:
+    """Records a cluster at us-central1-a with these pools."""
+
+    def program() -> None:
+        from components.gke.standard import standard
+
+        given = {"location": "us-central1-a", "authorized_networks": {"office": "203.0.113.0/24"}}
+        standard(
+            GkeClusterArgs(name="gpu-dev", **{**given, **cluster}),
+            pools if pools is not None else {"train-gpu": T4},
+            project="my-project",
+        )
+
+    return record(program)
+
+
+@pytest.fixture(scope="module")
+def t4() -> Recording:
+    """A cluster with one T4 pool."""
+    return declare()
+
+
+def pool_of(args: GkeGpuNodePoolArgs) -> Registration:
+    """The node pool that these args become."""
+    return declare({"pool": args}).one(NODE_POOL, "pool")
+
+
+def test_the_control_plane_is_closed_but_for_named_networks(t4: Recording) -> None:
+    """Nodes are private, and the endpoint answers the named networks only."""
+    inputs = t4.one(CLUSTER).inputs
+    assert inputs["privateClusterConfig"]["enablePrivateNodes"] is True
+    assert inputs["masterAuthorizedNetworksConfig"] == {
+        "cidrBlocks": [{"displayName": "office", "cidrBlock": "203.0.113.0/24"}],
+        "gcpPublicCidrsAccessEnabled": False,
+    }
+    assert inputs["masterAuth"]["clientCertificateConfig"]["issueClientCertificate"] is False
+
+
+def test_pods_have_their_own_identity(t4: Recording) -> None:
+    """Workload identity is on, and nodes hide the metadata server's credentials."""
+    assert t4.one(CLUSTER).inputs["workloadIdentityConfig"] == {
+        "workloadPool": "my-project.svc.id.goog"
+    }
+    for pool in t4.of(NODE_POOL):
+        assert pool.inputs["nodeConfig"]["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
+
+
+def test_nodes_run_as_a_service_account_with_two_roles(t4: Recording) -> None:
+    """No node runs as the project's default account, and its own can log and pull images only."""
+    roles = {member.inputs["role"] for member in t4.of("gcp:projects/iAMMember:IAMMember")}
+    assert roles == {"roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader"}
+    assert all(pool.inputs["nodeConfig"]["serviceAccount"] for pool in t4.of(NODE_POOL))
+    assert t4.one(CLUSTER).inputs["nodeConfig"]["serviceAccount"]
+
+
+def test_every_node_is_shielded(t4: Recording) -> None:
+    """Secure boot and integrity monitoring are on, on system and GPU nodes."""
+    for pool in t4.of(NODE_POOL):
+        assert pool.inputs["nodeConfig"]["shieldedInstanceConfig"] == {
+            "enableIntegrityMonitoring": True,
+            "enableSecureBoot": True,
+        }
+
+
+def test_the_gpu_pool_starts_at_zero_and_the_autoscaler_owns_its_size(t4: Recording) -> None:
+    """The pool's bounds are for all zones together, and no update reverts the node count."""
+    pool = t4.one(NODE_POOL, "train-gpu")
+    assert pool.inputs["initialNodeCount"] == 0
+    assert pool.inputs["autoscaling"] == {
+        "totalMinNodeCount": 0,
+        "totalMaxNodeCount": 3,
+        "locationPolicy": "ANY",
+    }
+    assert "nodeCount" not in pool.inputs
+    assert pool.inputs["ignoreNodeCountChanges"] is True
+    assert pool.ignore_changes == ("initialNodeCount",)
+
+
+def test_the_gpu_taint_is_always_declared(t4: Recording) -> None:
+    """The taint stands in the pool itself, in the API's spelling, whatever GKE would add."""
+    taints = t4.one(NODE_POOL, "train-gpu").inputs["nodeConfig"]["taints"]
+    assert taints == [{"key": GPU_TAINT.key, "value": "present", "effect": "NO_SCHEDULE"}]
+
+
+def test_an_upgrade_needs_no_spare_gpu(t4: Recording) -> None:
+    """GPU nodes are upgraded one by one, without surge."""
+    pool = t4.one(NODE_POOL, "train-gpu")
+    assert pool.inputs["upgradeSettings"] == {"maxSurge": 0, "maxUnavailable": 1}
+
+
+def test_the_cluster_is_not_replaced_for_its_removed_default_pool(t4: Recording) -> None:
+    """What the removed default pool was like is ignored, in the paths that the engine knows."""
+    assert t4.one(CLUSTER).ignore_changes == ("nodeConfig", "initialNodeCount", "nodePools")
+
+
+def test_protects_the_cluster_before_its_pools_go() -> None:
+    """With deletion protection the engine itself refuses, not only the API after the pools."""
+    for wanted in (True, False):
+        cluster = declare(deletion_protection=wanted).one(CLUSTER)
+        assert (cluster.protect, cluster.inputs["deletionProtection"]) == (wanted, wanted)
+
+
+def test_a_pool_dies_with_its_cluster(t4: Recording) -> None:
+    """Deleting the cluster deletes its pools, so no update waits for each of them."""
+    for pool in t4.of(NODE_POOL):
+        assert pool.deleted_with.endswith("gcp:container/cluster:Cluster::gpu-dev")
+
+
+def test_no_physical_name_is_fixed_but_the_cluster_s(t4: Recording) -> None:
+    """Pools and networks are auto-named: they can be replaced without a clash."""
+    named = {
+        resource.type for resource in t4.resources if resource.custom and "name" in resource.inputs
+    }
+    assert named == {CLUSTER}
+
+
+@pytest.mark.parametrize(
+    ("change", "version", "node_label"),
+    [
+        ({}, "DEFAULT", None),
+        ({"driver_version": "latest"}, "LATEST", None),
+        ({"driver": "daemonset"}, "INSTALLATION_DISABLED", None),
+        ({"device_plugin": "nvidia"}, "DEFAULT", "true"),
+        ({"driver": "daemonset", "device_plugin": "nvidia"}, "INSTALLATION_DISABLED", "true"),
+        ({"os_image": "ubuntu"}, "DEFAULT", None),
+        ({"os_image": "ubuntu", "driver": "daemonset"}, "INSTALLATION_DISABLED", None),
+    ],
+)
+def test_one_driver_and_one_plugin_for_every_choice(
+    change: dict[str, Any], version: str, node_label: str | None
+) -> None:
+    """Each choice becomes GKE's driver setting and its opt-out label, both always explicit."""
+    config = pool_of(GkeGpuNodePoolArgs(
+        machine_type="n1-standard-4", accelerator="nvidia-tesla-t4", **change
+    )).inputs["nodeConfig"]  # fmt: skip
+    (accelerator,) = config["guestAccelerators"]
+    assert accelerator["gpuDriverInstallationConfig"] == {"gpuDriverVersion": version}
+    assert config["labels"].get("gke-no-default-nvidia-gpu-device-plugin") == node_label
+
+
+def test_a_driver_of_one_s_own_turns_secure_boot_off() -> None:
+    """A kernel module that Google did not sign cannot load under secure boot."""
+    own = GkeGpuNodePoolArgs(
+        machine_type="n1-standard-4",
+        accelerator="nvidia-tesla-t4",
+        driver="daemonset",
+        installer_image="example.com/installer:1",
+    )
+    shielded = pool_of(own).inputs["nodeConfig"]["shieldedInstanceConfig"]
+    assert shielded["enableSecureBoot"] is False
+
+
+@pytest.mark.parametrize(
+    ("sharing", "accelerator", "allocatable"),
+    [
+        (
+            GkeSharingArgs(strategy="time-slicing", replicas=4),
+            {
+                "gpuSharingConfig": {
+                    "gpuSharingStrategy": "TIME_SHARING",
+                    "maxSharedClientsPerGpu": 4,
+                }
+            },
+            4,
+        ),
+        (
+            GkeSharingArgs(strategy="mps", replicas=8),
+            {"gpuSharingConfig": {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 8}},
+            8,
+        ),
+        (GkeSharingArgs(strategy="mig", partition="1g.5gb"), {"gpuPartitionSize": "1g.5gb"}, 7),
+        (
+            GkeSharingArgs(strategy="time-slicing", replicas=2, partition="1g.5gb"),
+            {
+                "gpuPartitionSize": "1g.5gb",
+                "gpuSharingConfig": {
+                    "gpuSharingStrategy": "TIME_SHARING",
+                    "maxSharedClientsPerGpu": 2,
+                },
+            },
+            14,
+        ),
+    ],
+)
+def test_sharing_is_one_value(
+    sharing: GkeSharingArgs, accelerator: dict[str, Any], allocatable: int
+) -> None:
+    """The API's fields and what a node offers follow from the pool's one sharing value."""
+    args = GkeGpuNodePoolArgs(machine_type="a2-highgpu-1g", sharing=sharing)
+    (given,) = pool_of(args).inputs["nodeConfig"]["guestAccelerators"]
+    assert {key: given[key] for key in accelerator} == accelerator
+    assert args.gpu_pool("pool").allocatable == allocatable
+
+
+def test_spot_is_a_taint_a_selector_and_no_reservation() -> None:
+    """A Spot pool keeps out pods that do not know it, and takes no reservation."""
+    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity="spot")
+    config = pool_of(args).inputs["nodeConfig"]
+    assert config["spot"] is True
+    assert {taint["key"] for taint in config["taints"]} == {
+        "nvidia.com/gpu",
+        "cloud.google.com/gke-spot",
+    }
+    assert config["reservationAffinity"] == {"consumeReservationType": "NO_RESERVATION"}
+    assert args.gpu_pool("pool").spot
+
+
+def test_a_machine_with_local_ssds_is_not_replaced_for_them() -> None:
+    """GKE attaches the SSDs that the machine type has; the difference is ignored."""
+    pool = pool_of(GkeGpuNodePoolArgs(machine_type="a3-highgpu-8g"))
+    assert pool.ignore_changes == (
+        "initialNodeCount",
+        "nodeConfig.ephemeralStorageLocalSsdConfig",
+        "nodeConfig.localNvmeSsdBlockConfig",
+    )
+
+
+def test_a_regional_pool_takes_the_zones_that_have_the_card() -> None:
+    """Without zones of its own, a pool spans the zones of the region that offer its machine."""
+    pool = declare({"pool": T4}, location="europe-west1").one(NODE_POOL, "pool")
+    assert pool.inputs["nodeLocations"] == ["europe-west1-b", "europe-west1-c", "europe-west1-d"]
+
+
+def test_the_first_nodes_are_counted_per_zone() -> None:
+    """The initial count is per zone, so the minimum is spread and rounded up."""
+    args = GkeGpuNodePoolArgs(
+        machine_type="n1-standard-4", accelerator="nvidia-tesla-t4", min_nodes=4, max_nodes=6
+    )
+    pool = declare({"pool": args}, location="europe-west1").one(NODE_POOL, "pool")
+    assert pool.inputs["initialNodeCount"] == 2
+
+
+def test_pools_do_not_wait_for_one_another(t4: Recording) -> None:
+    """The GPU pool starts together with the system pool: its taint does not depend on it."""
+    gpu = t4.one(NODE_POOL, "train-gpu")
+    assert not any(urn.endswith("::gpu-dev-system") for urn in gpu.depends_on)

@@ -1,0 +1,86 @@
+"""The real program, for every committed environment."""
+
+import json
+
+import pytest
+
+from tests.components.recording import Recording, record
+from tests.program.environments import STACKS, config_of, run_program
+
+CLUSTER_OUTPUTS = {
+    "gcp:container/cluster:Cluster": {
+        "endpoint": "192.0.2.1",
+        "masterAuth": {"clusterCaCertificate": "Q0E="},
+    },
+    "aws:eks/cluster:Cluster": {
+        "endpoint": "https://192.0.2.1",
+        "certificateAuthority": {"data": "Q0E="},
+        "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
+    },
+    "aws:eks/nodeGroup:NodeGroup": {
+        "resources": [{"autoscalingGroups": [{"name": "eks-group"}], "remoteAccessSecurityGroupId": ""}]
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=STACKS)
+def stack(request: pytest.FixtureRequest) -> str:
+    """The name of an environment."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def update(stack: str) -> Recording:
+    """What an update of the environment registers."""
+    return record(run_program, config=config_of(stack), outputs=CLUSTER_OUTPUTS)
+
+
+@pytest.fixture(scope="module")
+def preview(stack: str) -> Recording:
+    """What the first preview registers, with nothing known of the cloud's answers."""
+    return record(run_program, config=config_of(stack), preview=True)
+
+
+def test_preview_and_update_register_the_same_resources(
+    preview: Recording, update: Recording
+) -> None:
+    """A preview shows every resource that the update makes, under the same URN."""
+    assert sorted(r.urn for r in preview.resources) == sorted(r.urn for r in update.resources)
+
+
+def test_every_resource_is_registered_once(update: Recording) -> None:
+    """No two resources share a URN."""
+    urns = [resource.urn for resource in update.resources]
+    assert len(set(urns)) == len(urns)
+
+
+def test_kubernetes_objects_use_the_stack_s_own_provider(update: Recording) -> None:
+    """No Kubernetes object goes to whatever cluster the machine's kubeconfig names."""
+    objects = [r for r in update.resources if r.type.startswith("kubernetes:")]
+    provider = update.one("pulumi:providers:kubernetes")
+    assert {r.provider.split("::")[-2] for r in objects} <= {provider.name}
+    assert all(r.provider for r in objects)
+
+
+def test_the_cluster_identifier_is_known_at_preview(preview: Recording) -> None:
+    """The Kubernetes provider is never replaced because its kubeconfig is not known yet."""
+    inputs = preview.one("pulumi:providers:kubernetes").inputs
+    assert inputs["clusterIdentifier"]
+
+
+def test_exports_the_contract(update: Recording, stack: str) -> None:
+    """The outputs say how a pod of another project reaches each pool."""
+    pools = json.loads(config_of(stack)["gpu-cluster:gpuPools"])
+    assert {"platform", "clusterName", "kubeconfig", "gpuPools"} <= set(update.outputs)
+    assert set(update.outputs["gpuPools"]) == set(pools)
+    for pool in update.outputs["gpuPools"].values():
+        assert pool["nodeSelector"]
+        assert pool["resource"] == "nvidia.com/gpu"
+
+
+def test_the_kubeconfig_is_secret_and_holds_no_token(update: Recording) -> None:
+    """The exported kubeconfig is a secret and gets its credentials from an exec plugin."""
+    secret = update.outputs["kubeconfig"]
+    assert "4dabf18193072939515e22adb298388d" in secret
+    (user,) = json.loads(secret["value"])["users"]
+    assert set(user["user"]) == {"exec"}
