@@ -28,7 +28,8 @@ def declare(pools: Mapping[str, GkeGpuNodePoolArgs] | None = None, **cluster: An
             project="my-project",
         )
 
-    return record(program)
+    email = "nodes@my-project.iam.gserviceaccount.com"
+    return record(program, outputs={"gcp:serviceaccount/account:Account": {"email": email}})
 
 
 @pytest.fixture(scope="module")

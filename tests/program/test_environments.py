@@ -18,9 +18,9 @@ CLUSTER_OUTPUTS = {
         "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
     },
     "aws:eks/nodeGroup:NodeGroup": {
-        "resources": [{"autoscalingGroups": [{"name": "eks-group"}], "remoteAccessSecurityGroupId": ""}]
+        "resources": [{"autoscalingGroups": [{"name": "eks-group"}]}],
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module", params=STACKS)

@@ -32,13 +32,21 @@ def changed(stack: str, changes: list[list[Any]]) -> dict[str, str]:
     return as_engine_config(values)
 
 
+def refusal(config: dict[str, str]) -> str | None:
+    """What refuses the config; None where it is accepted."""
+    try:
+        settings.from_config(config)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
 def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
     """A bad config is refused with exactly the line that the table has."""
-    with pytest.raises(ValueError) as refusal:
-        settings.from_config(changed("dev", entry["change"]))
-    assert str(refusal.value) == entry["says"]
-    assert "\n" not in entry["says"]
+    says = refusal(changed("dev", entry["change"]))
+    assert says == entry["says"]
+    assert "\n" not in says
 
 
 def test_the_table_of_refusals_has_no_entry_twice() -> None:
@@ -89,17 +97,18 @@ def test_an_explicit_zero_is_no_absence() -> None:
 KEYS = st.sampled_from(
     ["platform", "name", "location", "machineType", "gpusPerNode", "maxNodes", "labels", "x"]
 )
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-5, 50),
-    st.floats(-5, 5),
-    st.text(string.printable, max_size=9),
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 50)
+    | st.floats(-5, 5)
+    | st.text(string.printable, max_size=9)
 )
 VALUES = st.recursive(
-    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(KEYS, inner, max_size=3)),
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @given(cluster=VALUES, pools=VALUES, workloads=VALUES, merge=st.booleans())
@@ -112,8 +121,5 @@ def test_any_config_is_accepted_or_refused_in_one_line(
         known = values[f"gpu-cluster:{key}"]
         both = merge and isinstance(value, dict)
         values[f"gpu-cluster:{key}"] = {**known, **value} if both else value
-    try:
-        settings.from_config(as_engine_config(values))
-    except ValueError as refusal:
-        assert str(refusal).startswith("gpu-cluster:")
-        assert len(str(refusal).splitlines()) == 1
+    says = refusal(as_engine_config(values))
+    assert says is None or (says.startswith("gpu-cluster:") and len(says.splitlines()) == 1)
