@@ -1,0 +1,203 @@
+"""The Kubernetes stand-in under the real engine: one small stack from its first `up` to its end.
+
+Only the engine shows whether states, secrets, replacements and half-made objects hold together.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tools
+from rehearsal.control_plane import LocalControlPlane
+from rehearsal.kubernetes import KubernetesProviderServer
+from rehearsal.processes import Processes
+from tests.rehearsal.kubernetes_engine import kubeconfig
+
+PROGRAM = '''
+import os
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+value, image = os.environ["TEST_VALUE"], os.environ["TEST_IMAGE"]
+provider = kubernetes.Provider(
+    "cluster", kubeconfig=os.environ["TEST_KUBECONFIG"], cluster_identifier="test"
+)
+options = pulumi.ResourceOptions(provider=provider)
+skip = {"pulumi.com/skipAwait": "true"}
+pod = {"containers": [{"name": "c", "image": image, "resources": {"limits": {"cpu": "1000m"}}}]}
+labels = {"app": "a"}
+template = {"metadata": {"labels": labels}, "spec": pod}
+
+space = kubernetes.core.v1.Namespace("space", metadata={"name": "space"}, opts=options)
+within = {"namespace": space.metadata.name}
+kubernetes.core.v1.ConfigMap("auto", metadata=within, data={"a": value}, opts=options)
+kubernetes.core.v1.ConfigMap(
+    "named", metadata={**within, "name": "named"}, data={"a": value}, opts=options
+)
+kubernetes.core.v1.Secret(
+    "token", metadata=within, string_data={"t": pulumi.Output.secret("hush")}, opts=options
+)
+kubernetes.apps.v1.DaemonSet(
+    "plugin",
+    metadata={**within, "name": "plugin"},
+    spec={"selector": {"match_labels": labels}, "template": template},
+    opts=options,
+)
+kubernetes.apps.v1.Deployment(
+    "web",
+    metadata={
+        **within,
+        "annotations": {"pulumi.com/timeoutSeconds": "1"} if os.environ["TEST_WAIT"] else skip,
+    },
+    spec={"selector": {"match_labels": labels}, "template": template},
+    opts=options,
+)
+kubernetes.batch.v1.Job(
+    "job",
+    metadata={**within, "annotations": skip},
+    spec={"template": {"spec": {**pod, "restart_policy": "Never"}}},
+    opts=options,
+)
+kubernetes.core.v1.Pod("pod", metadata={**within, "annotations": skip}, spec=pod, opts=options)
+definition = kubernetes.apiextensions.v1.CustomResourceDefinition(
+    "definition",
+    metadata={"name": "widgets.example.com"},
+    spec={
+        "group": "example.com",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "scope": "Namespaced",
+        "versions": [{
+            "name": "v1", "served": True, "storage": True,
+            "schema": {"open_apiv3_schema": {
+                "type": "object", "x_kubernetes_preserve_unknown_fields": True,
+            }},
+        }],
+    },
+    opts=options,
+)
+kubernetes.apiextensions.CustomResource(
+    "widget", api_version="example.com/v1", kind="Widget", metadata=within, spec={"on": {}},
+    opts=pulumi.ResourceOptions(provider=provider, depends_on=[definition]),
+)
+'''  # fmt: skip
+
+
+class Stack:
+    """A stack of the program above, in a file backend of its own."""
+
+    def __init__(self, folder: Path, port: int, config: str) -> None:
+        self.folder = folder
+        self.cli, in_front = tools.pulumi()
+        (folder / "program").mkdir()
+        (folder / "state").mkdir()
+        (folder / "program" / "__main__.py").write_text(PROGRAM)
+        (folder / "program" / "Pulumi.yaml").write_text("name: small\nruntime: python\n")
+        self.environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
+            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "test",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DEBUG_PROVIDERS": f"kubernetes:{port}",
+            "TEST_KUBECONFIG": config,
+        }
+        self.run("stack", "init", "dev")
+        self.set(value="1", image="x:1", wait="")
+
+    def run(self, *command: str, fails: bool = False) -> str:
+        done = subprocess.run(
+            [self.cli, *command, "--non-interactive", "--cwd", self.folder / "program"],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode != 0) is fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def set(self, **inputs: str) -> None:
+        """What the program makes of its objects from now on."""
+        self.environment |= {f"TEST_{name.upper()}": value for name, value in inputs.items()}
+
+    def up(self, *, fails: bool = False) -> str:
+        return self.run("up", "--yes", "--skip-preview", fails=fails)
+
+    def unchanged(self) -> None:
+        self.run("preview", "--expect-no-changes")
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Resource name -> its state as it is stored."""
+        exported = json.loads(self.run("stack", "export"))
+        return {
+            each["urn"].rpartition("::")[2]: each
+            for each in exported["deployment"].get("resources", [])
+        }
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalControlPlane]:
+    folder = tmp_path_factory.mktemp("plane")
+    running = LocalControlPlane(folder, Processes(folder / "logs", f"test-engine-{folder}"))
+    try:
+        running.ensure_started()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def stack(tmp_path: Path, plane: LocalControlPlane) -> Iterator[Stack]:
+    server = KubernetesProviderServer()
+    server.start()
+    config = kubeconfig(plane.endpoint, plane.ca_certificate, {"token": plane.pki.token})
+    yield Stack(tmp_path, server.port, config)
+    server.stop()
+
+
+def test_a_stack_from_its_first_up_to_its_end(stack: Stack, plane: LocalControlPlane) -> None:
+    """A stack is created, left alone, updated, replaced, mended after drift and half-made objects,
+    and gone in the end."""
+    assert "+ 12 created" in stack.up()
+    stack.unchanged()
+    first = stack.states()
+    assert "hush" not in json.dumps(first["token"])
+    assert "aHVzaA==" not in json.dumps(first["token"])
+
+    stack.set(image="x:2", value="2")
+    changed = stack.up()
+    assert "~ 2 updated" in changed
+    # Both ConfigMaps, the Job's template and the Pod's image cannot be changed in place.
+    assert "+-4 replaced" in changed
+    second = stack.states()
+    assert second["named"]["id"] == first["named"]["id"] == "space/named"
+    assert second["auto"]["id"] != first["auto"]["id"]
+
+    path = "/api/v1/namespaces/space/configmaps/named"
+    plane.api.patch(path, {"data": {"a": "somebody's"}})
+    name = second["web"]["id"].removeprefix("space/")
+    plane.api.delete(f"/apis/apps/v1/namespaces/space/deployments/{name}")
+    stack.run("refresh", "--yes", "--skip-preview")
+    mended = stack.up()
+    assert "+ 1 created" in mended
+    assert "+-1 replaced" in mended
+    assert plane.api.get(path)["data"] == {"a": "2"}
+
+    stack.set(wait="yes")
+    assert "timed out waiting to be Ready" in stack.up(fails=True)
+    assert stack.states()["web"]["initErrors"]
+    stack.set(wait="")
+    assert "~ 1 updated" in stack.up()
+    stack.unchanged()
+
+    stack.run("destroy", "--yes", "--skip-preview")
+    assert stack.states() == {}
+    names = [item["metadata"]["name"] for item in plane.api.items("/api/v1/namespaces")]
+    assert "space" not in names
