@@ -114,11 +114,19 @@ def _room(pod: Object, who: str, group: NodeGroup, situation: Situation) -> Verd
             hopeless=True,
         )
     limit = group.max_nodes if group.autoscaled else group.target_nodes
+    if limit == 0:
+        why = (
+            "the pool's maximum is 0 nodes"
+            if group.autoscaled
+            else "the pool has 0 nodes and no autoscaling"
+        )
+        return Verdict(message=f"{start} cannot be scheduled: {why}", hopeless=True)
     if len(nodes) >= limit:
-        full = _full(pod, nodes, situation)
+        count = f"{limit} node" if limit == 1 else f"{limit} nodes"
+        most = f"all {count} of its maximum" if group.autoscaled else f"{count}, no autoscaling"
         return Verdict(
-            message=f"{start} cannot be scheduled: the pool has all its {limit} "
-            f"node{'s' * (limit != 1)}{full}",
+            message=f"{start} cannot be scheduled: the pool has {most}"
+            f"{_full(pod, nodes, situation)}",
             hopeless=not any(_leaving(other) for node in nodes for other in situation.on(node)),
         )
     if nodes and (lines := mismatches(pod["spec"], group.template)):

@@ -24,6 +24,9 @@ KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER")
 QUIET = frozenset({"same", "read", "refresh"})
 """Operations that change nothing."""
 
+HINTS = ("preview failed", "update failed", "destroy failed", "refresh failed")
+"""What the engine adds to an error that says why."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
@@ -180,7 +183,9 @@ class Engine:
                 self.interrupt()
                 self._process.wait()
         reader.read()
-        errors = list(dict.fromkeys(reader.errors))
+        errors = [error for error in dict.fromkeys(reader.errors) if error not in HINTS] or [
+            *reader.errors
+        ]
         if self._process.returncode and not errors:
             errors = [log.read_text(errors="replace").strip() or "pulumi said nothing"]
         return Outcome(

@@ -21,22 +21,13 @@ from rehearsal.cloud import Cloud, NodeGroup
 from rehearsal.control_plane import LocalControlPlane
 from rehearsal.gpus import CLOUD_SECONDS, GPU, conflicts, gpu_parts
 from rehearsal.handler import CloudError
+from rehearsal.joining import belongs, karpenters, new_node, wanted_taints
 from rehearsal.journal import Journal
-from rehearsal.kubelets import MANAGED
 from rehearsal.observed import KINDS, Observed
 from rehearsal.pods import gpus_offered, holds
 from rehearsal.watch import Watcher
 
-GROUP = "rehearsal.gpu-cluster/group"
-"""Annotation of the nodes that the cloud keeps by itself."""
-UNREGISTERED, REGISTERED = "karpenter.sh/unregistered", "karpenter.sh/registered"
-STARTING = {
-    "key": "node.cloudprovider.kubernetes.io/uninitialized",
-    "value": "true",
-    "effect": "NoSchedule",
-}
-"""What a cloud's node carries until the cloud has labelled it. Karpenter knows to wait for it."""
-SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
+REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25
 
 
@@ -66,8 +57,10 @@ class Nodes:
 
     def start(self) -> None:
         self._stopped = threading.Event()
-        self._created: dict[str, float] = {}
-        """Nodes that were created here and may not have been seen yet -> when."""
+        self._created: dict[str, str] = {}
+        """Nodes that were created here and have not been seen yet -> their group."""
+        self._order: dict[str, int] = {}
+        """Nodes in the order in which they were first seen."""
         self._sizes: dict[str, int] = {}
         self._labelled: dict[str, set[str]] = {}
         """Node -> the group's labels that it was given."""
@@ -127,7 +120,7 @@ class Nodes:
 
     def _scale(self, groups: Mapping[str, NodeGroup]) -> None:
         frozen = {
-            name: sum(1 for node in self._of_group(groups[name]) if _karpenters(node))
+            name: sum(1 for node in self._of_group(groups[name]) if karpenters(node))
             for name in self.refusals
             if name in groups
         }
@@ -136,40 +129,54 @@ class Nodes:
         )
 
     def _of_group(self, group: NodeGroup) -> list[dict[str, Any]]:
-        return [node for node in self._observed.nodes if _belongs(node, group)]
+        return [node for node in self._observed.nodes if belongs(node, group)]
 
     def _reconcile(self, groups: Mapping[str, NodeGroup]) -> None:
         sizes: Counter[str] = Counter()
-        seen = {node["metadata"]["name"] for node in self._observed.nodes}
-        for name in seen & set(self._created):
+        nodes = {node["metadata"]["name"]: node for node in self._observed.nodes}
+        self._order = {name: n for n, name in enumerate({**self._order, **nodes}) if name in nodes}
+        for name in nodes.keys() & self._created.keys():
             del self._created[name]
-        for node in self._observed.nodes:
-            name = node["metadata"]["name"]
-            group = next((g for g in groups.values() if _belongs(node, g)), None)
+        for name in self._order:
+            node = nodes[name]
+            group = next((g for g in groups.values() if belongs(node, g)), None)
             if group is None:
-                if not _karpenters(node):  # Karpenter removes a deleted pool's nodes itself
+                if not karpenters(node):  # Karpenter removes a deleted pool's nodes itself
                     self._api.delete(f"/api/v1/nodes/{name}")
                 continue
-            if name not in self._members:
-                gpus = int(group.node.capacity.get(GPU, 0))
-                self._members.add(name)
-                self._journal.record("node", name, "member", group=group.name, gpus=gpus)
-            if not node["metadata"].get("deletionTimestamp"):
-                sizes[group.name] += 1
-                self._shape(node, group)
-                self._gpus(node, group)
+            if node["metadata"].get("deletionTimestamp"):
+                continue
+            if karpenters(node) and sizes[group.name] >= group.max_nodes:
+                # Karpenter counts a new node's size only once it has seen it whole, and may have
+                # asked for one more by then.
+                remove_node(self._api, node)
+                continue
+            sizes[group.name] += 1
+            self._join(name, node, group)
         for group in groups.values():
             self._keep(group)
             if self._sizes.get(group.name, 0) != sizes[group.name]:
                 self._resize(group, groups, sizes[group.name])
 
+    def _join(self, name: str, node: Mapping[str, Any], group: NodeGroup) -> None:
+        if name not in self._members:
+            gpus = int(group.node.capacity.get(GPU, 0))
+            self._members.add(name)
+            self._journal.record("node", name, "member", group=group.name, gpus=gpus)
+        try:
+            self._gpus(node, group)
+            self._shape(node, group)
+        except ApiError as error:
+            if error.status not in (404, 409):  # overtaken by a change that is on its way
+                raise
+
     def _keep(self, group: NodeGroup) -> None:
         """Creates or deletes nodes until the cloud's own count is there."""
-        own = [node for node in self._of_group(group) if not _karpenters(node)]
-        coming = sum(1 for name in self._created if name.startswith(_prefix(group)))
+        own = [node for node in self._of_group(group) if not karpenters(node)]
+        coming = sum(1 for of in self._created.values() if of == group.name)
         for _ in range(group.target_nodes - len(own) - coming):
-            name = _prefix(group) + secrets.token_hex(2)
-            self._created[name] = time.monotonic()
+            name = f"{pool_name(group.name)}-{secrets.token_hex(2)}"
+            self._created[name] = group.name
             self._api.create("/api/v1/nodes", new_node(name, group))
             self._labelled[name] = set(group.node.labels)
         for node in own[max(group.target_nodes, 0) :]:
@@ -184,22 +191,22 @@ class Nodes:
         except CloudError as error:
             self.refusals[group.name] = str(error)
             self._journal.record("cloud", group.name, "refused", nodes=nodes, message=str(error))
-            added = [node for node in self._of_group(group) if _karpenters(node)]
-            added.sort(key=lambda node: str(node["metadata"]["creationTimestamp"]))
+            added = [node for node in self._of_group(group) if karpenters(node)]
+            added.sort(key=lambda node: self._order[node["metadata"]["name"]])
             for node in added[before - nodes :]:
                 remove_node(self._api, node)
+            # Karpenter would ask again at once; the cloud would say the same.
             self._scale(groups)
-            self._sizes[group.name] = nodes
-            return
+        else:
+            self._journal.record("cloud", group.name, "size", nodes=nodes, before=before)
         self._sizes[group.name] = nodes
-        self._journal.record("cloud", group.name, "size", nodes=nodes, before=before)
 
     def _shape(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Gives the node the labels and taints that the group's nodes have now."""
         metadata, name = node["metadata"], node["metadata"]["name"]
-        registered = not _karpenters(node) or REGISTERED in metadata["labels"]
+        registered = not karpenters(node) or REGISTERED in metadata["labels"]
         labels: dict[str, str | None] = {**group.node.labels}
-        if _karpenters(node):
+        if karpenters(node):
             labels["karpenter.sh/do-not-sync-taints"] = "true"
             # Karpenter labels the node as its template says until it is registered.
             given = self._labelled.setdefault(name, set(group.template.labels))
@@ -250,71 +257,3 @@ class Nodes:
         if self._offered.get(name, 0) != wanted:
             self._offered[name] = wanted
             self._journal.record("node", name, "gpus", gpus=wanted, group=group.name)
-
-
-def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
-    """A node that the cloud starts by itself, still without its GPUs."""
-    size = {key: value for key, value in group.node.capacity.items() if key != GPU}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "annotations": {**MANAGED, GROUP: group.name},
-            "labels": {
-                "kubernetes.io/arch": "amd64",
-                "kubernetes.io/os": "linux",
-                **group.node.labels,
-                "kubernetes.io/hostname": name,
-            },
-        },
-        "spec": {
-            "taints": [
-                {"key": taint.key, "value": taint.value, "effect": taint.effect}
-                for taint in group.node.taints
-            ],
-        },
-        "status": {"capacity": size, "allocatable": size},
-    }
-
-
-def wanted_taints(
-    current: list[dict[str, Any]], group: NodeGroup, *, starting: bool
-) -> list[dict[str, Any]] | None:
-    """The taints that a node must have, or None where it has them already."""
-    wanted = [
-        {"key": taint.key, "value": taint.value, "effect": taint.effect}
-        for taint in group.node.taints
-    ]
-    wanted += [
-        taint
-        for taint in current
-        if taint["key"].startswith(SYSTEM_TAINTS) and taint["key"] != STARTING["key"]
-    ]
-    if starting:
-        wanted.append(STARTING)
-
-    def plain(taints: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
-        return {(taint["key"], taint.get("value") or "", taint["effect"]) for taint in taints}
-
-    return None if plain(wanted) == plain(current) else wanted
-
-
-def group_name(node: Mapping[str, Any], groups: list[NodeGroup]) -> str | None:
-    """The group that a node belongs to, None for one that has left its group behind."""
-    return next((group.name for group in groups if _belongs(node, group)), None)
-
-
-def _belongs(node: Mapping[str, Any], group: NodeGroup) -> bool:
-    if _karpenters(node):
-        pool: str = node["metadata"]["labels"]["karpenter.sh/nodepool"]
-        return pool == pool_name(group.name)
-    return (node["metadata"].get("annotations") or {}).get(GROUP) == group.name
-
-
-def _karpenters(node: Mapping[str, Any]) -> bool:
-    return "karpenter.sh/nodepool" in (node["metadata"].get("labels") or {})
-
-
-def _prefix(group: NodeGroup) -> str:
-    return f"{pool_name(group.name)}-"

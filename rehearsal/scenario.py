@@ -10,7 +10,7 @@ import yaml
 
 from rehearsal.engine import Outcome, run_in_thread
 from rehearsal.gpus import GPU, installs_driver_on, is_device_plugin
-from rehearsal.nodes import group_name
+from rehearsal.joining import group_name
 from rehearsal.pods import full_name, gpus_asked, gpus_offered, phase
 from rehearsal.stage import Stage
 from rehearsal.workloads import Workload, declared, reached, why_not

@@ -22,11 +22,12 @@ from rehearsal.cloud import Cloud, Faults
 from rehearsal.control_plane import LocalControlPlane
 from rehearsal.diagnosis import Situation
 from rehearsal.engine import BIN, Engine
+from rehearsal.joining import group_name
 from rehearsal.journal import Journal
 from rehearsal.kubelets import Kubelets
 from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
-from rehearsal.nodes import Nodes, group_name
+from rehearsal.nodes import Nodes
 from rehearsal.observed import Observed
 from rehearsal.processes import Processes, end_leftovers
 from rehearsal.program import Mutation, ProgramError, copy_program
