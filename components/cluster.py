@@ -105,6 +105,8 @@ class GpuPool:
     """Tolerations that pods need beyond those that `taints` imply."""
     spot: bool = False
     """Whether the cloud may take a node back at any time, with 25 s of notice."""
+    pod_gpus: Sequence[int] = ()
+    """GPUs that one pod may ask for, where the platform allows some counts only; else empty."""
     sharing: Sharing | None = None
     installer: Installer | None = None
     """The driver installer DaemonSet that must run on these nodes; None where the driver is in

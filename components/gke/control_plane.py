@@ -1,5 +1,6 @@
 """What a Standard and an Autopilot cluster have in common: the control plane and who reaches it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
@@ -59,7 +60,11 @@ def control_plane(
 
 
 def control_plane_options(
-    args: GkeControlPlaneArgs, parent: pulumi.Resource, *, ignore_changes: list[str]
+    args: GkeControlPlaneArgs,
+    parent: pulumi.Resource,
+    *,
+    ignore_changes: Sequence[str] = (),
+    depends_on: Sequence[pulumi.Resource] = (),
 ) -> pulumi.ResourceOptions:
     """The options of the cluster resource."""
     return pulumi.ResourceOptions(
@@ -67,7 +72,8 @@ def control_plane_options(
         # GKE's own protection would refuse only after the node pools are gone.
         protect=args.deletion_protection,
         additional_secret_outputs=["masterAuth"],
-        ignore_changes=ignore_changes,
+        ignore_changes=list(ignore_changes),
+        depends_on=list(depends_on),
     )
 
 

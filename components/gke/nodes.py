@@ -4,6 +4,9 @@ import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
+NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
+"""The scope opens every API; what the account may do there, IAM decides."""
+
 NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and image pulls; nothing else of the project."""
 
@@ -52,8 +55,7 @@ def node_config(
     """The part of `nodeConfig` that no pool may weaken; plain values but for the account."""
     return {
         "service_account": service_account,
-        # The scope opens every API; what the account may do there, IAM decides.
-        "oauth_scopes": ["https://www.googleapis.com/auth/cloud-platform"],
+        "oauth_scopes": NODE_SCOPES,
         "shielded_instance_config": {
             "enable_integrity_monitoring": True,
             "enable_secure_boot": secure_boot,

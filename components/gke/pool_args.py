@@ -23,6 +23,38 @@ class GkeSharingArgs:
     partition: str | None = None
     """MIG profile such as `1g.5gb`."""
 
+    def of(self, card: catalog.Accelerator) -> Sharing:
+        """How many pods a GPU of this card then holds."""
+        return Sharing(
+            strategy=self.strategy,
+            replicas=self.replicas,
+            partition=self.partition,
+            partitions=card.mig[self.partition] if self.partition else 1,
+        )
+
+    def check(self, card: catalog.Accelerator) -> None:
+        """Raises ValueError for what GKE cannot do with this card; the keys are a pool's."""
+        mig = ", ".join(card.mig) or "none, it has no MIG"
+        if self.strategy == "mig" and self.partition is None:
+            raise ValueError(f"sharing.partition: is missing; allowed on {card.name}: {mig}")
+        if self.partition is not None and self.partition not in card.mig:
+            raise ValueError(
+                f"sharing.partition: {self.partition!r} is not a partition of {card.name}; "
+                f"allowed: {mig}"
+            )
+        if self.strategy == "mps" and self.partition is not None:
+            raise ValueError("sharing.partition: MPS does not run on MIG; take time-slicing or mig")
+        if self.strategy == "mig" and self.replicas != 1:
+            raise ValueError(
+                f"sharing.replicas: {self.replicas} needs strategy time-slicing, which may have a "
+                "partition too"
+            )
+        low, high = catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS
+        if self.strategy != "mig" and not low <= self.replicas <= high:
+            raise ValueError(
+                f"sharing.replicas: {self.replicas} is out of range; allowed: {low} to {high}"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeGpuNodePoolArgs:
@@ -172,20 +204,10 @@ class GkeGpuNodePoolArgs:
             taints=[GPU_TAINT, *([SPOT_TAINT] if self.capacity == "spot" else []), *self.taints],
             node_selector={POOL_LABEL: name},
             spot=self.capacity == "spot",
-            sharing=self._sharing(),
+            sharing=self.sharing.of(self.card) if self.sharing else None,
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",
-        )
-
-    def _sharing(self) -> Sharing | None:
-        if self.sharing is None:
-            return None
-        return Sharing(
-            strategy=self.sharing.strategy,
-            replicas=self.sharing.replicas,
-            partition=self.sharing.partition,
-            partitions=self.card.mig[self.sharing.partition] if self.sharing.partition else 1,
         )
 
     def _check_card(self) -> None:
@@ -283,31 +305,9 @@ class GkeGpuNodePoolArgs:
     def _check_sharing(self) -> None:
         if self.sharing is None:
             return
-        strategy, replicas = self.sharing.strategy, self.sharing.replicas
         if self.device_plugin == "nvidia":
             raise ValueError("sharing: is GKE's own on this platform; set devicePlugin: gke")
-        if strategy == "mig" and self.sharing.partition is None:
-            raise ValueError(
-                f"sharing.partition: is missing; allowed on {self.card.name}: "
-                f"{', '.join(self.card.mig) or 'none, it has no MIG'}"
-            )
-        if self.sharing.partition is not None and self.sharing.partition not in self.card.mig:
-            raise ValueError(
-                f"sharing.partition: {self.sharing.partition!r} is not a partition of "
-                f"{self.card.name}; allowed: {', '.join(self.card.mig) or 'none, it has no MIG'}"
-            )
-        if strategy == "mps" and self.sharing.partition is not None:
-            raise ValueError("sharing.partition: MPS does not run on MIG; take time-slicing or mig")
-        low, high = catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS
-        if strategy == "mig" and replicas != 1:
-            raise ValueError(
-                f"sharing.replicas: {replicas} needs strategy time-slicing, which may have a "
-                "partition too"
-            )
-        if strategy != "mig" and not low <= replicas <= high:
-            raise ValueError(
-                f"sharing.replicas: {replicas} is out of range; allowed: {low} to {high}"
-            )
+        self.sharing.check(self.card)
 
     def _check_labels(self) -> None:
         for key, value in self.labels.items():

@@ -130,6 +130,11 @@ class WorkloadArgs:
                 f"gpus: {self.gpus} are more than a node of pool {pool.name} has, "
                 f"{pool.allocatable}; ask for fewer, or give the pool larger nodes"
             )
+        if self.gpus and pool.pod_gpus and self.gpus not in pool.pod_gpus:
+            raise ValueError(
+                f"gpus: {self.gpus} is not possible for a pod on pool {pool.name}; allowed: "
+                f"{', '.join(map(str, pool.pod_gpus))}"
+            )
         if self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
             raise ValueError(
                 f"gpus: {self.gpus} shares of pool {pool.name} may all be of one GPU; ask for 1, "

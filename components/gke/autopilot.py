@@ -1,0 +1,75 @@
+"""A GKE Autopilot cluster: nodes, driver and device plugin are GKE's."""
+
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_gcp as gcp
+import pulumi_kubernetes as kubernetes
+
+from components.cluster import Cluster
+from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
+from components.gke.control_plane import (
+    cluster_id,
+    control_plane,
+    control_plane_options,
+    kubeconfig_of,
+)
+from components.gke.network import GkeNetwork
+from components.gke.nodes import NODE_SCOPES, GkeNodeIdentity
+
+
+class GkeAutopilotCluster(pulumi.ComponentResource):
+    """A GKE Autopilot cluster in a network of its own."""
+
+    cluster: gcp.container.Cluster
+    network: GkeNetwork
+    kubeconfig: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        args: GkeAutopilotArgs,
+        *,
+        project: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gke:AutopilotCluster", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
+        identity = GkeNodeIdentity(name, project=project, opts=child)
+        self.cluster = gcp.container.Cluster(
+            name,
+            **control_plane(args, project=project, network=self.network),
+            enable_autopilot=True,
+            # The nodes that GKE provisions must not run as the project's default account either.
+            cluster_autoscaling={
+                "auto_provisioning_defaults": {
+                    "service_account": identity.email,
+                    "oauth_scopes": NODE_SCOPES,
+                }
+            },
+            opts=control_plane_options(args, self, depends_on=identity.grants),
+        )
+        self.kubeconfig = kubeconfig_of(args, self.cluster)
+        self.register_outputs({})
+
+
+def autopilot(
+    args: GkeAutopilotArgs, pools: Mapping[str, GkeAutopilotPoolArgs], *, project: str
+) -> Cluster:
+    """Declares a GKE Autopilot cluster; its GPU pools are what pods select."""
+    gke = GkeAutopilotCluster(args.name, args, project=project)
+    return Cluster(
+        name=args.name,
+        platform="gke-autopilot",
+        provider=kubernetes.Provider(
+            args.name,
+            kubeconfig=gke.kubeconfig,
+            context=args.name,
+            cluster_identifier=cluster_id(args, project),
+        ),
+        kubeconfig=gke.kubeconfig,
+        pools={name: pool.gpu_pool(name) for name, pool in pools.items()},
+        ready=[gke.network.nat],
+        deleted_with=gke.cluster,
+    )

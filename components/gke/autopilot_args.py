@@ -1,0 +1,114 @@
+"""What a user says of a GKE Autopilot cluster and its GPU pools, which are selectors only."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from components.catalog import gke as catalog
+from components.catalog import kubernetes as names
+from components.cluster import GPU_TAINT, GpuPool, Sharing
+from components.gke.cluster_args import GkeControlPlaneArgs
+from components.gke.pool_args import SPOT_TAINT, Capacity, GkeSharingArgs
+
+_SHARING_LABELS = {"time-slicing": "time-sharing", "mps": "mps"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeAutopilotArgs(GkeControlPlaneArgs):
+    """A GKE Autopilot cluster. Its nodes come and go with its pods, and are GKE's own business."""
+
+    def __post_init__(self) -> None:
+        # A dataclass with slots is made anew, which zero-argument super() does not follow.
+        GkeControlPlaneArgs.__post_init__(self)
+        if catalog.is_zone(self.location):
+            raise ValueError(
+                f"location: {self.location!r} is a zone, and Autopilot clusters are regional; give "
+                f"{self.region}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeAutopilotPoolArgs:
+    """GPUs that pods may have on Autopilot. There is no node pool: GKE starts a node for a pod."""
+
+    accelerator: str
+    """As the node label `cloud.google.com/gke-accelerator` has it."""
+    gpus_per_node: int | None = None
+    """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""
+    capacity: Capacity = "on-demand"
+    reservation: str | None = None
+    """Name of the reservation; with capacity `reservation`."""
+    driver_version: Literal["default", "latest"] | None = None
+    """Left out, GKE's default for the accelerator."""
+    sharing: GkeSharingArgs | None = None
+
+    def __post_init__(self) -> None:
+        card = catalog.ACCELERATORS.get(self.accelerator)
+        if card is None or not card.autopilot_counts:
+            offered = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_counts]
+            right = catalog.spelling(self.accelerator)
+            hint = f"did you mean {right!r}? " if right in offered and card is None else ""
+            what = "known" if card is None else "offered on Autopilot"
+            raise ValueError(
+                f"accelerator: {self.accelerator!r} is not {what}; {hint}allowed: "
+                f"{', '.join(offered)}"
+            )
+        if self.gpus_per_node is not None and self.gpus_per_node not in card.autopilot_counts:
+            raise ValueError(
+                f"gpusPerNode: {self.gpus_per_node} is not possible with {card.name}; allowed: "
+                f"{', '.join(map(str, card.autopilot_counts))}"
+            )
+        if (self.capacity == "reservation") != (self.reservation is not None):
+            raise ValueError(
+                "reservation: goes together with capacity reservation; "
+                + ("name it" if self.reservation is None else "set capacity, or drop the key")
+            )
+        if self.sharing is not None:
+            self.sharing.check(card)
+
+    def gpu_pool(self, name: str) -> GpuPool:
+        """The selector, as pods and other projects see it."""
+        card = catalog.ACCELERATORS[self.accelerator]
+        sharing = self.sharing.of(card) if self.sharing else None
+        counts = (self.gpus_per_node,) if self.gpus_per_node else card.autopilot_counts
+        spot = self.capacity == "spot"
+        return GpuPool(
+            name=name,
+            accelerator=card.name,
+            gpus_per_node=max(counts),
+            min_nodes=0,
+            max_nodes=None,
+            # GKE's own taints: it also adds the tolerations, but only for pods it admits itself.
+            taints=[GPU_TAINT, *([SPOT_TAINT] if spot else [])],
+            node_selector={names.GKE_ACCELERATOR: card.name, **self._selectors(sharing)},
+            spot=spot,
+            pod_gpus=() if sharing else card.autopilot_counts,
+            sharing=sharing,
+        )
+
+    def _selectors(self, sharing: Sharing | None) -> dict[str, str]:
+        chosen: dict[str, str | None] = {
+            names.GKE_ACCELERATOR_COUNT: str(self.gpus_per_node) if self.gpus_per_node else None,
+            names.GKE_SPOT: "true" if self.capacity == "spot" else None,
+            names.GKE_FLEX_START: "true" if self.capacity == "flex-start" else None,
+            names.GKE_RESERVATION_NAME: self.reservation,
+            names.GKE_RESERVATION_AFFINITY: "specific" if self.reservation else None,
+            names.GKE_GPU_DRIVER_VERSION: self.driver_version,
+        }
+        if sharing is not None:
+            chosen[names.GKE_GPU_PARTITION_SIZE] = sharing.partition
+            if sharing.strategy in _SHARING_LABELS:
+                chosen[names.GKE_GPU_SHARING_STRATEGY] = _SHARING_LABELS[sharing.strategy]
+                chosen[names.GKE_MAX_SHARED_CLIENTS] = str(sharing.replicas)
+        return {label: value for label, value in chosen.items() if value is not None}
+
+    def check_version(self, version: str | None) -> None:
+        """Raises ValueError where a cluster of this version does not know the accelerator yet."""
+        firsts = catalog.ACCELERATORS[self.accelerator].autopilot_min_version
+        if version is None or not firsts:
+            return
+        first = firsts.get(self.gpus_per_node or max(firsts), ())
+        if first and catalog.meets(version, first) is False:
+            raise ValueError(
+                f"accelerator: {self.accelerator} needs GKE {' or '.join(first)}; raise "
+                f"cluster.version {version}, or leave it out"
+            )
