@@ -3,6 +3,7 @@
 import pulumi
 
 from components import settings
+from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
 from components.gpu.workload import GpuWorkload
 
@@ -14,9 +15,15 @@ match environment.platform:
         from components.gke.standard import standard
 
         cluster = standard(environment.cluster, environment.pools, project=environment.project)
+    case "eks":
+        from components.eks.declare import declare
+
+        cluster = declare(environment.cluster, environment.pools, region=environment.region)
 
 if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)
+if any(pool.device_plugin for pool in cluster.pools.values()):
+    DevicePlugin("nvidia-device-plugin", cluster=cluster)
 
 for name, workload in environment.workloads.items():
     GpuWorkload(name, workload, cluster=cluster)

@@ -18,6 +18,8 @@ from components.decode import decode, decode_map, unknown
 from components.gpu.workload_args import WorkloadArgs
 
 if TYPE_CHECKING:
+    from components.eks.cluster_args import EksClusterArgs
+    from components.eks.pool_args import EksGpuNodeGroupArgs
     from components.gke.cluster_args import GkeClusterArgs
     from components.gke.pool_args import GkeGpuNodePoolArgs
 
@@ -38,7 +40,19 @@ class GkeSettings:
     platform: Literal["gke"] = "gke"
 
 
-Settings = GkeSettings
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksSettings:
+    """An EKS environment."""
+
+    region: str
+    """AWS region, from `aws:region`."""
+    cluster: "EksClusterArgs"
+    pools: Mapping[str, "EksGpuNodeGroupArgs"]
+    workloads: Mapping[str, WorkloadArgs]
+    platform: Literal["eks"] = "eks"
+
+
+Settings = GkeSettings | EksSettings
 
 
 def load() -> Settings:
@@ -68,10 +82,13 @@ def from_config(config: Mapping[str, str]) -> Settings:
     cluster = _structured(given, "cluster")
     pools = _structured(given, "gpuPools")
     workloads = decode_map(f"{NAMESPACE}:workloads", WorkloadArgs, _structured(given, "workloads"))
+    settings: Settings
     platform = cluster.pop("platform", None)
     match platform:
         case "gke":
             settings, gpu_pools = _gke(config, cluster, pools, workloads)
+        case "eks":
+            settings, gpu_pools = _eks(config, cluster, pools, workloads)
         case None:
             raise ValueError(
                 f"{NAMESPACE}:cluster.platform: is missing; allowed: {', '.join(PLATFORMS)}"
@@ -104,6 +121,32 @@ def _gke(
     for name, pool in settings.pools.items():
         _check_pool_name(name)
         _at(f"gpuPools.{name}", pool.zones_in, settings.cluster.location)
+    return settings, {name: pool.gpu_pool(name) for name, pool in settings.pools.items()}
+
+
+def _eks(
+    config: Mapping[str, str],
+    cluster: dict[str, Any],
+    pools: dict[str, Any],
+    workloads: Mapping[str, WorkloadArgs],
+) -> tuple[EksSettings, Mapping[str, GpuPool]]:
+    from components.eks.cluster_args import EksClusterArgs
+    from components.eks.pool_args import EksGpuNodeGroupArgs
+    from components.eks.regions import is_region
+
+    region = _required(config, "aws:region", "the AWS region of the cluster")
+    if not is_region(region):
+        raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
+    settings = EksSettings(
+        region=region,
+        cluster=decode(f"{NAMESPACE}:cluster", EksClusterArgs, cluster),
+        pools=decode(f"{NAMESPACE}:gpuPools", Mapping[str, EksGpuNodeGroupArgs], pools),
+        workloads=workloads,
+    )
+    _at("cluster", settings.cluster.check_in, region)
+    for name, pool in settings.pools.items():
+        _check_pool_name(name)
+        _at(f"gpuPools.{name}", pool.check_in, settings.cluster)
     return settings, {name: pool.gpu_pool(name) for name, pool in settings.pools.items()}
 
 

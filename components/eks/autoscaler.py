@@ -1,0 +1,250 @@
+"""Cluster Autoscaler for an EKS cluster: finds its groups by tag, may change those and no other.
+
+What it may do in AWS is from kubernetes/autoscaler cloudprovider/aws/README.md, and in the cluster
+from cloudprovider/aws/examples, charts/cluster-autoscaler and issue 8678 there (read 2026-11-21).
+Leases and ConfigMaps are narrowed to its own namespace.
+"""
+
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.apps.v1 import DeploymentSpecArgsDict
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
+from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
+
+from components.catalog import images
+from components.cluster import Cluster
+from components.eks import regions
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.iam import EksRole, document, pod_trust, role_name
+
+NAMESPACE = "kube-system"
+NAME = "cluster-autoscaler"
+_LABELS = {"app": NAME}
+
+
+class ClusterAutoscaler(pulumi.ComponentResource):
+    """Cluster Autoscaler, of the cluster's own Kubernetes minor."""
+
+    deployment: kubernetes.apps.v1.Deployment
+
+    def __init__(
+        self,
+        name: str,
+        args: EksClusterArgs,
+        *,
+        cluster: Cluster,
+        region: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:eks:ClusterAutoscaler", name, None, opts)
+        role = EksRole(
+            role_name(args.name, "autoscaler"),
+            region=region,
+            trust=pod_trust(args.name, namespace=NAMESPACE, service_account=NAME),
+            inline=policy(args.name, region),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        identity = aws.eks.PodIdentityAssociation(
+            name,
+            cluster_name=cluster.name,
+            namespace=NAMESPACE,
+            service_account=NAME,
+            role_arn=role.arn,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[*cluster.ready, *role.grants],
+                deleted_with=cluster.deleted_with,
+            ),
+        )
+        account = kubernetes.core.v1.ServiceAccount(
+            name, metadata=_metadata(), opts=cluster.options(self)
+        )
+        permissions = self._permissions(name, cluster)
+        self.deployment = kubernetes.apps.v1.Deployment(
+            name,
+            metadata=_metadata(),
+            spec=_deployment(args, region),
+            # Pod Identity gives credentials only to pods that start after the association.
+            opts=cluster.options(self, depends_on=[identity, account, *permissions]),
+        )
+        self.register_outputs({})
+
+    def _permissions(self, name: str, cluster: Cluster) -> list[pulumi.Resource]:
+        options = cluster.options(self)
+        subjects: list[kubernetes.rbac.v1.SubjectArgsDict] = [
+            {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+        ]
+        group = "rbac.authorization.k8s.io"
+        return [
+            kubernetes.rbac.v1.ClusterRole(
+                name, metadata=_metadata(None), rules=CLUSTER_RULES, opts=options
+            ),
+            kubernetes.rbac.v1.ClusterRoleBinding(
+                name,
+                metadata=_metadata(None),
+                role_ref={"api_group": group, "kind": "ClusterRole", "name": NAME},
+                subjects=subjects,
+                opts=options,
+            ),
+            kubernetes.rbac.v1.Role(name, metadata=_metadata(), rules=OWN_RULES, opts=options),
+            kubernetes.rbac.v1.RoleBinding(
+                name,
+                metadata=_metadata(),
+                role_ref={"api_group": group, "kind": "Role", "name": NAME},
+                subjects=subjects,
+                opts=options,
+            ),
+        ]
+
+
+def policy(cluster: str, region: str) -> str:
+    """What it may do in AWS: look at everything of the region, change its own cluster's groups."""
+    partition = regions.partition(region)
+    return document(
+        {
+            "Sid": "Look",
+            "Effect": "Allow",
+            "Action": [
+                "autoscaling:DescribeAutoScalingGroups",
+                "autoscaling:DescribeAutoScalingInstances",
+                "autoscaling:DescribeLaunchConfigurations",
+                "autoscaling:DescribeTags",
+                "ec2:DescribeImages",
+                "ec2:DescribeInstanceTypes",
+                "ec2:DescribeLaunchTemplateVersions",
+                "ec2:GetInstanceTypesFromInstanceRequirements",
+            ],
+            # None of these knows resources.
+            "Resource": "*",
+            "Condition": {"StringEquals": {"aws:RequestedRegion": region}},
+        },
+        {
+            "Sid": "LookAtNodeGroups",
+            "Effect": "Allow",
+            "Action": "eks:DescribeNodegroup",
+            "Resource": f"arn:{partition}:eks:{region}:*:nodegroup/{cluster}/*/*",
+        },
+        {
+            "Sid": "Scale",
+            "Effect": "Allow",
+            "Action": [
+                "autoscaling:SetDesiredCapacity",
+                "autoscaling:TerminateInstanceInAutoScalingGroup",
+            ],
+            "Resource": f"arn:{partition}:autoscaling:{region}:*:autoScalingGroup:*",
+            # EKS puts this tag on the groups of its managed node groups.
+            "Condition": {
+                "StringEquals": {f"aws:ResourceTag/k8s.io/cluster-autoscaler/{cluster}": "owned"}
+            },
+        },
+    )
+
+
+def _rule(groups: Sequence[str], resources: Sequence[str], *verbs: str) -> PolicyRuleArgsDict:
+    return {"api_groups": list(groups), "resources": list(resources), "verbs": list(verbs)}
+
+
+_READ = ("get", "list", "watch")
+
+CLUSTER_RULES: list[PolicyRuleArgsDict] = [
+    # It waits until it has listed every one of these kinds before it scales anything: one that it
+    # may not read leaves it healthy, and idle for ever.
+    _rule(
+        [""],
+        [
+            "namespaces",
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "pods",
+            "replicationcontrollers",
+            "services",
+        ],
+        *_READ,
+    ),
+    _rule(["apps"], ["daemonsets", "replicasets", "statefulsets"], *_READ),
+    _rule(["batch"], ["cronjobs", "jobs"], *_READ),
+    _rule(["policy"], ["poddisruptionbudgets"], *_READ),
+    _rule(
+        ["storage.k8s.io"],
+        ["csidrivers", "csinodes", "csistoragecapacities", "storageclasses", "volumeattachments"],
+        *_READ,
+    ),
+    _rule(["resource.k8s.io"], ["deviceclasses", "resourceclaims", "resourceslices"], *_READ),
+    # It taints nodes that are to go.
+    _rule([""], ["nodes"], *_READ, "update"),
+    _rule([""], ["pods/eviction"], "create"),
+    _rule([""], ["pods/status"], "update"),
+    _rule([""], ["events"], "create", "patch"),
+]
+
+OWN_RULES: list[PolicyRuleArgsDict] = [
+    _rule(["coordination.k8s.io"], ["leases"], "create"),
+    {
+        **_rule(["coordination.k8s.io"], ["leases"], "get", "update"),
+        "resource_names": [NAME],
+    },
+    _rule([""], ["configmaps"], "create", "list", "watch"),
+    {
+        **_rule([""], ["configmaps"], "get", "update", "delete"),
+        "resource_names": [f"{NAME}-status", f"{NAME}-priority-expander"],
+    },
+]
+
+
+def _metadata(namespace: str | None = NAMESPACE) -> ObjectMetaArgsDict:
+    metadata: ObjectMetaArgsDict = {"name": NAME, "labels": _LABELS}
+    return {**metadata, "namespace": namespace} if namespace else metadata
+
+
+def _deployment(args: EksClusterArgs, region: str) -> DeploymentSpecArgsDict:
+    options = args.autoscaler
+    flags = {**options.flags(args.name), **options.extra_flags}
+    return {
+        "replicas": 1,
+        "selector": {"match_labels": _LABELS},
+        "template": {
+            "metadata": {"labels": _LABELS},
+            "spec": {
+                "service_account_name": NAME,
+                "priority_class_name": "system-cluster-critical",
+                "security_context": {
+                    "run_as_non_root": True,
+                    "run_as_user": 65534,
+                    "run_as_group": 65534,
+                    "seccomp_profile": {"type": "RuntimeDefault"},
+                },
+                "containers": [
+                    {
+                        "name": NAME,
+                        "image": options.image or _image(args.version),
+                        "command": ["./cluster-autoscaler"],
+                        "args": [f"--{flag}={value}" for flag, value in flags.items()],
+                        "env": [{"name": "AWS_REGION", "value": region}],
+                        "ports": [{"name": "metrics", "container_port": 8085}],
+                        "liveness_probe": {
+                            "http_get": {"path": "/health-check", "port": 8085},
+                            "initial_delay_seconds": 60,
+                        },
+                        "resources": {
+                            "requests": {"cpu": "100m", "memory": "600Mi"},
+                            "limits": {"memory": "600Mi"},
+                        },
+                        "security_context": {
+                            "allow_privilege_escalation": False,
+                            "read_only_root_filesystem": True,
+                            "capabilities": {"drop": ["ALL"]},
+                        },
+                    }
+                ],
+            },
+        },
+    }
+
+
+def _image(minor: str) -> str:
+    image = images.cluster_autoscaler(minor)
+    assert image is not None
+    return image.reference

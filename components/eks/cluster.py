@@ -1,0 +1,259 @@
+"""An EKS cluster: control plane, who may use it, addons, one small autoscaled CPU node group."""
+
+import json
+
+import pulumi
+import pulumi_aws as aws
+
+from components import kubeconfig
+from components.eks import regions
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.iam import EksRole, document, pod_trust, role_name, service_trust
+from components.eks.network import EksNetwork
+from components.eks.node_group import METADATA_OPTIONS, tag_specifications, volume
+from components.eks.scaling import ignored, scaling_config, size_check
+
+NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
+"""Join the cluster and pull images; the CNI's permissions are the CNI's own."""
+
+
+class EksCluster(pulumi.ComponentResource):
+    """An EKS cluster, ready for GPU node groups."""
+
+    cluster: aws.eks.Cluster
+    network: EksNetwork
+    node_role: EksRole
+    before_nodes: list[pulumi.Resource]
+    """Must stand before a node starts, and outlive it."""
+    ready: list[pulumi.Resource]
+    """Must stand before pods can run, and outlive them."""
+    kubeconfig: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        args: EksClusterArgs,
+        *,
+        region: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:eks:Cluster", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        self.network = EksNetwork(name, args.network, region=region, opts=child)
+        self.cluster = self._control_plane(name, args, region)
+        access = self._access(name, args, region)
+        self.node_role = EksRole(
+            role_name(name, "nodes"),
+            region=region,
+            trust=service_trust("ec2.amazonaws.com"),
+            managed=NODE_POLICIES,
+            opts=child,
+        )
+        self.before_nodes = [
+            *self.node_role.grants,
+            *self.network.egress,
+            *self._node_addons(name, args, region),
+        ]
+        system = self._system_pool(name, args)
+        # Without a node to run on, EKS would call it degraded.
+        dns = self._addon(name, "coredns", args, depends_on=[system])
+        self.ready = [system, dns, *access]
+        self.kubeconfig = self._kubeconfig(args, region, access)
+        self.register_outputs({})
+
+    def _control_plane(self, name: str, args: EksClusterArgs, region: str) -> aws.eks.Cluster:
+        child = pulumi.ResourceOptions(parent=self)
+        key: pulumi.Input[str] = args.secrets_key or self._secrets_key(name, args)
+        role = EksRole(
+            role_name(name, "cluster"),
+            region=region,
+            trust=service_trust("eks.amazonaws.com"),
+            managed=["AmazonEKSClusterPolicy"],
+            inline=pulumi.Output.from_input(key).apply(_use_of_key),
+            opts=child,
+        )
+        # Made before the cluster: EKS would make it without retention, and leave it behind.
+        logs = aws.cloudwatch.LogGroup(
+            name,
+            name=f"/aws/eks/{args.name}/cluster",
+            retention_in_days=args.log_retention_days,
+            opts=child,
+        )
+        return aws.eks.Cluster(
+            name,
+            name=args.name,
+            version=args.version,
+            role_arn=role.arn,
+            vpc_config={
+                "subnet_ids": list(self.network.private_subnets.values()),
+                # Nodes reach the control plane from inside, whatever the public endpoint admits.
+                "endpoint_private_access": True,
+                "endpoint_public_access": not args.private_endpoint,
+                "public_access_cidrs": list(args.authorized_networks.values()) or None,
+            },
+            kubernetes_network_config={
+                "ip_family": "ipv4",
+                "service_ipv4_cidr": args.service_cidr,
+            },
+            access_config={
+                "authentication_mode": "API",
+                "bootstrap_cluster_creator_admin_permissions": False,
+            },
+            # The addons below are the stack's; EKS would put in unmanaged ones of its own.
+            bootstrap_self_managed_addons=False,
+            encryption_config={"provider": {"key_arn": key}, "resources": ["secrets"]},
+            enabled_cluster_log_types=["api", "audit", "authenticator"],
+            # Extended support costs six times as much; this way EKS upgrades before that.
+            upgrade_policy={"support_type": "STANDARD"},
+            deletion_protection=args.deletion_protection,
+            tags=dict(args.tags),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[logs, *role.grants],
+                # EKS's own protection would refuse only after the node groups are gone.
+                protect=args.deletion_protection,
+            ),
+        )
+
+    def _secrets_key(self, name: str, args: EksClusterArgs) -> pulumi.Output[str]:
+        child = pulumi.ResourceOptions(parent=self)
+        key = aws.kms.Key(
+            name,
+            description=f"Kubernetes secrets of the EKS cluster {args.name}",
+            enable_key_rotation=True,
+            deletion_window_in_days=30 if args.deletion_protection else 7,
+            opts=child,
+        )
+        aws.kms.Alias(name, name=f"alias/eks/{args.name}", target_key_id=key.key_id, opts=child)
+        return key.arn
+
+    def _access(self, name: str, args: EksClusterArgs, region: str) -> list[pulumi.Resource]:
+        """Makes every admin one, and nobody else."""
+        policy = "AmazonEKSClusterAdminPolicy"
+        associations: list[pulumi.Resource] = []
+        for arn in args.admins:
+            account_and_path = arn.split(":", 4)[4]
+            entry = aws.eks.AccessEntry(
+                f"{name}-{account_and_path}",
+                cluster_name=self.cluster.name,
+                principal_arn=arn,
+                opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
+            )
+            associations.append(
+                aws.eks.AccessPolicyAssociation(
+                    f"{name}-{account_and_path}",
+                    cluster_name=self.cluster.name,
+                    principal_arn=entry.principal_arn,
+                    policy_arn=f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy/{policy}",
+                    access_scope={"type": "cluster"},
+                    opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
+                )
+            )
+        return associations
+
+    def _node_addons(self, name: str, args: EksClusterArgs, region: str) -> list[pulumi.Resource]:
+        """What a node needs in order to be ready, and pods to have an identity and an address."""
+        role = EksRole(
+            role_name(name, "vpc-cni"),
+            region=region,
+            trust=pod_trust(args.name, namespace="kube-system", service_account="aws-node"),
+            managed=["AmazonEKS_CNI_Policy"],
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        identity = self._addon(name, "eks-pod-identity-agent", args)
+        network = self._addon(
+            name,
+            "vpc-cni",
+            args,
+            role=role,
+            configuration={"enableNetworkPolicy": "true"},
+            depends_on=[identity, *role.grants],
+        )
+        return [identity, network, self._addon(name, "kube-proxy", args), *role.grants]
+
+    def _addon(
+        self,
+        name: str,
+        addon: str,
+        args: EksClusterArgs,
+        *,
+        role: EksRole | None = None,
+        configuration: dict[str, str] | None = None,
+        depends_on: list[pulumi.Resource] | None = None,
+    ) -> aws.eks.Addon:
+        return aws.eks.Addon(
+            f"{name}-{addon}",
+            cluster_name=self.cluster.name,
+            addon_name=addon,
+            addon_version=args.addon_versions.get(addon),
+            configuration_values=json.dumps(configuration) if configuration else None,
+            pod_identity_associations=[{"role_arn": role.arn, "service_account": "aws-node"}]
+            if role
+            else None,
+            resolve_conflicts_on_create="OVERWRITE",
+            resolve_conflicts_on_update="OVERWRITE",
+            opts=pulumi.ResourceOptions(
+                parent=self, depends_on=depends_on, deleted_with=self.cluster
+            ),
+        )
+
+    def _system_pool(self, name: str, args: EksClusterArgs) -> aws.eks.NodeGroup:
+        pool = args.system_pool
+        group = f"{name}-system"
+        template = aws.ec2.LaunchTemplate(
+            group,
+            metadata_options=METADATA_OPTIONS,
+            block_device_mappings=[volume("/dev/xvda", pool.disk_size_gb)],
+            tag_specifications=tag_specifications(group, args.tags),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return aws.eks.NodeGroup(
+            group,
+            cluster_name=self.cluster.name,
+            node_group_name_prefix="system-",
+            version=args.version,
+            node_role_arn=self.node_role.arn,
+            subnet_ids=list(self.network.private_subnets.values()),
+            ami_type=pool.ami_type,
+            capacity_type="SPOT" if pool.spot else "ON_DEMAND",
+            instance_types=list(pool.instance_types),
+            launch_template={"id": template.id, "version": template.latest_version.apply(str)},
+            scaling_config=scaling_config(pool.min_nodes, pool.max_nodes, pool.desired_nodes),
+            update_config={"max_unavailable": 1},
+            node_repair_config={"enabled": True},
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=self.before_nodes,
+                # The autoscaler owns the number of nodes.
+                ignore_changes=ignored(pool.desired_nodes),
+                hooks=size_check(group, "cluster.systemPool"),
+            ),
+        )
+
+    def _kubeconfig(
+        self, args: EksClusterArgs, region: str, access: list[pulumi.Resource]
+    ) -> pulumi.Output[str]:
+        """The cluster's kubeconfig, without any credential in it.
+
+        It is there once it can be used: the Kubernetes provider looks at the cluster when it
+        starts, and would take one that knows nobody yet for unreachable.
+        """
+        return pulumi.Output.all(
+            self.cluster.endpoint,
+            self.cluster.certificate_authority.data,
+            *(association.urn for association in access),
+        ).apply(
+            lambda known: kubeconfig.eks(
+                name=args.name, endpoint=known[0], ca_certificate=known[1], region=region
+            )
+        )
+
+
+def _use_of_key(arn: str) -> str:
+    return document(
+        {
+            "Effect": "Allow",
+            "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ListGrants", "kms:DescribeKey"],
+            "Resource": arn,
+        }
+    )

@@ -1,0 +1,48 @@
+"""EKS, from settings to the waist."""
+
+from collections.abc import Mapping
+
+import pulumi_kubernetes as kubernetes
+
+from components.cluster import Cluster
+from components.eks.autoscaler import ClusterAutoscaler
+from components.eks.cluster import EksCluster
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.node_group import EksGpuNodeGroup
+from components.eks.pool_args import EksGpuNodeGroupArgs
+
+
+def declare(
+    args: EksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str
+) -> Cluster:
+    """Declares an EKS cluster with its GPU node groups and their autoscaler."""
+    eks = EksCluster(args.name, args, region=region)
+    gpu_pools = [
+        EksGpuNodeGroup(
+            name,
+            pool,
+            cluster=eks.cluster,
+            version=args.version,
+            subnets=[eks.network.private_subnets[place] for place in pool.places_in(args)],
+            node_role=eks.node_role.arn,
+            tags=args.tags,
+            depends_on=eks.before_nodes,
+        )
+        for name, pool in pools.items()
+    ]
+    cluster = Cluster(
+        name=args.name,
+        platform="eks",
+        provider=kubernetes.Provider(
+            args.name,
+            kubeconfig=eks.kubeconfig,
+            context=args.name,
+            cluster_identifier=f"eks/{region}/{args.name}",
+        ),
+        kubeconfig=eks.kubeconfig,
+        pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
+        ready=eks.ready,
+        deleted_with=eks.cluster,
+    )
+    ClusterAutoscaler("cluster-autoscaler", args, cluster=cluster, region=region)
+    return cluster

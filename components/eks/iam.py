@@ -1,0 +1,87 @@
+"""IAM roles of an EKS cluster: who may assume each, and the least that each may do."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from components.eks import regions
+
+Statement = Mapping[str, Any]
+
+
+class EksRole(pulumi.ComponentResource):
+    """A role with its policies."""
+
+    arn: pulumi.Output[str]
+    grants: list[pulumi.Resource]
+    """Must stand before the role is used, and outlive its use: a node group without them cannot
+    take its network interfaces down."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        region: str,
+        trust: Statement,
+        managed: Sequence[str] = (),
+        inline: pulumi.Input[str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`managed` are names of policies that AWS manages, `inline` is a policy document."""
+        super().__init__("gpu-cluster:eks:Role", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        role = aws.iam.Role(name, assume_role_policy=document(trust), opts=child)
+        self.arn = role.arn
+        self.grants = [
+            aws.iam.RolePolicyAttachment(
+                f"{name}-{policy}",
+                role=role.name,
+                policy_arn=regions.managed_policy(region, policy),
+                opts=child,
+            )
+            for policy in managed
+        ]
+        if inline is not None:
+            self.grants.append(aws.iam.RolePolicy(name, role=role.name, policy=inline, opts=child))
+        self.register_outputs({})
+
+
+def role_name(cluster: str, use: str) -> str:
+    """A role's name in this stack: with the automatic suffix, IAM allows 64 characters."""
+    return f"{cluster[: 55 - len(use)]}-{use}"
+
+
+def document(*statements: Statement) -> str:
+    """A policy document of these statements."""
+    return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
+
+
+def service_trust(service: str) -> Statement:
+    """Lets an AWS service, such as `eks.amazonaws.com`, assume the role."""
+    return {
+        "Effect": "Allow",
+        "Principal": {"Service": service},
+        "Action": "sts:AssumeRole",
+    }
+
+
+def pod_trust(cluster: str, *, namespace: str, service_account: str) -> Statement:
+    """Lets the pods of one service account of one cluster assume the role, by Pod Identity.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html
+    """
+    return {
+        "Effect": "Allow",
+        "Principal": {"Service": "pods.eks.amazonaws.com"},
+        "Action": ["sts:AssumeRole", "sts:TagSession"],
+        "Condition": {
+            "StringEquals": {
+                "aws:RequestTag/eks-cluster-name": cluster,
+                "aws:RequestTag/kubernetes-namespace": namespace,
+                "aws:RequestTag/kubernetes-service-account": service_account,
+            }
+        },
+    }

@@ -1,0 +1,163 @@
+"""The VPC of an EKS cluster: private nodes, NAT for their way out, no security group of its own.
+
+Nodes and control plane share the security group that EKS makes with the cluster: a group of our own
+would hold network interfaces that leak, and then keep the VPC from being deleted.
+"""
+
+import ipaddress
+from collections.abc import Sequence
+
+import pulumi
+import pulumi_aws as aws
+
+from components.eks import regions
+from components.eks.network_args import EksNetworkArgs
+
+
+class EksNetwork(pulumi.ComponentResource):
+    """Two or three private subnets, each with a way out, or the ones of an existing VPC."""
+
+    private_subnets: dict[str, pulumi.Input[str]]
+    """Zone as the user wrote it (in an existing VPC: the subnet's ID) -> the subnet's ID."""
+    egress: list[pulumi.Resource]
+    """A node has no way out, to join the cluster or to pull an image, before all of these stand."""
+
+    def __init__(
+        self,
+        name: str,
+        args: EksNetworkArgs,
+        *,
+        region: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:eks:Network", name, None, opts)
+        self.private_subnets = {subnet: subnet for subnet in args.subnet_ids}
+        self.egress = []
+        if not args.subnet_ids:
+            self._own_vpc(name, args, region)
+        self.register_outputs({})
+
+    def _own_vpc(self, name: str, args: EksNetworkArgs, region: str) -> None:
+        child = pulumi.ResourceOptions(parent=self)
+        vpc = aws.ec2.Vpc(
+            name,
+            cidr_block=args.cidr,
+            # Nodes find the private endpoint by its name.
+            enable_dns_support=True,
+            enable_dns_hostnames=True,
+            tags={"Name": name},
+            opts=child,
+        )
+        gateway = aws.ec2.InternetGateway(name, vpc_id=vpc.id, tags={"Name": name}, opts=child)
+        public_routes = aws.ec2.RouteTable(
+            f"{name}-public", vpc_id=vpc.id, tags={"Name": f"{name}-public"}, opts=child
+        )
+        to_internet = aws.ec2.Route(
+            f"{name}-public",
+            route_table_id=public_routes.id,
+            destination_cidr_block="0.0.0.0/0",
+            gateway_id=gateway.id,
+            opts=child,
+        )
+        # One NAT gateway, in the first zone, or one in each.
+        exits = args.zones if args.nat == "per-zone" else args.zones[:1]
+        tables: dict[str, aws.ec2.RouteTable] = {}
+        for zone, private, public in _blocks(args):
+            subnet = _subnet(f"{name}-private-{zone}", zone, private, vpc, "internal-elb", child)
+            self.private_subnets[zone] = subnet.id
+            if zone in exits:
+                tables[zone] = self._exit(name, zone, public, vpc, to_internet)
+            self.egress.append(
+                aws.ec2.RouteTableAssociation(
+                    f"{name}-private-{zone}",
+                    subnet_id=subnet.id,
+                    route_table_id=(tables.get(zone) or tables[exits[0]]).id,
+                    opts=child,
+                )
+            )
+        # Image layers come from S3: through the gateway they cost no NAT traffic.
+        aws.ec2.VpcEndpoint(
+            f"{name}-s3",
+            vpc_id=vpc.id,
+            service_name=regions.gateway_service(region, "s3"),
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[table.id for table in tables.values()],
+            tags={"Name": f"{name}-s3"},
+            opts=child,
+        )
+
+    def _exit(
+        self,
+        name: str,
+        zone: str,
+        block: str,
+        vpc: aws.ec2.Vpc,
+        to_internet: aws.ec2.Route,
+    ) -> aws.ec2.RouteTable:
+        """A public subnet with a NAT gateway, and the route table that leads there."""
+        child = pulumi.ResourceOptions(parent=self)
+        public, name = f"{name}-public-{zone}", f"{name}-{zone}"
+        subnet = _subnet(public, zone, block, vpc, "elb", child)
+        association = aws.ec2.RouteTableAssociation(
+            public, subnet_id=subnet.id, route_table_id=to_internet.route_table_id, opts=child
+        )
+        address = aws.ec2.Eip(
+            name,
+            domain="vpc",
+            tags={"Name": name},
+            # A VPC's address is only mapped while the VPC has its internet gateway.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[to_internet]),
+        )
+        nat = aws.ec2.NatGateway(
+            name,
+            subnet_id=subnet.id,
+            allocation_id=address.id,
+            tags={"Name": name},
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[to_internet, association]),
+        )
+        table = aws.ec2.RouteTable(name, vpc_id=vpc.id, tags={"Name": name}, opts=child)
+        self.egress.append(
+            aws.ec2.Route(
+                name,
+                route_table_id=table.id,
+                destination_cidr_block="0.0.0.0/0",
+                nat_gateway_id=nat.id,
+                opts=child,
+            )
+        )
+        return table
+
+
+def _subnet(
+    name: str,
+    zone: str,
+    block: str,
+    vpc: aws.ec2.Vpc,
+    load_balancers: str,
+    opts: pulumi.ResourceOptions,
+) -> aws.ec2.Subnet:
+    by_id = "-az" in zone
+    return aws.ec2.Subnet(
+        name,
+        vpc_id=vpc.id,
+        availability_zone=None if by_id else zone,
+        availability_zone_id=zone if by_id else None,
+        cidr_block=block,
+        tags={"Name": name, f"kubernetes.io/role/{load_balancers}": "1"},
+        opts=opts,
+    )
+
+
+def _blocks(args: EksNetworkArgs) -> Sequence[tuple[str, str, str]]:
+    """Zone, CIDR of its private and of its public subnet.
+
+    Eighths of the VPC are private, in the order of the zones; the public ones are cut from the last
+    eighth. A zone added at the end moves no other.
+    """
+    block = ipaddress.IPv4Network(args.cidr)
+    private = list(block.subnets(prefixlen_diff=3))
+    public = list(private[-1].subnets(prefixlen_diff=5))
+    return [
+        (zone, str(private[position]), str(public[position]))
+        for position, zone in enumerate(args.zones)
+    ]

@@ -1,0 +1,99 @@
+"""What a user says of the network of an EKS cluster."""
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from components.catalog import eks as catalog
+from components.eks import regions
+
+_SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksNetworkArgs:
+    """A VPC of the stack's own over two or three zones, or the subnets of one that is there."""
+
+    zones: Sequence[str] = ()
+    """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: which
+    zones a region has differs by account, and asking AWS would make a preview need the network."""
+    cidr: str = "10.0.0.0/16"
+    """/16 to /18. Each zone's private subnet takes an eighth of it, its public one a 256th."""
+    nat: Literal["single", "per-zone"] = "single"
+    """NAT gateways. `single` costs a third, and takes the way out from all zones if its zone
+    fails."""
+    subnet_ids: Sequence[str] = ()
+    """Private subnets of an existing VPC, with a way out, in at least two zones."""
+
+    def __post_init__(self) -> None:
+        if self.subnet_ids:
+            self._check_adopted()
+            return
+        if not self.zones:
+            raise ValueError(
+                "zones: is missing; name two or three zones of the region (aws ec2 "
+                "describe-availability-zones lists yours), or give subnetIds"
+            )
+        if not 2 <= len(set(self.zones)) == len(self.zones) <= 3:
+            raise ValueError(
+                f"zones: {', '.join(self.zones)} are not two or three different zones; EKS wants "
+                "two at least"
+            )
+        block = parse_cidr("cidr", self.cidr)
+        if not 16 <= block.prefixlen <= 18:
+            raise ValueError(
+                f"cidr: {self.cidr!r} has /{block.prefixlen}; allowed: /16 to /18, of which each "
+                "zone's nodes and pods take an eighth"
+            )
+        if not block.is_private:
+            raise ValueError(
+                f"cidr: {self.cidr!r} is public address space; take some of 10.0.0.0/8, "
+                "172.16.0.0/12 or 192.168.0.0/16"
+            )
+
+    def _check_adopted(self) -> None:
+        default = type(self).__dataclass_fields__
+        for key in ("zones", "cidr", "nat"):
+            if getattr(self, key) != default[key].default:
+                raise ValueError(f"{key}: an existing VPC has its own; drop it, or drop subnetIds")
+        for position, subnet in enumerate(self.subnet_ids):
+            if not _SUBNET.fullmatch(subnet):
+                raise ValueError(
+                    f"subnetIds[{position}]: {subnet!r} is not the ID of a subnet such as "
+                    "subnet-0123456789abcdef0"
+                )
+        if len(set(self.subnet_ids)) < catalog.MIN_SUBNETS:
+            raise ValueError(
+                f"subnetIds: {len(set(self.subnet_ids))} is too few; EKS wants "
+                f"{catalog.MIN_SUBNETS} at least, in different zones"
+            )
+
+    def check_in(self, region: str) -> None:
+        """Raises ValueError where a zone is not one of `region`, or can host no control plane."""
+        excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(region)
+        for position, zone in enumerate(self.zones):
+            if not (regions.is_zone_name(zone, region) or regions.is_zone_id(zone, region)):
+                raise ValueError(
+                    f"zones[{position}]: {zone!r} is not a zone of {region}; give a name such as "
+                    f"{region}a, or an ID"
+                )
+            if zone == excluded:
+                raise ValueError(
+                    f"zones[{position}]: {zone!r} hosts no EKS control plane; take another zone"
+                )
+            # Which name the excluded zone has differs by account; only this one is well known.
+            if zone == "us-east-1e":
+                raise ValueError(
+                    f"zones[{position}]: {zone!r} is {excluded} in most accounts, which hosts no "
+                    "EKS control plane; take another zone, or give IDs such as use1-az1"
+                )
+
+
+def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
+    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None

@@ -1,0 +1,171 @@
+"""A GPU node group on EKS that Cluster Autoscaler grows from zero."""
+
+import base64
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+from pulumi_aws.ec2 import (
+    LaunchTemplateBlockDeviceMappingArgsDict,
+    LaunchTemplateTagSpecificationArgsDict,
+)
+
+from components.cluster import GpuPool
+from components.eks.autoscaler_tags import autoscaler_tags, resource_tags
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.scaling import ignored, scaling_config, size_check
+
+_CAPACITY = {"on-demand": "ON_DEMAND", "spot": "SPOT", "capacity-block": "CAPACITY_BLOCK"}
+
+
+class EksGpuNodeGroup(pulumi.ComponentResource):
+    """A GPU node group. Its physical name is auto-named, so that it can be replaced."""
+
+    node_group: aws.eks.NodeGroup
+    pool: GpuPool
+
+    def __init__(
+        self,
+        name: str,
+        args: EksGpuNodeGroupArgs,
+        *,
+        cluster: aws.eks.Cluster,
+        version: str,
+        subnets: Sequence[pulumi.Input[str]],
+        node_role: pulumi.Input[str],
+        tags: Mapping[str, str],
+        depends_on: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
+        self.pool = args.gpu_pool(name)
+        template = _launch_template(name, args, tags, pulumi.ResourceOptions(parent=self))
+        for warning in args.warnings():
+            pulumi.log.warn(f"gpuPools.{name}: {warning}", self)
+        if args.desired_nodes is not None:
+            pulumi.log.warn(
+                f"gpuPools.{name}.desiredNodes: sets the size to {args.desired_nodes} whatever the "
+                "autoscaler made it; take it out again after this update",
+                self,
+            )
+        self.node_group = aws.eks.NodeGroup(
+            name,
+            cluster_name=cluster.name,
+            node_group_name_prefix=f"{name}-",
+            version=version,
+            release_version=args.release_version,
+            node_role_arn=node_role,
+            subnet_ids=list(subnets),
+            ami_type=args.image,
+            capacity_type=_CAPACITY[args.capacity],
+            # A Capacity Block wants its type in the launch template, and EKS in one place only.
+            instance_types=None if args.reservation else list(args.instance_types),
+            launch_template={"id": template.id, "version": template.latest_version.apply(str)},
+            scaling_config=scaling_config(args.min_nodes, args.max_nodes, args.desired_nodes),
+            # No spare GPU is needed to update: one node goes, then its successor comes.
+            update_config={"max_unavailable": 1, "update_strategy": "MINIMAL"},
+            node_repair_config={"enabled": True},
+            labels=dict(self.pool.labels),
+            taints=[
+                {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
+                for taint in self.pool.taints
+            ],
+            tags=resource_tags(self.pool, args),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(depends_on),
+                # The autoscaler owns the number of nodes.
+                ignore_changes=ignored(args.desired_nodes),
+                hooks=size_check(name, f"gpuPools.{name}"),
+            ),
+        )
+        # The keys are plain values, so that the first preview lists every tag; only the group's
+        # name waits for EKS, which makes the group with the node group and deletes it with it.
+        group = self.node_group.resources[0].autoscaling_groups[0].name
+        for tag in autoscaler_tags(self.pool, args):
+            aws.autoscaling.Tag(
+                f"{name}-{tag.name}",
+                autoscaling_group_name=group,
+                tag={"key": tag.key, "value": tag.value, "propagate_at_launch": tag.propagate},
+                opts=pulumi.ResourceOptions(parent=self, deleted_with=self.node_group),
+            )
+        self.register_outputs({})
+
+
+def _launch_template(
+    name: str, args: EksGpuNodeGroupArgs, tags: Mapping[str, str], opts: pulumi.ResourceOptions
+) -> aws.ec2.LaunchTemplate:
+    block = args.reservation is not None
+    return aws.ec2.LaunchTemplate(
+        name,
+        metadata_options=METADATA_OPTIONS,
+        block_device_mappings=_volumes(args),
+        tag_specifications=tag_specifications(name, tags),
+        instance_type=args.instance_types[0] if block else None,
+        instance_market_options={"market_type": "capacity-block"} if block else None,
+        capacity_reservation_specification={
+            "capacity_reservation_target": {"capacity_reservation_id": args.reservation}
+        }
+        if args.reservation
+        else None,
+        user_data=_user_data(args),
+        opts=opts,
+    )
+
+
+METADATA_OPTIONS: aws.ec2.LaunchTemplateMetadataOptionsArgsDict = {
+    "http_endpoint": "enabled",
+    # A token for every request, and none that a pod behind the node's own network could get.
+    "http_tokens": "required",
+    "http_put_response_hop_limit": 1,
+}
+"""How instances reach their metadata, and with it the node's role: the node alone does."""
+
+
+def volume(device: str, size_gb: int | None) -> LaunchTemplateBlockDeviceMappingArgsDict:
+    """An encrypted gp3 volume that goes with its instance; without a size, the image's own."""
+    return {
+        "device_name": device,
+        "ebs": {
+            "volume_type": "gp3",
+            "volume_size": size_gb,
+            # Strings: the provider's schema tells unset from false by them.
+            "encrypted": "true",
+            "delete_on_termination": "true",
+        },
+    }
+
+
+def tag_specifications(
+    name: str, tags: Mapping[str, str]
+) -> list[LaunchTemplateTagSpecificationArgsDict]:
+    """The tags of the instances and volumes that a launch template makes."""
+    return [
+        {"resource_type": kind, "tags": {"Name": name, **tags}} for kind in ("instance", "volume")
+    ]
+
+
+def _volumes(args: EksGpuNodeGroupArgs) -> list[LaunchTemplateBlockDeviceMappingArgsDict]:
+    if args.os == "bottlerocket":
+        # The system is on a small volume of its own; images and pods are on the second.
+        return [volume("/dev/xvda", None), volume("/dev/xvdb", args.disk_size_gb)]
+    return [volume("/dev/xvda", args.disk_size_gb)]
+
+
+def _user_data(args: EksGpuNodeGroupArgs) -> str | None:
+    """Bottlerocket's settings for shared GPUs: there the device plugin is a service of the host.
+
+    https://github.com/bottlerocket-os/bottlerocket/pull/4230
+    """
+    if args.os != "bottlerocket" or args.sharing is None:
+        return None
+    plugin = "settings.kubelet-device-plugins.nvidia"
+    settings = f"""[{plugin}]
+device-sharing-strategy = "time-slicing"
+
+[{plugin}.time-slicing]
+replicas = {args.sharing.replicas}
+rename-by-default = false
+fail-requests-greater-than-one = true
+"""
+    return base64.b64encode(settings.encode()).decode()
