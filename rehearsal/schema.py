@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import inspect
+import re
 import types
 import typing
 from collections import abc
@@ -36,7 +37,8 @@ class Problem:
     @property
     def line(self) -> str:
         """The reason, which begins with the path where it does not say it itself."""
-        return self.reason if self.path in self.reason else f"{self.path}: {self.reason}"
+        named = re.search(rf"[' :]{re.escape(self.path)}[' ]", self.reason)
+        return self.reason if named else f"{self.path}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,18 @@ def block(args: type) -> Block:
             if parameters[python_name].default is inspect.Parameter.empty
         ),
     )
+
+
+def property_at(shape: Block, pattern: str) -> Any:
+    """The type of the property at `a.b[].c`; None where there is none."""
+    name, _, rest = pattern.partition(".")
+    kind = shape.properties.get(name.removesuffix("[]"))
+    if typing.get_origin(kind) in (list, abc.Sequence):
+        kind = plain(typing.get_args(kind)[0])
+    if not rest:
+        return kind
+    nested = isinstance(kind, type) and _types.is_input_type(kind)
+    return property_at(block(kind), rest) if nested else None
 
 
 def plain(hint: Any) -> Any:

@@ -9,7 +9,7 @@ from rehearsal.gcp.project import AlertPolicy, Dashboard, Repository, Service
 from rehearsal.gcp.settings import check_config
 from rehearsal.provider import ProviderServer, ProviderSettings
 
-__all__ = ["GcpCloud", "serve"]
+__all__ = ["GcpCloud", "serve", "settings_for"]
 
 _KINDS = (
     Network,
@@ -29,13 +29,17 @@ _KINDS = (
 )
 
 
-def serve(cloud: GcpCloud) -> ProviderServer:
-    """Starts the provider for this cloud on loopback; its `port` goes to the engine."""
-    settings = ProviderSettings(
+def settings_for(cloud: GcpCloud) -> ProviderSettings:
+    """The provider that plays this cloud."""
+    return ProviderSettings(
         package="gcp",
         handlers={kind.token: kind(cloud) for kind in _KINDS},
         faults=cloud.faults,
         changed=cloud.notify,
         check_config=check_config,
     )
-    return ProviderServer(settings)
+
+
+def serve(cloud: GcpCloud) -> ProviderServer:
+    """Starts the provider for this cloud on loopback; its `port` goes to the engine."""
+    return ProviderServer(settings_for(cloud))

@@ -21,7 +21,7 @@ _CPU_MACHINE = "e2-standard-8"
 _MAX_NODES = 1000
 
 
-def groups(cluster: Thing) -> list[NodeGroup]:
+def autopilot_groups(cluster: Thing) -> list[NodeGroup]:
     """What Autopilot can start in the cluster's region."""
     region = region_of(cluster.state["location"])
     machine = machine_type(_CPU_MACHINE)

@@ -1,11 +1,13 @@
 """The simulated Google Cloud: what exists, what it may use, which nodes it would start."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup
-from rehearsal.gcp import autopilot, nodes
+from rehearsal.gcp import nodes
+from rehearsal.gcp.autopilot import ACCELERATOR_COUNT_LABEL, autopilot_groups
 from rehearsal.gcp.iam import missing_identity
 from rehearsal.gcp.thing import CloudError, NotFoundError, Thing
 
@@ -14,6 +16,7 @@ DEFAULT_QUOTA = 16
 
 CLUSTER = "gcp:container/cluster:Cluster"
 NODE_POOL = "gcp:container/nodePool:NodePool"
+_DEFAULT_ACCOUNTS = ("default", "", None)
 _NOT_HELD = ("gcp:projects/service:Service",)
 """An API stays enabled when its resource is deleted, so it is nothing left behind."""
 
@@ -40,7 +43,7 @@ class GcpCloud:
             groups = []
             for cluster in self.of(CLUSTER):
                 if cluster.state.get("enableAutopilot"):
-                    groups += autopilot.groups(cluster)
+                    groups += autopilot_groups(cluster)
                 elif not cluster.state.get("removeDefaultNodePool"):
                     groups.append(nodes.default_group(cluster))
             for pool in self.of(NODE_POOL):
@@ -107,10 +110,27 @@ class GcpCloud:
         """A cluster brings the project's workload identity pool, which outlives it."""
         self._workload_pools.add(name)
 
+    def check_account(self, node_config: Mapping[str, Any] | None, project: str) -> None:
+        """Raises CloudError where nodes shall run as a service account that does not exist."""
+        email = (node_config or {}).get("serviceAccount")
+        if email in _DEFAULT_ACCOUNTS:
+            return
+        if (
+            "@" in str(email)
+            and missing_identity(f"serviceAccount:{email}", self._accounts(), set(), project)
+            is None
+        ):
+            return
+        raise CloudError(
+            f"googleapi: Error 400: Service account '{email}' does not exist, badRequest"
+        )
+
+    def _accounts(self) -> set[str]:
+        return {one.state["email"] for one in self.of("gcp:serviceaccount/account:Account")}
+
     def check_member(self, member: str, project: str) -> None:
         """Raises CloudError where an IAM member does not exist."""
-        accounts = {one.state["email"] for one in self.of("gcp:serviceaccount/account:Account")}
-        if reason := missing_identity(member, accounts, self._workload_pools, project):
+        if reason := missing_identity(member, self._accounts(), self._workload_pools, project):
             raise CloudError(reason)
 
     # Quota.
@@ -136,7 +156,7 @@ class GcpCloud:
         name = group.node.labels.get(nodes.ACCELERATOR_LABEL)
         if name is None:
             return
-        count = int(group.node.labels[autopilot.ACCELERATOR_COUNT_LABEL])
+        count = int(group.node.labels[ACCELERATOR_COUNT_LABEL])
         self._within(ACCELERATORS[name].quota_metric, "the cluster's region", wanted * count)
         self._within(GLOBAL_GPU_QUOTA, "all regions", wanted * count)
 

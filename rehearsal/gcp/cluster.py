@@ -104,6 +104,7 @@ class Cluster(Kind):
         state["nodeLocations"] = node_locations(location, state.get("nodeLocations"))
         self._check_subnetwork(config, state)
         _check_mode(state)
+        self.cloud.check_account(state.get("nodeConfig"), state["project"])
         _check_private(state, self._subnetwork(config, state))
         self._add_outputs(config, state)
 

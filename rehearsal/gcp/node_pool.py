@@ -21,7 +21,6 @@ from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
 from rehearsal.schema import UNKNOWN, Problem
 
 _IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
-_DEFAULT_ACCOUNTS = ("default", "", None)
 
 
 class NodePool(Kind):
@@ -74,7 +73,7 @@ class NodePool(Kind):
         node_locations(state["location"], given)  # in the cluster's region?
         state["nodeLocations"] = list(given)
         state["version"] = state.get("version") or cluster.state["masterVersion"]
-        self._check_account(state)
+        self.cloud.check_account(state.get("nodeConfig"), state["project"])
         if old is None and state.get("initialNodeCount") and "nodeCount" in state:
             raise CloudError("cannot set both initial_node_count and node_count on node pool")
         _check_counts(state)
@@ -98,17 +97,6 @@ class NodePool(Kind):
             wanted = (state.get("nodeCount") or 0) * len(state["nodeLocations"])
             self.cloud.check_quota(old, wanted)
             old.nodes = old.kept_nodes = wanted
-
-    def _check_account(self, state: Mapping[str, Any]) -> None:
-        email = (state.get("nodeConfig") or {}).get("serviceAccount")
-        if email in _DEFAULT_ACCOUNTS:
-            return
-        accounts = [one.state for one in self.cloud.of("gcp:serviceaccount/account:Account")]
-        ours = str(email).endswith(f"@{state['project']}.iam.gserviceaccount.com")
-        if "@" not in str(email) or (ours and email not in [one["email"] for one in accounts]):
-            raise CloudError(
-                f'googleapi: Error 400: Service account "{email}" does not exist, badRequest'
-            )
 
     def _add_driver_and_taints(
         self, state: dict[str, Any], cluster: Thing, old: Thing | None
