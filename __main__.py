@@ -15,10 +15,16 @@ match environment.platform:
         from components.gke.standard import standard
 
         cluster = standard(environment.cluster, environment.pools, project=environment.project)
-    case "eks":
-        from components.eks.declare import declare
+    case "gke-autopilot":
+        from components.gke.autopilot import autopilot
 
-        cluster = declare(environment.cluster, environment.pools, region=environment.region)
+        cluster = autopilot(environment.cluster, environment.pools, project=environment.project)
+    case "existing":
+        from components.existing import existing
+
+        cluster = existing(
+            environment.cluster, environment.pools, kubeconfig=environment.kubeconfig
+        )
 
 if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)

@@ -18,8 +18,8 @@ from components.decode import decode, decode_map, unknown
 from components.gpu.workload_args import WorkloadArgs
 
 if TYPE_CHECKING:
-    from components.eks.cluster_args import EksClusterArgs
-    from components.eks.pool_args import EksGpuNodeGroupArgs
+    from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
+    from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
     from components.gke.cluster_args import GkeClusterArgs
     from components.gke.pool_args import GkeGpuNodePoolArgs
 
@@ -41,18 +41,30 @@ class GkeSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EksSettings:
-    """An EKS environment."""
+class AutopilotSettings:
+    """A GKE Autopilot environment."""
 
-    region: str
-    """AWS region, from `aws:region`."""
-    cluster: "EksClusterArgs"
-    pools: Mapping[str, "EksGpuNodeGroupArgs"]
+    project: str
+    """Google Cloud project ID, from `gcp:project`."""
+    cluster: "GkeAutopilotArgs"
+    pools: Mapping[str, "GkeAutopilotPoolArgs"]
     workloads: Mapping[str, WorkloadArgs]
-    platform: Literal["eks"] = "eks"
+    platform: Literal["gke-autopilot"] = "gke-autopilot"
 
 
-Settings = GkeSettings | EksSettings
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingSettings:
+    """A cluster that is already there."""
+
+    cluster: "ExistingClusterArgs"
+    kubeconfig: str
+    """Content, with the one context that counts."""
+    pools: Mapping[str, "ExistingGpuPoolArgs"]
+    workloads: Mapping[str, WorkloadArgs]
+    platform: Literal["existing"] = "existing"
+
+
+Settings = GkeSettings | AutopilotSettings | ExistingSettings
 
 
 def load() -> Settings:
@@ -83,23 +95,26 @@ def from_config(config: Mapping[str, str]) -> Settings:
     pools = _structured(given, "gpuPools")
     workloads = decode_map(f"{NAMESPACE}:workloads", WorkloadArgs, _structured(given, "workloads"))
     settings: Settings
+    for name in pools:
+        _check_pool_name(name)
     platform = cluster.pop("platform", None)
-    match platform:
-        case "gke":
-            settings, gpu_pools = _gke(config, cluster, pools, workloads)
-        case "eks":
-            settings, gpu_pools = _eks(config, cluster, pools, workloads)
-        case None:
-            raise ValueError(
-                f"{NAMESPACE}:cluster.platform: is missing; allowed: {', '.join(PLATFORMS)}"
-            )
-        case _:
-            raise ValueError(
-                f"{NAMESPACE}:cluster.platform: {platform!r} is not known; "
-                f"{unknown(str(platform), PLATFORMS)}"
-            )
-    _check_workloads(workloads, gpu_pools)
+    read = {"gke": _gke, "gke-autopilot": _autopilot, "existing": _existing}
+    if platform is None:
+        raise ValueError(
+            f"{NAMESPACE}:cluster.platform: is missing; allowed: {', '.join(PLATFORMS)}"
+        )
+    if not isinstance(platform, str) or platform not in read:
+        raise ValueError(
+            f"{NAMESPACE}:cluster.platform: {platform!r} is not known; "
+            f"{unknown(str(platform), PLATFORMS)}"
+        )
+    settings = read[platform](config, cluster, pools, workloads)
+    _check_workloads(workloads, {n: pool.gpu_pool(n) for n, pool in settings.pools.items()})
     return settings
+
+
+# Each platform's classes are imported where they are used: a stack on one platform has no use for
+# the catalog of another.
 
 
 def _gke(
@@ -107,47 +122,59 @@ def _gke(
     cluster: dict[str, Any],
     pools: dict[str, Any],
     workloads: Mapping[str, WorkloadArgs],
-) -> tuple[GkeSettings, Mapping[str, GpuPool]]:
-    # Here and not above: a stack on another platform has no use for Google Cloud's catalog.
+) -> Settings:
     from components.gke.cluster_args import GkeClusterArgs
     from components.gke.pool_args import GkeGpuNodePoolArgs
 
     settings = GkeSettings(
-        project=_required(config, "gcp:project", "the ID of your Google Cloud project"),
+        project=_project(config),
         cluster=decode(f"{NAMESPACE}:cluster", GkeClusterArgs, cluster),
         pools=decode_map(f"{NAMESPACE}:gpuPools", GkeGpuNodePoolArgs, pools),
         workloads=workloads,
     )
     for name, pool in settings.pools.items():
-        _check_pool_name(name)
         _at(f"gpuPools.{name}", pool.zones_in, settings.cluster.location)
-    return settings, {name: pool.gpu_pool(name) for name, pool in settings.pools.items()}
+    return settings
 
 
-def _eks(
+def _autopilot(
     config: Mapping[str, str],
     cluster: dict[str, Any],
     pools: dict[str, Any],
     workloads: Mapping[str, WorkloadArgs],
-) -> tuple[EksSettings, Mapping[str, GpuPool]]:
-    from components.eks.cluster_args import EksClusterArgs
-    from components.eks.pool_args import EksGpuNodeGroupArgs
-    from components.eks.regions import is_region
+) -> Settings:
+    from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 
-    region = _required(config, "aws:region", "the AWS region of the cluster")
-    if not is_region(region):
-        raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
-    settings = EksSettings(
-        region=region,
-        cluster=decode(f"{NAMESPACE}:cluster", EksClusterArgs, cluster),
-        pools=decode(f"{NAMESPACE}:gpuPools", Mapping[str, EksGpuNodeGroupArgs], pools),
+    settings = AutopilotSettings(
+        project=_project(config),
+        cluster=decode(f"{NAMESPACE}:cluster", GkeAutopilotArgs, cluster),
+        pools=decode_map(f"{NAMESPACE}:gpuPools", GkeAutopilotPoolArgs, pools),
         workloads=workloads,
     )
-    _at("cluster", settings.cluster.check_in, region)
     for name, pool in settings.pools.items():
-        _check_pool_name(name)
-        _at(f"gpuPools.{name}", pool.check_in, settings.cluster)
-    return settings, {name: pool.gpu_pool(name) for name, pool in settings.pools.items()}
+        _at(f"gpuPools.{name}", pool.check_version, settings.cluster.version)
+    return settings
+
+
+def _existing(
+    config: Mapping[str, str],
+    cluster: dict[str, Any],
+    pools: dict[str, Any],
+    workloads: Mapping[str, WorkloadArgs],
+) -> Settings:
+    from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
+
+    args = decode(f"{NAMESPACE}:cluster", ExistingClusterArgs, cluster)
+    decoded = decode_map(f"{NAMESPACE}:gpuPools", ExistingGpuPoolArgs, pools)
+    try:
+        kubeconfig = args.read_kubeconfig()
+    except ValueError as error:
+        raise ValueError(f"{NAMESPACE}:cluster.{error}") from None
+    return ExistingSettings(cluster=args, kubeconfig=kubeconfig, pools=decoded, workloads=workloads)
+
+
+def _project(config: Mapping[str, str]) -> str:
+    return _required(config, "gcp:project", "the ID of your Google Cloud project")
 
 
 def _check_pool_name(name: str) -> None:

@@ -7,7 +7,8 @@ from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, GpuPool, Sharing
 from components.gke.cluster_args import GkeControlPlaneArgs
-from components.gke.pool_args import SPOT_TAINT, Capacity, GkeSharingArgs
+from components.gke.pool_args import SPOT_TAINT, Capacity
+from components.gke.sharing_args import GkeSharingArgs
 
 _SHARING_LABELS = {"time-slicing": "time-sharing", "mps": "mps"}
 

@@ -6,54 +6,12 @@ from typing import Literal
 
 from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
-from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
+from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Taint
+from components.gke.sharing_args import GkeSharingArgs
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
 
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GkeSharingArgs:
-    """How several pods share a GPU of the pool."""
-
-    strategy: Literal["time-slicing", "mps", "mig"]
-    replicas: int = 1
-    """Pods per GPU, or per MIG partition: 2 to 48 with time-slicing or MPS, 1 with MIG alone."""
-    partition: str | None = None
-    """MIG profile such as `1g.5gb`."""
-
-    def of(self, card: catalog.Accelerator) -> Sharing:
-        """How many pods a GPU of this card then holds."""
-        return Sharing(
-            strategy=self.strategy,
-            replicas=self.replicas,
-            partition=self.partition,
-            partitions=card.mig[self.partition] if self.partition else 1,
-        )
-
-    def check(self, card: catalog.Accelerator) -> None:
-        """Raises ValueError for what GKE cannot do with this card; the keys are a pool's."""
-        mig = ", ".join(card.mig) or "none, it has no MIG"
-        if self.strategy == "mig" and self.partition is None:
-            raise ValueError(f"sharing.partition: is missing; allowed on {card.name}: {mig}")
-        if self.partition is not None and self.partition not in card.mig:
-            raise ValueError(
-                f"sharing.partition: {self.partition!r} is not a partition of {card.name}; "
-                f"allowed: {mig}"
-            )
-        if self.strategy == "mps" and self.partition is not None:
-            raise ValueError("sharing.partition: MPS does not run on MIG; take time-slicing or mig")
-        if self.strategy == "mig" and self.replicas != 1:
-            raise ValueError(
-                f"sharing.replicas: {self.replicas} needs strategy time-slicing, which may have a "
-                "partition too"
-            )
-        low, high = catalog.MIN_SHARED_CLIENTS, catalog.MAX_SHARED_CLIENTS
-        if self.strategy != "mig" and not low <= self.replicas <= high:
-            raise ValueError(
-                f"sharing.replicas: {self.replicas} is out of range; allowed: {low} to {high}"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

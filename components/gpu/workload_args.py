@@ -5,7 +5,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from components.catalog import kubernetes as names
-from components.cluster import GpuPool
+from components.cluster import GPU_RESOURCE, GpuPool
+
+_API_VERSIONS = {
+    "deployment": ("Deployment", "apps/v1"),
+    "pod": ("Pod", "v1"),
+    "job": ("Job", "batch/v1"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +75,10 @@ class WorkloadArgs:
     driver_libraries: str | None = None
     """Host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes without
     an NVIDIA container runtime."""
+    resource: str = GPU_RESOURCE
+    """The resource to ask for; no other name is known any more."""
+    api_version: str | None = None
+    """Left out, the kind's own."""
     wait: bool = False
     """Whether `pulumi up` waits until it runs (a job: completes)."""
 
@@ -79,6 +89,7 @@ class WorkloadArgs:
             raise ValueError(f"gpus: {self.gpus} is negative; allowed: 0 or more")
         if reason := names.invalid_dns_label(self.namespace):
             raise ValueError(f"namespace: {self.namespace!r} {reason}")
+        self._check_legacy()
         self._check_kind("replicas", self.replicas, "deployment", least=0)
         self._check_kind("completions", self.completions, "job", least=1)
         self._check_kind("parallelism", self.parallelism, "job", least=0)
@@ -114,6 +125,17 @@ class WorkloadArgs:
             raise ValueError(
                 f"driverLibraries: {self.driver_libraries!r} is not an absolute path on the host"
             )
+
+    def _check_legacy(self) -> None:
+        if self.resource != GPU_RESOURCE:
+            new, since = names.REMOVED_RESOURCES.get(self.resource, (GPU_RESOURCE, None))
+            why = f"is gone since Kubernetes {since}" if since else "is not a GPU resource"
+            raise ValueError(f"resource: {self.resource!r} {why}; ask for {new}")
+        kind, current = _API_VERSIONS[self.kind]
+        if self.api_version not in (None, current):
+            _, since = names.REMOVED_API_VERSIONS.get((self.api_version or "", kind), ("", None))
+            why = f"serves no {kind} since Kubernetes {since}" if since else f"has no {kind}"
+            raise ValueError(f"apiVersion: {self.api_version!r} {why}; write {current}")
 
     def _check_kind(self, key: str, value: int | None, kind: str, *, least: int) -> None:
         if value is None:

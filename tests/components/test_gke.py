@@ -7,7 +7,8 @@ import pytest
 
 from components.cluster import GPU_TAINT
 from components.gke.cluster_args import GkeClusterArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs, GkeSharingArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke.sharing_args import GkeSharingArgs
 from tests.components.recording import Recording, Registration, record
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
