@@ -22,12 +22,12 @@ from rehearsal.diff import Change, Comparison
 from rehearsal.handler import CloudError, Config, Handler, NotFoundError
 from rehearsal.immutable import Facts, facts
 from rehearsal.inputs import add_defaults, as_declared, auto_name, merge, without_meta
+from rehearsal.rules import breaches
 from rehearsal.schema import (
     UNKNOWN,
     Problem,
     ResourceSchema,
     UnknownTypeError,
-    breaches,
     fit_block,
     resource_schema,
 )

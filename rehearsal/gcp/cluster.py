@@ -2,33 +2,18 @@
 
 import base64
 import ipaddress
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from components.catalog.gke import (
-    ACCELERATOR_ZONES,
-    CHANNEL_DEFAULTS,
     CLUSTER_NAME,
-    MACHINE_ZONES,
-    is_region,
     is_zone,
     region_of,
 )
 from rehearsal.gcp.network import is_network, network_name
+from rehearsal.gcp.offers import location_of, master_version, node_locations
 from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
 from rehearsal.schema import UNKNOWN, Problem
-
-MINORS: Mapping[str, tuple[int, int]] = {
-    "RAPID": (33, 36),
-    "REGULAR": (33, 36),
-    "STABLE": (33, 35),
-    "EXTENDED": (30, 36),
-    "UNSPECIFIED": (33, 36),
-}
-"""Oldest and newest 1.x of each release channel (release notes of mid-2026)."""
-_VERSION = re.compile(r"1\.([0-9]+)(\.[0-9]+)?(-gke\.[0-9]+)?")
-_ZONES_OF_A_REGION = 3
 
 
 class Cluster(Kind):
@@ -123,6 +108,12 @@ class Cluster(Kind):
                 f"googleapi: Error 400: Subnetwork '{subnetwork.identity}' is not in network "
                 f"'{network_name(config, state)}', badRequest"
             )
+        region = region_of(state["location"])
+        if subnetwork.state["region"] != region:
+            raise CloudError(
+                f"googleapi: Error 400: Subnetwork '{subnetwork.identity}' is not in region "
+                f"'{region}', badRequest"
+            )
         ranges = {each["rangeName"] for each in subnetwork.state.get("secondaryIpRanges", [])}
         policy = state.get("ipAllocationPolicy") or {}
         for use, name in (
@@ -191,37 +182,6 @@ class Cluster(Kind):
         return path in downgraded and old is True and new is False
 
 
-def location_of(config: Config, inputs: Mapping[str, Any]) -> str:
-    """The region or zone of a cluster or node pool."""
-    location = inputs.get("location") or config.get("zone") or config.get("region")
-    if not location:
-        raise CloudError("cannot determine location: set it here, or gcp:zone, or gcp:region")
-    if not is_region(location) and not is_zone(location):
-        raise CloudError(f"googleapi: Error 400: Location '{location}' does not exist, badRequest")
-    return str(location)
-
-
-def node_locations(location: str, given: Any) -> list[str]:
-    """The zones of a cluster's nodes: a zone's own and the given ones, or three of a region."""
-    known = {zone for zones in ACCELERATOR_ZONES.values() for zone in zones}
-    known |= {zone for zones in MACHINE_ZONES.values() for zone in zones}
-    in_region = sorted(zone for zone in known if region_of(zone) == region_of(location))
-    if not in_region:
-        raise CloudError(
-            f"googleapi: Error 400: Location '{location}' does not exist (as far as the catalogue "
-            "goes that a rehearsal knows), badRequest"
-        )
-    for zone in given or ():
-        if not is_zone(zone) or region_of(zone) != region_of(location):
-            raise CloudError(
-                f"googleapi: Error 400: Node location '{zone}' is not in region "
-                f"'{region_of(location)}', badRequest"
-            )
-    if is_zone(location):
-        return [location, *(zone for zone in given or () if zone != location)]
-    return list(given or in_region[:_ZONES_OF_A_REGION])
-
-
 def _check_mode(state: Mapping[str, Any]) -> None:
     autopilot = state.get("enableAutopilot")
     if autopilot and is_zone(state["location"]):
@@ -271,24 +231,3 @@ def _check_private(state: Mapping[str, Any], subnetwork: Thing) -> None:
                 f"googleapi: Error 400: masterIpv4CidrBlock '{block}' overlaps range {other} of "
                 f"'{subnetwork.identity}', badRequest"
             )
-
-
-def master_version(state: Mapping[str, Any]) -> str:
-    """The version that the control plane gets; raises CloudError for one that is not offered."""
-    channel = (state.get("releaseChannel") or {}).get("channel", "UNSPECIFIED")
-    default = CHANNEL_DEFAULTS.get(channel, CHANNEL_DEFAULTS["REGULAR"])
-    wanted = state.get("minMasterVersion")
-    if wanted in (None, "", "-", "latest"):
-        return default
-    found = _VERSION.fullmatch(str(wanted))
-    least, most = MINORS[channel]
-    if found is None or not least <= int(found[1]) <= most:
-        raise CloudError(
-            f"googleapi: Error 400: Master version '{wanted}' is unsupported: channel {channel} "
-            f"has 1.{least} to 1.{most}, badRequest"
-        )
-    if found[3]:
-        return str(wanted)
-    if default.startswith(f"1.{found[1]}."):
-        return default
-    return f"1.{found[1]}{found[2] or '.0'}-gke.1000000"

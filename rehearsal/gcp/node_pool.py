@@ -16,7 +16,7 @@ from components.catalog.gke import (
     meets,
 )
 from rehearsal.gcp import nodes
-from rehearsal.gcp.cluster import location_of, node_locations
+from rehearsal.gcp.offers import location_of, node_locations
 from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
 from rehearsal.schema import UNKNOWN, Problem
 

@@ -114,7 +114,7 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
         ({"name": "a" * 41}, "is no cluster name: at most 40"),
         ({"location": "us-central9-a"}, "Location 'us-central9-a' does not exist"),
         ({"location": "here"}, "Location 'here' does not exist"),
-        ({"location": "us-east1-b"}, "regions/us-central1/subnetworks"),
+        ({"location": "us-east1-b"}, "is not in region 'us-east1'"),
         ({"network": "other"}, "networks/other' was not found"),
         ({"subnetwork": "other"}, "subnetworks/other' was not found"),
         ({"subnetwork": None}, "requires 'subnetwork'"),

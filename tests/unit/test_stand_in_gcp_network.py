@@ -102,7 +102,7 @@ def test_what_is_in_use_stays() -> None:
         {"network": network, "sourceRanges": ["10.0.0.0/8"], "allows": [{"protocol": "tcp"}]},
     )
     for token, name in ((SUBNETWORK, "nodes"), (ROUTER, "router"), (FIREWALL, "wall")):
-        with pytest.raises(Refused, match="network resource .* is already being used by"):
+        with pytest.raises(Refused, match=r"network resource .* is already being used by"):
             stack.delete(NETWORK, "net")
         stack.delete(token, name)
     stack.delete(NETWORK, "net")

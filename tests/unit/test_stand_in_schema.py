@@ -1,12 +1,12 @@
 import pytest
 
 from rehearsal.immutable import Facts, common_parent, facts, given, values, within
+from rehearsal.rules import breaches
 from rehearsal.schema import (
     UNKNOWN,
     Block,
     Problem,
     UnknownTypeError,
-    breaches,
     fit_block,
     property_at,
     resource_schema,
