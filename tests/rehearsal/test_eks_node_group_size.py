@@ -1,0 +1,187 @@
+"""A node group's bounds under the real engine, while an autoscaler owns its size.
+
+Only the engine shows what ignored changes send to the provider, and when a hook stops an update.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tools
+from rehearsal.handler import CloudError, Config, Handler
+from rehearsal.provider import ProviderServer, ProviderSettings
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import os
+
+import pulumi
+import pulumi_aws as aws
+from components.eks.scaling import ignored, scaling_config, size_check
+
+least, most, desired = (int(number) if number else None for number in os.environ["SIZE"].split(","))
+aws.eks.NodeGroup(
+    "train-gpu",
+    cluster_name="k8s-ml",
+    node_role_arn="arn:aws:iam::123456789012:role/nodes",
+    subnet_ids=["subnet-1"],
+    labels={"edition": os.environ["EDITION"]},
+    scaling_config=scaling_config(least, most, desired),
+    opts=pulumi.ResourceOptions(
+        ignore_changes=ignored(desired), hooks=size_check("train-gpu", "gpuPools.train-gpu")
+    ),
+)
+"""
+
+
+class NodeGroups(Handler):
+    """EKS, as far as one node group's size goes."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+
+    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return "k8s-ml:train-gpu", self._take(inputs)
+
+    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+        return {**self.held}
+
+    def update(
+        self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        if new["scalingConfig"] == old["scalingConfig"]:
+            # The provider asks EKS for another size only where its own state differs.
+            new = {**new, "scalingConfig": self.held["scalingConfig"]}
+        return self._take(new)
+
+    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+        self.held = {}
+
+    def autoscale(self, size: int) -> None:
+        self.held["scalingConfig"] = {**self.held["scalingConfig"], "desiredSize": size}
+
+    @property
+    def size(self) -> Mapping[str, int]:
+        return {key: int(value) for key, value in self.held["scalingConfig"].items()}
+
+    def _take(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        size = inputs["scalingConfig"]
+        if size["minSize"] > size["desiredSize"]:
+            raise CloudError(
+                f"InvalidParameterException: Minimum capacity {size['minSize']} can't be greater "
+                f"than desired size {size['desiredSize']}"
+            )
+        self.held = {**inputs}
+        return {**self.held}
+
+
+class Stack:
+    """The program above in a file backend of its own."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.program = folder / "program"
+        for path in (self.program, folder / "state"):
+            path.mkdir()
+        (self.program / "__main__.py").write_text(PROGRAM)
+        (self.program / "Pulumi.yaml").write_text("name: small\nruntime: python\n")
+        self.cli, in_front = tools.pulumi()
+        self.environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
+            "PYTHONPATH": str(ROOT),
+            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "test",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PULUMI_DEBUG_PROVIDERS": f"aws:{port}",
+        }
+        self.run("stack", "init", "train")
+        self.run("config", "set", "aws:region", "us-east-1")
+
+    def up(self, size: str, *flags: str, edition: str = "1", fails: bool = False) -> str:
+        """`pulumi up` with its preview; `size` is minimum, maximum and, or not, desired."""
+        self.environment |= {"SIZE": size, "EDITION": edition}
+        return self.run("up", "--yes", *flags, fails=fails)
+
+    def run(self, *command: str, fails: bool = False) -> str:
+        done = subprocess.run(
+            [self.cli, *command, "--non-interactive", "--cwd", self.program],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode != 0) is fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def eks() -> NodeGroups:
+    return NodeGroups()
+
+
+@pytest.fixture
+def stack(tmp_path: Path, eks: NodeGroups) -> Iterator[Stack]:
+    settings = ProviderSettings(package="aws", handlers={"aws:eks/nodeGroup:NodeGroup": eks})
+    with ProviderServer(settings) as server:
+        yield Stack(tmp_path, server.port)
+
+
+def test_no_update_reverts_the_autoscaler(stack: Stack, eks: NodeGroups) -> None:
+    """The size that the autoscaler made stays, through plain updates and with --refresh."""
+    stack.up("0,3,")
+    eks.autoscale(2)
+    stack.up("0,3,", edition="2")
+    assert eks.size == {"minSize": 0, "maxSize": 3, "desiredSize": 2}
+    stack.up("0,3,", "--refresh", edition="3")
+    assert eks.size["desiredSize"] == 2
+    told = stack.up("0,5,", "--refresh")
+    assert eks.size == {"minSize": 0, "maxSize": 5, "desiredSize": 2}
+    assert "gpuPools.train-gpu: with its new bounds the group is set to 2 nodes" in told
+
+
+def test_a_minimum_above_the_size_is_refused_before_any_change(
+    stack: Stack, eks: NodeGroups
+) -> None:
+    """Raising minNodes above the running size stops in the preview, with the way to do it."""
+    stack.up("0,3,")
+    told = stack.up("2,3,", fails=True)
+    assert (
+        "gpuPools.train-gpu.minNodes: 2 is above the 0 nodes that the group had at the last "
+        "refresh; run pulumi up --refresh, and if that says the same, set desiredNodes: 2 for one "
+        "update"
+    ) in " ".join(told.split())
+    assert "Minimum capacity" not in told
+    assert eks.size == {"minSize": 0, "maxSize": 3, "desiredSize": 0}
+
+
+def test_a_minimum_rises_in_one_update(stack: Stack, eks: NodeGroups) -> None:
+    """With desiredNodes, one update raises minimum and size; without it again, nothing changes."""
+    stack.up("0,3,")
+    stack.up("2,3,2")
+    assert eks.size == {"minSize": 2, "maxSize": 3, "desiredSize": 2}
+    stack.up("2,3,", "--expect-no-changes")
+
+
+def test_a_minimum_within_the_running_size_needs_no_more(stack: Stack, eks: NodeGroups) -> None:
+    """Where enough nodes run, one refreshed update raises the minimum and keeps them all."""
+    stack.up("0,3,")
+    eks.autoscale(3)
+    stack.up("2,3,", "--refresh")
+    assert eks.size == {"minSize": 2, "maxSize": 3, "desiredSize": 3}
+
+
+def test_a_maximum_below_the_size_is_refused(stack: Stack, eks: NodeGroups) -> None:
+    """Lowering maxNodes below the running size stops in the preview as well."""
+    stack.up("0,3,")
+    eks.autoscale(3)
+    told = stack.up("0,1,", "--refresh", fails=True)
+    assert "gpuPools.train-gpu.maxNodes: 1 is below the 3 nodes" in " ".join(told.split())
+    assert eks.size["maxSize"] == 3
