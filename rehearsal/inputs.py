@@ -6,8 +6,34 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.immutable import Facts, blocks, given
+from rehearsal.rules import breaches
+from rehearsal.schema import Block, Problem, fit_block
+from rehearsal.wire import decode
 
 _SUFFIX_DIGITS = 7
+
+
+def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], list[Problem]]:
+    """The inputs of a CheckRequest with defaults and names, and what is wrong with them."""
+    problems: list[Problem] = []
+    inputs = fit_block(decode(request.news), shape, "", problems)
+    olds = decode(request.olds)
+    defaulted = add_defaults(inputs, known)
+    for path in known.auto_named:
+        if path in inputs or (path == "name" and "namePrefix" in inputs):
+            continue
+        if path in olds.get("__defaults", ()) and path in olds:
+            name, reason = olds[path], None
+        else:
+            name, reason = auto_name(request)
+        if reason:
+            problems.append(Problem(path, reason))
+        else:
+            inputs[path] = name
+            defaulted.append(path)
+    # As the official bridge does: so that the next check tells a generated name from a chosen one.
+    inputs["__defaults"] = defaulted
+    return inputs, problems + breaches(inputs, known)
 
 
 def add_defaults(inputs: dict[str, Any], known: Facts) -> list[str]:

@@ -7,28 +7,24 @@ import importlib.metadata
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent import futures
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-from rehearsal.cloud import Faults
 from rehearsal.diff import Change, Comparison
 from rehearsal.handler import CloudError, Config, Handler, NotFoundError
 from rehearsal.immutable import Facts, facts
-from rehearsal.inputs import add_defaults, as_declared, auto_name, merge, without_meta
-from rehearsal.rules import breaches
+from rehearsal.inputs import as_declared, checked, merge, without_meta
+from rehearsal.provider_settings import Operation, ProviderSettings
 from rehearsal.schema import (
     UNKNOWN,
-    Problem,
     ResourceSchema,
     UnknownTypeError,
-    fit_block,
     resource_schema,
 )
 from rehearsal.wire import decode, encode, mark_secrets
@@ -45,38 +41,7 @@ _KINDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One thing that the engine asked of the cloud."""
-
-    urn: str
-    kind: str
-    """create, read, update or delete."""
-    started: float
-    """Seconds since the epoch."""
-    seconds: float
-    error: str | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class ProviderSettings:
-    """What makes the stand-in that of one cloud."""
-
-    package: str
-    """`gcp` or `aws`: the SDK `pulumi_<package>` says what is accepted."""
-    handlers: Mapping[str, Handler]
-    """Resource type token -> what plays it."""
-    functions: Mapping[str, Callable[[Config, dict[str, Any]], dict[str, Any]]] = field(
-        default_factory=dict
-    )
-    """Function token -> what answers an invoke."""
-    faults: Faults = field(default_factory=Faults)
-    latency: Callable[[str, str], float] = lambda token, operation: 0.0
-    """(resource type token, operation) -> seconds that the operation takes longer."""
-    changed: Callable[[], None] = lambda: None
-    """Called after every create, update and delete that the cloud carried out."""
-    check_config: Callable[[Mapping[str, Any]], list[Problem]] = lambda inputs: []
-    """What is wrong with the provider's own configuration."""
+__all__ = ["Operation", "Provider", "ProviderServer", "ProviderSettings"]
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
@@ -140,23 +105,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Check(self, request: Any, context: Any) -> Any:
         with self._answering(context):
             handler, schema, known = self._type(_token(request.urn))
-            problems: list[Problem] = []
-            inputs = fit_block(decode(request.news), schema.inputs, "", problems)
-            olds = decode(request.olds)
-            inputs["__defaults"] = add_defaults(inputs, known)
-            name, reason = auto_name(request)
-            for path in known.auto_named:
-                if path in inputs or (path == "name" and "namePrefix" in inputs):
-                    continue
-                if path in olds.get("__defaults", ()) and path in olds:
-                    inputs[path] = olds[path]
-                elif reason:
-                    problems.append(Problem(path, reason))
-                    continue
-                else:
-                    inputs[path] = name
-                inputs["__defaults"].append(path)
-            problems += breaches(inputs, known)
+            inputs, problems = checked(request, schema.inputs, known)
             problems += handler.check(self._config(context), inputs)
             return provider_pb2.CheckResponse(
                 inputs=encode(inputs),
