@@ -20,33 +20,36 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="rehearsal", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="rehearse a stack on this machine")
-    run.add_argument("stack")
     run.add_argument("--keep", action="store_true", help="leave it running once the workloads do")
     run.add_argument("--deadline", type=float, default=90.0, help="seconds for the workloads")
     down = commands.add_parser("down", help="end what --keep left running")
-    down.add_argument("stack")
     # The long-lived process behind `run`; not for people.
     held = commands.add_parser("hold")
-    held.add_argument("stack")
     held.add_argument("--keep", action="store_true")
     held.add_argument("--deadline", type=float)
     held.add_argument("--answer", type=int)
+    for command in (run, down, held):
+        command.add_argument("stack")
+        command.add_argument("--folder", type=Path, help="default: .rehearsal/STACK")
     args = parser.parse_args()
+    folder = (args.folder or stages.ROOT / ".rehearsal" / args.stack).absolute()
     match args.command:
         case "run":
-            return _run(args.stack, keep=args.keep, deadline=args.deadline)
+            return _run(args.stack, folder, keep=args.keep, deadline=args.deadline)
         case "down":
-            return _down(args.stack)
+            return _down(args.stack, folder)
         case _:
-            return _hold(args.stack, args.keep, args.deadline, args.answer)
+            return _hold(args.stack, folder, args.keep, args.deadline, args.answer)
 
 
-def _run(stack: str, *, keep: bool, deadline: float) -> int:
+def _run(stack: str, folder: Path, *, keep: bool, deadline: float) -> int:
     """Starts the holding process and waits for its answer; with `keep` it then goes on alone."""
     reading, writing = os.pipe()
-    command = [sys.executable, "-m", "rehearsal", "hold", stack, "--answer", str(writing)]
-    command += ["--deadline", str(deadline), *(["--keep"] if keep else [])]
-    if not keep:
+    command = [sys.executable, "-m", "rehearsal", "hold", stack, "--folder", str(folder)]
+    command += ["--answer", str(writing), "--deadline", str(deadline)]
+    if keep:
+        command.append("--keep")
+    else:
         # Whatever ends this process ends the rehearsal with it.
         command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *command]
     holder = subprocess.Popen(
@@ -62,18 +65,21 @@ def _run(stack: str, *, keep: bool, deadline: float) -> int:
             except KeyboardInterrupt:
                 print("\nending the rehearsal ...", flush=True)
                 holder.terminate()
-    if keep and said:
+    if said:
         return int(said)
-    return holder.wait() if not said else int(said)
+    if (code := holder.wait()) < 0:
+        print(f"the rehearsal was ended by signal {-code}", file=sys.stderr)
+        return 1
+    return code
 
 
-def _down(stack: str) -> int:
-    ended = stages.end(stages.ROOT / ".rehearsal" / stack)
+def _down(stack: str, folder: Path) -> int:
+    ended = stages.end(folder)
     print(f"rehearsal of {stack}: {'ended' if ended else 'was not running'}")
     return 0
 
 
-def _hold(stack: str, keep: bool, deadline: float, answer: int) -> int:
+def _hold(stack: str, folder: Path, keep: bool, deadline: float, answer: int) -> int:
     """Runs the rehearsal; with `keep` stays until SIGTERM once it has given its answer."""
     ended = threading.Event()
 
@@ -86,14 +92,14 @@ def _hold(stack: str, keep: bool, deadline: float, answer: int) -> int:
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    def wait() -> None:
-        os.write(answer, b"0")
+    def wait(code: int) -> None:
+        os.write(answer, str(code).encode())
         os.close(answer)
-        _leave_terminal(stages.ROOT / ".rehearsal" / stack / "logs" / "stage.log")
+        _leave_terminal(folder / "logs" / "stage.log")
         ended.wait()
 
     try:
-        return hold(stack, keep=wait if keep else None, deadline=deadline)
+        return hold(stack, folder, keep=wait if keep else None, deadline=deadline)
     except (ProgramError, ProcessError, tools.ToolError) as error:
         print(f"rehearsal of {stack}: {error}", file=sys.stderr)
         return 1

@@ -16,6 +16,7 @@ import yaml
 import tools
 from rehearsal.api import Api, ApiError
 from rehearsal.cloud import NodeGroup, NodeShape
+from rehearsal.pods import holds
 from rehearsal.processes import Processes, free_port
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
@@ -56,8 +57,7 @@ class Autoscaler:
             names.append(definition["metadata"]["name"])
             api.create(CRDS, definition)
         while names and not cancelled.wait(0.05):
-            conditions = api.get(f"{CRDS}/{names[0]}").get("status", {}).get("conditions", [])
-            if any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+            if holds(api.get(f"{CRDS}/{names[0]}"), "Established"):
                 names.pop(0)
         api.apply(NODE_CLASS, {
             "apiVersion": "karpenter.kwok.sh/v1alpha1",

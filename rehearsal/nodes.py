@@ -9,6 +9,7 @@ import queue
 import secrets
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -70,7 +71,7 @@ class Nodes:
         self._offered: dict[str, int] = {}
         """Node -> the GPUs that it was given last."""
         self.refusals = {}
-        self._thread = threading.Thread(target=self._run, name="nodes", daemon=True)
+        self._thread = threading.Thread(target=self._guarded, name="nodes", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -80,6 +81,15 @@ class Nodes:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(10)
         self._observed.clear()
+
+    def _guarded(self) -> None:
+        try:
+            self._run()
+        except Exception as error:
+            # Without this thread no node ever joins: say so instead of blaming the program.
+            if not self._stopped.is_set():
+                traceback.print_exc()
+                self._journal.finding("stage", f"the rehearsal's own stage failed: {error!r}")
 
     def _run(self) -> None:
         stopped = self._stopped

@@ -22,20 +22,26 @@ class ProgramError(Exception):
 
 def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None = None) -> None:
     """Copies the program and the stack's file; `mutate` may then change the copy."""
-    stack_file = source / f"Pulumi.{stack}.yaml"
-    if not stack_file.is_file():
-        known = ", ".join(stacks(source)) or "none"
-        raise ProgramError(f"there is no {stack_file.name}: the stacks here are {known}")
+    file = stack_file(source, stack)
     target.mkdir(parents=True)
     for name in FILES:
         shutil.copy2(source / name, target / name)
     for name in FOLDERS:
         shutil.copytree(source / name, target / name)
     (target / ".venv").symlink_to(source / ".venv")
-    shutil.copy2(stack_file, target / stack_file.name)
+    shutil.copy2(file, target / file.name)
     if mutate is not None:
         mutate(target)
-    _write_without_secrets(target / stack_file.name)
+    _write_without_secrets(target / file.name)
+
+
+def stack_file(source: Path, stack: str) -> Path:
+    """The stack's own file; raises ProgramError where it has none."""
+    file = source / f"Pulumi.{stack}.yaml"
+    if not file.is_file():
+        known = ", ".join(stacks(source)) or "none"
+        raise ProgramError(f"there is no {file.name}: the stacks here are {known}")
+    return file
 
 
 def stacks(source: Path) -> list[str]:

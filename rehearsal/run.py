@@ -27,11 +27,12 @@ SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program")
 """What a finished rehearsal does not leave in its folder."""
 
 
-def hold(stack: str, *, keep: Callable[[], None] | None, deadline: float) -> int:
-    """Rehearses; `keep` is called where the stage must stay, and returns when it may end."""
+def hold(stack: str, folder: Path, *, keep: Callable[[int], None] | None, deadline: float) -> int:
+    """Rehearses; `keep` is called with the exit status where the stage must stay, and returns
+    when it may end."""
     began = time.monotonic()
     _say(f"rehearsing {stack}: the stage goes up ...")
-    stage = Stage(stack)
+    stage = Stage(stack, folder=folder)
     with stage:
         stage.journal.listen(_tell)
         run = Rehearsal(stage=stage, deadline=deadline, say=_say)
@@ -39,7 +40,7 @@ def hold(stack: str, *, keep: Callable[[], None] | None, deadline: float) -> int
         if keep is not None:
             _write(stage, make_report(run, time.monotonic() - began))
             _say(_how_to_use(stage, running))
-            keep()
+            keep(0 if running else 1)
             return 0
         if running:
             run.away()

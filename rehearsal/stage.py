@@ -29,8 +29,8 @@ from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
 from rehearsal.nodes import Nodes
 from rehearsal.observed import Observed
-from rehearsal.processes import Processes, end_leftovers
-from rehearsal.program import Mutation, ProgramError, copy_program
+from rehearsal.processes import ProcessError, Processes, end_leftovers
+from rehearsal.program import Mutation, ProgramError, copy_program, stack_file
 
 ROOT = Path(__file__).resolve().parents[1]
 END_SECONDS = 15.0
@@ -58,7 +58,6 @@ class Stage:
         self._job_seconds = job_seconds
         self._closers: list[Callable[[], None]] = []
         self._nodes_made = threading.Event()
-        self._prewarm_error: Exception | None = None
 
     def __enter__(self) -> "Stage":
         try:
@@ -74,6 +73,7 @@ class Stage:
     def start(self) -> None:
         """Returns when the engine can run; the control plane may still be starting."""
         self.mark = str(self.folder)
+        stack_file(self._source, self.stack)
         self._closers.append(take_over(self.folder))
         copy_program(self._source, self.stack, self.folder / "program", self._mutate)
         self.journal = Journal(self.folder / "events.jsonl")
@@ -120,11 +120,6 @@ class Stage:
         if self._plugin:
             return f"official plugin {self._plugin.name}"
         return f"stand-in for {sdk_version()}"
-
-    @property
-    def cluster_failure(self) -> Exception | None:
-        """Why the control plane could not be started ahead of time."""
-        return self._prewarm_error
 
     def situation(self) -> Situation:
         """The cluster and the cloud as they are now, for a diagnosis."""
@@ -176,8 +171,9 @@ class Stage:
         """Starts the control plane ahead of the cluster resource, which then need not wait."""
         try:
             self.control_plane.ensure_started()
-        except Exception as error:
-            self._prewarm_error = error
+        except ProcessError as error:
+            # The cluster resource will try again, and tell the engine if that fails as well.
+            self.journal.record("cloud", "control plane", "error", message=str(error))
 
     def _cluster_started(self) -> None:
         self._kubelets.start(self.control_plane.kubeconfig)
