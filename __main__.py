@@ -19,6 +19,10 @@ match environment.platform:
         from components.gke.autopilot import autopilot
 
         cluster = autopilot(environment.cluster, environment.pools, project=environment.project)
+    case "eks":
+        from components.eks.declare import declare
+
+        cluster = declare(environment.cluster, environment.pools, region=environment.region)
     case "existing":
         from components.existing import existing
 

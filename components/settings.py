@@ -18,6 +18,8 @@ from components.decode import decode, decode_map, unknown
 from components.gpu.workload_args import WorkloadArgs
 
 if TYPE_CHECKING:
+    from components.eks.cluster_args import EksClusterArgs
+    from components.eks.pool_args import EksGpuNodeGroupArgs
     from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
     from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
     from components.gke.cluster_args import GkeClusterArgs
@@ -53,6 +55,18 @@ class AutopilotSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EksSettings:
+    """An EKS environment."""
+
+    region: str
+    """AWS region, from `aws:region`."""
+    cluster: "EksClusterArgs"
+    pools: Mapping[str, "EksGpuNodeGroupArgs"]
+    workloads: Mapping[str, WorkloadArgs]
+    platform: Literal["eks"] = "eks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingSettings:
     """A cluster that is already there."""
 
@@ -64,7 +78,7 @@ class ExistingSettings:
     platform: Literal["existing"] = "existing"
 
 
-Settings = GkeSettings | AutopilotSettings | ExistingSettings
+Settings = GkeSettings | AutopilotSettings | EksSettings | ExistingSettings
 
 
 def load() -> Settings:
@@ -98,7 +112,7 @@ def from_config(config: Mapping[str, str]) -> Settings:
     for name in pools:
         _check_pool_name(name)
     platform = cluster.pop("platform", None)
-    read = {"gke": _gke, "gke-autopilot": _autopilot, "existing": _existing}
+    read = {"gke": _gke, "gke-autopilot": _autopilot, "eks": _eks, "existing": _existing}
     if platform is None:
         raise ValueError(
             f"{NAMESPACE}:cluster.platform: is missing; allowed: {', '.join(PLATFORMS)}"
@@ -153,6 +167,31 @@ def _autopilot(
     )
     for name, pool in settings.pools.items():
         _at(f"gpuPools.{name}", pool.check_version, settings.cluster.version)
+    return settings
+
+
+def _eks(
+    config: Mapping[str, str],
+    cluster: dict[str, Any],
+    pools: dict[str, Any],
+    workloads: Mapping[str, WorkloadArgs],
+) -> Settings:
+    from components.eks.cluster_args import EksClusterArgs
+    from components.eks.pool_args import EksGpuNodeGroupArgs
+    from components.eks.regions import is_region
+
+    region = _required(config, "aws:region", "the AWS region of the cluster")
+    if not is_region(region):
+        raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
+    settings = EksSettings(
+        region=region,
+        cluster=decode(f"{NAMESPACE}:cluster", EksClusterArgs, cluster),
+        pools=decode_map(f"{NAMESPACE}:gpuPools", EksGpuNodeGroupArgs, pools),
+        workloads=workloads,
+    )
+    _at("cluster", settings.cluster.check_in, region)
+    for name, pool in settings.pools.items():
+        _at(f"gpuPools.{name}", pool.check_in, settings.cluster)
     return settings
 
 
