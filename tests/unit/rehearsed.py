@@ -1,0 +1,127 @@
+"""Node groups, nodes and pods as the rehearsal's unit tests need them, plain but complete."""
+
+from typing import Any
+
+from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint
+
+Object = dict[str, Any]
+GPU = "nvidia.com/gpu"
+T4 = {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}
+GPU_TAINT = NodeTaint(key=GPU, value="present", effect="NoSchedule")
+
+
+def shape(
+    *,
+    labels: dict[str, str] | None = None,
+    taints: tuple[NodeTaint, ...] = (GPU_TAINT,),
+    gpus: int = 1,
+) -> NodeShape:
+    capacity = {"cpu": "4", "memory": "15Gi", "pods": "110"}
+    return NodeShape(
+        labels=T4 if labels is None else labels,
+        taints=taints,
+        capacity=capacity | ({GPU: str(gpus)} if gpus else {}),
+    )
+
+
+def group(name: str = "train-gpu", **fields: Any) -> NodeGroup:
+    given: dict[str, Any] = {
+        "min_nodes": 0,
+        "max_nodes": 3,
+        "target_nodes": 0,
+        "template": shape(),
+        "node": fields.get("template", shape()),
+    }
+    return NodeGroup(name=name, **{**given, **fields})
+
+
+SYSTEM = group("system", template=shape(labels={"pool": "system"}, taints=(), gpus=0))
+
+
+def node(name: str = "n1", of: NodeGroup | None = None, *, gpus: int | None = None) -> Object:
+    """A node of a group; `gpus` are those that it offers now, by default all of them."""
+    made = (of or group()).node
+    allocatable = dict(made.capacity)
+    if gpus is not None:
+        allocatable.pop(GPU, None)
+        if gpus:
+            allocatable[GPU] = str(gpus)
+    return {
+        "metadata": {"name": name, "labels": dict(made.labels)},
+        "spec": {
+            "taints": [{"key": t.key, "value": t.value, "effect": t.effect} for t in made.taints]
+        },
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
+def pod(
+    name: str = "sample-abc-1",
+    *,
+    owner: tuple[str, str] | None = ("ReplicaSet", "sample-abc"),
+    on: str | None = None,
+    phase: str = "Pending",
+    gpus: int = 1,
+    **spec: Any,
+) -> Object:
+    """A pod that selects a T4, tolerates the GPU taint and asks for GPUs, unless told otherwise."""
+    limits = {GPU: str(gpus)} if gpus else {}
+    full = {
+        "nodeSelector": T4,
+        "tolerations": [{"key": GPU, "operator": "Exists"}],
+        "containers": [{"name": "c", "resources": {"limits": limits}}],
+        **spec,
+    }
+    if on:
+        full["nodeName"] = on
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"pod-template-hash": "abc"},
+            "ownerReferences": [{"kind": owner[0], "name": owner[1]}] if owner else [],
+        },
+        "spec": full,
+        "status": {
+            "phase": phase,
+            "conditions": [{"type": "Ready", "status": "True"}] if phase == "Running" else [],
+        },
+    }
+
+
+COS_INSTALLER: dict[str, Any] = {
+    "volumes": [
+        {"name": "root", "hostPath": {"path": "/"}},
+        {"name": "driver", "hostPath": {"path": "/home/kubernetes/bin/nvidia"}},
+    ],
+    "initContainers": [{"name": "install", "securityContext": {"privileged": True}}],
+    "containers": [{"name": "pause"}],
+    "tolerations": [{"operator": "Exists"}],
+    "nodeSelector": T4,
+}
+UBUNTU_INSTALLER: dict[str, Any] = {
+    **COS_INSTALLER,
+    "volumes": [
+        {"name": "root", "hostPath": {"path": "/"}},
+        {"name": "boot", "hostPath": {"path": "/boot"}},
+    ],
+}
+DEVICE_PLUGIN: dict[str, Any] = {
+    "volumes": [{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet/device-plugins/"}}],
+    "containers": [{"name": "plugin"}],
+    "tolerations": [{"key": GPU, "operator": "Exists"}],
+}
+
+
+def daemon_set(name: str, spec: dict[str, Any]) -> Object:
+    return {
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"template": {"metadata": {}, "spec": spec}},
+    }
+
+
+def daemon_pod(name: str, spec: dict[str, Any], *, on: str, phase: str = "Running") -> Object:
+    made = pod(f"{name}-x", owner=("DaemonSet", name), on=on, phase=phase)
+    made["metadata"]["namespace"] = "kube-system"
+    made["spec"] = {**spec, "nodeName": on}
+    return made

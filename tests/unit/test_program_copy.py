@@ -1,0 +1,60 @@
+"""The copy of the program that a rehearsal runs."""
+
+from pathlib import Path
+
+import pytest
+
+from rehearsal.program import ProgramError, copy_program, without_secrets
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    source = tmp_path / "source"
+    (source / "components").mkdir(parents=True)
+    for name in ("Pulumi.yaml", "__main__.py", "requirements.txt"):
+        (source / name).write_text(name)
+    (source / "Pulumi.dev.yaml").write_text(
+        "# a comment\nencryptionsalt: v1:abc\nconfig:\n  a:key: {secure: v1:xyz}\n  a:b: 1\n"
+    )
+    (source / "Pulumi.plain.yaml").write_text("# a comment\nconfig:\n  a:b: 1\n")
+    return source
+
+
+def test_encrypted_values_become_placeholders(source: Path, tmp_path: Path) -> None:
+    """The copy has neither a ciphertext nor a salt, and the committed file is untouched."""
+    before = (source / "Pulumi.dev.yaml").read_text()
+    copy_program(source, "dev", tmp_path / "copy")
+    copied = (tmp_path / "copy" / "Pulumi.dev.yaml").read_text()
+    assert "rehearsal-placeholder" in copied
+    assert "v1:" not in copied
+    assert (source / "Pulumi.dev.yaml").read_text() == before
+
+
+def test_a_file_without_secrets_is_copied_as_it_is(source: Path, tmp_path: Path) -> None:
+    """Not even its comments are lost."""
+    copy_program(source, "plain", tmp_path / "copy")
+    assert (tmp_path / "copy" / "Pulumi.plain.yaml").read_bytes() == (
+        source / "Pulumi.plain.yaml"
+    ).read_bytes()
+
+
+def test_secrets_are_found_at_every_depth() -> None:
+    """Structured config may hold a secret anywhere."""
+    document = {"config": {"a:x": {"y": [{"secure": "v1:1"}, "z"]}}}
+    assert without_secrets(document) == {"config": {"a:x": {"y": ["rehearsal-placeholder", "z"]}}}
+
+
+def test_a_mutation_changes_the_copy_alone(source: Path, tmp_path: Path) -> None:
+    """What a test breaks on purpose never reaches the program itself."""
+    copy_program(
+        source, "dev", tmp_path / "copy", lambda program: (program / "__main__.py").write_text("x")
+    )
+    assert (tmp_path / "copy" / "__main__.py").read_text() == "x"
+    assert (source / "__main__.py").read_text() == "__main__.py"
+
+
+def test_an_unknown_stack_is_refused_with_those_that_exist(source: Path, tmp_path: Path) -> None:
+    """The message says what could have been meant."""
+    with pytest.raises(ProgramError) as refused:
+        copy_program(source, "prod", tmp_path / "copy")
+    assert str(refused.value) == "there is no Pulumi.prod.yaml: the stacks here are dev, plain"

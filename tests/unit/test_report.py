@@ -1,0 +1,140 @@
+"""The report's table, its JSON and its picture, from a journal written by hand."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from rehearsal.journal import Event, Journal
+from rehearsal.report import Report, created, gpu_nodes_over_time, node_lives, pod_lives, text
+from rehearsal.timeline import svg
+
+
+def event(at: float, kind: str, subject: str, what: str, **detail: object) -> Event:
+    return Event(at=at, kind=kind, subject=subject, what=what, detail=detail)
+
+
+def pod_event(at: float, what: str, node: str | None = None) -> Event:
+    return event(at, "pod", "default/s-1", what, workload="Deployment default/s", gpus=1, node=node)
+
+
+EVENTS = [
+    event(1.0, "node", "cpu", "joined"),
+    event(1.0, "node", "cpu", "member", group="system", gpus=0),
+    pod_event(2.0, "pending"),
+    event(3.0, "node", "gpu", "joined"),
+    event(3.0, "node", "gpu", "member", group="train-gpu", gpus=1),
+    event(4.5, "node", "gpu", "gpus", gpus=1),
+    pod_event(4.6, "bound", "gpu"),
+    pod_event(5.0, "ready", "gpu"),
+    pod_event(9.0, "deleting", "gpu"),
+    pod_event(9.1, "deleted", "gpu"),
+    event(20.0, "node", "gpu", "gpus", gpus=0),
+    event(20.1, "node", "gpu", "left"),
+]
+
+
+def report(**fields: object) -> Report:
+    nodes = node_lives(EVENTS)
+    given = {
+        "stack": "dev",
+        "ok": True,
+        "seconds": 21.0,
+        "failures": [],
+        "warnings": [],
+        "versions": {"pulumi": "v3.259.0"},
+        "steps": [
+            {"name": "pulumi up", "began": 0.5, "seconds": 1.5, "ok": True, "detail": "3 created"}
+        ],
+        "resources": {"gcp:container/nodePool:NodePool": 2},
+        "nodes": nodes,
+        "pods": pod_lives(EVENTS),
+        "gpu_nodes": gpu_nodes_over_time(nodes),
+    }
+    return Report(**{**given, **fields})
+
+
+def test_gpu_nodes_are_counted_from_joining_to_leaving() -> None:
+    """Nodes without GPUs do not count."""
+    assert gpu_nodes_over_time(node_lives(EVENTS)) == [(0.0, 0), (3.0, 1), (20.1, 0)]
+
+
+def test_a_node_remembers_when_its_gpus_first_appeared() -> None:
+    """Taking the GPUs away later does not change that."""
+    (gpu,) = [node for node in node_lives(EVENTS) if node.name == "gpu"]
+    assert (gpu.joined, gpu.gpus_at, gpu.left) == (3.0, 4.5, 20.1)
+
+
+def test_a_pod_keeps_its_last_state_when_it_is_deleted() -> None:
+    """`ready` is what the report shows of a pod that ran and then left."""
+    (pod,) = pod_lives(EVENTS)
+    assert (pod.created, pod.bound, pod.ready, pod.left) == (2.0, 4.6, 5.0, 9.1)
+    assert (pod.state, pod.node) == ("ready", "gpu")
+
+
+def test_a_pod_first_seen_running_was_bound_by_then() -> None:
+    """A watch may miss the states in between."""
+    (pod,) = pod_lives([pod_event(2.0, "ready", "gpu")])
+    assert pod.bound == pod.ready == 2.0
+
+
+def test_created_resources_are_counted_by_type() -> None:
+    """The URN's own type counts, not its parents'."""
+    urns = [
+        "urn:pulumi:dev::p::gpu-cluster:gke:Cluster$gcp:container/nodePool:NodePool::a",
+        "urn:pulumi:dev::p::gcp:container/nodePool:NodePool::b",
+    ]
+    assert created(urns) == {"gcp:container/nodePool:NodePool": 2}
+
+
+def test_the_table_shows_the_way_of_a_workload() -> None:
+    """Times, node and GPUs stand in one line for each pod."""
+    shown = text(report())
+    assert "GPU nodes: 0 at 0.0 s -> 1 at 3.0 s -> 0 at 20.1 s" in shown
+    assert "Deployment default/s  1     ready  2.0 s    4.6 s  5.0 s     gpu" in shown
+    assert shown.endswith("rehearsal of dev: passed in 21.0 s")
+
+
+def test_a_failure_is_told_in_full() -> None:
+    """What failed stands under its own heading, and the last line says so."""
+    shown = text(report(ok=False, failures=["pool train-gpu: no"]))
+    assert "why it failed\n  - pool train-gpu: no\n" in shown
+    assert shown.endswith("rehearsal of dev: FAILED in 21.0 s")
+
+
+def test_the_report_survives_json() -> None:
+    """`report.json` has every field as plain data."""
+    document = json.loads(json.dumps(report().document()))
+    assert document["gpu_nodes"] == [[0.0, 0], [3.0, 1], [20.1, 0]]
+    assert document["pods"][0]["workload"] == "Deployment default/s"
+
+
+def test_the_picture_is_well_formed_and_complete() -> None:
+    """Every step, node and pod has its lane; names are escaped."""
+    steps = [{"name": "a < b & c", "began": 0, "seconds": 1, "ok": False, "detail": "'<>'"}]
+    root = ElementTree.fromstring(svg(report(steps=steps)))
+    words = [element.text for element in root.iter() if element.tag.endswith("text")]
+    for lane in ("a < b & c", "system: cpu", "train-gpu: gpu", "Deployment s"):
+        assert lane in words
+
+
+def test_bars_stay_within_the_picture() -> None:
+    """No bar begins before the axis or ends after it, whatever is still there at the end."""
+    still_there = report(nodes=node_lives(EVENTS[:5]), pods=pod_lives(EVENTS[:8]), seconds=21.0)
+    root = ElementTree.fromstring(svg(still_there))
+    width = float(root.attrib["width"])
+    bars = [e for e in root.iter() if e.tag.endswith("rect") and e.find("*") is not None]
+    assert bars
+    for bar in bars:
+        assert float(bar.attrib["x"]) >= 300
+        assert float(bar.attrib["x"]) + float(bar.attrib["width"]) <= width
+
+
+def test_the_journal_writes_what_it_keeps(tmp_path: Path) -> None:
+    """One JSON line for each event, and a finding only once."""
+    journal = Journal(tmp_path / "events.jsonl")
+    journal.finding("pool", "two plugins")
+    journal.finding("pool", "two plugins")
+    journal.record("node", "n1", "joined")
+    lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert [line["what"] for line in lines] == ["two plugins", "joined"]
+    assert journal.findings == ["two plugins"]
