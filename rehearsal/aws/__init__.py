@@ -1,0 +1,102 @@
+"""A strict stand-in for AWS over moto, for the engine's `aws` provider."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rehearsal.aws.access import AccessEntry, AccessPolicyAssociation, PodIdentityAssociation
+from rehearsal.aws.account import NUMBER
+from rehearsal.aws.addons import Addon
+from rehearsal.aws.cloud import AwsCloud
+from rehearsal.aws.cluster import Cluster
+from rehearsal.aws.iam import (
+    OpenIdConnectProvider,
+    Policy,
+    Role,
+    RolePolicy,
+    RolePolicyAttachment,
+)
+from rehearsal.aws.keys_and_logs import Alias, Key, LogGroup
+from rehearsal.aws.launch_template import LaunchTemplate
+from rehearsal.aws.network import Eip, InternetGateway, NatGateway, Subnet, Vpc
+from rehearsal.aws.node_group import NodeGroup
+from rehearsal.aws.routes import Route, RouteTable, RouteTableAssociation, VpcEndpoint
+from rehearsal.aws.scaling_group import Tag
+from rehearsal.aws.security_groups import (
+    DefaultSecurityGroup,
+    SecurityGroup,
+    SecurityGroupEgressRule,
+    SecurityGroupIngressRule,
+)
+from rehearsal.aws.settings import check_config
+from rehearsal.handler import Config, Handler
+from rehearsal.provider import ProviderServer, ProviderSettings
+
+__all__ = ["AwsCloud", "serve", "settings"]
+
+_KINDS = (
+    Vpc,
+    Subnet,
+    InternetGateway,
+    Eip,
+    NatGateway,
+    RouteTable,
+    Route,
+    RouteTableAssociation,
+    VpcEndpoint,
+    SecurityGroup,
+    DefaultSecurityGroup,
+    SecurityGroupIngressRule,
+    SecurityGroupEgressRule,
+    LaunchTemplate,
+    Role,
+    Policy,
+    RolePolicy,
+    RolePolicyAttachment,
+    OpenIdConnectProvider,
+    Key,
+    Alias,
+    LogGroup,
+    Addon,
+    AccessEntry,
+    AccessPolicyAssociation,
+    PodIdentityAssociation,
+    Tag,
+)
+
+
+def settings(cloud: AwsCloud) -> ProviderSettings:
+    """The provider of this account."""
+    account = cloud.account
+    handlers: dict[str, Handler] = {kind.token: kind(account) for kind in _KINDS}
+    handlers[Cluster.token] = Cluster(account, cloud.control_plane)
+    handlers[NodeGroup.token] = NodeGroup(account, cloud.faults)
+    return ProviderSettings(
+        package="aws",
+        handlers=handlers,
+        functions={
+            "aws:index/getCallerIdentity:getCallerIdentity": _caller,
+            "aws:index/getPartition:getPartition": _partition,
+        },
+        faults=cloud.faults,
+        changed=cloud.notify,
+        check_config=check_config,
+    )
+
+
+def serve(cloud: AwsCloud) -> ProviderServer:
+    """Starts the provider for this account on loopback; its `port` goes to the engine."""
+    return ProviderServer(settings(cloud))
+
+
+def _caller(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    arn = f"arn:aws:iam::{NUMBER}:user/rehearsal"
+    return {"accountId": NUMBER, "arn": arn, "userId": "AIDAREHEARSAL", "id": NUMBER}
+
+
+def _partition(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "partition": "aws",
+        "dnsSuffix": "amazonaws.com",
+        "reverseDnsPrefix": "com.amazonaws",
+        "id": "aws",
+    }

@@ -1,0 +1,175 @@
+"""EKS addons, which moto does not have."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from rehearsal.aws.access import associate, cluster_of, disassociate, now
+from rehearsal.aws.account import ClusterParts
+from rehearsal.aws.joining import guarded
+from rehearsal.aws.kind import CloudError, Kind, NotFoundError, Problem
+from rehearsal.aws.roles import role_of
+from rehearsal.schema import UNKNOWN
+
+_NAMESPACES = {
+    "vpc-cni": "kube-system",
+    "kube-proxy": "kube-system",
+    "coredns": "kube-system",
+    "eks-pod-identity-agent": "kube-system",
+    "aws-ebs-csi-driver": "kube-system",
+    "aws-efs-csi-driver": "kube-system",
+    "aws-fsx-csi-driver": "kube-system",
+    "aws-mountpoint-s3-csi-driver": "kube-system",
+    "snapshot-controller": "kube-system",
+    "eks-node-monitoring-agent": "kube-system",
+    "metrics-server": "kube-system",
+    "amazon-cloudwatch-observability": "amazon-cloudwatch",
+    "adot": "opentelemetry-operator-system",
+    "kube-state-metrics": "kube-state-metrics",
+    "prometheus-node-exporter": "prometheus-node-exporter",
+    "cert-manager": "cert-manager",
+    "external-dns": "external-dns",
+}
+"""Addon -> its namespace (general knowledge; `aws eks describe-addon-versions` has them all)."""
+_NEED_NODES = frozenset({"coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server"})
+"""Those with a Deployment: without a node for its pods they never become active."""
+_TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
+_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
+
+
+class Addon(Kind):
+    token = "aws:eks/addon:Addon"
+    plays = (
+        "clusterName", "addonName", "addonVersion", "configurationValues", "preserve",
+        "podIdentityAssociations", "resolveConflictsOnCreate", "resolveConflictsOnUpdate",
+        "serviceAccountRoleArn", "tags",
+    )  # fmt: skip
+    computed = ("addonVersion", "configurationValues")
+
+    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
+        version = inputs.get("addonVersion")
+        if version in (None, UNKNOWN) or _VERSION.fullmatch(str(version)):
+            return []
+        words = (
+            f"'addonVersion' ('{version}') must be a version with a leading v: v1.2.3-eksbuild.1"
+        )
+        return [Problem("addonVersion", words)]
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        cluster, name = cluster_of(self.account, inputs["clusterName"]), inputs["addonName"]
+        if name not in _NAMESPACES:
+            raise CloudError(
+                f"InvalidParameterException: Addon {name} specified is not supported: there are "
+                f"{', '.join(_NAMESPACES)}"
+            )
+        if name in cluster.addons:
+            raise CloudError(f"ResourceInUseException: Addon already exists: {name}")
+        self._check(inputs)
+        if name in _NEED_NODES and not self._has_nodes(inputs["clusterName"]):
+            raise CloudError(
+                f"waiting for EKS Add-On ({inputs['clusterName']}:{name}) create: unexpected state "
+                "'DEGRADED', wanted target 'ACTIVE'. last error: InsufficientNumberOfReplicas: The "
+                "add-on is unhealthy because it doesn't have the desired number of replicas: the "
+                "cluster has no node that its pods can run on"
+            )
+        made = now()
+        cluster.addons[name] = dict(inputs) | {"createdAt": made, "modifiedAt": made}
+        try:
+            self._associate(cluster, name, [], inputs.get("podIdentityAssociations") or [])
+        except CloudError:
+            del cluster.addons[name]
+            raise
+        return f"{inputs['clusterName']}:{name}"
+
+    def _check(self, inputs: Mapping[str, Any]) -> None:
+        if role := inputs.get("serviceAccountRoleArn"):
+            role_of(self.account, role)
+        if text := inputs.get("configurationValues"):
+            try:
+                values = yaml.safe_load(text)
+            except yaml.YAMLError as error:
+                values = str(error).splitlines()[0]
+            if not isinstance(values, Mapping):
+                raise CloudError(
+                    "InvalidParameterException: ConfigurationValue is not in valid JSON or YAML "
+                    f"format: {values}"
+                )
+
+    def _has_nodes(self, cluster: str) -> bool:
+        """Whether a node group of the cluster keeps a node that any pod may run on."""
+        return any(
+            group.cluster == cluster
+            and group.kept > 0
+            and all(
+                taint["effect"] == "PREFER_NO_SCHEDULE" or taint["key"] in _TOLERATED
+                for taint in group.inputs.get("taints") or []
+            )
+            for group in self.account.groups.values()
+        )
+
+    def _associate(self, cluster: ClusterParts, addon: str, old: list[Any], new: list[Any]) -> None:
+        namespace = _NAMESPACES[addon]
+        for each in old:
+            if each not in new:
+                disassociate(self.account, cluster, (namespace, each["serviceAccount"]))
+        for each in new:
+            if each not in old:
+                associate(self.account, {
+                    "clusterName": cluster.inputs["name"],
+                    "namespace": namespace,
+                    "owner": addon,
+                    **each,
+                })  # fmt: skip
+
+    def _row(self, identity: str) -> tuple[ClusterParts, dict[str, Any]]:
+        name, _, addon = identity.partition(":")
+        cluster = cluster_of(self.account, name)
+        if addon not in cluster.addons:
+            raise NotFoundError(f"ResourceNotFoundException: No addon: {addon} found in {name}")
+        return cluster, cluster.addons[addon]
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        name, _, addon = identity.partition(":")
+        cluster, row = self._row(identity)
+        return {
+            "arn": self.account.arn("eks", f"addon/{name}/{addon}"),
+            "createdAt": row["createdAt"],
+            "modifiedAt": row["modifiedAt"],
+            # The real default follows EKS's releases; this one only has its form.
+            "addonVersion": row.get("addonVersion", f"v{cluster.inputs['version']}.0-eksbuild.1"),
+            "configurationValues": row.get("configurationValues", ""),
+            "serviceAccountRoleArn": row.get("serviceAccountRoleArn"),
+            "tagsAll": row["tagsAll"],
+        }
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        self._check(new)
+        cluster, row = self._row(identity)
+        name = new["addonName"]
+        self._associate(
+            cluster,
+            name,
+            old.get("podIdentityAssociations") or [],
+            new.get("podIdentityAssociations") or [],
+        )
+        cluster.addons[name] = row | new | {"modifiedAt": now()}
+
+    def retag(
+        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
+    ) -> None:
+        self._row(identity)[1]["tagsAll"] = dict(tags)
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        cluster, row = self._row(identity)
+        name, before = row["addonName"], dict(cluster.associations)
+
+        def undo() -> None:
+            cluster.addons[name] = row
+            cluster.associations.update(before)
+
+        with guarded(self.account, undo=undo):
+            del cluster.addons[name]
+            for key in [key for key, each in before.items() if each.get("owner") == name]:
+                del cluster.associations[key]

@@ -1,0 +1,201 @@
+"""The AWS account of a rehearsal, seen from the stage: node groups, sizes, what is left."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rehearsal.aws import nodes
+from rehearsal.aws.account import Account, GroupParts, answering
+from rehearsal.aws.cluster import access_granted
+from rehearsal.aws.instances import instance
+from rehearsal.aws.node_group import check_start
+from rehearsal.aws.node_group_rules import has_driver
+from rehearsal.aws.permissions import why_not_scaled
+from rehearsal.aws.scaling_group import group_tags, resize
+from rehearsal.cloud import ControlPlane, Faults, NodeGroup
+from rehearsal.handler import CloudError
+
+
+class AwsCloud:
+    """Implements `rehearsal.cloud.Cloud`. Thread-safe. One at a time in a process."""
+
+    def __init__(self, *, control_plane: ControlPlane, faults: Faults | None = None) -> None:
+        self.control_plane = control_plane
+        self.faults = faults if faults is not None else Faults()
+        self.account = Account()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+        self._announced: list[NodeGroup] = []
+
+    @property
+    def endpoint(self) -> str:
+        """URL of the AWS APIs on loopback, for the `endpoint_url` of any client."""
+        return self.account.endpoint
+
+    def close(self) -> None:
+        """Ends the APIs; what was in the account is gone."""
+        self.account.stop()
+
+    def node_groups(self) -> list[NodeGroup]:
+        """One per managed node group."""
+        with self.account.lock, answering():
+            return [self._group(name, parts) for name, parts in self.account.groups.items()]
+
+    def _group(self, name: str, parts: GroupParts) -> NodeGroup:
+        group, account = parts.inputs, self.account
+        row, scaling, image = (
+            instance(account, group["instanceTypes"][0]), group["scalingConfig"], group["amiType"],
+        )  # fmt: skip
+        return NodeGroup(
+            name=name,
+            min_nodes=scaling["minSize"],
+            max_nodes=scaling["maxSize"],
+            target_nodes=parts.kept,
+            template=nodes.template(account, parts),
+            node=nodes.node(account, parts),
+            # Without NVIDIA's image nobody brings a driver: no installer is made for these images.
+            driver="cloud" if has_driver(image) else "pod",
+            plugin="cloud" if image.startswith("BOTTLEROCKET") and has_driver(image) else "pod",
+            node_os=nodes.node_os(group),
+            spot=group["capacityType"] == "SPOT",
+            on_demand_per_hour=row.on_demand,
+            autoscaled=not why_not_scaled(account, parts),
+        )
+
+    def set_size(self, group: str, nodes: int) -> None:
+        """The autoscaler's word on a group. Raises CloudError where its nodes would not start or
+        not join, and KeyError for an unknown group."""
+        with self.account.lock, answering():
+            parts = self.account.groups[group]
+            running, most = len(parts.interfaces), parts.inputs["scalingConfig"]["maxSize"]
+            if nodes > most:
+                raise CloudError(
+                    f"ValidationError: New SetDesiredCapacity value {nodes} is above max value "
+                    f"{most} for the AutoScalingGroup."
+                )
+            if nodes > running:
+                check_start(self.account, self.faults, group, parts.inputs, nodes)
+            resize(self.account, parts, nodes)
+
+    def autoscaler_findings(self) -> dict[str, list[str]]:
+        """Node group -> why no Cluster Autoscaler of the stack can scale it; groups that one can
+        scale are left out."""
+        with self.account.lock, answering():
+            found = {
+                name: why_not_scaled(self.account, parts)
+                for name, parts in self.account.groups.items()
+            }
+        return {name: reasons for name, reasons in found.items() if reasons}
+
+    def scaling_group_tags(self, group: str) -> dict[str, str]:
+        """The tags of a node group's Auto Scaling group, read through the AWS API."""
+        with self.account.lock, answering():
+            return group_tags(self.account, self.account.groups[group].scaling_group)
+
+    def access_granted(self, cluster: str) -> bool:
+        """Whether `aws eks get-token` gives a token that the cluster takes: not before an access
+        policy association makes somebody its administrator."""
+        with self.account.lock:
+            parts = self.account.clusters.get(cluster)
+            return parts is not None and access_granted(parts)
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """The callback runs on the thread of the operation that changed something, unlocked."""
+        with self._lock:
+            self._callbacks.append(callback)
+
+    def notify(self) -> None:
+        """Calls back if `node_groups` changed since the last time."""
+        current = self.node_groups()
+        with self._lock:
+            changed, self._announced = current != self._announced, current
+            callbacks = list(self._callbacks) if changed else []
+        for callback in callbacks:
+            callback()
+
+    def holdings(self) -> list[str]:
+        """`VPC vpc-...`, one line each, sorted: whatever a fresh account would not have."""
+        with self.account.lock, answering():
+            return sorted(_holdings(self.account)) if self.account.region else []
+
+
+def _holdings(account: Account) -> Iterator[str]:
+    yield from _network(account)
+    yield from _eks(account)
+    iam, kms, logs = (account.client(name) for name in ("iam", "kms", "logs"))
+    for role in iam.list_roles()["Roles"]:
+        if not role["Path"].startswith("/aws-service-role/"):
+            yield f"role {role['RoleName']}"
+    for policy in iam.list_policies(Scope="Local")["Policies"]:
+        yield f"policy {policy['Arn']}"
+    for profile in iam.list_instance_profiles()["InstanceProfiles"]:
+        yield f"instance profile {profile['InstanceProfileName']}"
+    for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
+        yield f"OIDC provider {provider['Arn']}"
+    going = set()
+    for row in kms.list_keys()["Keys"]:
+        key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
+        if key["KeyState"] == "PendingDeletion":
+            going.add(row["KeyId"])
+        elif key["KeyManager"] == "CUSTOMER":
+            yield f"key {row['KeyId']}"
+    for alias in kms.list_aliases()["Aliases"]:
+        if (
+            not alias["AliasName"].startswith("alias/aws/")
+            and alias.get("TargetKeyId") not in going
+        ):
+            yield f"alias {alias['AliasName']}"
+    for group in logs.describe_log_groups()["logGroups"]:
+        yield f"log group {group['logGroupName']}"
+
+
+def _network(account: Account) -> Iterator[str]:
+    ec2 = account.client("ec2")
+    usual = {vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if vpc["IsDefault"]}
+
+    def rows(call: str, key: str) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = getattr(ec2, call)()[key]
+        return [row for row in answer if row.get("VpcId") not in usual]
+
+    for vpc in rows("describe_vpcs", "Vpcs"):
+        yield f"VPC {vpc['VpcId']}"
+    for subnet in rows("describe_subnets", "Subnets"):
+        yield f"subnet {subnet['SubnetId']}"
+    for table in rows("describe_route_tables", "RouteTables"):
+        if not any(each.get("Main") for each in table["Associations"]):
+            yield f"route table {table['RouteTableId']}"
+    for gateway in ec2.describe_internet_gateways()["InternetGateways"]:
+        if not any(each["VpcId"] in usual for each in gateway["Attachments"]):
+            yield f"internet gateway {gateway['InternetGatewayId']}"
+    for gateway in rows("describe_nat_gateways", "NatGateways"):
+        if gateway["State"] != "deleted":
+            yield f"NAT gateway {gateway['NatGatewayId']}"
+    for address in ec2.describe_addresses()["Addresses"]:
+        yield f"elastic IP {address['AllocationId']}"
+    for endpoint in rows("describe_vpc_endpoints", "VpcEndpoints"):
+        yield f"VPC endpoint {endpoint['VpcEndpointId']}"
+    for group in rows("describe_security_groups", "SecurityGroups"):
+        if group["GroupName"] != "default":
+            yield f"security group {group['GroupId']} ({group['GroupName']})"
+    for interface in rows("describe_network_interfaces", "NetworkInterfaces"):
+        yield f"network interface {interface['NetworkInterfaceId']} ({interface['Description']})"
+    for template in ec2.describe_launch_templates()["LaunchTemplates"]:
+        yield f"launch template {template['LaunchTemplateName']}"
+    for reservation in ec2.describe_instances()["Reservations"]:
+        for each in reservation["Instances"]:
+            if each["State"]["Name"] != "terminated":
+                yield f"instance {each['InstanceId']}"
+
+
+def _eks(account: Account) -> Iterator[str]:
+    autoscaling, eks = account.client("autoscaling"), account.client("eks")
+    for group in autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"]:
+        yield f"Auto Scaling group {group['AutoScalingGroupName']}"
+    for name in eks.list_clusters()["clusters"]:
+        yield f"cluster {name}"
+        for group in eks.list_nodegroups(clusterName=name)["nodegroups"]:
+            yield f"node group {name}:{group}"
+    for name, parts in account.clusters.items():
+        yield from (f"addon {name}:{addon}" for addon in parts.addons)
+        yield from (f"access entry {name}:{principal}" for principal in parts.entries)
+        yield from (f"pod identity association {name}:{'/'.join(k)}" for k in parts.associations)

@@ -1,0 +1,151 @@
+"""Whether IAM policy documents allow an action: moto stores policies and enforces none.
+
+Pure functions. Played are what policies of such a stack use: effects, actions and resources with
+wildcards, the string, ARN, boolean and null conditions, and `${...}` variables.
+"""
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+Document = Mapping[str, Any]
+_VARIABLE = re.compile(r"\$\{([^}]+)\}")
+
+
+class UnplayedConditionError(Exception):
+    """A condition operator that is not evaluated here."""
+
+
+def allowed(
+    documents: Iterable[Document],
+    action: str,
+    resource: str = "*",
+    context: Mapping[str, str] | None = None,
+) -> bool:
+    """Whether the identity-based policies allow `action` on `resource` (an ARN or `*`).
+
+    `context` holds the condition keys of the request, e.g. `aws:ResourceTag/team`.
+    """
+    verdict = False
+    for document in documents:
+        for statement in statements(document):
+            if _matches(statement, action, resource, context or {}):
+                if statement.get("Effect") == "Deny":
+                    return False
+                verdict = True
+    return verdict
+
+
+def trusts(
+    document: Document, service: str, *actions: str, context: Mapping[str, str] | None = None
+) -> bool:
+    """Whether a role's trust policy lets an AWS service take the role with all these actions.
+
+    `context` holds the request's condition keys, e.g. `aws:RequestTag/kubernetes-namespace`.
+    """
+    return all(
+        any(
+            statement.get("Effect") == "Allow"
+            and _principal(statement, service)
+            and any(_like(pattern, action) for pattern in _list(statement.get("Action")))
+            and _conditions(statement, context or {})
+            for statement in statements(document)
+        )
+        for action in actions
+    )
+
+
+def statements(document: Document) -> list[Mapping[str, Any]]:
+    """The statements of a policy document, of which a single one may stand without a list."""
+    return _list(document.get("Statement"))
+
+
+def _principal(statement: Mapping[str, Any], service: str) -> bool:
+    principal = statement.get("Principal", {})
+    return isinstance(principal, Mapping) and service in _list(principal.get("Service"))
+
+
+def _matches(
+    statement: Mapping[str, Any], action: str, resource: str, context: Mapping[str, str]
+) -> bool:
+    if "NotAction" in statement:
+        if any(_like(each, action) for each in _list(statement["NotAction"])):
+            return False
+    elif not any(_like(each, action) for each in _list(statement.get("Action"))):
+        return False
+    if "NotResource" in statement:
+        if any(_fits(each, resource, context) for each in _list(statement["NotResource"])):
+            return False
+    elif not any(_fits(each, resource, context) for each in _list(statement.get("Resource"))):
+        return False
+    return _conditions(statement, context)
+
+
+def _conditions(statement: Mapping[str, Any], context: Mapping[str, str]) -> bool:
+    return all(
+        _holds(operator, key, _list(wanted), context)
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, wanted in keys.items()
+    )
+
+
+def _like(pattern: str, action: str) -> bool:
+    """Actions are compared without their case."""
+    return fnmatch.fnmatchcase(action.lower(), pattern.lower().replace("[", "[[]"))
+
+
+def _fits(pattern: str, resource: str, context: Mapping[str, str]) -> bool:
+    return fnmatch.fnmatchcase(resource, _expand(pattern, context).replace("[", "[[]"))
+
+
+def _expand(text: str, context: Mapping[str, str]) -> str:
+    lowered = {key.lower(): value for key, value in context.items()}
+    return _VARIABLE.sub(lambda found: lowered.get(found[1].lower(), found[0]), text)
+
+
+def _same(value: str, wanted: str) -> bool:
+    return value == wanted
+
+
+def _alike(value: str, wanted: str) -> bool:
+    return fnmatch.fnmatchcase(value, wanted.replace("[", "[[]"))
+
+
+def _caseless(value: str, wanted: str) -> bool:
+    return value.lower() == wanted.lower()
+
+
+_OPERATORS: Mapping[str, tuple[Callable[[str, str], bool], bool]] = {
+    "StringEquals": (_same, True),
+    "StringNotEquals": (_same, False),
+    "StringEqualsIgnoreCase": (_caseless, True),
+    "StringNotEqualsIgnoreCase": (_caseless, False),
+    "StringLike": (_alike, True),
+    "StringNotLike": (_alike, False),
+    "ArnEquals": (_alike, True),
+    "ArnLike": (_alike, True),
+    "ArnNotEquals": (_alike, False),
+    "ArnNotLike": (_alike, False),
+    "Bool": (_caseless, True),
+}
+"""Operator -> comparison, and whether it must hold (or must not)."""
+
+
+def _holds(operator: str, key: str, wanted: list[Any], context: Mapping[str, str]) -> bool:
+    value = next((each for name, each in context.items() if name.lower() == key.lower()), None)
+    name = operator.rpartition(":")[2]  # one value here: ForAllValues and ForAnyValue agree
+    if name == "Null":
+        return (value is None) == (str(wanted[0]).lower() == "true")
+    bare = name.removesuffix("IfExists")
+    if bare not in _OPERATORS:
+        raise UnplayedConditionError(f"a rehearsal does not evaluate the condition '{operator}'")
+    compare, must = _OPERATORS[bare]
+    if value is None:
+        return bare != name or not must or operator.startswith("ForAllValues:")
+    texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in wanted]
+    return any(compare(value, _expand(each, context)) for each in texts) == must
+
+
+def _list(value: Any) -> list[Any]:
+    return [] if value is None else value if isinstance(value, list) else [value]
