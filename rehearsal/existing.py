@@ -1,0 +1,106 @@
+"""A cluster that is there before the stack: machines from an inventory, nothing of its own made.
+
+It has no cloud provider to play. What counts is that the stack leaves the cluster as it found it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rehearsal.api import Api, ApiError, Object
+from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint
+from rehearsal.gpus import GPU
+from rehearsal.handler import CloudError
+
+INVENTORIES = Path(__file__).with_name("inventories")
+_PODS = "110"
+_DISK = "500Gi"
+
+
+class ExistingCluster:
+    """The `Cloud` of a platform without one: each machine is a group of exactly one node."""
+
+    def __init__(self, stack: str, api: Callable[[], Api]) -> None:
+        file = INVENTORIES / f"{stack}.yaml"
+        if not file.is_file():
+            raise CloudError(f"a rehearsal of an existing cluster needs its machines in {file}")
+        self._groups = [_group(machine) for machine in yaml.safe_load(file.read_text())]
+        self._api = api
+
+    def node_groups(self) -> list[NodeGroup]:
+        """The machines; they neither come nor go."""
+        return list(self._groups)
+
+    def set_size(self, group: str, nodes: int) -> None:
+        """Nobody scales machines that stand in a room."""
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """There are no changes."""
+
+    def holdings(self) -> list[str]:
+        """Every object in the cluster that Pulumi made or changed, whatever its kind."""
+        api = self._api()
+        return [
+            f"{item.get('kind', kind)} {_full_name(item)}"
+            for path, kind in _listable(api)
+            for item in _items(api, path)
+            if _touched_by_pulumi(item)
+        ]
+
+
+def _group(machine: dict[str, Any]) -> NodeGroup:
+    gpus = machine.get("gpus", 0)
+    shape = NodeShape(
+        labels={"kubernetes.io/os": "linux", **machine.get("labels", {})},
+        taints=tuple(NodeTaint(**taint) for taint in machine.get("taints", ())),
+        capacity={
+            "pods": _PODS,
+            "ephemeral-storage": _DISK,
+            **machine["capacity"],
+            **({GPU: str(gpus)} if gpus else {}),
+        },
+    )
+    return NodeGroup(
+        name=machine["name"],
+        min_nodes=1,
+        max_nodes=1,
+        target_nodes=1,
+        template=shape,
+        node=shape,
+        plugin="pod",
+        autoscaled=False,
+    )
+
+
+def _listable(api: Api) -> list[tuple[str, str]]:
+    """Path and kind of every resource that the server can list."""
+    groups = ["/api/v1"] + [
+        f"/apis/{group['preferredVersion']['groupVersion']}" for group in api.get("/apis")["groups"]
+    ]
+    return [
+        (f"{group}/{resource['name']}", resource["kind"])
+        for group in groups
+        for resource in api.get(group)["resources"]
+        if "list" in resource["verbs"] and "/" not in resource["name"]
+    ]
+
+
+def _items(api: Api, path: str) -> list[Object]:
+    try:
+        return api.items(path)
+    except ApiError as error:
+        if error.status in (403, 404, 405):  # listed by name, but not served to this user
+            return []
+        raise
+
+
+def _touched_by_pulumi(item: Object) -> bool:
+    managers = item["metadata"].get("managedFields") or []
+    return any(str(manager.get("manager", "")).startswith("pulumi") for manager in managers)
+
+
+def _full_name(item: Object) -> str:
+    metadata = item["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
