@@ -13,7 +13,7 @@ from components.catalog.gke import (
     zones_with,
 )
 from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint
-from rehearsal.gcp.nodes import ACCELERATOR_LABEL, GPU_RESOURCE, allocatable
+from rehearsal.gcp.nodes import ACCELERATOR_LABEL, GPU_RESOURCE, allocatable, price
 from rehearsal.gcp.thing import Thing
 
 ACCELERATOR_COUNT_LABEL = "cloud.google.com/gke-accelerator-count"
@@ -93,5 +93,6 @@ def _group(
         template=shape,
         node=shape,
         node_os="cos",
+        on_demand_per_hour=price(machine, (accelerator, count) if accelerator else None),
         auto_provisioned=True,
     )

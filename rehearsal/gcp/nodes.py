@@ -89,7 +89,7 @@ def group(pool: Thing, cluster: Thing) -> NodeGroup:
         plugin=plugin,
         node_os=node_os(config["imageType"]),
         spot=bool(config.get("spot")),
-        on_demand_per_hour=_price(state),
+        on_demand_per_hour=price(_machine(config), accelerator_of(state)),
         autoscaled=bool(scaling),
     )
 
@@ -143,11 +143,10 @@ def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
 def _labels(pool: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, str]:
     config = pool["nodeConfig"]
     zone = pool["nodeLocations"][0]
-    machine = machine_type(config["machineType"])
     labels = {
         **config.get("labels", {}),
         "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": machine.arch if machine else "amd64",
+        "kubernetes.io/arch": _machine(config).arch,
         "node.kubernetes.io/instance-type": config["machineType"],
         "topology.kubernetes.io/region": region_of(zone),
         "topology.kubernetes.io/zone": zone,
@@ -192,11 +191,17 @@ def _gpu_labels(config: Mapping[str, Any], found: tuple[Accelerator, int] | None
     return labels
 
 
+def _machine(config: Mapping[str, Any]) -> MachineType:
+    machine = machine_type(config["machineType"])
+    assert machine is not None, "a stored pool has a machine type of the catalogue"
+    return machine
+
+
 def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
     config = pool["nodeConfig"]
-    machine = machine_type(config["machineType"])
-    assert machine is not None
-    capacity = allocatable(machine, config["diskSizeGb"], pool.get("maxPodsPerNode", _MAX_PODS))
+    capacity = allocatable(
+        _machine(config), config["diskSizeGb"], pool.get("maxPodsPerNode", _MAX_PODS)
+    )
     if (found := accelerator_of(pool)) is not None:
         accelerator, count = found
         given: dict[str, Any] = next(iter(config.get("guestAccelerators") or ()), {})
@@ -236,12 +241,9 @@ def _share(amount: float, tiers: tuple[tuple[float, float], ...]) -> float:
     return kept
 
 
-def _price(pool: Mapping[str, Any]) -> float | None:
-    machine = machine_type(pool["nodeConfig"]["machineType"])
-    if machine is None or machine.on_demand is None:
-        return None
-    found = accelerator_of(pool)
-    if found is None or machine.accelerator is not None:
+def price(machine: MachineType, found: tuple[Accelerator, int] | None) -> float | None:
+    """US dollars per hour of the machine with its GPUs, on demand; None where unknown."""
+    if machine.on_demand is None or found is None or machine.accelerator is not None:
         return machine.on_demand
     accelerator, count = found
     if accelerator.on_demand is None:

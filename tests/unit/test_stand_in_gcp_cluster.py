@@ -210,6 +210,20 @@ def test_autopilot_offers_what_the_region_has() -> None:
         stack.up(POOL, "gpu", pool(location="us-central1"))
 
 
+def test_autopilot_nodes_with_fewer_gpus_are_cheaper() -> None:
+    """So that a pod with one GPU gets a node with one, not one with four."""
+    stack = GcpStack()
+    autopilot(stack)
+    prices = [
+        group.on_demand_per_hour or 0
+        for count in (1, 2, 4)
+        for group in stack.cloud.node_groups()
+        if group.name == f"autopilot-nvidia-tesla-t4-{count}"
+    ]
+    assert prices == sorted(prices)
+    assert 0 < prices[0] < prices[2]
+
+
 def test_autopilot_nodes_count_against_the_quota() -> None:
     """Nodes that GKE brings by itself need GPU quota as well."""
     stack = GcpStack(quota={"NVIDIA_T4_GPUS": 2})
