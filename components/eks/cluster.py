@@ -1,6 +1,7 @@
 """An EKS cluster: control plane, who may use it, addons, one small autoscaled CPU node group."""
 
 import json
+from datetime import date
 
 import pulumi
 import pulumi_aws as aws
@@ -39,6 +40,8 @@ class EksCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:eks:Cluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
+        for warning in args.warnings(date.today()):
+            pulumi.log.warn(f"cluster.{warning}", self)
         self.network = EksNetwork(name, args.network, region=region, opts=child)
         self.cluster = self._control_plane(name, args, region)
         access = self._access(name, args, region)

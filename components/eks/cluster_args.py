@@ -4,6 +4,7 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 
 from components.catalog import eks as catalog
 from components.catalog import images
@@ -106,10 +107,10 @@ class EksClusterArgs:
 
     name: str
     """Physical name: fixed, so that a lost state can be recovered by import."""
-    admins: Sequence[str]
+    network: EksNetworkArgs
+    admins: Sequence[str] = ()
     """ARNs of the IAM roles and users that administer the cluster. Whoever runs Pulumi must be
     among them: the creator gets nothing by itself."""
-    network: EksNetworkArgs = field(default_factory=EksNetworkArgs)
     authorized_networks: Mapping[str, str] = field(default_factory=dict)
     """Who may reach the public endpoint: display name -> IPv4 CIDR. Without any there is none."""
     private_endpoint: bool = False
@@ -197,8 +198,8 @@ class EksClusterArgs:
             )
         if self.authorized_networks and self.private_endpoint:
             raise ValueError(
-                "privateEndpoint: leaves no public endpoint for authorizedNetworks to reach; drop "
-                "one of the two"
+                "privateEndpoint: true leaves no public endpoint for authorizedNetworks to reach; "
+                "drop one of the two"
             )
         for name, text in self.authorized_networks.items():
             block = parse_cidr(f"authorizedNetworks.{name}", text)
@@ -222,6 +223,15 @@ class EksClusterArgs:
                 f"serviceCidr: {self.service_cidr!r} overlaps network.cidr {self.network.cidr}; "
                 "choose another"
             )
+
+    def warnings(self, today: date) -> list[str]:
+        """What works and may not for long, each with its key in front."""
+        if catalog.support(self.version, today) in (None, "standard"):
+            return []
+        return [
+            f"version: standard support of Kubernetes {self.version} has ended, and EKS upgrades "
+            f"the cluster by itself; take {DEFAULT_VERSION}"
+        ]
 
     def check_in(self, region: str) -> None:
         """Raises ValueError where the cluster cannot be in `region`."""

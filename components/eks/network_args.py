@@ -38,8 +38,8 @@ class EksNetworkArgs:
             )
         if not 2 <= len(set(self.zones)) == len(self.zones) <= 3:
             raise ValueError(
-                f"zones: {', '.join(self.zones)} are not two or three different zones; EKS wants "
-                "two at least"
+                f"zones: {', '.join(self.zones)} will not do; name two or three different ones, "
+                "EKS wants two at least"
             )
         block = parse_cidr("cidr", self.cidr)
         if not 16 <= block.prefixlen <= 18:

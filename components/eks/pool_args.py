@@ -99,7 +99,7 @@ class EksGpuNodeGroupArgs:
             given = getattr(self, key)
             if len(set(given)) < len(given):
                 shown = "zones" if key == "zones" else "subnetIds"
-                raise ValueError(f"{shown}: {', '.join(given)} has one twice; drop it")
+                raise ValueError(f"{shown}: {', '.join(given)} names one twice; drop it")
 
     @property
     def instance_type(self) -> catalog.InstanceType:
@@ -172,15 +172,17 @@ class EksGpuNodeGroupArgs:
     def check_in(self, cluster: EksClusterArgs) -> None:
         """Raises ValueError where the pool does not fit its cluster."""
         network = cluster.network
-        for key, given, offered in (
-            ("zones", self.zones, network.zones),
-            ("subnetIds", self.subnet_ids, network.subnet_ids),
+        for key, other, given, offered in (
+            ("zones", "subnetIds", self.zones, network.zones),
+            ("subnetIds", "zones", self.subnet_ids, network.subnet_ids),
         ):
+            if given and not offered:
+                raise ValueError(f"{key}: the cluster's network is given by {other}; name those")
             for one in given:
                 if one not in offered:
-                    have = ", ".join(offered) or "none, the network has the other key"
                     raise ValueError(
-                        f"{key}: {one!r} is not of the cluster's network; it has {have}"
+                        f"{key}: {one!r} is not of the cluster's network; allowed: "
+                        f"{', '.join(offered)}"
                     )
         if self.capacity == "capacity-block" and len(self.places_in(cluster)) != 1:
             key = "subnetIds" if network.subnet_ids else "zones"

@@ -1,0 +1,190 @@
+"""EKS settings are complete and frozen, or refused in one line that names the key."""
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+from pulumi.runtime import mocks
+
+from components import settings
+from components.catalog import eks as catalog
+from components.eks.cluster_args import DEFAULT_VERSION
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.regions import is_zone_id, is_zone_name, managed_policy
+from tests.components.recording import record
+from tests.program.environments import config_of, run_program
+from tests.unit.test_settings import changed
+
+REFUSED = yaml.safe_load((Path(__file__).parent / "refused_eks.yaml").read_text())
+POOL = ["gpu-cluster:gpuPools", "train-gpu"]
+
+
+def read(*changes: list[Any]) -> settings.EksSettings:
+    """The train environment's settings after changes."""
+    found = settings.from_config(changed("train", list(changes)))
+    assert isinstance(found, settings.EksSettings)
+    return found
+
+
+@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
+def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
+    """A bad config is refused with exactly the line that the table has."""
+    with pytest.raises(ValueError, match=re.escape(entry["says"])) as refusal:
+        settings.from_config(changed("train", entry["change"]))
+    assert str(refusal.value) == entry["says"]
+    assert "\n" not in entry["says"]
+
+
+def test_the_table_of_refusals_has_no_entry_twice() -> None:
+    """Every refusal in the table is another change, and the table has 40 at least."""
+    changes = [json.dumps(entry["change"]) for entry in REFUSED]
+    assert len(set(changes)) == len(changes) >= 40
+
+
+def test_a_refused_config_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program ends with the line before it has registered any resource."""
+    registered: list[str] = []
+    registering = mocks.MockMonitor.RegisterResource
+
+    def spy(monitor: Any, request: Any) -> Any:
+        registered.append(request.type)
+        return registering(monitor, request)
+
+    monkeypatch.setattr(mocks.MockMonitor, "RegisterResource", spy)
+    pools = json.dumps({"a": {"instanceTypes": ["p2.xlarge"]}})
+    with pytest.raises(
+        pulumi.RunError, match=r"gpuPools\.a\.instanceTypes\[0\]: 'p2\.xlarge' has K80"
+    ):
+        record(run_program, config={**config_of("train"), "gpu-cluster:gpuPools": pools})
+    assert registered == ["pulumi:pulumi:Stack"]
+
+
+def test_reads_every_key_of_the_train_environment() -> None:
+    """The train environment's values arrive under their Python names, with the right types."""
+    found = read()
+    pool = found.pools["train-gpu"]
+    assert (found.platform, found.region, found.cluster.name) == ("eks", "us-east-1", "k8s-ml")
+    assert found.cluster.network.zones == ("us-east-1a", "us-east-1b")
+    assert (pool.instance_types, pool.gpus) == (("p3.2xlarge",), 1)
+    assert (pool.min_nodes, pool.max_nodes, pool.desired_nodes) == (0, 1, None)
+    assert dict(pool.labels) == {"role": "train-gpu"}
+    job = found.workloads["sample-gpu-job"]
+    assert (job.kind, dict(job.node_selector)) == ("job", {"role": "train-gpu"})
+
+
+def test_settings_cannot_be_changed() -> None:
+    """Settings are frozen, and so is what they hold."""
+    found = read()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.region = "eu-west-1"  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.pools["train-gpu"].max_nodes = 9  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", catalog.INSTANCE_TYPES)
+@pytest.mark.parametrize("os", ["al2023", "bottlerocket"])
+def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: str, os: str) -> None:
+    """Each NVIDIA instance type gives the right image, GPUs and label, or its own reason."""
+    row = catalog.INSTANCE_TYPES[name]
+    if reason := catalog.refusal(name):
+        with pytest.raises(ValueError, match=re.escape(name)) as refusal:
+            EksGpuNodeGroupArgs(instance_types=[name], os=os)
+        assert str(refusal.value) == f"instanceTypes[0]: {name!r} {reason}"
+        return
+    args = EksGpuNodeGroupArgs(instance_types=[name], os=os)
+    pool = args.gpu_pool("a-pool")
+    arch = {"amd64": "x86_64", "arm64": "ARM_64"}[row.arch]
+    assert args.image == f"{'AL2023' if os == 'al2023' else 'BOTTLEROCKET'}_{arch}_NVIDIA"
+    assert (pool.gpus_per_node, pool.allocatable) == (row.gpus, row.gpus)
+    assert pool.labels["k8s.amazonaws.com/accelerator"] == pool.accelerator
+    assert pool.device_plugin is (os == "al2023")
+    assert row.vendor == "NVIDIA"
+
+
+def test_the_default_version_is_supported_and_has_an_autoscaler() -> None:
+    """Without `version`, the newest minor of known support is taken."""
+    assert read(["gpu-cluster:cluster", "version", "absent"]).cluster.version == DEFAULT_VERSION
+    assert DEFAULT_VERSION == "1.35"
+
+
+def test_an_existing_network_takes_subnets_for_zones() -> None:
+    """In an existing VPC, a pool's places are subnets, and all of them by default."""
+    subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+    network = ["gpu-cluster:cluster", "network", {"subnetIds": subnets}]
+    found = read(network)
+    assert found.pools["train-gpu"].places_in(found.cluster) == tuple(subnets)
+    one = read(network, [*POOL, "subnetIds", subnets[1:]])
+    assert one.pools["train-gpu"].places_in(one.cluster) == (subnets[1],)
+
+
+def test_a_capacity_block_is_accepted_in_one_zone() -> None:
+    """A Capacity Block with its reservation, one type and one zone is a pool like any other."""
+    found = read(
+        [*POOL, "instanceTypes", ["p5.48xlarge"]],
+        [*POOL, "capacity", "capacity-block"],
+        [*POOL, "reservation", "cr-0123456789abcdef0"],
+        [*POOL, "zones", ["us-east-1b"]],
+    )
+    assert found.pools["train-gpu"].gpus == 8
+
+
+def test_warns_of_old_generations_and_last_drivers() -> None:
+    """A V100 is told to be old and to need a pinned image; pinned, and with a T4, less is said."""
+    v100 = EksGpuNodeGroupArgs(instance_types=["p3.2xlarge"]).warnings()
+    assert v100 == [
+        "p3.2xlarge is of an older generation, not offered in every region",
+        "the last driver for V100 16GB is of branch 580, and a newer image may bring another: pin "
+        "releaseVersion",
+    ]
+    pinned = EksGpuNodeGroupArgs(
+        instance_types=["p3.2xlarge"], release_version="1.35.1-20260714"
+    ).warnings()
+    assert pinned == v100[:1]
+    assert EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"]).warnings() == []
+
+
+@pytest.mark.parametrize(
+    ("zone", "region", "name", "identity"),
+    [
+        ("us-east-1a", "us-east-1", True, False),
+        ("use1-az1", "us-east-1", False, True),
+        ("apne1-az2", "ap-northeast-1", False, True),
+        ("apse2-az1", "ap-southeast-2", False, True),
+        ("usgw1-az1", "us-gov-west-1", False, True),
+        ("euc1-az1", "eu-central-1", False, True),
+        ("use1-az1", "us-east-2", False, False),
+        ("us-east-1-bos-1a", "us-east-1", False, False),
+    ],
+)
+def test_knows_the_zones_of_a_region(zone: str, region: str, name: bool, identity: bool) -> None:
+    """A zone is known by its name or its ID; a local zone, or another region's, is neither."""
+    assert (is_zone_name(zone, region), is_zone_id(zone, region)) == (name, identity)
+
+
+def test_arns_follow_the_partition() -> None:
+    """Policies of China's and the government's regions are in partitions of their own."""
+    assert managed_policy("us-east-1", "P") == "arn:aws:iam::aws:policy/P"
+    assert managed_policy("cn-north-1", "P") == "arn:aws-cn:iam::aws:policy/P"
+    assert managed_policy("us-gov-west-1", "P") == "arn:aws-us-gov:iam::aws:policy/P"
+
+
+def test_reading_settings_loads_no_cloud_sdk() -> None:
+    """Config is checked without importing any cloud's SDK."""
+    code = (
+        "import sys; from components import settings; "
+        "from tests.program.environments import config_of; "
+        "settings.from_config(config_of('train')); "
+        "print([m for m in sys.modules if m in ('pulumi_aws', 'pulumi_gcp')])"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
