@@ -78,9 +78,15 @@ def test_exports_the_contract(update: Recording, stack: str) -> None:
         assert pool["resource"] == "nvidia.com/gpu"
 
 
-def test_the_kubeconfig_is_secret_and_holds_no_token(update: Recording) -> None:
-    """The exported kubeconfig is a secret and gets its credentials from an exec plugin."""
+def test_the_kubeconfig_is_secret(update: Recording) -> None:
+    """The exported kubeconfig is a secret."""
+    assert "4dabf18193072939515e22adb298388d" in update.outputs["kubeconfig"]
+
+
+def test_a_kubeconfig_of_this_stack_holds_no_token(update: Recording, stack: str) -> None:
+    """A cluster that this stack makes is reached through an exec plugin's credentials."""
+    if json.loads(config_of(stack)["gpu-cluster:cluster"])["platform"] == "existing":
+        return  # there it is the user's own kubeconfig, with whatever is in it
     secret = update.outputs["kubeconfig"]
-    assert "4dabf18193072939515e22adb298388d" in secret
     (user,) = json.loads(secret["value"])["users"]
     assert set(user["user"]) == {"exec"}

@@ -1,0 +1,215 @@
+"""The driver installer and workloads, on a pool of any platform."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint, Toleration
+from components.gpu.driver import DriverInstaller
+from components.gpu.workload import GpuWorkload
+from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
+from tests.components.recording import Recording, record
+
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+
+
+def pool(name: str = "train", **changes: Any) -> GpuPool:
+    """A pool of four one-GPU nodes behind the GPU taint."""
+    given: dict[str, Any] = {
+        "name": name,
+        "accelerator": "nvidia-tesla-t4",
+        "gpus_per_node": 1,
+        "min_nodes": 0,
+        "max_nodes": 4,
+        "taints": [GPU_TAINT],
+        "node_selector": {"pool": name},
+    }
+    return GpuPool(**{**given, **changes})
+
+
+def cluster(pools: Sequence[GpuPool]) -> Cluster:
+    """A cluster of which nothing but the provider exists."""
+    return Cluster(
+        name="c",
+        platform="gke",
+        provider=kubernetes.Provider("c", kubeconfig="{}"),
+        kubeconfig=pulumi.Output.from_input("{}"),
+        pools={each.name: each for each in pools},
+    )
+
+
+def installers(*pools: GpuPool) -> Recording:
+    return record(lambda: DriverInstaller("driver", cluster=cluster(pools)))
+
+
+def workload(target: GpuPool, **changes: Any) -> Mapping[str, Any]:
+    """The pod spec of a pod on `target`."""
+    given: dict[str, Any] = {"kind": "pod", "pool": target.name, "image": "example.com/i:1"}
+    args = WorkloadArgs(**{**given, **changes})
+    recording = record(lambda: GpuWorkload("w", args, cluster=cluster([target])))
+    spec: Mapping[str, Any] = recording.one("kubernetes:core/v1:Pod").inputs["spec"]
+    return spec
+
+
+def terms(daemon_set: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The node selector terms of a DaemonSet."""
+    affinity = daemon_set["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    found: list[dict[str, Any]] = affinity["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    return found
+
+
+def test_an_installer_runs_on_the_pools_that_ask_for_it_alone() -> None:
+    """One DaemonSet serves all pools of an OS; a pool whose driver GKE installs is not in it."""
+    recording = installers(pool("a", installer="cos"), pool("b", installer="cos"), pool("managed"))
+    found = terms(recording.one(DAEMON_SET).inputs)
+    chosen = [term["matchExpressions"][0] for term in found]
+    assert chosen == [
+        {"key": "pool", "operator": "In", "values": ["a"]},
+        {"key": "pool", "operator": "In", "values": ["b"]},
+    ]
+
+
+def test_an_installer_keeps_off_nodes_whose_driver_gke_installs() -> None:
+    """Two drivers never meet on a node, even if a pool were labelled wrongly."""
+    (term,) = terms(installers(pool(installer="cos")).one(DAEMON_SET).inputs)
+    assert {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"} in term[
+        "matchExpressions"
+    ]
+
+
+def test_each_os_and_each_own_image_has_its_daemon_set() -> None:
+    """COS, Ubuntu and a pool with an image of its own do not share an installer."""
+    recording = installers(
+        pool("a", installer="cos"),
+        pool("b", installer="ubuntu"),
+        pool("c", installer="cos", installer_image="example.com/installer:1"),
+    )
+    images = {
+        each.name: each.inputs["spec"]["template"]["spec"]["initContainers"][0]
+        for each in recording.of(DAEMON_SET)
+    }
+    assert {name: container["image"] for name, container in images.items()} == {
+        "nvidia-driver-installer-cos": "cos-nvidia-installer:fixed",
+        "nvidia-driver-installer-ubuntu": "gke-nvidia-installer:fixed",
+        "nvidia-driver-installer-cos-c": "example.com/installer:1",
+    }
+    assert {name: container["imagePullPolicy"] for name, container in images.items()} == {
+        "nvidia-driver-installer-cos": "Never",
+        "nvidia-driver-installer-ubuntu": "Never",
+        "nvidia-driver-installer-cos-c": "IfNotPresent",
+    }
+
+
+def test_a_new_installer_never_runs_beside_the_old_one() -> None:
+    """The DaemonSet has a fixed name and is deleted before it is replaced."""
+    daemon_set = installers(pool(installer="cos")).one(DAEMON_SET)
+    assert daemon_set.inputs["metadata"]["name"] == daemon_set.name
+    assert daemon_set.delete_before_replace
+
+
+def test_a_pod_reaches_its_pool_through_the_pool() -> None:
+    """Selector, tolerations and resource are the pool's, whatever its taints."""
+    target = pool(
+        taints=[GPU_TAINT, Taint(key="team", value="ml", effect="NoExecute")],
+        extra_tolerations=[Toleration(key="CriticalAddonsOnly")],
+    )
+    spec = workload(target, gpus=1, node_selector={"zone": "a"})
+    assert spec["nodeSelector"] == {"pool": "train", "zone": "a"}
+    assert spec["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "team", "operator": "Equal", "value": "ml", "effect": "NoExecute"},
+        {"key": "CriticalAddonsOnly", "operator": "Exists"},
+    ]
+    assert spec["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "1"}
+
+
+def test_a_pod_without_gpus_asks_for_none() -> None:
+    """With 0 GPUs the limit is absent, not zero: zero would hide the GPUs from the pod."""
+    assert workload(pool(), gpus=0)["containers"][0]["resources"]["limits"] == {}
+
+
+def test_a_spot_pod_ends_within_the_notice() -> None:
+    """A Spot node's notice is 25 s; a pod there gets no more than 15."""
+    assert workload(pool(spot=True))["terminationGracePeriodSeconds"] == 15
+    assert "terminationGracePeriodSeconds" not in workload(pool())
+
+
+def test_a_pod_has_no_credentials_and_cannot_gain_privileges() -> None:
+    """No token of the cluster is mounted, and no process gains more than it started with."""
+    spec = workload(pool())
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["containers"][0]["securityContext"] == {"allowPrivilegeEscalation": False}
+    assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def test_probes_resources_and_driver_libraries_arrive() -> None:
+    """What scenario S3 asks of a pod is expressed as Kubernetes has it."""
+    spec = workload(
+        pool(runtime_class="nvidia"),
+        ports={"tf": 8888},
+        readiness_probe=ProbeArgs(port="tf"),
+        requests=ResourcesArgs(cpu="200m", memory="256Mi"),
+        limits=ResourcesArgs(cpu="300m", memory="512Mi"),
+        driver_libraries="/usr/lib/nvidia",
+    )
+    (container,) = spec["containers"]
+    assert container["ports"] == [{"name": "tf", "containerPort": 8888}]
+    assert container["readinessProbe"] == {
+        "httpGet": {"path": "/", "port": "tf"},
+        "initialDelaySeconds": 10,
+        "periodSeconds": 5,
+    }
+    assert container["resources"] == {
+        "requests": {"cpu": "200m", "memory": "256Mi"},
+        "limits": {"cpu": "300m", "memory": "512Mi", "nvidia.com/gpu": "1"},
+    }
+    assert spec["volumes"] == [
+        {"name": "driver", "hostPath": {"path": "/usr/lib/nvidia", "type": "Directory"}}
+    ]
+    assert spec["runtimeClassName"] == "nvidia"
+
+
+@pytest.mark.parametrize(
+    ("wait", "annotations"),
+    [
+        (False, {"pulumi.com/skipAwait": "true"}),
+        (True, {"pulumi.com/timeoutSeconds": "1800"}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("kind", "token"),
+    [
+        ("deployment", "kubernetes:apps/v1:Deployment"),
+        ("pod", "kubernetes:core/v1:Pod"),
+        ("job", "kubernetes:batch/v1:Job"),
+    ],
+)
+def test_a_workload_holds_up_an_update_only_on_request(
+    kind: Any, token: str, wait: bool, annotations: dict[str, str]
+) -> None:
+    """By default `pulumi up` does not wait for a GPU node; on request it waits 30 minutes."""
+    args = WorkloadArgs(kind=kind, pool="train", image="example.com/i:1", wait=wait)
+    found = record(lambda: GpuWorkload("w", args, cluster=cluster([pool()]))).one(token)
+    assert found.inputs["metadata"]["annotations"] == annotations
+
+
+@pytest.mark.parametrize(
+    ("sharing", "allocatable"),
+    [
+        (None, 2),
+        (Sharing(strategy="time-slicing", replicas=4), 8),
+        (Sharing(strategy="mig", replicas=1, partition="1g.5gb", partitions=7), 14),
+        (Sharing(strategy="time-slicing", replicas=3, partition="1g.5gb", partitions=7), 42),
+    ],
+)
+def test_what_a_node_offers_follows_from_its_sharing(
+    sharing: Sharing | None, allocatable: int
+) -> None:
+    """Allocatable is GPUs times partitions times replicas, and the contract says so."""
+    shared = pool(gpus_per_node=2, sharing=sharing)
+    assert shared.allocatable == shared.contract()["allocatablePerNode"] == allocatable
