@@ -2,7 +2,7 @@
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rehearsal.immutable import Facts, blocks, given
@@ -105,6 +105,24 @@ def merge(
         else:
             merged[name] = value
     return merged
+
+
+def with_ignored(
+    merged: Mapping[str, Any], old: Mapping[str, Any], ignored: Iterable[str]
+) -> dict[str, Any]:
+    """The properties of an update with those that it ignores as they are: the engine puts the old
+    inputs there, which somebody else, an autoscaler say, may have left behind. Paths into lists
+    stay with the engine's values."""
+    kept = dict(merged)
+    for path in ignored:
+        name, _, rest = path.partition(".")
+        if name not in kept or name not in old:
+            continue
+        if not rest:
+            kept[name] = old[name]
+        elif isinstance(kept[name], Mapping) and isinstance(old[name], Mapping):
+            kept[name] = with_ignored(kept[name], old[name], [rest])
+    return kept
 
 
 def as_declared(inputs: Any, current: Any) -> Any:

@@ -19,7 +19,7 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from rehearsal.diff import Change, Comparison
 from rehearsal.handler import CloudError, Config, Handler, NotFoundError
 from rehearsal.immutable import Facts, facts
-from rehearsal.inputs import as_declared, checked, merge, without_meta
+from rehearsal.inputs import as_declared, checked, merge, with_ignored, without_meta
 from rehearsal.provider_settings import Operation, ProviderSettings
 from rehearsal.schema import (
     UNKNOWN,
@@ -186,6 +186,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             olds = decode(request.olds)
             old_inputs, news = decode(request.old_inputs), decode(request.news)
             merged = without_meta(merge(old_inputs, olds, news, known))
+            merged = with_ignored(merged, olds, request.ignoreChanges)
             if request.preview:
                 unknown = dict.fromkeys(handler.recomputed(olds, merged), UNKNOWN)
                 return provider_pb2.UpdateResponse(properties=_outputs(handler, merged | unknown))
