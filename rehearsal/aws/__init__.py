@@ -31,7 +31,7 @@ from rehearsal.aws.settings import check_config
 from rehearsal.handler import Config, Handler
 from rehearsal.provider import ProviderServer, ProviderSettings
 
-__all__ = ["AwsCloud", "serve", "settings"]
+__all__ = ["AwsCloud", "serve", "settings_for"]
 
 _KINDS = (
     Vpc,
@@ -64,7 +64,7 @@ _KINDS = (
 )
 
 
-def settings(cloud: AwsCloud) -> ProviderSettings:
+def settings_for(cloud: AwsCloud) -> ProviderSettings:
     """The provider of this account."""
     account = cloud.account
     handlers: dict[str, Handler] = {kind.token: kind(account) for kind in _KINDS}
@@ -85,7 +85,7 @@ def settings(cloud: AwsCloud) -> ProviderSettings:
 
 def serve(cloud: AwsCloud) -> ProviderServer:
     """Starts the provider for this account on loopback; its `port` goes to the engine."""
-    return ProviderServer(settings(cloud))
+    return ProviderServer(settings_for(cloud))
 
 
 def _caller(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from rehearsal.aws import nodes
 from rehearsal.aws.account import Account, GroupParts, answering
 from rehearsal.aws.cluster import access_granted
+from rehearsal.aws.ec2 import GONE
 from rehearsal.aws.instances import instance
 from rehearsal.aws.node_group import check_start
 from rehearsal.aws.node_group_rules import has_driver
@@ -54,8 +55,8 @@ class AwsCloud:
             template=nodes.template(account, parts),
             node=nodes.node(account, parts),
             # Without NVIDIA's image nobody brings a driver: no installer is made for these images.
-            driver="cloud" if has_driver(image) else "pod",
-            plugin="cloud" if image.startswith("BOTTLEROCKET") and has_driver(image) else "pod",
+            driver="cloud" if has_driver(image) or not row.gpus else "pod",
+            plugin="cloud" if nodes.node_os(group) == "bottlerocket" or not row.gpus else "pod",
             node_os=nodes.node_os(group),
             spot=group["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
@@ -155,7 +156,9 @@ def _network(account: Account) -> Iterator[str]:
 
     def rows(call: str, key: str) -> list[dict[str, Any]]:
         answer: list[dict[str, Any]] = getattr(ec2, call)()[key]
-        return [row for row in answer if row.get("VpcId") not in usual]
+        return [
+            row for row in answer if row.get("VpcId") not in usual and row.get("State") not in GONE
+        ]
 
     for vpc in rows("describe_vpcs", "Vpcs"):
         yield f"VPC {vpc['VpcId']}"
@@ -168,8 +171,7 @@ def _network(account: Account) -> Iterator[str]:
         if not any(each["VpcId"] in usual for each in gateway["Attachments"]):
             yield f"internet gateway {gateway['InternetGatewayId']}"
     for gateway in rows("describe_nat_gateways", "NatGateways"):
-        if gateway["State"] != "deleted":
-            yield f"NAT gateway {gateway['NatGatewayId']}"
+        yield f"NAT gateway {gateway['NatGatewayId']}"
     for address in ec2.describe_addresses()["Addresses"]:
         yield f"elastic IP {address['AllocationId']}"
     for endpoint in rows("describe_vpc_endpoints", "VpcEndpoints"):

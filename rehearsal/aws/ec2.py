@@ -6,6 +6,10 @@ from typing import Any, ClassVar
 from rehearsal.aws.kind import CloudError, Kind, NotFoundError, mapping, pairs, pascal, pick
 
 
+GONE = ("deleting", "deleted", "Deleted")
+"""EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
+
+
 class Ec2Kind(Kind):
     """A thing that `create_<noun>`, `describe_<noun>s` and `delete_<noun>` know."""
 
@@ -46,7 +50,7 @@ class Ec2Kind(Kind):
         """Its description; raises NotFoundError."""
         rows = getattr(self.ec2, f"describe_{self.noun}s")(**{f"{self.id_key}s": [identity]})
         found: list[dict[str, Any]] = rows[f"{self.camel}s"]
-        if not found or found[0].get("State") == "deleted":
+        if not found or found[0].get("State") in GONE:
             raise NotFoundError(f"{self.id_key}: {identity} does not exist")
         return found[0]
 
@@ -79,7 +83,7 @@ class Ec2Kind(Kind):
             {"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items()
         ]
         answer = getattr(self.ec2, f"describe_{noun}s")(Filters=given)
-        return [row for row in answer[f"{camel}s"] if row.get("State") != "deleted"]
+        return [row for row in answer[f"{camel}s"] if row.get("State") not in GONE]
 
     def refuse_used(self, word: str, identity: str, users: list[str]) -> None:
         """Raises CloudError where `users` is not empty."""
