@@ -1,0 +1,51 @@
+"""A recorded EKS stack, with what AWS answers beyond the inputs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.network_args import EksNetworkArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from tests.components.recording import Recording, record
+
+ADMIN = "arn:aws:iam::123456789012:role/deployer"
+V100 = EksGpuNodeGroupArgs(instance_types=["p3.2xlarge"], labels={"role": "train-gpu"})
+
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "aws:eks/cluster:Cluster": {
+        "endpoint": "https://0a1b2c.gr7.us-east-1.eks.amazonaws.com",
+        "certificateAuthority": {"data": "Q0E="},
+    },
+    "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "eks-0a1b2c"}]}]},
+    "aws:ec2/launchTemplate:LaunchTemplate": {"latestVersion": 1},
+    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/a-role", "name": "a-role"},
+    "aws:kms/key:Key": {"arn": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c"},
+}
+
+
+def declare(
+    pools: Mapping[str, EksGpuNodeGroupArgs] | None = None,
+    *,
+    network: EksNetworkArgs | None = None,
+    preview: bool = False,
+    region: str = "us-east-1",
+    **cluster: Any,
+) -> Recording:
+    """Records the cluster k8s-ml with these pools, or with the one V100 pool train-gpu."""
+    zones = EksNetworkArgs(zones=[f"{region}a", f"{region}b"])
+
+    def program() -> None:
+        from components.eks.declare import declare as declare_eks
+
+        given: dict[str, Any] = {
+            "admins": [ADMIN],
+            "authorized_networks": {"office": "203.0.113.0/24"},
+            "network": network or zones,
+        }
+        declare_eks(
+            EksClusterArgs(name="k8s-ml", **{**given, **cluster}),
+            {"train-gpu": V100} if pools is None else pools,
+            region=region,
+        )
+
+    return record(program, outputs={} if preview else OUTPUTS, preview=preview)

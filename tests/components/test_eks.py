@@ -1,0 +1,210 @@
+"""EKS: what the cluster and its network ask of AWS."""
+
+import json
+
+import pytest
+
+from components.eks.cluster_args import EksSystemPoolArgs
+from components.eks.network_args import EksNetworkArgs
+from tests.components.eks_stack import ADMIN, declare
+from tests.components.recording import Recording
+
+CLUSTER = "aws:eks/cluster:Cluster"
+NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
+SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+
+
+@pytest.fixture(scope="module")
+def stack() -> Recording:
+    """A cluster with one V100 pool."""
+    return declare()
+
+
+def test_the_control_plane_answers_the_named_networks_only(stack: Recording) -> None:
+    """Nodes reach it from inside; outside, the networks that the config names do."""
+    access = stack.one(CLUSTER).inputs["vpcConfig"]
+    assert access["endpointPrivateAccess"] is True
+    assert access["endpointPublicAccess"] is True
+    assert access["publicAccessCidrs"] == ["203.0.113.0/24"]
+    assert "securityGroupIds" not in access
+
+
+def test_a_private_endpoint_leaves_no_public_one() -> None:
+    """With privateEndpoint, the control plane has no public endpoint at all."""
+    stack = declare(authorized_networks={}, private_endpoint=True)
+    access = stack.one(CLUSTER).inputs["vpcConfig"]
+    assert (access["endpointPrivateAccess"], access["endpointPublicAccess"]) == (True, False)
+    assert "publicAccessCidrs" not in access
+
+
+def test_access_is_by_entries_and_the_creator_gets_none(stack: Recording) -> None:
+    """Only the admins of the config are admins, through the API."""
+    assert stack.one(CLUSTER).inputs["accessConfig"] == {
+        "authenticationMode": "API",
+        "bootstrapClusterCreatorAdminPermissions": False,
+    }
+    assert stack.one("aws:eks/accessEntry:AccessEntry").inputs["principalArn"] == ADMIN
+    association = stack.one("aws:eks/accessPolicyAssociation:AccessPolicyAssociation").inputs
+    assert association["principalArn"] == ADMIN
+    assert association["accessScope"] == {"type": "cluster"}
+    assert association["policyArn"] == (
+        "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
+    )
+
+
+def test_secrets_are_encrypted_with_a_key_that_rotates(stack: Recording) -> None:
+    """The stack's own KMS key, with rotation and an alias, encrypts Kubernetes secrets."""
+    assert stack.one("aws:kms/key:Key").inputs["enableKeyRotation"] is True
+    assert stack.one("aws:kms/alias:Alias").inputs["name"] == "alias/eks/k8s-ml"
+    encryption = stack.one(CLUSTER).inputs["encryptionConfig"]
+    assert encryption["resources"] == ["secrets"]
+    assert encryption["provider"]["keyArn"].endswith("key/0a1b2c")
+
+
+def test_a_key_of_one_s_own_is_used_and_none_made() -> None:
+    """With secretsKey, no key is made."""
+    own = "arn:aws:kms:us-east-1:123456789012:key/mine"
+    stack = declare(secrets_key=own)
+    assert stack.of("aws:kms/key:Key") == []
+    assert stack.one(CLUSTER).inputs["encryptionConfig"]["provider"]["keyArn"] == own
+
+
+def test_the_stack_owns_the_control_plane_s_logs(stack: Recording) -> None:
+    """The log group is there before the cluster, which would make it without retention."""
+    logs = stack.one("aws:cloudwatch/logGroup:LogGroup")
+    assert logs.inputs["name"] == "/aws/eks/k8s-ml/cluster"
+    assert logs.inputs["retentionInDays"] == 90
+    cluster = stack.one(CLUSTER)
+    assert cluster.inputs["enabledClusterLogTypes"] == ["api", "audit", "authenticator"]
+    assert any(urn.endswith("logGroup:LogGroup::k8s-ml") for urn in cluster.depends_on)
+
+
+def test_the_cluster_has_no_unmanaged_addons_and_standard_support(stack: Recording) -> None:
+    """Addons are the stack's, and EKS upgrades before support gets dearer."""
+    inputs = stack.one(CLUSTER).inputs
+    assert inputs["bootstrapSelfManagedAddons"] is False
+    assert inputs["upgradePolicy"] == {"supportType": "STANDARD"}
+    assert inputs["version"] == "1.35"
+    addons = {r.inputs["addonName"] for r in stack.of("aws:eks/addon:Addon")}
+    assert addons == {"vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"}
+
+
+def test_the_cni_enforces_network_policy_with_a_role_of_its_own(stack: Recording) -> None:
+    """The CNI's permissions come by Pod Identity, so that the node's role does without."""
+    inputs = stack.one("aws:eks/addon:Addon", "k8s-ml-vpc-cni").inputs
+    assert json.loads(inputs["configurationValues"]) == {"enableNetworkPolicy": "true"}
+    (identity,) = inputs["podIdentityAssociations"]
+    assert identity["serviceAccount"] == "aws-node"
+    node_policies = [
+        r.inputs["policyArn"].rpartition("/")[2]
+        for r in stack.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
+        if r.name.startswith("k8s-ml-nodes-")
+    ]
+    assert node_policies == ["AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"]
+
+
+def test_addon_versions_are_eks_s_unless_pinned() -> None:
+    """A pinned addon has the config's version, another none."""
+    stack = declare(addon_versions={"coredns": "v1.12.4-eksbuild.1"})
+    by_name = {r.inputs["addonName"]: r.inputs for r in stack.of("aws:eks/addon:Addon")}
+    assert by_name["coredns"]["addonVersion"] == "v1.12.4-eksbuild.1"
+    assert "addonVersion" not in by_name["vpc-cni"]
+
+
+def test_deletion_protection_is_on_unless_the_config_takes_it_off() -> None:
+    """EKS and Pulumi both protect the cluster by default."""
+    protected = declare().one(CLUSTER)
+    assert (protected.inputs["deletionProtection"], protected.protect) == (True, True)
+    free = declare(deletion_protection=False).one(CLUSTER)
+    assert (free.inputs["deletionProtection"], free.protect) == (False, False)
+
+
+def test_the_stack_makes_no_security_group(stack: Recording) -> None:
+    """Only the cluster's own security group is used: another could outlive its interfaces."""
+    assert [r.type for r in stack.resources if "securityGroup" in r.type] == []
+    templates = stack.of("aws:ec2/launchTemplate:LaunchTemplate")
+    assert not any("vpcSecurityGroupIds" in r.inputs for r in templates)
+
+
+def test_the_system_pool_is_small_and_never_at_zero(stack: Recording) -> None:
+    """One CPU node at least, grown by the autoscaler, with the plain image."""
+    group = stack.one(NODE_GROUP, "k8s-ml-system")
+    assert group.inputs["scalingConfig"] == {"minSize": 1, "maxSize": 3, "desiredSize": 1}
+    assert group.inputs["amiType"] == "AL2023_x86_64_STANDARD"
+    assert group.ignore_changes == ("scalingConfig.desiredSize",)
+
+
+def test_a_system_pool_on_arm_has_arm_s_image() -> None:
+    """The image follows the instance type's architecture."""
+    stack = declare(system_pool=EksSystemPoolArgs(instance_types=["m7g.large"]))
+    assert stack.one(NODE_GROUP, "k8s-ml-system").inputs["amiType"] == "AL2023_ARM_64_STANDARD"
+
+
+def test_each_zone_has_private_nodes_and_one_nat_serves_them(stack: Recording) -> None:
+    """Two /19 for nodes and pods; one public subnet, one NAT gateway, S3 past it."""
+    subnets = {r.name: r.inputs for r in stack.of("aws:ec2/subnet:Subnet")}
+    assert {name: inputs["cidrBlock"] for name, inputs in subnets.items()} == {
+        "k8s-ml-private-us-east-1a": "10.0.0.0/19",
+        "k8s-ml-private-us-east-1b": "10.0.32.0/19",
+        "k8s-ml-public-us-east-1a": "10.0.224.0/24",
+    }
+    assert not any(inputs.get("mapPublicIpOnLaunch") for inputs in subnets.values())
+    private, public = subnets["k8s-ml-private-us-east-1b"], subnets["k8s-ml-public-us-east-1a"]
+    assert private["tags"]["kubernetes.io/role/internal-elb"] == "1"
+    assert public["tags"]["kubernetes.io/role/elb"] == "1"
+    assert len(stack.of("aws:ec2/natGateway:NatGateway")) == 1
+    endpoint = stack.one("aws:ec2/vpcEndpoint:VpcEndpoint").inputs
+    assert endpoint["serviceName"] == "com.amazonaws.us-east-1.s3"
+    assert endpoint["vpcEndpointType"] == "Gateway"
+    assert set(stack.one(CLUSTER).inputs["vpcConfig"]["subnetIds"]) == {
+        "k8s-ml-private-us-east-1a-id",
+        "k8s-ml-private-us-east-1b-id",
+    }
+
+
+def test_a_nat_gateway_in_each_zone_keeps_the_zones_apart() -> None:
+    """With nat per-zone, every private subnet has the way out of its own zone."""
+    network = EksNetworkArgs(zones=["us-east-1a", "us-east-1b", "us-east-1c"], nat="per-zone")
+    stack = declare(network=network)
+    assert len(stack.of("aws:ec2/natGateway:NatGateway")) == 3
+    tables = {
+        r.name: r.inputs["routeTableId"]
+        for r in stack.of("aws:ec2/routeTableAssociation:RouteTableAssociation")
+        if "private" in r.name
+    }
+    assert tables == {f"k8s-ml-private-us-east-1{z}": f"k8s-ml-us-east-1{z}-id" for z in "abc"}
+
+
+def test_a_zone_id_is_given_as_such() -> None:
+    """A zone's ID goes to AWS as an ID, a name as a name."""
+    stack = declare(network=EksNetworkArgs(zones=["use1-az1", "use1-az2"]))
+    subnet = stack.one("aws:ec2/subnet:Subnet", "k8s-ml-private-use1-az1").inputs
+    assert subnet["availabilityZoneId"] == "use1-az1"
+    assert "availabilityZone" not in subnet
+
+
+def test_an_existing_network_is_used_as_it_is() -> None:
+    """With subnetIds nothing of a network is made, and nodes are in those subnets."""
+    stack = declare(network=EksNetworkArgs(subnet_ids=SUBNETS))
+    assert [r.type for r in stack.resources if ":Vpc" in r.type or ":Subnet" in r.type] == []
+    assert stack.one(CLUSTER).inputs["vpcConfig"]["subnetIds"] == SUBNETS
+    assert stack.one(NODE_GROUP, "train-gpu").inputs["subnetIds"] == SUBNETS
+
+
+def test_the_kubernetes_provider_survives_unknown_kubeconfigs() -> None:
+    """Its identifier is known in the first preview, when the kubeconfig is not."""
+    provider = declare(preview=True).one("pulumi:providers:kubernetes").inputs
+    assert provider["clusterIdentifier"] == "eks/us-east-1/k8s-ml"
+    assert "kubeconfig" not in provider
+
+
+def test_the_kubeconfig_waits_until_its_user_is_admitted(stack: Recording) -> None:
+    """The provider comes after the access policies, and gets tokens from the AWS CLI alone."""
+    provider = stack.one("pulumi:providers:kubernetes")
+    assert any("AccessPolicyAssociation" in urn for urn in provider.depends_on)
+    (user,) = json.loads(provider.inputs["kubeconfig"])["users"]
+    assert set(user["user"]) == {"exec"}
+    assert user["user"]["exec"]["args"] == [
+        "--region", "us-east-1", "eks", "get-token", "--cluster-name", "k8s-ml",
+        "--output", "json",
+    ]  # fmt: skip

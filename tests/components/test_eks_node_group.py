@@ -1,0 +1,271 @@
+"""EKS GPU node groups: what they ask of AWS, and what their Auto Scaling groups' tags promise."""
+
+import base64
+import tomllib
+from typing import Any
+
+import pytest
+
+from components.catalog import eks as catalog
+from components.cluster import Taint
+from components.eks.autoscaler_args import EksPoolAutoscalerArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs, EksSharingArgs
+from tests.components.eks_stack import V100, declare
+from tests.components.recording import Recording
+
+NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
+TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+TAG = "aws:autoscaling/tag:Tag"
+PREFIX = "k8s.io/cluster-autoscaler/node-template"
+T4 = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"])
+
+
+@pytest.fixture(scope="module")
+def v100() -> Recording:
+    """The training pool of S2."""
+    return declare()
+
+
+def group(**args: Any) -> dict[str, Any]:
+    """Inputs of the node group `pool` with these args."""
+    pool = EksGpuNodeGroupArgs(**{"instance_types": ["g4dn.xlarge"], **args})
+    return dict(declare({"pool": pool}).one(NODE_GROUP, "pool").inputs)
+
+
+def template(**args: Any) -> dict[str, Any]:
+    """Inputs of the launch template of the pool with these args."""
+    pool = EksGpuNodeGroupArgs(**{"instance_types": ["g4dn.xlarge"], **args})
+    return dict(declare({"pool": pool}).one(TEMPLATE, "pool").inputs)
+
+
+def tags(recording: Recording) -> dict[str, str]:
+    """Key -> value of every Auto Scaling tag."""
+    return {r.inputs["tag"]["key"]: r.inputs["tag"]["value"] for r in recording.of(TAG)}
+
+
+def test_the_pool_starts_at_zero_and_the_autoscaler_owns_its_size(v100: Recording) -> None:
+    """Minimum and desired size are 0, and later changes of the size are nobody's but its own."""
+    found = v100.one(NODE_GROUP, "train-gpu")
+    assert found.inputs["scalingConfig"] == {"minSize": 0, "maxSize": 1, "desiredSize": 0}
+    # In camelCase: the SDK passes a nested path on as it is, and a wrong one ignores nothing.
+    assert found.ignore_changes == ("scalingConfig.desiredSize",)
+
+
+def test_a_desired_size_is_set_only_where_the_config_says_so() -> None:
+    """With desiredNodes the size is the config's for once, and no longer ignored."""
+    pool = EksGpuNodeGroupArgs(
+        instance_types=["g4dn.xlarge"], min_nodes=2, max_nodes=4, desired_nodes=3
+    )
+    found = declare({"pool": pool}).one(NODE_GROUP, "pool")
+    assert found.inputs["scalingConfig"] == {"minSize": 2, "maxSize": 4, "desiredSize": 3}
+    assert found.ignore_changes == ()
+
+
+def test_nodes_carry_labels_and_the_taint_with_a_value(v100: Recording) -> None:
+    """The pool's own labels and the user's; the GPU taint in EKS's spelling, never valueless."""
+    inputs = v100.one(NODE_GROUP, "train-gpu").inputs
+    assert inputs["labels"] == {
+        "gpu-cluster/pool": "train-gpu",
+        "nvidia.com/gpu.present": "true",
+        "k8s.amazonaws.com/accelerator": "nvidia-tesla-v100",
+        "role": "train-gpu",
+    }
+    assert inputs["taints"] == [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
+    ]
+
+
+def test_an_update_needs_no_spare_gpu(v100: Recording) -> None:
+    """One node at a time goes before its successor comes, and broken ones are replaced."""
+    inputs = v100.one(NODE_GROUP, "train-gpu").inputs
+    assert inputs["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
+    assert inputs["nodeRepairConfig"] == {"enabled": True}
+
+
+def test_nodes_hide_their_metadata_and_encrypt_their_disk(v100: Recording) -> None:
+    """IMDSv2 with one hop, and an encrypted gp3 volume of 100 GiB."""
+    inputs = v100.one(TEMPLATE, "train-gpu").inputs
+    assert inputs["metadataOptions"] == {
+        "httpEndpoint": "enabled",
+        "httpTokens": "required",
+        "httpPutResponseHopLimit": 1,
+    }
+    (mapping,) = inputs["blockDeviceMappings"]
+    assert mapping["deviceName"] == "/dev/xvda"
+    assert mapping["ebs"] == {
+        "volumeType": "gp3",
+        "volumeSize": 100,
+        "encrypted": "true",
+        "deleteOnTermination": "true",
+    }
+
+
+def test_the_system_pool_is_no_weaker(v100: Recording) -> None:
+    """System nodes hide their metadata and encrypt their disk as well."""
+    gpu, system = v100.one(TEMPLATE, "train-gpu").inputs, v100.one(TEMPLATE, "k8s-ml-system").inputs
+    assert system["metadataOptions"] == gpu["metadataOptions"]
+    assert all(m["ebs"]["encrypted"] == "true" for m in system["blockDeviceMappings"])
+
+
+def test_instances_and_volumes_carry_the_billing_tags() -> None:
+    """The cluster's tags are on every instance and volume."""
+    found = declare(tags={"team": "ml"}).one(TEMPLATE, "train-gpu").inputs["tagSpecifications"]
+    assert found == [
+        {"resourceType": kind, "tags": {"Name": "train-gpu", "team": "ml"}}
+        for kind in ("instance", "volume")
+    ]
+
+
+def test_the_launch_template_is_used_in_its_latest_version(v100: Recording) -> None:
+    """A change of the template reaches the nodes."""
+    launch = v100.one(NODE_GROUP, "train-gpu").inputs["launchTemplate"]
+    assert launch == {"id": "train-gpu-id", "version": "1"}
+
+
+def test_bottlerocket_puts_pods_on_its_second_volume() -> None:
+    """On Bottlerocket the size is the data volume's; both are encrypted."""
+    assert group(os="bottlerocket")["amiType"] == "BOTTLEROCKET_x86_64_NVIDIA"
+    system, data = template(os="bottlerocket", disk_size_gb=200)["blockDeviceMappings"]
+    assert (system["deviceName"], data["deviceName"]) == ("/dev/xvda", "/dev/xvdb")
+    assert "volumeSize" not in system["ebs"]
+    assert data["ebs"]["volumeSize"] == 200
+    assert system["ebs"]["encrypted"] == data["ebs"]["encrypted"] == "true"
+
+
+def test_bottlerocket_shares_gpus_by_its_own_settings() -> None:
+    """There the plugin is the host's: sharing goes to it as user data."""
+    sharing = EksSharingArgs(strategy="time-slicing", replicas=4)
+    encoded = template(os="bottlerocket", sharing=sharing)["userData"]
+    settings = tomllib.loads(base64.b64decode(encoded).decode())
+    plugin = settings["settings"]["kubelet-device-plugins"]["nvidia"]
+    assert plugin == {
+        "device-sharing-strategy": "time-slicing",
+        "time-slicing": {
+            "replicas": 4,
+            "rename-by-default": False,
+            "fail-requests-greater-than-one": True,
+        },
+    }
+    assert "userData" not in template(os="al2023", sharing=sharing)
+
+
+def test_spot_takes_several_types_of_equal_gpus() -> None:
+    """A Spot pool names all its instance types."""
+    found = group(capacity="spot", instance_types=["g4dn.xlarge", "g4dn.2xlarge"])
+    assert found["capacityType"] == "SPOT"
+    assert found["instanceTypes"] == ["g4dn.xlarge", "g4dn.2xlarge"]
+
+
+def test_a_capacity_block_has_its_type_in_the_template() -> None:
+    """EKS wants instance type, market and reservation of a Capacity Block in the template alone."""
+    args = {
+        "instance_types": ["p5.48xlarge"],
+        "capacity": "capacity-block",
+        "reservation": "cr-0123456789abcdef0",
+        "zones": ["us-east-1a"],
+    }
+    found, launch = group(**args), template(**args)
+    assert found["capacityType"] == "CAPACITY_BLOCK"
+    assert "instanceTypes" not in found
+    assert found["subnetIds"] == ["k8s-ml-private-us-east-1a-id"]
+    assert launch["instanceType"] == "p5.48xlarge"
+    assert launch["instanceMarketOptions"] == {"marketType": "capacity-block"}
+    assert launch["capacityReservationSpecification"] == {
+        "capacityReservationTarget": {"capacityReservationId": "cr-0123456789abcdef0"}
+    }
+
+
+def test_every_tag_of_the_training_pool(v100: Recording) -> None:
+    """The group's tags are the node's labels, taints and resources, and nothing else."""
+    assert tags(v100) == {
+        f"{PREFIX}/label/gpu-cluster/pool": "train-gpu",
+        f"{PREFIX}/label/nvidia.com/gpu.present": "true",
+        f"{PREFIX}/label/k8s.amazonaws.com/accelerator": "nvidia-tesla-v100",
+        f"{PREFIX}/label/role": "train-gpu",
+        f"{PREFIX}/taint/nvidia.com/gpu": "present:NoSchedule",
+        f"{PREFIX}/resources/nvidia.com/gpu": "1",
+        f"{PREFIX}/resources/ephemeral-storage": "88Gi",
+    }
+    assert {r.inputs["autoscalingGroupName"] for r in v100.of(TAG)} == {"eks-0a1b2c"}
+
+
+def test_the_tags_agree_with_the_node_group() -> None:
+    """Whatever the pool, its tags say what its node group makes of a node."""
+    pool = EksGpuNodeGroupArgs(
+        instance_types=["p4d.24xlarge"],
+        labels={"role": "big", "team/name": "ml"},
+        taints=[
+            Taint(key="team", value="ml", effect="NoExecute"),
+            Taint(key="soft", value="x", effect="PreferNoSchedule"),
+        ],
+        sharing=EksSharingArgs(strategy="time-slicing", replicas=3),
+    )
+    found = declare({"pool": pool})
+    made = found.one(NODE_GROUP, "pool").inputs
+    kubernetes = {
+        "NO_SCHEDULE": "NoSchedule",
+        "NO_EXECUTE": "NoExecute",
+        "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    }
+    assert tags(found) == {
+        **{catalog.autoscaler_label_tag(key): value for key, value in made["labels"].items()},
+        **{
+            catalog.autoscaler_taint_tag(t["key"]): f"{t['value']}:{kubernetes[t['effect']]}"
+            for t in made["taints"]
+        },
+        # Eight GPUs, each shared by three pods.
+        f"{PREFIX}/resources/nvidia.com/gpu": "24",
+        f"{PREFIX}/resources/ephemeral-storage": "88Gi",
+    }
+
+
+def test_the_node_group_carries_the_resources_tags_as_well(v100: Recording) -> None:
+    """Newer autoscalers read them there, and let them win."""
+    mirrored = v100.one(NODE_GROUP, "train-gpu").inputs["tags"]
+    assert mirrored == {k: v for k, v in tags(v100).items() if f"{PREFIX}/resources/" in k}
+    assert len(mirrored) == 2
+
+
+def test_labels_propagate_to_instances_and_nothing_else_does(v100: Recording) -> None:
+    """The role's tag is on the instances, as S2 has it; taints and resources are the group's."""
+    by_key = {r.inputs["tag"]["key"]: r.inputs["tag"]["propagateAtLaunch"] for r in v100.of(TAG)}
+    assert by_key[f"{PREFIX}/label/role"] is True
+    assert all(propagate is ("/label/" in key) for key, propagate in by_key.items())
+
+
+def test_the_first_preview_lists_every_tag(v100: Recording) -> None:
+    """Keys and values are known before anything is deployed, only the group's name is not."""
+    preview = declare(preview=True)
+    assert tags(preview) == tags(v100)
+    assert {r.name for r in preview.of(TAG)} == {r.name for r in v100.of(TAG)}
+    assert not any("autoscalingGroupName" in r.inputs for r in preview.of(TAG))
+
+
+def test_tags_have_names_that_last(v100: Recording) -> None:
+    """A tag is named after its pool and what it says, and goes with the node group."""
+    names = {r.name for r in v100.of(TAG)}
+    assert "train-gpu-label-role" in names
+    assert "train-gpu-taint-nvidia.com/gpu" in names
+    assert all(r.deleted_with.endswith("nodeGroup:NodeGroup::train-gpu") for r in v100.of(TAG))
+
+
+def test_pool_options_are_tags_only_where_they_are_set() -> None:
+    """An option of the autoscaler for one pool is a tag in its own spelling."""
+    options = EksPoolAutoscalerArgs(
+        scale_down_unneeded_time="2m", scale_down_gpu_utilization_threshold=0.25
+    )
+    pool = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], autoscaler=options)
+    found = {k: v for k, v in tags(declare({"pool": pool})).items() if "autoscaling-options" in k}
+    assert found == {
+        f"{PREFIX}/autoscaling-options/scaledownunneededtime": "2m",
+        f"{PREFIX}/autoscaling-options/scaledowngpuutilizationthreshold": "0.25",
+    }
+    assert not any("autoscaling-options" in key for key in tags(declare({"pool": T4})))
+
+
+def test_pools_do_not_share_names() -> None:
+    """Two pools with equal labels register each tag once."""
+    found = declare({"one": V100, "two": V100})
+    urns = [r.urn for r in found.resources]
+    assert len(set(urns)) == len(urns)
+    assert len(found.of(TAG)) == 14
