@@ -55,6 +55,18 @@ def test_deletion_protection_refuses_a_delete() -> None:
     stack.delete(CLUSTER, "dev")
 
 
+def test_an_imported_cluster_is_protected() -> None:
+    """A state that says nothing of deletionProtection counts as protected."""
+    stack = GcpStack()
+    stack.cluster()
+    identity, inputs, outputs = stack.state[stack.urn(CLUSTER, "dev")]
+    del outputs["deletionProtection"]
+    with pytest.raises(Refused, match="deletion_protection is set to true"):
+        stack.delete(CLUSTER, "dev")
+    assert identity in stack.cloud.things
+    assert inputs["deletionProtection"] is False
+
+
 def test_node_pools_die_with_their_cluster() -> None:
     """A pool whose cluster is gone is gone; deleting it then is no error."""
     stack = GcpStack()

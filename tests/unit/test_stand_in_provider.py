@@ -123,6 +123,10 @@ def test_unchanged_inputs_are_no_difference() -> None:
             {"nodeConfig": t4(serviceAccount=UNKNOWN)},
             {"nodeConfig.serviceAccount": "UPDATE_REPLACE"},
         ),
+        (
+            {"nodeConfig": t4(guestAccelerators=UNKNOWN)},
+            {"nodeConfig.guestAccelerators": "UPDATE_REPLACE"},
+        ),
         ({"nodeConfig": t4(tags=[])}, {}),
         ({"nodeConfig": t4(machineType="n1-standard-8")}, {"nodeConfig.machineType": "UPDATE"}),
         (
