@@ -1,0 +1,80 @@
+"""What one node costs per hour with its GPUs, as far as the catalogue has prices.
+
+US dollars, list prices in `PRICE_REGION`, read on `PRICES_READ`; other regions differ. Boot disks
+and addresses are in `prices`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from types import MappingProxyType
+from typing import Final, Literal
+
+from components.catalog import eks, gke
+
+PRICES_READ: Final = date(2026, 11, 21)
+PRICE_REGION: Final[Mapping[str, str]] = MappingProxyType(
+    {"gcp": "us-central1", "aws": "us-east-1"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePrice:
+    """Dollars per hour of one node; None where the price is not known, never 0."""
+
+    on_demand: float | None
+    spot: float | None
+    source: str
+    uncertain: bool = False
+    """From general knowledge or derived: good for an estimate, not for a limit."""
+    without: Literal["local SSD"] | None = None
+    """What comes with the node, is billed, and is not in these prices."""
+
+    @property
+    def most(self) -> float | None:
+        """The dearest that is known: Spot is never above on demand."""
+        return self.on_demand if self.on_demand is not None else self.spot
+
+
+_UNKNOWN: Final = NodePrice(on_demand=None, spot=None, source="")
+_EKS_SOURCE: Final = "karpenter's pricing tables of 2026-07-20 (GPUs) and 2026-01-19 (CPU)"
+
+
+def gke_node(machine_type: str, accelerator: str | None = None, gpus: int = 0) -> NodePrice:
+    """A node of Google Cloud; `accelerator` and `gpus` count where one attaches them (N1)."""
+    machine = gke.machine_type(machine_type)
+    if machine is None:
+        return _UNKNOWN
+    on_demand, spot = machine.on_demand, machine.spot
+    source, uncertain = machine.price_source, machine.price_uncertain
+    if machine.accelerator is None and gpus:
+        card = gke.ACCELERATORS.get(accelerator or "")
+        if card is None:
+            return _UNKNOWN
+        on_demand = _sum(on_demand, card.on_demand, gpus)
+        spot = _sum(spot, card.spot, gpus)
+        source, uncertain = f"{source} + {card.price_source}", uncertain or card.price_uncertain
+    return NodePrice(
+        on_demand=on_demand,
+        spot=spot,
+        source=source,
+        uncertain=uncertain,
+        without="local SSD" if machine.local_ssd_gib and "with SSD" not in source else None,
+    )
+
+
+def eks_node(instance_types: Sequence[str]) -> NodePrice:
+    """A node of a group that may take any of these instance types: the dearest of them."""
+    rows = [eks.instance_type(name) for name in instance_types]
+    prices = [None if row is None else row.on_demand for row in rows]
+    known = [price for price in prices if price is not None]
+    return NodePrice(
+        on_demand=max(known) if known and len(known) == len(prices) else None,
+        # Spot prices on AWS move by the hour and differ by zone.
+        spot=None,
+        source=_EKS_SOURCE if known else "",
+    )
+
+
+def _sum(host: float | None, card: float | None, gpus: int) -> float | None:
+    return None if host is None or card is None else round(host + gpus * card, 5)

@@ -1,0 +1,13 @@
+"""Serves the policy pack to the engine: `pulumi preview --policy-pack policy`."""
+
+import sys
+from pathlib import Path
+
+# The engine runs this folder as a program; the package and the catalogue are beside it.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from pulumi_policy import PolicyPack
+
+from policy.pack import POLICIES
+
+PolicyPack(name="gpu-cluster", policies=POLICIES)

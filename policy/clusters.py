@@ -1,0 +1,229 @@
+"""Rules on control planes and networks: who may reach them, what they encrypt, how they age."""
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from policy.reading import (
+    UNKNOWN,
+    Resource,
+    differs,
+    each,
+    get,
+    is_off,
+    is_on,
+    is_one_of,
+    known,
+)
+
+GKE = "gcp:container/cluster:Cluster"
+EKS = "aws:eks/cluster:Cluster"
+
+
+def open_control_plane(resource: Resource, *, prefix: float) -> Iterator[str]:
+    """The control plane answers to networks that somebody named."""
+    props = resource.props
+    if resource.type == GKE:
+        if get(props, "privateClusterConfig", "enablePrivateEndpoint") in (True, UNKNOWN):
+            return
+        networks = get(props, "masterAuthorizedNetworksConfig")
+        blocks = [get(block, "cidrBlock") for block in each(networks, "cidrBlocks")]
+        if get(networks, "gcpPublicCidrsAccessEnabled") is True:
+            yield (
+                f"cluster {resource.name} lets every machine of Google Cloud, also of others, "
+                "reach its control plane; set gcpPublicCidrsAccessEnabled to false"
+            )
+        # An empty list admits nobody; none at all admits everybody.
+        empty = networks is None
+    elif resource.type == EKS:
+        public = get(props, "vpcConfig", "endpointPublicAccess")
+        if public is False or public is UNKNOWN:
+            return
+        blocks = each(props, "vpcConfig", "publicAccessCidrs")
+        empty = not blocks
+    else:
+        return
+    if empty:
+        yield (
+            f"cluster {resource.name} lets the whole world reach its control plane; name the "
+            "networks that may"
+        )
+    for block in blocks:
+        if _wide(block, prefix):
+            yield (
+                f"cluster {resource.name} lets {block} reach its control plane; allowed: "
+                f"/{prefix:g} or smaller networks"
+            )
+
+
+def private_nodes(resource: Resource) -> Iterator[str]:
+    """Nodes have no address of their own on the internet."""
+    props = resource.props
+    match resource.type:
+        case "gcp:container/cluster:Cluster":
+            if is_off(get(props, "privateClusterConfig", "enablePrivateNodes")):
+                yield (
+                    f"cluster {resource.name} gives its nodes public addresses; set "
+                    "privateClusterConfig.enablePrivateNodes"
+                )
+        case "gcp:container/nodePool:NodePool":
+            if get(props, "networkConfig", "enablePrivateNodes") is False:
+                yield (
+                    f"pool {resource.name} gives its nodes public addresses; drop "
+                    "networkConfig.enablePrivateNodes"
+                )
+        case "aws:ec2/launchTemplate:LaunchTemplate":
+            for interface in each(props, "networkInterfaces"):
+                if is_on(get(interface, "associatePublicIpAddress")):
+                    yield (
+                        f"launch template {resource.name} gives nodes public addresses; drop "
+                        "associatePublicIpAddress"
+                    )
+        case "aws:ec2/subnet:Subnet":
+            if is_on(get(props, "mapPublicIpOnLaunch")):
+                yield (
+                    f"subnet {resource.name} gives every machine a public address; drop "
+                    "mapPublicIpOnLaunch"
+                )
+        case "aws:eks/nodeGroup:NodeGroup":
+            access = get(props, "remoteAccess")
+            key, groups = get(access, "ec2SshKey"), get(access, "sourceSecurityGroupIds")
+            if isinstance(key, str) and not groups:
+                yield (
+                    f"node group {resource.name} opens SSH to the whole world; name "
+                    "remoteAccess.sourceSecurityGroupIds, or drop remoteAccess"
+                )
+
+
+def open_firewall(resource: Resource) -> Iterator[str]:
+    """No firewall rule of the stack lets the whole world in."""
+    props = resource.props
+    blocks: list[Any] = []
+    match resource.type:
+        case "gcp:compute/firewall:Firewall":
+            if get(props, "direction") in (None, "INGRESS") and each(props, "allows"):
+                blocks = each(props, "sourceRanges")
+        case "aws:ec2/securityGroup:SecurityGroup":
+            for rule in each(props, "ingress"):
+                blocks += [*each(rule, "cidrBlocks"), *each(rule, "ipv6CidrBlocks")]
+        case "aws:ec2/securityGroupRule:SecurityGroupRule":
+            if get(props, "type") == "ingress":
+                blocks = [*each(props, "cidrBlocks"), *each(props, "ipv6CidrBlocks")]
+        case "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule":
+            blocks = [get(props, "cidrIpv4"), get(props, "cidrIpv6")]
+    for block in blocks:
+        if _wide(block, 1):
+            yield f"{resource.name} lets {block} in; name the networks that need to come in"
+
+
+def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
+    """Kubernetes secrets are encrypted under a key of one's own: on EKS, on GKE in some stacks."""
+    props = resource.props
+    if resource.type == EKS:
+        config = get(props, "encryptionConfig")
+        resources = each(config, "resources")
+        if config is None or (known(resources) and "secrets" not in resources):
+            yield (
+                f"cluster {resource.name} does not encrypt Kubernetes secrets with a KMS key; set "
+                "encryptionConfig with resources: [secrets]"
+            )
+    if resource.type == GKE and is_one_of(resource.stack, stacks):
+        state = get(props, "databaseEncryption", "state")
+        if state is not UNKNOWN and (not isinstance(state, str) or "ENCRYPTED" not in state
+                                     or state == "DECRYPTED"):  # fmt: skip
+            yield (
+                f"cluster {resource.name} does not encrypt Kubernetes secrets with a key of your "
+                f"own, which stack {resource.stack} must; set databaseEncryption"
+            )
+
+
+def old_credentials(resource: Resource) -> Iterator[str]:
+    """Nobody gets in by a certificate, a password or a rule outside Kubernetes' own."""
+    props = resource.props
+    if resource.type == GKE:
+        if is_on(get(props, "enableLegacyAbac")):
+            yield (
+                f"cluster {resource.name} has legacy ABAC, which gives every service account broad "
+                "rights; drop enableLegacyAbac"
+            )
+        config = get(props, "masterAuth", "clientCertificateConfig")
+        if is_on(get(config, "issueClientCertificate")):
+            yield (
+                f"cluster {resource.name} issues a client certificate, which cannot be revoked; "
+                "set issueClientCertificate to false"
+            )
+    if resource.type == EKS:
+        access = get(props, "accessConfig")
+        mode = get(access, "authenticationMode")
+        if differs(mode, "API"):
+            yield (
+                f"cluster {resource.name} takes users from the aws-auth ConfigMap; set "
+                "accessConfig.authenticationMode to API and use access entries"
+            )
+        if is_on(get(access, "bootstrapClusterCreatorAdminPermissions")):
+            yield (
+                f"cluster {resource.name} makes its creator an administrator for ever; set "
+                "bootstrapClusterCreatorAdminPermissions to false and give an access entry"
+            )
+
+
+def audit_log(resource: Resource) -> Iterator[str]:
+    """Who did what to the cluster is written down; on GKE it always is."""
+    if resource.type != EKS:
+        return
+    types = each(resource.props, "enabledClusterLogTypes")
+    if known(types) and "audit" not in types:
+        yield f"cluster {resource.name} keeps no audit log; add audit to enabledClusterLogTypes"
+
+
+def upgrades(resource: Resource) -> Iterator[str]:
+    """Clusters and nodes get their upgrades, and no fee for an old version comes by surprise."""
+    props = resource.props
+    if resource.type == GKE:
+        channel = get(props, "releaseChannel", "channel")
+        if channel in (None, "", "UNSPECIFIED"):
+            yield (
+                f"cluster {resource.name} is on no release channel; set releaseChannel.channel to "
+                "RAPID, REGULAR, STABLE or EXTENDED"
+            )
+    if resource.type == EKS and differs(get(props, "upgradePolicy", "supportType"), "STANDARD"):
+        yield (
+            f"cluster {resource.name} goes into extended support by itself, at six times the price "
+            "of a control plane; set upgradePolicy.supportType to STANDARD"
+        )
+    if resource.type == "gcp:container/nodePool:NodePool":
+        management = get(props, "management")
+        flex_start = get(props, "nodeConfig", "flexStart") in (True, UNKNOWN)
+        for field in ("autoUpgrade", "autoRepair"):
+            # Nodes of flex-start end by themselves, and GKE refuses to repair them.
+            if get(management, field) is False and not (field == "autoRepair" and flex_start):
+                yield f"pool {resource.name} has {field} off; set management.{field}"
+
+
+def deletion_protection(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
+    """Nobody deletes or replaces a cluster of production by mistake."""
+    if resource.type not in (GKE, EKS) or not is_one_of(resource.stack, stacks):
+        return
+    given = get(resource.props, "deletionProtection")
+    # Left out, Google Cloud's provider protects; AWS does not.
+    if given is False or (given is None and resource.type == EKS):
+        yield (
+            f"cluster {resource.name} has deletionProtection off, which stack {resource.stack} "
+            "must have on; set it to true"
+        )
+    elif not resource.protect and given is not UNKNOWN:
+        yield (
+            f"cluster {resource.name} is not protected in Pulumi, so its pools would go before the "
+            "cloud refuses to delete it; set the resource option protect"
+        )
+
+
+def _wide(block: Any, prefix: float) -> bool:
+    """Whether this is known to be a network larger than `prefix` allows; IPv6 counts from ::/0."""
+    if not isinstance(block, str):
+        return False
+    try:
+        network = ipaddress.ip_network(block, strict=False)
+    except ValueError:
+        return False
+    return network.prefixlen < (prefix if network.version == 4 else min(prefix, 1))

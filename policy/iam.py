@@ -1,0 +1,162 @@
+"""Rules on permissions: who nodes and pods are, and that nothing may do everything."""
+
+import json
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from policy.clusters import GKE
+from policy.pools import GKE_POOL
+from policy.reading import UNKNOWN, Resource, each, get, is_off
+
+_GRANTS = (
+    "gcp:projects/iAMMember:IAMMember",
+    "gcp:projects/iAMBinding:IAMBinding",
+    "gcp:organizations/iAMMember:IAMMember",
+    "gcp:folder/iAMMember:IAMMember",
+    "gcp:serviceaccount/iAMMember:IAMMember",
+)
+_POLICIES = {
+    "aws:iam/rolePolicy:RolePolicy": "policy",
+    "aws:iam/policy:Policy": "policy",
+    "aws:iam/userPolicy:UserPolicy": "policy",
+    "aws:iam/role:Role": "assumeRolePolicy",
+}
+_ATTACHMENTS = (
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "aws:iam/policyAttachment:PolicyAttachment",
+    "aws:iam/userPolicyAttachment:UserPolicyAttachment",
+)
+_EVERYBODY = ("allUsers", "allAuthenticatedUsers")
+
+
+def node_identity(resource: Resource) -> Iterator[str]:
+    """GKE nodes run as an account of their own, and pods can have accounts of theirs."""
+    props = resource.props
+    if resource.type == GKE_POOL:
+        account = get(props, "nodeConfig", "serviceAccount")
+        if _default_account(account):
+            yield _runs_as_default(f"pool {resource.name}", "nodeConfig.serviceAccount")
+    if resource.type != GKE:
+        return
+    if get(props, "enableAutopilot") is True:
+        defaults = get(props, "clusterAutoscaling", "autoProvisioningDefaults")
+        if _default_account(get(defaults, "serviceAccount")):
+            yield _runs_as_default(
+                f"cluster {resource.name}",
+                "clusterAutoscaling.autoProvisioningDefaults.serviceAccount",
+            )
+        return
+    if _default_account(get(props, "nodeConfig", "serviceAccount")):
+        yield _runs_as_default(f"cluster {resource.name}", "nodeConfig.serviceAccount")
+    if is_off(_present(get(props, "workloadIdentityConfig", "workloadPool"))):
+        yield (
+            f"cluster {resource.name} has no workload identity, so pods would use the node's "
+            "account; set workloadIdentityConfig.workloadPool"
+        )
+
+
+def too_broad(
+    resource: Resource, *, roles: Sequence[str], policies: Sequence[str], unscoped: Sequence[str]
+) -> Iterator[str]:
+    """Nothing gets more than it needs.
+
+    `roles` and `policies` are patterns of Google Cloud roles and of AWS managed policies that
+    nobody gets; `unscoped` are AWS actions that may have resource `*` because they know no other.
+    """
+    props = resource.props
+    if resource.type in _GRANTS:
+        yield from _grant(resource, roles)
+    if resource.type in _ATTACHMENTS:
+        arn = get(props, "policyArn")
+        name = arn.rpartition("/")[2] if isinstance(arn, str) else ""
+        if any(fnmatchcase(name, pattern) for pattern in policies):
+            yield f"{resource.name} attaches {name}; attach a policy with what is needed alone"
+    if resource.type == "aws:iam/role:Role":
+        for arn in each(props, "managedPolicyArns"):
+            name = arn.rpartition("/")[2] if isinstance(arn, str) else ""
+            if any(fnmatchcase(name, pattern) for pattern in policies):
+                yield f"role {resource.name} has {name}; give it a policy with what is needed alone"
+        for inline in each(props, "inlinePolicies"):
+            for statement in _statements(get(inline, "policy")):
+                yield from _statement(resource.name, statement, unscoped)
+    if resource.type in _POLICIES:
+        trust = resource.type == "aws:iam/role:Role"
+        for statement in _statements(get(props, _POLICIES[resource.type])):
+            if trust:
+                yield from _trust(resource.name, statement)
+            else:
+                yield from _statement(resource.name, statement, unscoped)
+
+
+def _grant(resource: Resource, roles: Sequence[str]) -> Iterator[str]:
+    role = get(resource.props, "role")
+    if isinstance(role, str) and any(fnmatchcase(role, pattern) for pattern in roles):
+        yield f"{resource.name} grants {role}; grant a role with what is needed alone"
+    members = [get(resource.props, "member"), *each(resource.props, "members")]
+    for member in members:
+        if member in _EVERYBODY:
+            yield f"{resource.name} grants a role to {member}; name who needs it"
+
+
+def _statement(name: str, statement: Any, unscoped: Sequence[str]) -> Iterator[str]:
+    if get(statement, "Effect") != "Allow":
+        return
+    if get(statement, "NotAction") is not None or get(statement, "NotResource") is not None:
+        yield f"{name} allows everything but what it names; name what is allowed"
+        return
+    actions = [action for action in _texts(get(statement, "Action")) if action]
+    for action in actions:
+        if action == "*" or action.endswith(":*"):
+            yield f"{name} allows {action}; name the actions that are needed"
+    if "*" not in _texts(get(statement, "Resource")) or get(statement, "Condition"):
+        return
+    for action in actions:
+        whole = action == "*" or action.endswith(":*")
+        if not whole and not any(fnmatchcase(action, pattern) for pattern in unscoped):
+            yield (
+                f"{name} allows {action} on every resource without a condition; name the "
+                "resources, or add a condition"
+            )
+
+
+def _trust(name: str, statement: Any) -> Iterator[str]:
+    principal = get(statement, "Principal")
+    anybody = principal == "*" or "*" in _texts(get(principal, "AWS"))
+    if get(statement, "Effect") == "Allow" and anybody and not get(statement, "Condition"):
+        yield f"role {name} may be assumed by anybody; name who may"
+
+
+def _statements(document: Any) -> list[Any]:
+    """The statements of a policy document, a text; none where it is not known."""
+    if not isinstance(document, str):
+        return []
+    try:
+        statements = get(json.loads(document), "Statement")
+    except ValueError:
+        return []
+    return statements if isinstance(statements, list) else [statements]
+
+
+def _texts(value: Any) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [text for text in values if isinstance(text, str)]
+
+
+def _default_account(account: Any) -> bool:
+    if account is UNKNOWN:
+        return False
+    return account in (None, "", "default") or str(account).endswith(
+        "-compute@developer.gserviceaccount.com"
+    )
+
+
+def _runs_as_default(who: str, path: str) -> str:
+    return (
+        f"{who} runs its nodes as the project's default account, which may do nearly everything; "
+        f"set {path}"
+    )
+
+
+def _present(value: Any) -> Any:
+    return value if value is UNKNOWN else bool(value)

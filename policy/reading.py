@@ -1,0 +1,103 @@
+"""A resource as the rules see it: plain wire names and values, some of which are not known yet."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+
+class _Unknown:
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN: Final[Any] = _Unknown()
+"""Stands for a value that only the update will tell. No rule takes it for a violation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """A resource of the stack: its inputs, for rules over the whole stack also its outputs."""
+
+    type: str
+    name: str
+    """The logical name."""
+    props: Mapping[str, Any]
+    """Wire names (camelCase); secrets in plain text, `UNKNOWN` for what is not known."""
+    urn: str = ""
+    protect: bool = False
+    ignore_changes: Sequence[str] = ()
+    provider: str | None = None
+    """Name of the provider resource; None where the engine does not say."""
+    uses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Property -> URNs of the resources that its value comes from."""
+
+    @property
+    def stack(self) -> str:
+        """The name of the stack."""
+        return self.urn.split(":")[2] if self.urn else ""
+
+
+def get(value: Any, *path: str | int) -> Any:
+    """What is at the path; None where nothing is, `UNKNOWN` where that is not known."""
+    for step in path:
+        if value is UNKNOWN or value is None:
+            return value
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and len(value) > step else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def each(value: Any, *path: str | int) -> list[Any]:
+    """The items of the list at the path; `[UNKNOWN]` where the list is not known."""
+    found = get(value, *path)
+    if found is UNKNOWN:
+        return [UNKNOWN]
+    return list(found) if isinstance(found, list) else []
+
+
+def entries(value: Any, *path: str | int) -> Mapping[str, Any] | None:
+    """The map at the path, empty where there is none; None where it is not known."""
+    found = get(value, *path)
+    if found is UNKNOWN:
+        return None
+    return found if isinstance(found, Mapping) else {}
+
+
+def differs(value: Any, *allowed: Any) -> bool:
+    """Whether this is known to be none of the allowed values."""
+    return value is not UNKNOWN and value not in allowed
+
+
+def is_on(value: Any) -> bool:
+    """Whether this is known to be true, also as the text that AWS structures take for it."""
+    return value is True or value == "true"
+
+
+def is_off(value: Any) -> bool:
+    """Whether this is known not to be true: false, or not set."""
+    return value is not UNKNOWN and not is_on(value)
+
+
+def number(value: Any) -> float | None:
+    """A number that is known; None otherwise."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return None
+
+
+def is_one_of(stack: str, patterns: Sequence[str]) -> bool:
+    """Whether the stack's name matches one of the patterns such as `prod-*`."""
+    return any(fnmatchcase(stack, pattern) for pattern in patterns)
+
+
+def known(values: Sequence[Any]) -> bool:
+    """Whether all of these are known."""
+    return not any(value is UNKNOWN for value in values)
+
+
+def of_type(resources: Sequence[Resource], *types: str) -> Iterator[Resource]:
+    """The resources of these types."""
+    return (resource for resource in resources if resource.type in types)

@@ -1,0 +1,231 @@
+"""Rules over the whole stack: what only shows when pools, tags, pods and prices come together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from components.catalog import eks
+from components.catalog import kubernetes as names
+from components.catalog.node_prices import PRICES_READ
+from components.catalog.prices import HOURS_PER_MONTH
+from policy.pods import asks_for_gpu, installs_driver, plugs_devices, pods_of, reaches, tolerates
+from policy.pools import EKS_POOL, Pool, driver_version, pools_of
+from policy.reading import UNKNOWN, Resource, entries, get, number, of_type
+
+Finding = tuple[str, Resource | None]
+"""A message, and the resource that it is about; None means the whole stack."""
+
+TAG = "aws:autoscaling/tag:Tag"
+_TEMPLATE = f"{eks.AUTOSCALER_TEMPLATE}/"
+
+
+def tolerations(resources: Sequence[Resource]) -> Iterator[Finding]:
+    """A pod that asks for GPUs passes the taints of a pool that it selects."""
+    pools = [pool for pool in pools_of(resources) if pool.gpu]
+    if not pools:
+        return
+    for resource in resources:
+        for pods in pods_of(resource):
+            if pods.kind == "DaemonSet" or not asks_for_gpu(pods):
+                continue
+            verdicts = [(pool, reaches(pods, pool)) for pool in pools]
+            if all(verdict is False for _, verdict in verdicts):
+                yield (
+                    f"{pods.title} asks for a GPU and selects no GPU pool of the stack, which has "
+                    f"{', '.join(pool.name for pool in pools)}; select one by its labels",
+                    resource,
+                )
+                continue
+            selected = [pool for pool, verdict in verdicts if verdict is not False]
+            blocked = [(pool, taint) for pool in selected for taint in pool.taints
+                       if tolerates(pods, taint) is False]  # fmt: skip
+            if blocked and {pool.name for pool, _ in blocked} == {pool.name for pool in selected}:
+                pool, (key, value, effect) = blocked[0]
+                yield (
+                    f"{pods.title} does not tolerate {key}={value or ''}:{effect} of pool "
+                    f"{pool.name}, so it would stay pending; add the toleration",
+                    resource,
+                )
+
+
+def autoscaler_tags(resources: Sequence[Resource]) -> Iterator[Finding]:
+    """An Auto Scaling group at zero is described by its tags as its node group is by itself."""
+    tags = list(of_type(resources, TAG))
+    for pool in pools_of(resources):
+        # A group that always has a node is read from that node.
+        if pool.resource.type != EKS_POOL or not pool.gpu or number(pool.least) != 0:
+            continue
+        mine = [tag for tag in tags if _tags(tag, pool)]
+        unsure = any(_tags(tag, pool) is None for tag in tags)
+        announced = {
+            key.removeprefix(_TEMPLATE): get(tag.props, "tag", "value")
+            for tag in mine
+            if isinstance(key := get(tag.props, "tag", "key"), str) and key.startswith(_TEMPLATE)
+        }
+        if any(get(tag.props, "tag", "key") is UNKNOWN for tag in mine):
+            unsure = True
+        yield from _compare(pool, announced, unsure)
+
+
+def _compare(pool: Pool, announced: Mapping[str, Any], unsure: bool) -> Iterator[Finding]:
+    if pool.labels is None or UNKNOWN in pool.taints:
+        return
+    declared = {f"label/{key}": value for key, value in pool.labels.items()}
+    for key, value, effect in pool.taints:
+        if UNKNOWN in (key, value, effect):
+            return
+        declared[f"taint/{key}"] = f"{value or ''}:{effect}"
+    for key, value in declared.items():
+        what = key.replace("/", " ", 1)
+        if key not in announced:
+            if not unsure:
+                yield (
+                    f"node group {pool.name} has {what}={value}, and its Auto Scaling group has no "
+                    f"tag {_TEMPLATE}{key}, so the autoscaler does not know of it at zero nodes; "
+                    "add the tag",
+                    pool.resource,
+                )
+        elif UNKNOWN not in (value, announced[key]) and announced[key] != value:
+            yield (
+                f"node group {pool.name} has {what}={value}, and the tag of its Auto Scaling group "
+                f"says {announced[key]}; make them equal",
+                pool.resource,
+            )
+    for key, value in announced.items():
+        if key.startswith(("label/", "taint/")) and key not in declared:
+            yield (
+                f"the Auto Scaling group of node group {pool.name} is tagged with "
+                f"{key.replace('/', ' ', 1)}={value}, which its nodes will not have; drop the tag",
+                pool.resource,
+            )
+
+
+def _tags(tag: Resource, pool: Pool) -> bool | None:
+    """Whether the tag is on the node group's Auto Scaling group; None where that is not known."""
+    if (used := tag.uses.get("autoscalingGroupName")) and pool.resource.urn:
+        return pool.resource.urn in used
+    group = get(tag.props, "autoscalingGroupName")
+    theirs = get(pool.resource.props, "resources", 0, "autoscalingGroups", 0, "name")
+    if not isinstance(group, str) or not isinstance(theirs, str):
+        return None
+    return group == theirs
+
+
+def one_driver(resources: Sequence[Resource]) -> Iterator[Finding]:
+    """Nobody installs a driver over another's."""
+    for pool, installers, _ in _software(resources):
+        if len(installers) > 1:
+            yield (
+                f"GPU pool {pool.name} gets its driver from {' and from '.join(installers)}; let "
+                "one of them do it",
+                pool.resource,
+            )
+
+
+def one_device_plugin(resources: Sequence[Resource]) -> Iterator[Finding]:
+    """No two device plugins count the same GPUs."""
+    for pool, _, plugins in _software(resources):
+        if len(plugins) > 1:
+            yield (
+                f"GPU pool {pool.name} has its device plugin from {' and from '.join(plugins)}; "
+                "let one of them do it",
+                pool.resource,
+            )
+
+
+def gpu_software(resources: Sequence[Resource]) -> Iterator[Finding]:
+    """Somebody of the stack gives every GPU pool its driver and its device plugin."""
+    if any(resource.type.endswith(":DaemonSet") and not pods_of(resource)
+           for resource in resources):  # fmt: skip
+        return  # one of which nothing is known yet may be the one
+    for pool, installers, plugins in _software(resources, maybe=True):
+        for what, doers in (("driver", installers), ("device plugin", plugins)):
+            if not doers:
+                yield (
+                    f"nobody in this stack gives GPU pool {pool.name} its {what}, and without it "
+                    "its nodes offer no GPU; have it installed, or see that another stack does",
+                    pool.resource,
+                )
+
+
+def _software(
+    resources: Sequence[Resource], *, maybe: bool = False
+) -> Iterator[tuple[Pool, list[str], list[str]]]:
+    """GPU pools, with who installs a driver and who runs a device plugin on their nodes.
+
+    With `maybe`, also who only may.
+    """
+    sets = [pods for resource in resources for pods in pods_of(resource)]
+    for pool in pools_of(resources):
+        if not pool.gpu:
+            continue
+        here = [p for p in sets if reaches(p, pool) is True or (maybe and reaches(p, pool) is None)]
+        drivers, plugins = _clouds_part(pool, maybe=maybe)
+        yield (
+            pool,
+            drivers + [pods.title for pods in here if installs_driver(pods)],
+            plugins + [pods.title for pods in here if plugs_devices(pods)],
+        )
+
+
+def _clouds_part(pool: Pool, *, maybe: bool) -> tuple[list[str], list[str]]:
+    if pool.resource.type == EKS_POOL:
+        image = get(pool.resource.props, "amiType")
+        unsure = ["the image"] if maybe and not isinstance(image, str) else []
+        text = image if isinstance(image, str) else ""
+        return (
+            ["the image"] if "NVIDIA" in text else unsure,
+            ["the image"] if "BOTTLEROCKET" in text else unsure,
+        )
+    version, labels = driver_version(pool), entries(pool.labels or {})
+    off = (labels or {}).get(names.GKE_NO_DEFAULT_PLUGIN)
+    # Newer GKE installs a driver where nothing is said, older ones do not.
+    managed = version in ("DEFAULT", "LATEST") or (maybe and version in (None, UNKNOWN))
+    own = off is None and pool.labels is not None
+    return (
+        ["GKE"] if managed else [],
+        ["GKE"] if own or (maybe and (off is UNKNOWN or pool.labels is None)) else [],
+    )
+
+
+def ceiling(
+    resources: Sequence[Resource], *, dollars: float, stacks: Mapping[str, float]
+) -> Iterator[Finding]:
+    """All pools at their maximum stay below what a month may cost.
+
+    `stacks` maps patterns of stack names to a ceiling of their own. Spot counts as on demand: it
+    may come to that.
+    """
+    pools = pools_of(resources)
+    stack = next((pool.resource.stack for pool in pools), "")
+    most = next((amount for pattern, amount in stacks.items() if fnmatchcase(stack, pattern)),
+                dollars)  # fmt: skip
+    costs = {pool.name: cost for pool in pools if (cost := _most(pool)) is not None}
+    total = sum(costs.values())
+    if total <= most:
+        return
+    dearest = max(costs, key=lambda name: costs[name])
+    partly = "at least " if len(costs) < len(pools) else ""
+    yield (
+        f"all pools at their maximum cost {partly}${total:,.0f} a month, and stack {stack} may "
+        f"cost ${most:,.0f}; pool {dearest} has the largest part, ${costs[dearest]:,.0f}: lower "
+        f"its maximum, or raise the ceiling (list prices of {PRICES_READ})",
+        None,
+    )
+
+
+def priced(resources: Sequence[Resource]) -> Iterator[Finding]:
+    """The ceiling counts every pool."""
+    for pool in pools_of(resources):
+        if pool.price is not None and pool.price.most is None:
+            yield (
+                f"pool {pool.name} has nodes whose price is not known here, so the monthly ceiling "
+                "does not count it; look its price up",
+                pool.resource,
+            )
+
+
+def _most(pool: Pool) -> float | None:
+    nodes = number(pool.most)
+    price = pool.price.most if pool.price is not None else None
+    return None if nodes is None or price is None else nodes * price * HOURS_PER_MONTH

@@ -1,0 +1,141 @@
+"""Rules on pods: images, GPUs, privileges, and the cluster that they go to."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from components.catalog import kubernetes as names
+from policy.pods import (
+    Pods,
+    asks_for_gpu,
+    container_name,
+    gpus_in,
+    pods_of,
+    variables,
+)
+from policy.reading import UNKNOWN, Resource, each, get, is_on, is_one_of
+
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+_SEES_ALL = (_VISIBLE, "DP_DISABLE_HEALTHCHECKS")
+"""Variables by which a pod says that it is about the node's GPUs and not about its own."""
+
+
+def image(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
+    """The same declaration runs the same program tomorrow; `stacks` must name digests."""
+    for pods in pods_of(resource):
+        for container in pods.containers:
+            reference = get(container, "image")
+            if not isinstance(reference, str) or _DIGEST.search(reference):
+                continue
+            who = f"{pods.title}: container {container_name(container)}"
+            tag = reference.partition("@")[0].rpartition("/")[2].partition(":")[2]
+            if tag in ("", "latest"):
+                what = "has no tag" if not tag else "has the tag latest"
+                yield f"{who} runs {reference}, which {what}; pin a version or a digest"
+            elif is_one_of(resource.stack, stacks) and _pulled(get(container, "imagePullPolicy")):
+                yield (
+                    f"{who} runs {reference} by its tag, and stack {resource.stack} pins digests; "
+                    "append @sha256:..."
+                )
+
+
+def gpu_limits(resource: Resource) -> Iterator[str]:
+    """A pod on GPU nodes says in its limits how many GPUs it takes."""
+    for pods in pods_of(resource):
+        for container in pods.containers:
+            requests, limits = gpus_in(container, "requests"), gpus_in(container, "limits")
+            for name, amount in (requests or {}).items():
+                if limits is None or UNKNOWN in (amount, limits.get(name)):
+                    continue
+                if limits.get(name) != amount:
+                    yield (
+                        f"{pods.title}: container {container_name(container)} requests {amount} "
+                        f"{name} and has {limits.get(name, 'none')} in its limits; put the number "
+                        "in its limits"
+                    )
+        if _goes_to_gpus(pods) and asks_for_gpu(pods) is False and _meant(pods) is False:
+            yield (
+                f"{pods.title} tolerates {names.GPU_RESOURCE} and asks for none, so it takes a "
+                "place on GPU nodes, and their runtime may show it the GPUs of others; put "
+                f"{names.GPU_RESOURCE} in its limits"
+            )
+
+
+def all_gpus(resource: Resource) -> Iterator[str]:
+    """A pod that sees every GPU of its node shares them with whoever was given them."""
+    for pods in pods_of(resource):
+        if pods.kind == "DaemonSet":
+            continue
+        whole = {container_name(container): name for container, name, value in variables(pods)
+                 if name == _VISIBLE and value == "all"}  # fmt: skip
+        for name, variable in whole.items():
+            yield (
+                f"{pods.title}: container {name} sets {variable}=all and sees every GPU of its "
+                "node, also those that other pods were given; drop it, or accept that they share"
+            )
+        hinted = [name for _, name, value in variables(pods)
+                  if name in _SEES_ALL and value not in ("none", "void", "")]  # fmt: skip
+        if not whole and hinted and asks_for_gpu(pods) is False:
+            yield (
+                f"{pods.title} sets {hinted[0]} and has no GPU in its limits: it sees every GPU of "
+                "its node, also those that other pods were given; give it limits, or accept that "
+                "they share"
+            )
+
+
+def privileged(resource: Resource, *, namespaces: Sequence[str]) -> Iterator[str]:
+    """Only what has to, in the namespaces for it, has the host's powers."""
+    for pods in pods_of(resource):
+        if pods.namespace is UNKNOWN or pods.namespace in namespaces:
+            continue
+        powers = [field for field in ("hostNetwork", "hostPID", "hostIPC") if is_on(
+            get(pods.spec, field))]  # fmt: skip
+        for container in pods.containers:
+            context = get(container, "securityContext")
+            added = each(context, "capabilities", "add")
+            if is_on(get(context, "privileged")):
+                powers.append("privileged")
+            powers += [one for one in added if one in ("ALL", "SYS_ADMIN")]
+        if powers:
+            yield (
+                f"{pods.title} in namespace {pods.namespace} has "
+                f"{', '.join(dict.fromkeys(powers))}; drop it, or move it to "
+                f"{' or '.join(namespaces)}"
+            )
+
+
+def explicit_provider(resource: Resource) -> Iterator[str]:
+    """Kubernetes objects go to the stack's cluster, not to whatever the kubeconfig names."""
+    provider = resource.provider
+    if not resource.type.startswith("kubernetes:") or provider is None:
+        return
+    if provider == "default" or provider.startswith("default_"):
+        yield (
+            f"{resource.type.rpartition(':')[2]} {resource.name} goes to whatever cluster the "
+            "machine's kubeconfig names; give it the cluster's provider"
+        )
+
+
+def _goes_to_gpus(pods: Pods) -> bool:
+    if pods.kind == "DaemonSet" or get(pods.spec, "resourceClaims") is not None:
+        return False
+    return any(
+        get(toleration, "key") == names.GPU_RESOURCE
+        for toleration in each(pods.spec, "tolerations")
+    )
+
+
+def _meant(pods: Pods) -> bool | None:
+    """Whether the pod says that it wants to see GPUs without being given any; `all_gpus` warns."""
+    names_known = all(
+        variable is not UNKNOWN and get(variable, "name") is not UNKNOWN
+        for container in pods.containers
+        for variable in each(container, "env")
+    )
+    if any(name in _SEES_ALL for _, name, _ in variables(pods)):
+        return True
+    return False if names_known else None
+
+
+def _pulled(policy: object) -> bool:
+    return policy not in ("Never", UNKNOWN)
