@@ -16,6 +16,7 @@ import yaml
 import tools
 from rehearsal.api import Api, ApiError
 from rehearsal.cloud import NodeGroup, NodeShape
+from rehearsal.gpus import GPU
 from rehearsal.pods import holds
 from rehearsal.processes import Processes, free_port
 
@@ -161,7 +162,7 @@ def types_document(groups: Sequence[NodeGroup], names: Mapping[str, str]) -> lis
             "offerings": [],
         })  # fmt: skip
         offering = {
-            "Price": group.on_demand_per_hour or 1.0,
+            "Price": group.on_demand_per_hour or _guessed_price(group.template),
             "Available": True,
             "Requirements": [_in(CAPACITY_TYPE, _capacity_type(group)), _in(ZONE, _zone(group))],
         }
@@ -230,6 +231,12 @@ def _type_label(group: NodeGroup) -> str:
 
 def _size(shape: NodeShape) -> str:
     return json.dumps(dict(shape.capacity), sort_keys=True)
+
+
+def _guessed_price(shape: NodeShape) -> float:
+    """Grows with the size, so that the smallest node that fits is the cheapest."""
+    cpus = int(_times(shape.capacity["cpu"], 1).removesuffix("m")) / 1000
+    return 0.03 * cpus + 1.0 * int(shape.capacity.get(GPU, 0))
 
 
 def _zone(group: NodeGroup) -> str:

@@ -170,7 +170,7 @@ class Rehearsal:
                     for w in waiting
                 ))  # fmt: skip
             time.sleep(0.1)
-        return f"{len(self.workloads)} workloads reached their state"
+        return f"all have reached their state: {', '.join(map(str, self.workloads))}"
 
     def _item(self, workload: Workload) -> Mapping[str, Any] | None:
         return workload.find(self.stage.observed.all(workload.kind))

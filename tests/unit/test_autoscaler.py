@@ -74,3 +74,11 @@ def test_labels_that_karpenter_keeps_to_itself_are_left_out(key: str, refused: b
 def test_a_groups_name_becomes_an_objects_name() -> None:
     """EKS allows capitals and underscores, Kubernetes does not."""
     assert pool_name("Train_GPU") == "train-gpu"
+
+
+def test_without_a_price_the_smallest_node_is_the_cheapest() -> None:
+    """Autopilot's node sizes have no price of their own; Karpenter takes the cheapest that fits."""
+    groups = [group(str(gpus), template=shape(gpus=gpus)) for gpus in (1, 2, 4)]
+    types = types_document(groups, instance_types(groups))
+    prices = [entry["offerings"][0]["Price"] for entry in types]
+    assert prices == sorted(set(prices))

@@ -1,0 +1,181 @@
+"""One thing wrong at a time, in the program or in the cloud: each fails the rehearsal, in words.
+
+Only the engine, a real scheduler and a real autoscaler show that a pod stays pending.
+"""
+
+import re
+
+import pytest
+
+from rehearsal.cloud import Faults
+from rehearsal.program import Mutation
+from tests.rehearsal.conftest import Rehearse, changed, configured
+
+DEPLOYMENT, DAEMON_SET = "kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:DaemonSet"
+NODE_POOL = "gcp:container/nodePool:NodePool"
+
+WHO = "Deployment default/sample-gpu-pod"
+INSTALLER = "DaemonSet kube-system/nvidia-driver-installer-cos"
+REFUSED = f"pool train-gpu: {WHO} cannot be scheduled: "
+WAITS = f"pool train-gpu: {WHO} waits for GPUs that never appear on node NODE: "
+
+POD = 'pod = props["spec"]["template"]["spec"]\n'
+NODES = 'config = props["node_config"]\n'
+OWN_DRIVER = (
+    'config["guest_accelerators"][0]["gpu_driver_installation_config"] = '
+    '{"gpu_driver_version": "DEFAULT"}'
+)
+NO_DRIVER = OWN_DRIVER.replace("DEFAULT", "INSTALLATION_DISABLED")
+
+
+def sample(code: str) -> Mutation:
+    """Changes the sample's pod template, which `code` calls `pod`."""
+    return changed(DEPLOYMENT, POD + code)
+
+
+def installer(code: str) -> Mutation:
+    """Changes the driver installer's pod template, which `code` calls `pod`."""
+    return changed(DAEMON_SET, POD + code)
+
+
+def gpu_pool(code: str) -> Mutation:
+    """Changes the GPU node pool, whose `nodeConfig` the code calls `config`."""
+    return changed(NODE_POOL, NODES + code, name="train-gpu")
+
+
+def driver(choice: str) -> Mutation:
+    """Changes who installs the driver, in the stack's file."""
+    return configured(lambda c: c["gpu-cluster:gpuPools"]["train-gpu"].update(driver=choice))
+
+
+ANY_GPU_NODE = """
+pod["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+    "nodeSelectorTerms": [{"matchExpressions": [
+        {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"}]}]}}}
+"""
+
+MUTATIONS = {
+    "a toleration is dropped": (
+        [sample('pod["tolerations"] = []')],
+        REFUSED + "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule",
+    ),
+    "a toleration has another value": (
+        [sample('pod["tolerations"] = [{"key": "nvidia.com/gpu", "value": "true"}]')],
+        REFUSED + "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule, only "
+        "nvidia.com/gpu=true:any effect",
+    ),
+    "the pool has one more taint": (
+        [gpu_pool('config["taints"].append(dict(key="team", value="ml", effect="NO_SCHEDULE"))')],
+        REFUSED + "it does not tolerate the taint team=ml:NoSchedule",
+    ),
+    "the pool's label is another": (
+        [gpu_pool('config["labels"]["gpu-cluster/pool"] = "other"')],
+        REFUSED + "it selects label gpu-cluster/pool=train-gpu, a node there has "
+        "gpu-cluster/pool=other",
+    ),
+    "the sample selects another card": (
+        [sample('pod["node_selector"]["cloud.google.com/gke-accelerator"] = "nvidia-l4"')],
+        REFUSED + "it selects label cloud.google.com/gke-accelerator=nvidia-l4, a node there has "
+        "cloud.google.com/gke-accelerator=nvidia-tesla-t4",
+    ),
+    "two GPUs are asked of one-GPU nodes": (
+        [sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "2"')],
+        REFUSED + "it asks for 2 nvidia.com/gpu, a node there has 1",
+    ),
+    "more CPU is asked than a node has": (
+        [sample('pod["containers"][0]["resources"]["requests"] = {"cpu": "8"}')],
+        REFUSED + "it asks for 8 cpu, a node there has 3920m",
+    ),
+    "more replicas than the pool may have nodes": (
+        [changed(DEPLOYMENT, 'props["spec"]["replicas"] = 4')],
+        REFUSED + "the pool has all 3 nodes of its maximum, and none has 1 nvidia.com/gpu free, "
+        f"used by {WHO}",
+    ),
+    "the pool may have no node": (
+        [gpu_pool('props["autoscaling"] = dict(props["autoscaling"], total_max_node_count=0)')],
+        REFUSED + "the pool's maximum is 0 nodes",
+    ),
+    "the pool does not autoscale": (
+        [gpu_pool('props["autoscaling"] = None')],
+        REFUSED + "the pool has 0 nodes and no autoscaling",
+    ),
+    "the installer does not tolerate the GPU taint": (
+        [installer('pod["tolerations"] = []')],
+        WAITS + f"{INSTALLER} misses it: it does not tolerate the taint "
+        "nvidia.com/gpu=present:NoSchedule",
+    ),
+    "the installer selects another node": (
+        [installer('pod["nodeSelector"] = {"gpus": "true"}')],
+        WAITS + f"{INSTALLER} misses it: it selects label gpus=true, a node there has no label "
+        "gpus",
+    ),
+    "the driver is disabled and nobody installs it": (
+        [driver("managed"), gpu_pool(NO_DRIVER)],
+        WAITS + "the cloud installs no driver there and the stack has no driver installer "
+        "DaemonSet",
+    ),
+    "the installer is made for another node image": (
+        [gpu_pool('config["image_type"] = "UBUNTU_CONTAINERD"')],
+        WAITS + f"{INSTALLER} is made for cos, the node runs ubuntu",
+    ),
+    "the driver is installed twice": (
+        [gpu_pool(OWN_DRIVER), installer(ANY_GPU_NODE)],
+        "pool train-gpu: node NODE has two driver installers: "
+        "kube-system/nvidia-driver-installer-cos-POD and the cloud",
+    ),
+    "the installer runs on every node": (
+        [installer('pod["affinity"] = None')],
+        "kube-system/nvidia-driver-installer-cos-POD runs on node gpu-dev-system-NODE of pool "
+        "gpu-dev-system, which has no GPU",
+    ),
+    "the zone has no T4": (
+        [gpu_pool('props["node_locations"] = ["us-central1-d"]')],
+        "gcp:container/nodePool:NodePool train-gpu: googleapi: Error 400: Accelerator type "
+        "'nvidia-tesla-t4' does not exist in zone 'us-central1-d', badRequest",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MUTATIONS)
+def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) -> None:
+    """The rehearsal fails with the pool, the workload and the mismatch in one line."""
+    mutations, message = MUTATIONS[what]
+    rehearsal = rehearse(*mutations)
+    assert message in [plain(failure) for failure in rehearsal.failures]
+
+
+def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) -> None:
+    """The node pool is made, as in life, and its first node refused."""
+    rehearsal = rehearse(faults=Faults(quota={"NVIDIA_T4_GPUS": 0}))
+    (failure,) = rehearsal.failures
+    assert plain(failure).startswith(REFUSED + "the cloud refuses another node: ")
+    assert "Quota 'NVIDIA_T4_GPUS' exceeded" in failure
+
+
+def test_an_error_of_the_cloud_ends_the_rehearsal(rehearse: Rehearse) -> None:
+    """A stockout while a pool is created is told with the resource's name."""
+    stockout = "googleapi: Error 503: ZONE_RESOURCE_POOL_EXHAUSTED"
+    rehearsal = rehearse(faults=Faults(errors={NODE_POOL: [stockout]}))
+    (failure,) = rehearsal.failures
+    assert failure.startswith(f"{NODE_POOL} ")
+    assert failure.endswith(stockout)
+
+
+def test_an_awaited_workload_does_not_hold_up_the_verdict(rehearse: Rehearse) -> None:
+    """With `wait: true` the engine would sit in `up` for half an hour; the rehearsal ends it."""
+    rehearsal = rehearse(
+        configured(lambda c: c["gpu-cluster:workloads"]["sample-gpu-pod"].update(wait=True)),
+        sample('pod["tolerations"] = []'),
+    )
+    assert [plain(failure) for failure in rehearsal.failures] == [MUTATIONS[
+        "a toleration is dropped"
+    ][1]]  # fmt: skip
+    assert rehearsal.steps[-1].name == "pulumi up"
+
+
+def plain(message: str) -> str:
+    """A message without the random part of names: those of nodes, of pods and of the pool."""
+    message = re.sub(r"(train-gpu|gpu-dev-system)-[0-9a-f]{7}\b", r"\1", message)
+    message = re.sub(r"(installer-cos)-[a-z0-9]{5}\b", r"\1-POD", message)
+    message = re.sub(r"node (gpu-dev-system-)[0-9a-f]{4}\b", r"node \1NODE", message)
+    return re.sub(r"node [a-z]+-[a-z]+-\d+", "node NODE", message)

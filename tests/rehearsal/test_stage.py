@@ -1,0 +1,156 @@
+"""The stage holds everything: nothing outlives it, and stages do not disturb each other.
+
+Only real processes show that.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rehearsal.engine import Engine
+from rehearsal.scenario import Rehearsal
+from rehearsal.stage import ROOT, Stage
+from tests.rehearsal.conftest import changed
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "rehearsal", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def marked(folder: Path) -> set[str]:
+    """The command lines of the processes that belong to a stage."""
+    wanted = f"REHEARSAL={folder}".encode()
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (process / "environ").read_bytes().split(b"\0"):
+                found.add((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:  # somebody else's, or gone
+            continue
+    return found
+
+
+def until_nothing_is_left(folder: Path) -> None:
+    deadline = time.monotonic() + 10
+    while left := marked(folder):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
+def test_the_whole_rehearsal_of_dev(tmp_path: Path) -> None:
+    """GPU nodes go 0, 1, 0; the sample runs on that node; nothing changes twice or is left."""
+    folder = tmp_path / "stage"
+    run = start("run", "dev", "--folder", str(folder))
+    said, _ = run.communicate(timeout=300)
+    assert run.returncode == 0, said
+    report = json.loads((folder / "report.json").read_text())
+    assert report["failures"] == []
+    assert [count for _, count in report["gpu_nodes"]] == [0, 1, 0]
+    pods = {pod["workload"]: pod for pod in report["pods"]}
+    sample = pods["Deployment default/sample-gpu-pod"]
+    installer = pods["DaemonSet kube-system/nvidia-driver-installer-cos"]
+    (gpu_node,) = [node for node in report["nodes"] if node["gpus"]]
+    assert sample["node"] == installer["node"] == gpu_node["name"]
+    assert sample["gpus"] == 1
+    assert gpu_node["joined"] < installer["ready"] <= gpu_node["gpus_at"] <= sample["bound"]
+    steps = {step["name"]: step["detail"] for step in report["steps"]}
+    assert steps["pulumi up again"] == "changes nothing"
+    assert steps["nothing is left"] == "no resource in the cloud, none in the state, no cluster"
+    assert "<svg" in (folder / "timeline.svg").read_text()
+    assert not (folder / "pki").exists()
+    until_nothing_is_left(folder)
+
+
+def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
+    """SIGKILL takes every process along, and a new stage takes over what lies there."""
+    folder = tmp_path / "stage"
+    for point in ("the stage goes up", "pulumi preview ...", "pulumi up ...", "workloads run ..."):
+        run = start("run", "dev", "--folder", str(folder))
+        assert run.stdout is not None
+        for line in run.stdout:
+            if point in line:
+                break
+        else:
+            pytest.fail(f"ended before {point!r}")
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        run.stdout.close()
+    with Stage("dev", folder=folder) as stage:
+        rehearsal = Rehearsal(stage=stage)
+        assert rehearsal.quickly(), rehearsal.failures
+    until_nothing_is_left(folder)
+
+
+def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
+    """`--keep` leaves a cluster that answers to its kubeconfig; `down` leaves nothing."""
+    folder = tmp_path / "stage"
+    run = start("run", "dev", "--keep", "--folder", str(folder))
+    said, _ = run.communicate(timeout=200)
+    assert run.returncode == 0, said
+    assert f"export KUBECONFIG={folder / 'kubeconfig'}" in said
+    (api_server,) = [line for line in marked(folder) if "kube-apiserver" in line]
+    port = int(json.loads((folder / "stage.json").read_text())["apiServer"].split(":")[1])
+    assert f"--secure-port={port} " in api_server
+    down = start("down", "dev", "--folder", str(folder))
+    assert down.communicate(timeout=60)[0] == "rehearsal of dev: ended\n"
+    assert not folder.exists()
+    until_nothing_is_left(folder)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_two_stages_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """One fails, the other passes, each with its own cluster and cloud."""
+    dropped = changed(
+        "kubernetes:apps/v1:Deployment", 'props["spec"]["template"]["spec"]["tolerations"] = []'
+    )
+    with (
+        Stage("dev", folder=tmp_path / "right") as right,
+        Stage("dev", folder=tmp_path / "wrong", mutate=dropped) as wrong,
+    ):
+        rehearsals = [Rehearsal(stage=stage) for stage in (right, wrong)]
+        threads = [threading.Thread(target=rehearsal.quickly) for rehearsal in rehearsals]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert rehearsals[0].failures == []
+        assert len(rehearsals[1].failures) == 1
+        assert right.control_plane.endpoint != wrong.control_plane.endpoint
+
+
+def test_without_its_file_a_stack_is_refused(tmp_path: Path) -> None:
+    """Nothing is started, and the stacks that exist are named."""
+    run = start("run", "nowhere", "--folder", str(tmp_path / "stage"))
+    said, _ = run.communicate(timeout=30)
+    assert run.returncode == 1
+    assert "there is no Pulumi.nowhere.yaml: the stacks here are " in said
+    assert "Traceback" not in said
+    assert not (tmp_path / "stage").exists()
+
+
+def test_no_credential_reaches_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever cloud or cluster the caller is logged in to, a rehearsal cannot touch it."""
+    for name in ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_ACCESS_KEY_ID", "AWS_PROFILE",
+                 "KUBECONFIG", "PULUMI_ACCESS_TOKEN", "CLOUDSDK_CONFIG"):  # fmt: skip
+        monkeypatch.setenv(name, "precious")
+    engine = Engine(
+        tmp_path, tmp_path, "dev", providers={"gcp": 1}, token_file=tmp_path / "t", mark="m"
+    )
+    assert "precious" not in engine.environment.values()
+    assert engine.environment["HOME"].startswith(str(tmp_path))
+    assert engine.environment["KUBECONFIG"] == os.devnull
