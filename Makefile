@@ -5,11 +5,13 @@ RUN := $(VENV)/bin/python
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
 
-.PHONY: help setup rehearse down test lint unit clean
+.PHONY: help setup rehearse down quota gpus test lint unit clean
 
 help:
 	@echo "make rehearse STACK=dev   rehearse an environment on this machine (KEEP=1 leaves it running)"
 	@echo "make down STACK=dev       end what KEEP=1 left running"
+	@echo "make quota STACK=dev      whether the cloud's GPU quotas let the pools grow to maxNodes"
+	@echo "make gpus STACK=dev       every node's GPUs, and what GPU nodes lack (REHEARSAL=1: of KEEP=1's)"
 	@echo "make test                 all tests and linters"
 	@echo "make setup                what the others need: Python packages, the engine, a control plane"
 
@@ -29,6 +31,15 @@ rehearse: setup
 
 down: $(VENV)/.ready
 	@$(RUN) -m rehearsal down $(STACK)
+
+# make ends with 2 whenever a recipe fails; the check's own code, 1 or 2, is in its last line, or
+# run the command itself.
+quota: $(VENV)/.ready
+	@$(RUN) -m checks.quota $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json)
+
+gpus: setup
+	@$(RUN) -m checks.gpus $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json) \
+	  $(if $(KUBECONFIG_FILE),--kubeconfig $(KUBECONFIG_FILE))
 
 test: setup lint unit
 

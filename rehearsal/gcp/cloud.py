@@ -30,7 +30,8 @@ class GcpCloud:
         self.lock = threading.RLock()
         self.things: dict[str, Thing] = {}
         """Everything that exists, by its id. Hold `lock` to read or change it."""
-        self._auto_nodes: dict[str, int] = {}
+        self.auto_nodes: dict[str, int] = {}
+        """Autopilot's group -> its nodes now. Hold `lock`, as for `things`."""
         self._workload_pools: set[str] = set()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
@@ -61,9 +62,9 @@ class GcpCloud:
                     pool.nodes = nodes
                     return
             known = {each.name: each for each in self.node_groups()}
-            if nodes > self._auto_nodes.get(group, 0):
+            if nodes > self.auto_nodes.get(group, 0):
                 self._check_auto_quota(known[group], nodes)
-            self._auto_nodes[group] = nodes
+            self.auto_nodes[group] = nodes
 
     def holdings(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted."""

@@ -1,0 +1,205 @@
+"""What the GPU pools of a GKE cluster can count against Google Cloud's quotas, and the answers.
+
+Asked is the Compute Engine REST API (v1 `regions.get`, `projects.get`, `instances.aggregatedList`)
+with Google's own authentication library. The generated client, google-cloud-compute, would be
+70 MB for three reads, and its releases need a protobuf that the policy SDK refuses.
+"""
+
+import json
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import google.auth
+import google.auth.credentials
+import google.auth.exceptions
+import google.auth.transport.urllib3
+import urllib3
+
+from checks.verdict import Known, Need, Unknown
+from components.catalog import gke as catalog
+from components.gke.autopilot_args import GkeAutopilotPoolArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gpu.workload_args import WorkloadArgs
+
+ENDPOINT = "https://compute.googleapis.com"
+SCOPE = "https://www.googleapis.com/auth/compute.readonly"
+ALL_REGIONS = "all regions"
+TIMEOUT_SECONDS = 20.0
+_PREEMPTIBLE = ("spot", "flex-start")
+_CLUSTER_LABEL = "goog-k8s-cluster-name"
+"""GKE puts it on the virtual machines of its nodes."""
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def pool_gpus(pools: Mapping[str, GkeGpuNodePoolArgs]) -> dict[str, int]:
+    """Pool -> physical GPUs at `maxNodes`."""
+    return {name: pool.gpus * pool.max_nodes for name, pool in pools.items()}
+
+
+def workload_gpus(
+    pools: Mapping[str, GkeAutopilotPoolArgs], workloads: Iterable[WorkloadArgs]
+) -> dict[str, int]:
+    """Autopilot pool -> physical GPUs of the nodes that the stack's own pods fill.
+
+    Nothing else bounds an Autopilot pool.
+    """
+    gpus = dict.fromkeys(pools, 0)
+    for workload in workloads:
+        if not workload.gpus:
+            continue
+        pool = pools[workload.pool]
+        shares = 1
+        if pool.sharing is not None:
+            shared = pool.gpu_pool(workload.pool)
+            shares = shared.allocatable // shared.gpus_per_node
+        on_node = pool.gpus_per_node or -(-workload.gpus // shares)
+        pods = {"deployment": workload.replicas, "job": workload.parallelism}.get(workload.kind, 1)
+        pods = 1 if pods is None else pods
+        pods_on_node = max(on_node * shares // workload.gpus, 1)
+        gpus[workload.pool] += -(-pods // pods_on_node) * on_node
+    return gpus
+
+
+def needs(
+    pools: Mapping[str, GkeGpuNodePoolArgs] | Mapping[str, GkeAutopilotPoolArgs],
+    gpus: Mapping[str, int],
+    *,
+    project: str,
+    region: str,
+) -> tuple[list[Need], list[str]]:
+    """One need per regional metric and one for the whole project, and what is left out of them."""
+    link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
+    metrics: dict[str, dict[str, int]] = {}
+    notes = []
+    for name, pool in pools.items():
+        if pool.capacity == "reservation":
+            # The reservation itself was counted when it was made.
+            notes.append(
+                f"pool {name}: not counted, its nodes come out of reservation {pool.reservation}"
+            )
+            continue
+        accelerator = pool.card.name if isinstance(pool, GkeGpuNodePoolArgs) else pool.accelerator
+        card = catalog.ACCELERATORS[accelerator]
+        preemptible = pool.capacity in _PREEMPTIBLE
+        metric = card.quota_metric_preemptible if preemptible else card.quota_metric
+        metrics.setdefault(metric, {})[name] = gpus[name]
+    found = [
+        Need(quota=metric, scope=region, unit="GPUs", pools=counted, link=link)
+        for metric, counted in metrics.items()
+    ]
+    if found:
+        everything = {name: n for counted in metrics.values() for name, n in counted.items()}
+        found.append(
+            Need(
+                quota=catalog.GLOBAL_GPU_QUOTA,
+                scope=ALL_REGIONS,
+                unit="GPUs",
+                pools=everything,
+                link=link,
+            )
+        )
+    return found, notes
+
+
+class GoogleQuotas:
+    """Answers from the Compute Engine API; nothing is ever written."""
+
+    def __init__(self, project: str, endpoint: str | None = None) -> None:
+        self._project = project
+        self._endpoint = (endpoint or ENDPOINT).rstrip("/")
+        self._http: google.auth.transport.urllib3.AuthorizedHttp | None = None
+        self._answers: dict[str, Mapping[str, Any] | Unknown] = {}
+
+    def answer(self, need: Need) -> Known | Unknown:
+        """What the API says of a need's quota."""
+        where = "" if need.scope == ALL_REGIONS else f"/regions/{need.scope}"
+        found = self._get(where)
+        if isinstance(found, Unknown):
+            return found
+        if warning := found.get("quotaStatusWarning"):
+            return Unknown(reason=f"Google Cloud could not say: {warning.get('message', warning)}")
+        for quota in found.get("quotas", ()):
+            if quota["metric"] == need.quota:
+                return Known(limit=float(quota["limit"]), use=float(quota.get("usage", 0)))
+        card = next(
+            (c for c in catalog.ACCELERATORS.values() if need.quota.endswith(c.quota_metric)), None
+        )
+        guessed = ", and its name is only presumed" if card and card.quota_metric_uncertain else ""
+        return Unknown(reason=f"{need.scope} lists no quota of this name{guessed}")
+
+    def own_use(self, need: Need, cluster: str) -> float | None:
+        """GPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
+        query = {"filter": f"labels.{_CLUSTER_LABEL}={cluster}", "maxResults": "500"}
+        gpus, page = 0, ""
+        while True:
+            text = urllib.parse.urlencode({**query, **({"pageToken": page} if page else {})})
+            found = self._get(f"/aggregated/instances?{text}")
+            if isinstance(found, Unknown):
+                return None
+            for scope, part in found.get("items", {}).items():
+                for instance in part.get("instances", ()):
+                    gpus += _gpus_counted(instance, scope.removeprefix("zones/"), need)
+            if not (page := found.get("nextPageToken", "")):
+                return gpus
+
+    def _get(self, path: str) -> Mapping[str, Any] | Unknown:
+        if path not in self._answers:
+            self._answers[path] = self._ask(path)
+        return self._answers[path]
+
+    def _ask(self, path: str) -> Mapping[str, Any] | Unknown:
+        url = f"{self._endpoint}/compute/v1/projects/{self._project}{path}"
+        try:
+            response = self._session().request(
+                "GET", url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
+            )
+        except google.auth.exceptions.DefaultCredentialsError:
+            return Unknown(
+                reason="no Google Cloud credentials: run `gcloud auth application-default login`"
+            )
+        except google.auth.exceptions.GoogleAuthError as error:
+            return Unknown(reason=f"the Google Cloud credentials do not work: {error.args[0]}")
+        except urllib3.exceptions.HTTPError as error:
+            return Unknown(reason=f"{self._endpoint} does not answer ({type(error).__name__})")
+        try:
+            body = json.loads(response.data)
+        except ValueError:
+            body = None
+        if response.status == 200 and isinstance(body, dict):
+            return body
+        said = body.get("error", {}).get("message", "") if isinstance(body, dict) else ""
+        denied = "not allowed to look" if response.status in (401, 403) else "no answer"
+        return Unknown(reason=f"{denied}: HTTP {response.status} {' '.join(said.split())}".rstrip())
+
+    def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp:
+        if self._http is None:
+            # A token never goes to a stand-in on this machine.
+            if urllib.parse.urlsplit(self._endpoint).hostname in _LOOPBACK:
+                credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
+            else:
+                credentials, _ = google.auth.default(scopes=[SCOPE])
+            authorized = google.auth.transport.urllib3.AuthorizedHttp
+            self._http = authorized(credentials)  # type: ignore[no-untyped-call]
+        return self._http
+
+
+def _gpus_counted(instance: Mapping[str, Any], zone: str, need: Need) -> int:
+    """GPUs of a virtual machine that count against a need's quota."""
+    if instance.get("status") in ("TERMINATED", "SUSPENDED"):
+        return 0
+    scheduling = instance.get("scheduling", {})
+    preemptible = bool(scheduling.get("preemptible")) or scheduling.get("provisioningModel") in (
+        "SPOT",
+        "FLEX_START",
+    )
+    gpus = 0
+    for accelerator in instance.get("guestAccelerators", ()):
+        card = catalog.ACCELERATORS.get(accelerator["acceleratorType"].rpartition("/")[2])
+        if card is None:
+            continue
+        metric = card.quota_metric_preemptible if preemptible else card.quota_metric
+        here = need.quota == metric and catalog.region_of(zone) == need.scope
+        if here or need.scope == ALL_REGIONS:
+            gpus += int(accelerator["acceleratorCount"])
+    return gpus

@@ -1,0 +1,174 @@
+"""`python -m checks.gpus STACK`: every node's GPUs, and what GPU nodes lack.
+
+Exit code 0: nothing is amiss. 1: a GPU node lacks its label, driver, plugin or taint. 2: the
+cluster could not be asked.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import kubernetes.client
+import kubernetes.config
+import urllib3
+import yaml
+
+from checks.gpu_findings import Finding, findings
+from checks.gpu_nodes import GpuNode, Object, gpu_node
+from checks.report import FINDING, FINE, CheckError, end, table
+from checks.stack import ROOT, config_of, kubeconfig_output, settings_of
+from components.cluster import GpuPool
+
+TIMEOUT_SECONDS = (5.0, 30.0)
+"""To connect, and to read."""
+_HEAD = [
+    "NODE", "POOL", "MODEL", "RESOURCE", "CAPACITY", "ALLOCATABLE", "REQUESTED", "FREE",
+    "DRIVER", "PLUGIN", "STATE",
+]  # fmt: skip
+
+
+def main() -> int:
+    """Parses the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="checks.gpus", description=__doc__)
+    parser.add_argument("stack")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--kubeconfig", type=Path, help="instead of the stack's output")
+    chosen.add_argument(
+        "--rehearsal", action="store_true", help="ask the stack's rehearsal that was kept running"
+    )
+    args = parser.parse_args()
+
+    def ask() -> tuple[int, Mapping[str, Any], str]:
+        return check(args.stack, _kubeconfig(args.stack, args.kubeconfig, args.rehearsal))
+
+    return end("gpus", ask, as_json=args.json)
+
+
+def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
+    """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
+    settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
+    pools = [pool.gpu_pool(name) for name, pool in settings.pools.items()]
+    nodes, pods, daemon_sets = _ask(kubeconfig)
+    rows, found = survey(nodes, pods, daemon_sets, pools)
+    document = {
+        "stack": stack,
+        "nodes": [asdict(row) | {"resources": _counts(row)} for row in rows],
+        "findings": [asdict(finding) for finding in found],
+    }
+    return (FINDING if found else FINE), document, text(rows, found)
+
+
+def survey(
+    nodes: Sequence[Object],
+    pods: Sequence[Object],
+    daemon_sets: Sequence[Object],
+    pools: Sequence[GpuPool],
+) -> tuple[list[GpuNode], list[Finding]]:
+    """Every node by name, and what the GPU nodes among them lack."""
+    rows, found = [], []
+    for node in sorted(nodes, key=lambda one: one["metadata"]["name"]):
+        own = [pod for pod in pods if pod["spec"].get("nodeName") == node["metadata"]["name"]]
+        row = gpu_node(node, own, pools)
+        rows.append(row)
+        found += findings(row, node, own, daemon_sets, pools)
+    return rows, found
+
+
+def text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:
+    """The table with a row per node and GPU resource, then two lines per finding."""
+    if not rows:
+        return "the cluster has no nodes now"
+    cells: list[list[object]] = []
+    for row in rows:
+        for resource, (capacity, allocatable, requested) in row.resources.items() or [
+            (None, (None, None, None))
+        ]:
+            free = None if allocatable is None or requested is None else allocatable - requested
+            cells.append(
+                [row.name, row.pool, row.model, resource, capacity, allocatable, requested, free,
+                 row.driver, row.plugin, row.state]
+            )  # fmt: skip
+    lines = [table(_HEAD, cells)]
+    lines += [f"node {one.node} {one.message}\n  {one.command}" for one in found]
+    return "\n".join(lines)
+
+
+def _counts(row: GpuNode) -> dict[str, dict[str, int]]:
+    return {
+        resource: {
+            "capacity": capacity,
+            "allocatable": allocatable,
+            "requested": requested,
+            "free": allocatable - requested,
+        }
+        for resource, (capacity, allocatable, requested) in row.resources.items()
+    }
+
+
+def _kubeconfig(stack: str, given: Path | None, rehearsal: bool) -> str:
+    """The content of the kubeconfig to use."""
+    if rehearsal:
+        given = ROOT / ".rehearsal" / stack / "kubeconfig"
+        if not given.exists():
+            raise CheckError(
+                f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
+            )
+    if given is None:
+        return kubeconfig_output(stack)
+    try:
+        return given.read_text()
+    except OSError as error:
+        raise CheckError(f"--kubeconfig {given}: {error.strerror}") from None
+
+
+def _ask(kubeconfig: str) -> tuple[list[Object], list[Object], list[Object]]:
+    """Nodes, pods on nodes and DaemonSets, as the API server has them."""
+    try:
+        client = kubernetes.config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
+    except (kubernetes.config.ConfigException, yaml.YAMLError, TypeError) as error:
+        raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
+    client.configuration.retries = urllib3.Retry(1)
+    core, apps = kubernetes.client.CoreV1Api(client), kubernetes.client.AppsV1Api(client)
+    return (
+        _list(core.list_node),
+        _list(core.list_pod_for_all_namespaces, field_selector="spec.nodeName!="),
+        _list(apps.list_daemon_set_for_all_namespaces),
+    )
+
+
+def _list(ask: Any, **query: str) -> list[Object]:
+    items: list[Object] = []
+    more = ""
+    while True:
+        try:
+            answer = ask(
+                limit=500,
+                _preload_content=False,
+                _request_timeout=TIMEOUT_SECONDS,
+                **query,
+                **({"_continue": more} if more else {}),
+            )
+        except kubernetes.client.ApiException as error:
+            denied = "not allowed to look: " if error.status in (401, 403) else ""
+            raise CheckError(
+                f"the cluster says: {denied}HTTP {error.status} {error.reason}"
+            ) from None
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise CheckError(f"the cluster does not answer: {_line(error)}") from None
+        body = json.loads(answer.data)
+        items += body["items"]
+        if not (more := body["metadata"].get("continue") or ""):
+            return items
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""`python -m checks.quota STACK`: whether the cloud's GPU quotas let the pools grow to `maxNodes`.
+
+Exit code 0: enough. 1: a quota is too little. 2: a quota could not be asked or is not known.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from checks.report import FINE, CheckError, end
+from checks.stack import ROOT, config_of, platform_of, settings_of
+from checks.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, text
+from components.catalog.gke import region_of
+
+
+class Quotas(Protocol):
+    """A cloud's answers."""
+
+    def answer(self, need: Need) -> Known | Unknown: ...
+
+    def own_use(self, need: Need, cluster: str) -> float | None: ...
+
+
+def main() -> int:
+    """Parses the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="checks.quota", description=__doc__)
+    parser.add_argument("stack")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("--endpoint", help="URL of a stand-in for the cloud's API")
+    parser.add_argument(
+        "--rehearsal", action="store_true", help="ask the stack's rehearsal that was kept running"
+    )
+    args = parser.parse_args()
+
+    def ask() -> tuple[int, Mapping[str, Any], str]:
+        endpoint = rehearsed_endpoint(args.stack) if args.rehearsal else args.endpoint
+        return check(args.stack, endpoint)
+
+    return end("quota", ask, as_json=args.json)
+
+
+def check(stack: str, endpoint: str | None = None) -> tuple[int, Mapping[str, Any], str]:
+    """Exit code, document and text. Raises CheckError where there is nothing to ask."""
+    config = config_of(stack)
+    head = {"stack": stack, "platform": platform_of(config)}
+    if platform_of(config) == "existing":
+        note = "an existing cluster starts no nodes, so no cloud quota bounds it"
+        return FINE, {**head, "quotas": [], "notes": [note]}, note
+    quotas, found, notes, cluster = _of(stack, config, endpoint)
+    verdicts = []
+    for need in found:
+        answer = quotas.answer(need)
+        if isinstance(answer, Known) and needs_own_use(need, answer):
+            own = quotas.own_use(need, cluster)
+            answer = Known(limit=answer.limit, use=answer.use, own=own)
+        verdicts.append(judge(need, answer))
+    if not verdicts:
+        notes = [*notes, "no pool counts against a GPU quota"]
+    document = {
+        **head,
+        "quotas": [verdict.document() for verdict in verdicts],
+        "notes": list(notes),
+    }
+    return exit_code(verdicts), document, text(verdicts, notes)
+
+
+def _of(
+    stack: str, config: Mapping[str, Any], endpoint: str | None
+) -> tuple[Quotas, list[Need], list[str], str]:
+    """Whom to ask, what is needed, what is left out of it, and the cluster's name."""
+    settings = settings_of(stack, config)
+    # Only the stack's own cloud is imported.
+    match settings.platform:
+        case "gke" | "gke-autopilot":
+            from checks import google_quota
+
+            if settings.platform == "gke":
+                gpus, extra = google_quota.pool_gpus(settings.pools), []
+            else:
+                gpus = google_quota.workload_gpus(settings.pools, settings.workloads.values())
+                extra = ["Autopilot has no maxNodes: counted is what the stack's workloads ask for"]
+            found, notes = google_quota.needs(
+                settings.pools,
+                gpus,
+                project=settings.project,
+                region=region_of(settings.cluster.location),
+            )
+            return (
+                google_quota.GoogleQuotas(settings.project, endpoint),
+                found,
+                [*extra, *notes],
+                settings.cluster.name,
+            )
+        case "eks":
+            from checks import aws_quota
+
+            profile = config.get("aws:profile")
+            found, notes = aws_quota.needs(settings.pools, region=settings.region)
+            try:
+                quotas = aws_quota.AwsQuotas.of(settings.region, profile=profile, endpoint=endpoint)
+            except ValueError as error:
+                raise CheckError(str(error)) from None
+            return quotas, found, notes, settings.cluster.name
+        case _:
+            raise CheckError(f"{stack}: platform {settings.platform} has no quota to ask for")
+
+
+def rehearsed_endpoint(stack: str) -> str:
+    """Where the stack's kept rehearsal plays the cloud's API."""
+    file = ROOT / ".rehearsal" / stack / "stage.json"
+    try:
+        endpoints = json.loads(file.read_text()).get("endpoints", {})
+    except (OSError, ValueError):
+        raise CheckError(
+            f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
+        ) from None
+    if not endpoints:
+        raise CheckError(f"the rehearsal of {stack} plays no API to ask for quotas")
+    return str(next(iter(endpoints.values())))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
