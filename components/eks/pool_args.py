@@ -8,42 +8,18 @@ from typing import Literal
 from components.catalog import eks as catalog
 from components.catalog import kubernetes as names
 from components.catalog.accelerators import GPUS
-from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
+from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksClusterArgs, check_desired
+from components.eks.pool_labels import check_labels, check_taints
+from components.eks.sharing_args import EksSharingArgs
 
 LEAST_DISK_GIB = 100
 """CUDA images take 5 to 20 GB each."""
-_MAX_REPLICAS = 48
 _MAX_TAGS = 40
 """An Auto Scaling group takes 50 tags; EKS has some of its own on it."""
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EksSharingArgs:
-    """How several pods share a GPU of the pool."""
-
-    strategy: Literal["time-slicing", "mps", "mig"]
-    replicas: int
-    """Pods per GPU, 2 to 48."""
-
-    def __post_init__(self) -> None:
-        if self.strategy == "mps":
-            raise ValueError(
-                "strategy: mps needs a privileged control daemon, which this stack does not run; "
-                "take time-slicing"
-            )
-        if self.strategy == "mig":
-            raise ValueError(
-                "strategy: mig needs a manager that partitions the GPUs of each new node, which "
-                "EKS has not and this stack does not run; take time-slicing"
-            )
-        if not 2 <= self.replicas <= _MAX_REPLICAS:
-            raise ValueError(
-                f"replicas: {self.replicas} is out of range; allowed: 2 to {_MAX_REPLICAS}"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +62,17 @@ class EksGpuNodeGroupArgs:
     def __post_init__(self) -> None:
         self._check_instance_types()
         self._check_image()
+        if self.sharing is not None:
+            self._check_sharing(self.sharing)
         self._check_counts()
         self._check_capacity()
-        self._check_labels()
-        self._check_taints()
+        check_labels(self.labels)
+        check_taints(self.taints)
+        if len(self.labels) + len(self.taints) > _MAX_TAGS:
+            raise ValueError(
+                f"labels: {len(self.labels)} labels and {len(self.taints)} taints do not fit on an "
+                f"Auto Scaling group as tags; allowed: {_MAX_TAGS} together"
+            )
         if self.disk_size_gb < LEAST_DISK_GIB:
             raise ValueError(
                 f"diskSizeGb: {self.disk_size_gb} is too small for CUDA images; allowed: "
@@ -147,7 +130,7 @@ class EksGpuNodeGroupArgs:
             taints=[GPU_TAINT, *self.taints],
             node_selector={POOL_LABEL: name},
             spot=self.capacity == "spot",
-            sharing=Sharing(strategy="time-slicing", replicas=self.sharing.replicas)
+            sharing=Sharing(strategy=self.sharing.strategy, replicas=self.sharing.replicas)
             if self.sharing
             else None,
             # Bottlerocket runs the plugin as a service of the host.
@@ -261,6 +244,12 @@ class EksGpuNodeGroupArgs:
                 f"{self.instance_type.name}, which is {self.image}; drop the key"
             )
 
+    def _check_sharing(self, sharing: EksSharingArgs) -> None:
+        try:
+            sharing.check(os=self.os, gpu_model=self.gpu_model)
+        except ValueError as error:
+            raise ValueError(f"sharing.{error}") from None
+
     def _check_counts(self) -> None:
         if self.min_nodes < 0:
             raise ValueError(f"minNodes: {self.min_nodes} is negative; allowed: 0 or more")
@@ -294,43 +283,6 @@ class EksGpuNodeGroupArgs:
                 "exist only between its start and its end; allowed: 0"
             )
 
-    def _check_labels(self) -> None:
-        for key, value in self.labels.items():
-            reason = names.invalid_label_key(key) or names.invalid_label_value(value)
-            if reason is None and _is_reserved(key):
-                reason = "is set by EKS or by this stack; choose another key"
-            if reason is None and not value:
-                reason = "has an empty value, which EKS refuses; give it one"
-            if reason is None and len(key) > catalog.LABEL_KEY_MAX:
-                reason = f"has {len(key)} characters, EKS takes {catalog.LABEL_KEY_MAX} at most"
-            if reason is not None:
-                raise ValueError(f"labels.{key}: {reason}")
-        if len(self.labels) + len(self.taints) > _MAX_TAGS:
-            raise ValueError(
-                f"labels: {len(self.labels)} labels and {len(self.taints)} taints do not fit on an "
-                f"Auto Scaling group as tags; allowed: {_MAX_TAGS} together"
-            )
-
-    def _check_taints(self) -> None:
-        seen = {GPU_RESOURCE}
-        for position, taint in enumerate(self.taints):
-            reason = names.invalid_label_key(taint.key) or names.invalid_label_value(taint.value)
-            if reason is None and not taint.value:
-                reason = "has no value, and Cluster Autoscaler drops such a taint; give it one"
-            if reason is None and len(taint.key) > catalog.TAINT_KEY_MAX:
-                reason = f"has {len(taint.key)} characters, EKS takes {catalog.TAINT_KEY_MAX}"
-            if reason is None and taint.key in seen:
-                reason = "is there already, and the group's tag has room for one effect; drop it"
-            if reason is not None:
-                raise ValueError(f"taints[{position}]: {taint.key!r} {reason}")
-            seen.add(taint.key)
-
 
 def _shape(row: catalog.InstanceType) -> str:
     return f"{row.gpus:g} {row.gpu_model} on {row.arch}"
-
-
-def _is_reserved(key: str) -> bool:
-    domain = key.rpartition("/")[0]
-    ours = (POOL_LABEL, names.GPU_PRESENT)
-    return key in ours or bool(names.reserved_domain(key)) or domain.endswith("amazonaws.com")

@@ -1,20 +1,20 @@
 """NVIDIA's device plugin, on the pools where nobody else runs one.
 
 The manifest follows NVIDIA/k8s-device-plugin 0.20.0, deployments/static/nvidia-device-plugin.yml,
-and for MIG and sharing its chart and README (read 2026-11-21), narrowed to the pools that asked.
+and for MIG and MPS its chart (read 2026-11-21), narrowed to the pools that asked for it.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from pulumi_kubernetes.apps.v1 import DaemonSetSpecArgsDict
 from pulumi_kubernetes.core.v1 import (
     AffinityArgsDict,
+    ContainerArgsDict,
     EnvVarArgsDict,
+    PodSpecArgsDict,
     SecurityContextArgsDict,
     VolumeArgsDict,
     VolumeMountArgsDict,
@@ -23,11 +23,22 @@ from pulumi_kubernetes.core.v1 import (
 from components.catalog import images
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool, Platform, Toleration
+from components.gpu.sharing import (
+    CONFIG_FILE,
+    CONFIG_MOUNT,
+    MPS_ROOT,
+    config_volume,
+    mps_control_daemon,
+    mps_mounts,
+    mps_shared_memory,
+    mps_volumes,
+    plugin_config,
+)
 
 NAMESPACE = "kube-system"
 _NAME = "nvidia-device-plugin"
+_MPS_NAME = "nvidia-mps-control-daemon"
 _SOCKETS = "/var/lib/kubelet/device-plugins"
-_CONFIG_DIR = "/etc/nvidia-device-plugin"
 _GKE_DRIVER_DIR = "/home/kubernetes/bin/nvidia"
 _CRITICAL_ADDON = Toleration(key="CriticalAddonsOnly")
 
@@ -35,7 +46,7 @@ _CRITICAL_ADDON = Toleration(key="CriticalAddonsOnly")
 class DevicePlugin(pulumi.ComponentResource):
     """One DaemonSet for the pools with whole GPUs, and one for each pool that shares its GPUs.
 
-    The names are fixed, and a pool's sharing is its own DaemonSet's config: changing the number of
+    The names are fixed, and a pool's sharing is its own DaemonSet's config: another number of
     replicas replaces a pod on its node, and never puts a second plugin beside it.
     """
 
@@ -47,41 +58,60 @@ class DevicePlugin(pulumi.ComponentResource):
         super().__init__("gpu-cluster:gpu:DevicePlugin", name, None, opts)
         self.daemon_sets = []
         for group in _groups(cluster.pools):
-            config = self._config(group, cluster)
-            self.daemon_sets.append(
-                kubernetes.apps.v1.DaemonSet(
-                    group.name,
-                    metadata={
-                        "name": group.name,
-                        "namespace": NAMESPACE,
-                        "labels": {"app.kubernetes.io/name": group.name},
-                        # On a pool at zero it is ready at once; on nodes that are coming up it
-                        # waits for their driver, which takes longer than 10 minutes.
-                        "annotations": {"pulumi.com/timeoutSeconds": "1800"},
-                    },
-                    spec=_spec(group, cluster.platform),
-                    opts=cluster.options(
-                        self,
-                        # Two plugins for one resource on a node disagree about who has which GPU.
-                        delete_before_replace=True,
-                        # A pool that begins to share leaves the common DaemonSet first.
-                        depends_on=[*config, *self.daemon_sets[:1]],
-                    ),
-                )
-            )
+            # A pool that begins to share leaves the common DaemonSet first.
+            before: list[pulumi.Resource] = [*self.daemon_sets[:1]]
+            if group.config is not None:
+                before.append(self._config_map(group, cluster))
+            if group.mps:
+                daemon = f"{_MPS_NAME}-on-{group.pools[0].name}"
+                before.append(self._daemon_set(daemon, group, _mps_pod(group), cluster, before))
+            pod = _plugin_pod(group, cluster.platform)
+            self.daemon_sets.append(self._daemon_set(group.name, group, pod, cluster, before))
         self.register_outputs({})
 
-    def _config(self, group: "_Group", cluster: Cluster) -> list[pulumi.Resource]:
-        if group.config is None:
-            return []
-        return [
-            kubernetes.core.v1.ConfigMap(
-                group.name,
-                metadata={"name": group.name, "namespace": NAMESPACE},
-                data={"config.yaml": group.config},
-                opts=cluster.options(self, delete_before_replace=True),
-            )
-        ]
+    def _config_map(self, group: "_Group", cluster: Cluster) -> kubernetes.core.v1.ConfigMap:
+        return kubernetes.core.v1.ConfigMap(
+            group.name,
+            metadata={"name": group.name, "namespace": NAMESPACE},
+            data={"config.yaml": group.config or ""},
+            opts=cluster.options(self, delete_before_replace=True),
+        )
+
+    def _daemon_set(
+        self,
+        name: str,
+        group: "_Group",
+        pod: PodSpecArgsDict,
+        cluster: Cluster,
+        before: Sequence[pulumi.Resource],
+    ) -> kubernetes.apps.v1.DaemonSet:
+        labels = {"name": name}
+        # Both programs read their config once: another config needs another pod.
+        checksum = hashlib.sha256(group.config.encode()).hexdigest() if group.config else None
+        return kubernetes.apps.v1.DaemonSet(
+            name,
+            metadata={
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": labels,
+                # On a pool at zero it is ready at once; on nodes that are coming up it waits for
+                # their driver, which takes longer than the provider's 10 minutes.
+                "annotations": {"pulumi.com/timeoutSeconds": "1800"},
+            },
+            spec={
+                "selector": {"match_labels": labels},
+                "update_strategy": {"type": "RollingUpdate"},
+                "template": {
+                    "metadata": {
+                        "labels": labels,
+                        "annotations": {"gpu-cluster/config": checksum} if checksum else None,
+                    },
+                    "spec": pod,
+                },
+            },
+            # Two plugins for one resource on a node disagree about who has which GPU.
+            opts=cluster.options(self, delete_before_replace=True, depends_on=before),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,30 +131,13 @@ class _Group:
         return sharing is not None and sharing.partition is not None
 
     @property
-    def config(self) -> str | None:
-        """The plugin's config file; JSON is YAML."""
+    def mps(self) -> bool:
         sharing = self.pools[0].sharing
-        if sharing is None or sharing.replicas < 2:
-            return None
-        if sharing.strategy == "mps":
-            raise ValueError(
-                f"pool {self.pools[0].name}: MPS needs a control daemon on the node, which this "
-                "stack does not run"
-            )
-        return json.dumps(
-            {
-                "version": "v1",
-                "sharing": {
-                    "timeSlicing": {
-                        "renameByDefault": False,
-                        # Two shares may be of one GPU: whoever asks for two would not get more.
-                        "failRequestsGreaterThanOne": True,
-                        "resources": [{"name": names.GPU_RESOURCE, "replicas": sharing.replicas}],
-                    }
-                },
-            },
-            sort_keys=True,
-        )
+        return sharing is not None and sharing.strategy == "mps"
+
+    @property
+    def config(self) -> str | None:
+        return plugin_config(self.pools[0].sharing)
 
 
 def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
@@ -140,47 +153,46 @@ def _groups(pools: Mapping[str, GpuPool]) -> list[_Group]:
     ]
 
 
-def _spec(group: _Group, platform: Platform) -> DaemonSetSpecArgsDict:
-    labels = {"name": group.name}
-    volumes, mounts = _volumes(group, platform)
+def _on_nodes_of(group: _Group, container: ContainerArgsDict) -> PodSpecArgsDict:
+    """A pod with this container that is on every node of the group, and on no other."""
+    tolerations = [_CRITICAL_ADDON, *(one for pool in group.pools for one in pool.tolerations)]
     return {
-        "selector": {"match_labels": labels},
-        "update_strategy": {"type": "RollingUpdate"},
-        "template": {
-            # The plugin reads its config once: another one needs another pod.
-            "metadata": {"labels": labels, "annotations": _checksum(group)},
-            "spec": {
-                "priority_class_name": "system-node-critical",
-                "runtime_class_name": group.runtime_class,
-                "affinity": _on_nodes_of(group.pools),
-                "tolerations": [toleration.manifest() for toleration in _tolerations(group.pools)],
-                "automount_service_account_token": False,
-                "containers": [
-                    {
-                        "name": _NAME,
-                        "image": images.DEVICE_PLUGIN.reference,
-                        "env": _env(group, platform),
-                        "security_context": _security(group, platform),
-                        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
-                        "volume_mounts": mounts,
-                    }
-                ],
-                "volumes": volumes,
-            },
-        },
+        "priority_class_name": "system-node-critical",
+        "runtime_class_name": group.runtime_class,
+        "affinity": _affinity(group.pools),
+        "tolerations": [toleration.manifest() for toleration in dict.fromkeys(tolerations)],
+        "automount_service_account_token": False,
+        "containers": [container],
     }
 
 
-def _checksum(group: _Group) -> dict[str, str]:
-    if group.config is None:
-        return {}
-    return {"gpu-cluster/config": hashlib.sha256(group.config.encode()).hexdigest()}
+def _plugin_pod(group: _Group, platform: Platform) -> PodSpecArgsDict:
+    volumes, mounts = _volumes(group, platform)
+    container: ContainerArgsDict = {
+        "name": _NAME,
+        "image": images.DEVICE_PLUGIN.reference,
+        "env": _env(group, platform),
+        "security_context": _security(group, platform),
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
+        "volume_mounts": mounts,
+    }
+    return {**_on_nodes_of(group, container), "volumes": volumes}
+
+
+def _mps_pod(group: _Group) -> PodSpecArgsDict:
+    return {
+        **_on_nodes_of(group, mps_control_daemon()),
+        "init_containers": [mps_shared_memory()],
+        "volumes": [*mps_volumes(), config_volume(group.name)],
+    }
 
 
 def _env(group: _Group, platform: Platform) -> list[EnvVarArgsDict]:
     variables: dict[str, str] = {}
     if group.config is not None:
-        variables["CONFIG_FILE"] = f"{_CONFIG_DIR}/config.yaml"
+        variables["CONFIG_FILE"] = CONFIG_FILE
+    if group.mps:
+        variables["MPS_ROOT"] = MPS_ROOT
     if group.mig:
         # All partitions of a node are alike, so that they are plain `nvidia.com/gpu` to pods.
         variables |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
@@ -209,17 +221,15 @@ def _volumes(
         volumes.append({"name": "driver", "host_path": {"path": _GKE_DRIVER_DIR}})
         mounts.append({"name": "driver", "mount_path": "/usr/local/nvidia", "read_only": True})
     if group.config is not None:
-        volumes.append({"name": "config", "config_map": {"name": group.name}})
-        mounts.append({"name": "config", "mount_path": _CONFIG_DIR, "read_only": True})
+        volumes.append(config_volume(group.name))
+        mounts.append(CONFIG_MOUNT)
+    if group.mps:
+        volumes += mps_volumes()
+        mounts += mps_mounts()
     return volumes, mounts
 
 
-def _tolerations(pools: Sequence[GpuPool]) -> list[Toleration]:
-    wanted = [_CRITICAL_ADDON, *(one for pool in pools for one in pool.tolerations)]
-    return list(dict.fromkeys(wanted))
-
-
-def _on_nodes_of(pools: Sequence[GpuPool]) -> AffinityArgsDict:
+def _affinity(pools: Sequence[GpuPool]) -> AffinityArgsDict:
     """Only where there are GPUs: elsewhere the plugin finds no driver, and crashes for ever."""
     return {
         "node_affinity": {

@@ -9,7 +9,8 @@ import pytest
 from components.catalog import eks as catalog
 from components.cluster import Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs, EksSharingArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.sharing_args import EksSharingArgs
 from tests.components.eks_stack import V100, declare
 from tests.components.recording import Recording
 

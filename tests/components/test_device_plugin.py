@@ -1,0 +1,234 @@
+"""NVIDIA's device plugin: where it runs, with what privilege, and how it shares GPUs."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from components.cluster import GPU_TAINT, Cluster, GpuPool, Platform, Sharing, Taint
+from components.gpu.device_plugin import DevicePlugin
+from tests.components.recording import Recording, record
+
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+SOCKETS = {
+    "name": "kubelet-device-plugins",
+    "hostPath": {"path": "/var/lib/kubelet/device-plugins", "type": "Directory"},
+}
+
+
+def pool(name: str, **fields: Any) -> GpuPool:
+    """A pool whose nodes the stack makes, and which has the plugin."""
+    given: dict[str, Any] = {
+        "accelerator": "nvidia-tesla-t4",
+        "gpus_per_node": 4,
+        "min_nodes": 0,
+        "max_nodes": 1,
+        "labels": {"gpu-cluster/pool": name, "nvidia.com/gpu.present": "true"},
+        "node_selector": {"gpu-cluster/pool": name},
+        "taints": [GPU_TAINT],
+        "device_plugin": True,
+    }
+    return GpuPool(name=name, **{**given, **fields})
+
+
+def declare(*pools: GpuPool, platform: Platform = "eks") -> Recording:
+    """Records the plugin for a cluster with these pools."""
+
+    def program() -> None:
+        provider = kubernetes.Provider("cluster", cluster_identifier="a")
+        cluster = Cluster(
+            name="cluster",
+            platform=platform,
+            provider=provider,
+            kubeconfig=pulumi.Output.from_input("{}"),
+            pools={each.name: each for each in pools},
+        )
+        DevicePlugin("nvidia-device-plugin", cluster=cluster)
+
+    return record(program)
+
+
+def pod(recording: Recording, name: str = "nvidia-device-plugin") -> dict[str, Any]:
+    """The pod's spec of one DaemonSet."""
+    spec: dict[str, Any] = recording.one(DAEMON_SET, name).inputs["spec"]["template"]["spec"]
+    return spec
+
+
+def terms(spec: Mapping[str, Any]) -> list[dict[str, list[str]]]:
+    """The node selector's alternatives: key -> values."""
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return [
+        {one["key"]: one["values"] for one in term["matchExpressions"] if one["operator"] == "In"}
+        for term in required["nodeSelectorTerms"]
+    ]
+
+
+def env(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Variables of the first container."""
+    return {one["name"]: one["value"] for one in spec["containers"][0].get("env", [])}
+
+
+@pytest.fixture(scope="module")
+def plain() -> Recording:
+    """Two pools with whole GPUs, and one where somebody else runs the plugin."""
+    return declare(pool("one"), pool("two"), pool("theirs", device_plugin=False))
+
+
+def test_it_runs_on_the_pools_that_need_it_alone(plain: Recording) -> None:
+    """One DaemonSet covers both pools, neither a CPU node nor a pool that has a plugin."""
+    assert [r.name for r in plain.of(DAEMON_SET)] == ["nvidia-device-plugin"]
+    assert terms(pod(plain)) == [
+        {"gpu-cluster/pool": ["one"], "nvidia.com/gpu.present": ["true"]},
+        {"gpu-cluster/pool": ["two"], "nvidia.com/gpu.present": ["true"]},
+    ]
+
+
+def test_its_name_is_fixed_and_it_goes_before_its_successor(plain: Recording) -> None:
+    """Two plugins never run side by side, whatever of the DaemonSet changes."""
+    found = plain.one(DAEMON_SET)
+    assert found.inputs["metadata"]["name"] == "nvidia-device-plugin"
+    assert found.inputs["metadata"]["namespace"] == "kube-system"
+    assert found.delete_before_replace
+    assert found.inputs["spec"]["updateStrategy"] == {"type": "RollingUpdate"}
+
+
+def test_it_has_no_privilege_and_one_host_path(plain: Recording) -> None:
+    """It drops every capability, and sees nothing of the host but the kubelet's plugin folder."""
+    spec = pod(plain)
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert spec["volumes"] == [SOCKETS]
+    assert spec["automountServiceAccountToken"] is False
+    assert not any(key in spec for key in ("hostNetwork", "hostPID", "hostIPC"))
+
+
+def test_its_image_is_pinned_and_it_is_critical(plain: Recording) -> None:
+    """v0.20 by digest, at a priority that no workload evicts, with no variable set."""
+    spec = pod(plain)
+    image = spec["containers"][0]["image"]
+    assert image.startswith("nvcr.io/nvidia/k8s-device-plugin:v0.20.0@sha256:")
+    assert spec["priorityClassName"] == "system-node-critical"
+    assert env(spec) == {}
+
+
+def test_it_tolerates_every_taint_of_its_pools() -> None:
+    """The GPU taint of any value, critical addons, and the pools' own taints, once each."""
+    own = Taint(key="team", value="ml", effect="NoExecute")
+    spec = pod(declare(pool("one", taints=[GPU_TAINT, own]), pool("two")))
+    assert spec["tolerations"] == [
+        {"key": "CriticalAddonsOnly", "operator": "Exists"},
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "team", "operator": "Equal", "value": "ml", "effect": "NoExecute"},
+    ]
+
+
+def test_nodes_of_an_existing_cluster_need_only_their_own_label() -> None:
+    """Where the stack sets no label, the pool's selector is all that is asked for."""
+    gpus = {"gpus": "true"}
+    spec = pod(declare(pool("a", labels=gpus, node_selector=gpus), platform="existing"))
+    assert terms(spec) == [{"gpus": ["true"]}]
+
+
+def test_a_runtime_class_has_a_daemon_set_of_its_own() -> None:
+    """Pods on nodes with another default runtime name theirs, and those alone."""
+    found = declare(pool("one"), pool("two", runtime_class="nvidia"))
+    assert "runtimeClassName" not in pod(found)
+    assert pod(found, "nvidia-device-plugin-nvidia")["runtimeClassName"] == "nvidia"
+    assert terms(pod(found))[0]["gpu-cluster/pool"] == ["one"]
+
+
+def test_time_slicing_is_configured_for_its_pool_alone() -> None:
+    """A pool that shares has its own DaemonSet and config; the others keep whole GPUs."""
+    shared = pool("shared", sharing=Sharing(strategy="time-slicing", replicas=4))
+    found = declare(pool("whole"), shared)
+    spec = pod(found, "nvidia-device-plugin-on-shared")
+    data = found.one(CONFIG_MAP, "nvidia-device-plugin-on-shared").inputs["data"]
+    assert json.loads(data["config.yaml"]) == {
+        "version": "v1",
+        "sharing": {
+            "timeSlicing": {
+                "renameByDefault": False,
+                "failRequestsGreaterThanOne": True,
+                "resources": [{"name": "nvidia.com/gpu", "replicas": 4}],
+            }
+        },
+    }
+    assert env(spec) == {"CONFIG_FILE": "/etc/nvidia-device-plugin/config.yaml"}
+    assert {"name": "config", "configMap": {"name": "nvidia-device-plugin-on-shared"}} in spec[
+        "volumes"
+    ]
+    assert terms(spec) == [{"gpu-cluster/pool": ["shared"], "nvidia.com/gpu.present": ["true"]}]
+    assert terms(pod(found)) == [
+        {"gpu-cluster/pool": ["whole"], "nvidia.com/gpu.present": ["true"]}
+    ]
+
+
+def test_another_number_of_replicas_rolls_the_pods_of_the_same_daemon_set() -> None:
+    """The plugin reads its config once, so the pod's template changes with it, and no name does."""
+
+    def shared(replicas: int) -> Recording:
+        sharing = Sharing(strategy="time-slicing", replicas=replicas)
+        return declare(pool("shared", sharing=sharing))
+
+    two, four = shared(2), shared(4)
+    assert [r.urn for r in two.resources] == [r.urn for r in four.resources]
+    templates = [r.one(DAEMON_SET).inputs["spec"]["template"]["metadata"] for r in (two, four)]
+    assert templates[0]["labels"] == templates[1]["labels"]
+    assert templates[0]["annotations"] != templates[1]["annotations"]
+
+
+def test_a_pool_that_begins_to_share_leaves_the_common_daemon_set_first() -> None:
+    """The shared pool's DaemonSet comes after the common one has let go of its nodes."""
+    shared = pool("shared", sharing=Sharing(strategy="time-slicing", replicas=2))
+    found = declare(pool("whole"), shared).one(DAEMON_SET, "nvidia-device-plugin-on-shared")
+    assert any(urn.endswith("DaemonSet::nvidia-device-plugin") for urn in found.depends_on)
+
+
+def test_mps_has_its_control_daemon_before_the_plugin() -> None:
+    """MPS clients go through a daemon on the node, with which the plugin shares two folders."""
+    found = declare(pool("shared", sharing=Sharing(strategy="mps", replicas=2)))
+    daemon = "nvidia-mps-control-daemon-on-shared"
+    plugin = found.one(DAEMON_SET, "nvidia-device-plugin-on-shared")
+    assert any(urn.endswith(f"DaemonSet::{daemon}") for urn in plugin.depends_on)
+    spec, served = pod(found, daemon), pod(found, plugin.name)
+    assert terms(spec) == terms(served)
+    assert spec["tolerations"] == served["tolerations"]
+    assert spec["initContainers"][0]["command"] == ["mps-control-daemon", "mount-shm"]
+    assert spec["containers"][0]["command"] == ["mps-control-daemon"]
+    assert env(served)["MPS_ROOT"] == "/run/nvidia/mps"
+    mounts = {m["name"]: m["mountPath"] for m in served["containers"][0]["volumeMounts"]}
+    assert (mounts["mps-root"], mounts["mps-shm"]) == ("/mps", "/dev/shm")
+    assert served["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    config = json.loads(found.one(CONFIG_MAP).inputs["data"]["config.yaml"])
+    assert config["sharing"]["mps"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 2}]
+
+
+def test_partitions_are_plain_gpus_to_pods() -> None:
+    """With MIG the plugin counts partitions as nvidia.com/gpu, and may watch them."""
+    mig = Sharing(strategy="mig", replicas=1, partition="1g.5gb", partitions=7)
+    spec = pod(declare(pool("parts", sharing=mig)), "nvidia-device-plugin-on-parts")
+    assert env(spec) == {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
+    assert spec["containers"][0]["securityContext"] == {
+        "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
+    }
+
+
+def test_on_gke_it_takes_the_driver_from_the_host() -> None:
+    """GKE's nodes have no NVIDIA runtime: the plugin sees devices and libraries by itself."""
+    spec = pod(declare(pool("one"), platform="gke"))
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {"privileged": True}
+    assert env(spec) == {
+        "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64",
+        "PASS_DEVICE_SPECS": "true",
+    }
+    assert {"name": "driver", "hostPath": {"path": "/home/kubernetes/bin/nvidia"}} in spec[
+        "volumes"
+    ]

@@ -1,0 +1,137 @@
+"""EKS: what stands before what, so that destroying it needs no waiting and leaves nothing."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from tests.components.eks_stack import OUTPUTS
+from tests.components.recording import Recording, record
+from tests.program.environments import config_of, run_program
+
+GPU_GROUP = "aws:eks/nodeGroup:NodeGroup::train-gpu"
+SYSTEM_GROUP = "aws:eks/nodeGroup:NodeGroup::k8s-ml-system"
+CLUSTER = "aws:eks/cluster:Cluster::k8s-ml"
+JOB = "kubernetes:batch/v1:Job::sample-gpu-job"
+AUTOSCALER = "kubernetes:apps/v1:Deployment::cluster-autoscaler"
+
+
+@pytest.fixture(scope="module")
+def outlived_by() -> dict[str, frozenset[str]]:
+    """Resource -> all that must stand before it, and is deleted after it; `type::name` each."""
+    recording = record(run_program, config=config_of("train"), outputs=OUTPUTS)
+    direct = {f"{r.type}::{r.name}": _names(recording, r.depends_on, r.provider)
+              for r in recording.resources}  # fmt: skip
+    return {name: _all_behind(name, direct) for name in direct}
+
+
+def _names(recording: Recording, urns: Iterable[str], provider: str) -> frozenset[str]:
+    found = {"::".join(urn.split("::")[2:]).rpartition("$")[2] for urn in urns}
+    if provider:
+        # A provider reference is its URN and its ID.
+        found.add("::".join(provider.split("::")[2:4]).rpartition("$")[2])
+    return frozenset(found)
+
+
+def _all_behind(name: str, direct: dict[str, frozenset[str]]) -> frozenset[str]:
+    seen: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for behind in direct.get(waiting.pop(), ()):
+            if behind not in seen:
+                seen.add(behind)
+                waiting.append(behind)
+    return frozenset(seen)
+
+
+@pytest.mark.parametrize("group", [GPU_GROUP, SYSTEM_GROUP])
+@pytest.mark.parametrize(
+    "behind",
+    [
+        CLUSTER,
+        "aws:iam/role:Role::k8s-ml-nodes",
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment::k8s-ml-nodes-AmazonEKSWorkerNodePolicy",
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment::"
+        "k8s-ml-nodes-AmazonEC2ContainerRegistryPullOnly",
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment::k8s-ml-vpc-cni-AmazonEKS_CNI_Policy",
+        "aws:eks/addon:Addon::k8s-ml-vpc-cni",
+        "aws:eks/addon:Addon::k8s-ml-kube-proxy",
+        "aws:eks/addon:Addon::k8s-ml-eks-pod-identity-agent",
+        "aws:ec2/subnet:Subnet::k8s-ml-private-us-east-1a",
+        "aws:ec2/subnet:Subnet::k8s-ml-private-us-east-1b",
+        "aws:ec2/route:Route::k8s-ml-us-east-1a",
+        "aws:ec2/route:Route::k8s-ml-public",
+        "aws:ec2/natGateway:NatGateway::k8s-ml-us-east-1a",
+        "aws:ec2/routeTableAssociation:RouteTableAssociation::k8s-ml-private-us-east-1b",
+        "aws:ec2/internetGateway:InternetGateway::k8s-ml",
+        "aws:ec2/vpc:Vpc::k8s-ml",
+    ],
+)
+def test_nodes_go_before_what_they_stand_on(
+    outlived_by: dict[str, frozenset[str]], group: str, behind: str
+) -> None:
+    """Roles, their policies, the CNI, subnets and the way out all outlive the node groups."""
+    assert behind in outlived_by[group]
+
+
+def test_gpu_nodes_do_not_wait_for_the_system_pool(
+    outlived_by: dict[str, frozenset[str]],
+) -> None:
+    """The node groups are made side by side, and coredns once the system nodes are there."""
+    assert SYSTEM_GROUP not in outlived_by[GPU_GROUP]
+    assert SYSTEM_GROUP in outlived_by["aws:eks/addon:Addon::k8s-ml-coredns"]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "aws:cloudwatch/logGroup:LogGroup::k8s-ml",
+        "aws:kms/key:Key::k8s-ml",
+        "aws:iam/rolePolicy:RolePolicy::k8s-ml-cluster",
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment::k8s-ml-cluster-AmazonEKSClusterPolicy",
+        "aws:ec2/subnet:Subnet::k8s-ml-private-us-east-1a",
+    ],
+)
+def test_the_cluster_goes_before_what_it_uses(
+    outlived_by: dict[str, frozenset[str]], behind: str
+) -> None:
+    """The cluster's role, key, log group and subnets outlive it."""
+    assert behind in outlived_by[CLUSTER]
+
+
+@pytest.mark.parametrize(
+    "item", [JOB, AUTOSCALER, "kubernetes:apps/v1:DaemonSet::nvidia-device-plugin"]
+)
+def test_objects_in_the_cluster_outlive_neither_access_nor_nodes(
+    outlived_by: dict[str, frozenset[str]], item: str
+) -> None:
+    """Access policy, system nodes, CNI and DNS are there as long as there are objects."""
+    assert {
+        "aws:eks/accessPolicyAssociation:AccessPolicyAssociation::"
+        "k8s-ml-123456789012:role/deployer",
+        "aws:eks/accessEntry:AccessEntry::k8s-ml-123456789012:role/deployer",
+        "aws:eks/addon:Addon::k8s-ml-coredns",
+        SYSTEM_GROUP,
+        CLUSTER,
+    } <= outlived_by[item]
+
+
+def test_the_autoscaler_starts_with_its_credentials_and_rights(
+    outlived_by: dict[str, frozenset[str]],
+) -> None:
+    """A pod that starts before its Pod Identity association never gets credentials."""
+    assert {
+        "aws:eks/podIdentityAssociation:PodIdentityAssociation::cluster-autoscaler",
+        "aws:iam/rolePolicy:RolePolicy::k8s-ml-autoscaler",
+        "kubernetes:core/v1:ServiceAccount::cluster-autoscaler",
+        "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding::cluster-autoscaler",
+        "kubernetes:rbac.authorization.k8s.io/v1:RoleBinding::cluster-autoscaler",
+    } <= outlived_by[AUTOSCALER]
+
+
+def test_an_address_goes_before_the_internet_gateway(
+    outlived_by: dict[str, frozenset[str]],
+) -> None:
+    """AWS detaches no gateway from a VPC that still has public addresses."""
+    gateway = "aws:ec2/internetGateway:InternetGateway::k8s-ml"
+    assert gateway in outlived_by["aws:ec2/eip:Eip::k8s-ml-us-east-1a"]
+    assert gateway in outlived_by["aws:ec2/natGateway:NatGateway::k8s-ml-us-east-1a"]
