@@ -5,6 +5,7 @@ import pulumi
 from components import settings
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
+from components.gpu.monitoring import GpuMonitoring
 from components.gpu.workload import GpuWorkload
 
 environment = settings.load()
@@ -14,11 +15,21 @@ match environment.platform:
     case "gke":
         from components.gke.standard import standard
 
-        cluster = standard(environment.cluster, environment.pools, project=environment.project)
+        cluster = standard(
+            environment.cluster,
+            environment.pools,
+            project=environment.project,
+            monitoring=environment.google_monitoring,
+        )
     case "gke-autopilot":
         from components.gke.autopilot import autopilot
 
-        cluster = autopilot(environment.cluster, environment.pools, project=environment.project)
+        cluster = autopilot(
+            environment.cluster,
+            environment.pools,
+            project=environment.project,
+            monitoring=environment.google_monitoring,
+        )
     case "eks":
         from components.eks.declare import declare
 
@@ -34,6 +45,8 @@ if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)
 if any(pool.device_plugin for pool in cluster.pools.values()):
     DevicePlugin("nvidia-device-plugin", cluster=cluster)
+if environment.monitoring and environment.monitoring.source == "exporter":
+    GpuMonitoring("gpu-monitoring", environment.monitoring, cluster=cluster)
 
 for name, workload in environment.workloads.items():
     GpuWorkload(name, workload, cluster=cluster)

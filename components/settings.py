@@ -6,7 +6,7 @@ by its path, before a resource is registered.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import pulumi
@@ -15,6 +15,7 @@ from pulumi.runtime import config as runtime_config
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import decode, decode_map, unknown
+from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
     from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
     from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
     from components.gke.cluster_args import GkeClusterArgs
+    from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
     from components.gke.pool_args import GkeGpuNodePoolArgs
 
 NAMESPACE = "gpu-cluster"
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
-_KEYS = ("cluster", "gpuPools", "workloads")
+_KEYS = ("cluster", "gpuPools", "workloads", "monitoring")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,13 @@ class GkeSettings:
     cluster: "GkeClusterArgs"
     pools: Mapping[str, "GkeGpuNodePoolArgs"]
     workloads: Mapping[str, WorkloadArgs]
+    monitoring: MonitoringArgs | None = None
     platform: Literal["gke"] = "gke"
+
+    @property
+    def google_monitoring(self) -> "GkeGpuMonitoringArgs | None":
+        """What Google Cloud has to know of it."""
+        return _google_monitoring(self.monitoring)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +59,13 @@ class AutopilotSettings:
     cluster: "GkeAutopilotArgs"
     pools: Mapping[str, "GkeAutopilotPoolArgs"]
     workloads: Mapping[str, WorkloadArgs]
+    monitoring: MonitoringArgs | None = None
     platform: Literal["gke-autopilot"] = "gke-autopilot"
+
+    @property
+    def google_monitoring(self) -> "GkeGpuMonitoringArgs | None":
+        """What Google Cloud has to know of it."""
+        return _google_monitoring(self.monitoring)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +77,7 @@ class EksSettings:
     cluster: "EksClusterArgs"
     pools: Mapping[str, "EksGpuNodeGroupArgs"]
     workloads: Mapping[str, WorkloadArgs]
+    monitoring: MonitoringArgs | None = None
     platform: Literal["eks"] = "eks"
 
 
@@ -75,6 +90,7 @@ class ExistingSettings:
     """Content, with the one context that counts."""
     pools: Mapping[str, "ExistingGpuPoolArgs"]
     workloads: Mapping[str, WorkloadArgs]
+    monitoring: MonitoringArgs | None = None
     platform: Literal["existing"] = "existing"
 
 
@@ -123,6 +139,7 @@ def from_config(config: Mapping[str, str]) -> Settings:
             f"{unknown(str(platform), PLATFORMS)}"
         )
     settings = read[platform](config, cluster, pools, workloads)
+    settings = replace(settings, monitoring=_monitoring(given, settings))
     _check_workloads(workloads, {n: pool.gpu_pool(n) for n, pool in settings.pools.items()})
     return settings
 
@@ -210,6 +227,32 @@ def _existing(
     except ValueError as error:
         raise ValueError(f"{NAMESPACE}:cluster.{error}") from None
     return ExistingSettings(cluster=args, kubeconfig=kubeconfig, pools=decoded, workloads=workloads)
+
+
+def _monitoring(given: Mapping[str, str], settings: Settings) -> MonitoringArgs | None:
+    value = _structured(given, "monitoring")
+    path = f"{NAMESPACE}:monitoring"
+    args = decode(path, MonitoringArgs, value) if value else None
+    if args is None or not args.enabled:
+        return None
+    if settings.platform == "gke" and not settings.cluster.managed_prometheus:
+        raise ValueError(
+            f"{path}.enabled: needs cluster.managedPrometheus, which collects; set that to true"
+        )
+    try:
+        return args.on(settings.platform)
+    except ValueError as error:
+        raise ValueError(f"{path}.{error}") from None
+
+
+def _google_monitoring(args: MonitoringArgs | None) -> "GkeGpuMonitoringArgs | None":
+    from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+
+    if args is None or args.source is None:
+        return None
+    return GkeGpuMonitoringArgs(
+        source=args.source, notification_channels=args.notification_channels
+    )
 
 
 def _project(config: Mapping[str, str]) -> str:

@@ -14,6 +14,8 @@ from components.gke.control_plane import (
     control_plane_options,
     kubeconfig_of,
 )
+from components.gke.gpu_monitoring import GkeGpuMonitoring
+from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 from components.gke.network import GkeNetwork
 from components.gke.nodes import NODE_SCOPES, GkeNodeIdentity
 
@@ -31,6 +33,7 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
         args: GkeAutopilotArgs,
         *,
         project: str,
+        dcgm: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gke:AutopilotCluster", name, None, opts)
@@ -48,6 +51,10 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
                     "oauth_scopes": NODE_SCOPES,
                 }
             },
+            # Left out, GKE decides. There, its managed Prometheus cannot be turned off.
+            monitoring_config={"enable_components": ["SYSTEM_COMPONENTS", "DCGM"]}
+            if dcgm
+            else None,
             opts=control_plane_options(args, self, depends_on=identity.grants),
         )
         self.kubeconfig = kubeconfig_of(args, self.cluster)
@@ -55,10 +62,18 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
 
 
 def autopilot(
-    args: GkeAutopilotArgs, pools: Mapping[str, GkeAutopilotPoolArgs], *, project: str
+    args: GkeAutopilotArgs,
+    pools: Mapping[str, GkeAutopilotPoolArgs],
+    *,
+    project: str,
+    monitoring: GkeGpuMonitoringArgs | None = None,
 ) -> Cluster:
     """Declares a GKE Autopilot cluster; its GPU pools are what pods select."""
-    gke = GkeAutopilotCluster(args.name, args, project=project)
+    gke = GkeAutopilotCluster(
+        args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm)
+    )
+    if monitoring:
+        GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
     return Cluster(
         name=args.name,
         platform="gke-autopilot",

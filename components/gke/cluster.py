@@ -29,6 +29,7 @@ class GkeCluster(pulumi.ComponentResource):
         args: GkeClusterArgs,
         *,
         project: str,
+        dcgm: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gke:Cluster", name, None, opts)
@@ -44,7 +45,8 @@ class GkeCluster(pulumi.ComponentResource):
             datapath_provider="ADVANCED_DATAPATH",
             logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
             monitoring_config={
-                "enable_components": ["SYSTEM_COMPONENTS"],
+                # Without DCGM in the list there is no second exporter beside the stack's own.
+                "enable_components": ["SYSTEM_COMPONENTS", *(["DCGM"] if dcgm else [])],
                 "managed_prometheus": {"enabled": args.managed_prometheus},
             },
             # GKE makes a default pool with every cluster. It is removed at once, but while it

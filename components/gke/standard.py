@@ -8,15 +8,21 @@ from components.cluster import Cluster
 from components.gke.cluster import GkeCluster
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import cluster_id
+from components.gke.gpu_monitoring import GkeGpuMonitoring
+from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 from components.gke.node_pool import GkeGpuNodePool
 from components.gke.pool_args import GkeGpuNodePoolArgs
 
 
 def standard(
-    args: GkeClusterArgs, pools: Mapping[str, GkeGpuNodePoolArgs], *, project: str
+    args: GkeClusterArgs,
+    pools: Mapping[str, GkeGpuNodePoolArgs],
+    *,
+    project: str,
+    monitoring: GkeGpuMonitoringArgs | None = None,
 ) -> Cluster:
     """Declares a GKE Standard cluster with its GPU node pools."""
-    gke = GkeCluster(args.name, args, project=project)
+    gke = GkeCluster(args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm))
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(
@@ -29,6 +35,8 @@ def standard(
         )
         for name, pool in pools.items()
     ]
+    if monitoring:
+        GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
     return Cluster(
         name=args.name,
         platform="gke",

@@ -1,0 +1,176 @@
+"""What there is to see of GPUs, once for every dashboard, and what calls for a person.
+
+Each query is PromQL over the metrics and labels of `catalog.metrics`. With GPUs that pods share,
+one GPU is one series per pod, so that a GPU is counted once before it is added to others.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from components.catalog import metrics
+from components.catalog.metrics import Source
+
+Unit = Literal["%", "MiB", "°C", "W", "MHz", "errors", "code"]
+Grouping = Literal["node", "pod", "GPU"]
+GROUPINGS: Final[tuple[Grouping, ...]] = ("node", "pod", "GPU")
+
+_DEVICE: Final = ("Hostname", "gpu", "GPU_I_ID")
+"""One GPU, or one MIG partition of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """One row of a dashboard: a quantity by node, by pod and by GPU."""
+
+    title: str
+    unit: Unit
+    metric: str
+    combine: Literal["avg", "max", "sum"]
+    """What the value of a node or a pod is, from those of its GPUs."""
+    scale: str = ""
+    """Arithmetic after the metric (for a counter, after its rate per second) that gives `unit`."""
+    by: tuple[str, ...] = ()
+    """Labels that set lines apart beside the node, pod or GPU."""
+
+
+MEASURES: Final = (
+    Measure(title="Utilisation", unit="%", metric="DCGM_FI_DEV_GPU_UTIL", combine="avg"),
+    Measure(
+        title="Compute engine active",
+        unit="%",
+        metric="DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+        combine="avg",
+        scale=" * 100",
+    ),
+    Measure(title="Memory used", unit="MiB", metric="DCGM_FI_DEV_FB_USED", combine="sum"),
+    Measure(title="Memory free", unit="MiB", metric="DCGM_FI_DEV_FB_FREE", combine="sum"),
+    Measure(title="Temperature", unit="°C", metric="DCGM_FI_DEV_GPU_TEMP", combine="max"),
+    Measure(title="Power", unit="W", metric="DCGM_FI_DEV_POWER_USAGE", combine="sum"),
+    Measure(
+        title="XID errors of the last 5 minutes",
+        unit="errors",
+        metric="DCGM_EXP_XID_ERRORS_COUNT",
+        combine="sum",
+        by=("xid",),
+    ),
+    Measure(title="Last XID error", unit="code", metric="DCGM_FI_DEV_XID_ERRORS", combine="max"),
+    Measure(title="SM clock", unit="MHz", metric="DCGM_FI_DEV_SM_CLOCK", combine="avg"),
+    Measure(
+        title="Throttled for temperature",
+        unit="%",
+        metric="DCGM_FI_DEV_THERMAL_VIOLATION",
+        combine="max",
+        scale=" / 1e7",
+    ),
+    Measure(
+        title="Throttled for power",
+        unit="%",
+        metric="DCGM_FI_DEV_POWER_VIOLATION",
+        combine="max",
+        scale=" / 1e7",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """A state of a GPU that somebody should know of."""
+
+    name: str
+    title: str
+    query: str
+    """PromQL with `{matchers}` where the label matchers of the platform go."""
+    minutes: int
+    """How long it must last."""
+    severity: Literal["critical", "warning"]
+    text: str
+    """What it means and what to do."""
+
+    def expression(self, matchers: str = "") -> str:
+        """The query with label matchers such as `cluster="gpu-dev"`."""
+        return self.query.replace("{matchers}", matchers)
+
+
+ALERTS: Final = (
+    Alert(
+        name="GpuXidError",
+        title="XID error",
+        query="max by (Hostname, gpu, xid, namespace, pod) "
+        "(DCGM_EXP_XID_ERRORS_COUNT{{matchers}}) > 0",
+        minutes=0,
+        severity="critical",
+        text="The driver reported an error of the GPU. Look up the code in NVIDIA's XID catalogue; "
+        "13, 31 and 43 are mostly the program's own, others call for a drained node.",
+    ),
+    Alert(
+        name="GpuThermalThrottling",
+        title="throttled for temperature",
+        query="max by (Hostname, gpu) "
+        "(rate(DCGM_FI_DEV_THERMAL_VIOLATION{{matchers}}[5m])) / 1e9 > 0.05",
+        minutes=10,
+        severity="warning",
+        text="More than 5 % of the time the GPU runs slower because it is too hot. On one's own "
+        "machines look at the cooling; in a cloud drain and delete the node.",
+    ),
+    Alert(
+        name="GpuPowerThrottling",
+        title="throttled for power",
+        # At full load a GPU touches its power limit now and then.
+        query="max by (Hostname, gpu) "
+        "(rate(DCGM_FI_DEV_POWER_VIOLATION{{matchers}}[5m])) / 1e9 > 0.5",
+        minutes=30,
+        severity="warning",
+        text="More than half of the time the GPU runs slower because of its power limit. Compare "
+        "nvidia-smi -q -d POWER with other nodes of the pool.",
+    ),
+    Alert(
+        name="GpuIdle",
+        title="idle for an hour while a pod holds it",
+        # Partitions have no utilisation, in percent, but the compute engine, 0 to 1: below half a
+        # percent of either is idle.
+        query="max by (Hostname, gpu, GPU_I_ID, namespace, pod) "
+        '(max_over_time(DCGM_FI_DEV_GPU_UTIL{pod!="", {matchers}}[5m]) '
+        'or max_over_time(DCGM_FI_PROF_GR_ENGINE_ACTIVE{pod!="", {matchers}}[5m])) < 0.005',
+        minutes=60,
+        severity="warning",
+        text="A pod holds the GPU and does nothing with it, while others may wait. Delete the pod, "
+        "or ask its owner.",
+    ),
+)
+
+
+def measures(source: Source) -> Iterator[Measure]:
+    """The measures whose metric `source` collects."""
+    return (one for one in MEASURES if metrics.collected(one.metric, source))
+
+
+def alerts(source: Source) -> Iterator[Alert]:
+    """The alerts whose metrics `source` collects."""
+    return (one for one in ALERTS if metrics.collected(one.query, source))
+
+
+def query(measure: Measure, grouping: Grouping, matchers: str = "") -> str:
+    """The PromQL of one panel, with label matchers such as `cluster="gpu-dev"`."""
+    if grouping == "pod":
+        matchers = ", ".join(['pod!=""', *([matchers] if matchers else [])])
+    series = f"{measure.metric}{{{matchers}}}"
+    if metrics.METRICS[measure.metric].kind == "counter":
+        series = f"rate({series}[5m])"
+    value = series + measure.scale
+    if grouping == "pod":
+        return _by(measure.combine, ("namespace", "pod", *measure.by), value)
+    once = _by("max", (*_DEVICE, *measure.by), value)
+    if grouping == "node":
+        return _by(measure.combine, ("Hostname", *measure.by), once)
+    return once
+
+
+def used_metrics() -> set[str]:
+    """Every metric that a dashboard or an alert names."""
+    queries = [measure.metric for measure in MEASURES] + [alert.query for alert in ALERTS]
+    return {name for one in queries for name in metrics.metrics_in(one)}
+
+
+def _by(operator: str, labels: tuple[str, ...], value: str) -> str:
+    return f"{operator} by ({', '.join(labels)}) ({value})"

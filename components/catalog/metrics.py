@@ -1,0 +1,203 @@
+"""GPU metrics and their labels, as the pinned DCGM exporter documents them.
+
+Sources, read on 2026-11-21: dcgm-exporter 4.5.3-4.8.2, etc/default-counters.csv (names, types,
+units), internal/pkg/rendermetrics (device labels) and internal/pkg/transformation (pod labels).
+`managed` is what GKE's own exporter, gke-dcgm-exporter 4.4.1-4.6.0-gke.17, was seen to export. Left
+out of the table: single profiling pipes, ECC counters, retired pages, single NVLink lanes and rows
+that are labels.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+Source = Literal["managed", "exporter"]
+"""Who collects the metrics: GKE's managed DCGM, or the exporter of this stack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One row of the counters file."""
+
+    name: str
+    kind: Literal["gauge", "counter"]
+    help: str
+    """Our words, with the unit."""
+    default: bool = True
+    """Whether the row is active in the exporter's own file; there, the others are comments."""
+    managed: bool = False
+    """Whether GKE's managed DCGM has it."""
+    labels: tuple[str, ...] = ()
+    """Labels that this metric alone has."""
+
+
+_ROWS: Final = (
+    Metric(name="DCGM_FI_DEV_SM_CLOCK", kind="gauge", help="SM clock, MHz", managed=True),
+    Metric(name="DCGM_FI_DEV_MEM_CLOCK", kind="gauge", help="memory clock, MHz"),
+    Metric(
+        name="DCGM_FI_DEV_MEMORY_TEMP", kind="gauge", help="memory temperature, C", managed=True
+    ),
+    Metric(name="DCGM_FI_DEV_GPU_TEMP", kind="gauge", help="GPU temperature, C", managed=True),
+    Metric(name="DCGM_FI_DEV_POWER_USAGE", kind="gauge", help="power draw, W", managed=True),
+    Metric(
+        name="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+        kind="counter",
+        help="energy since the driver was loaded, mJ",
+        managed=True,
+    ),
+    Metric(name="DCGM_FI_DEV_PCIE_REPLAY_COUNTER", kind="counter", help="PCIe retries"),
+    Metric(
+        name="DCGM_FI_DEV_GPU_UTIL",
+        kind="gauge",
+        help="time in which a kernel ran, percent; not there with MIG",
+        managed=True,
+    ),
+    Metric(
+        name="DCGM_FI_DEV_MEM_COPY_UTIL",
+        kind="gauge",
+        help="time in which memory was read or written, percent",
+        managed=True,
+    ),
+    Metric(name="DCGM_FI_DEV_ENC_UTIL", kind="gauge", help="encoder in use, percent"),
+    Metric(name="DCGM_FI_DEV_DEC_UTIL", kind="gauge", help="decoder in use, percent"),
+    Metric(
+        name="DCGM_FI_DEV_XID_ERRORS",
+        kind="gauge",
+        help="code of the last XID error; it stays until the exporter restarts",
+        labels=("err_code", "err_msg"),
+    ),
+    Metric(
+        name="DCGM_FI_DEV_POWER_VIOLATION",
+        kind="counter",
+        help="time throttled for power, ns",
+        default=False,
+    ),
+    Metric(
+        name="DCGM_FI_DEV_THERMAL_VIOLATION",
+        kind="counter",
+        help="time throttled for temperature, ns",
+        default=False,
+    ),
+    Metric(
+        name="DCGM_FI_DEV_SYNC_BOOST_VIOLATION",
+        kind="counter",
+        help="time throttled for another GPU's sake, ns",
+        default=False,
+    ),
+    Metric(
+        name="DCGM_FI_DEV_BOARD_LIMIT_VIOLATION",
+        kind="counter",
+        help="time throttled for the board's limits, ns",
+        default=False,
+    ),
+    Metric(
+        name="DCGM_FI_DEV_LOW_UTIL_VIOLATION",
+        kind="counter",
+        help="time throttled for want of work, ns",
+        default=False,
+    ),
+    Metric(
+        name="DCGM_FI_DEV_RELIABILITY_VIOLATION",
+        kind="counter",
+        help="time throttled for reliability, ns",
+        default=False,
+    ),
+    # The file has it as a counter, but it falls when an error leaves the window; as a gauge from
+    # 4.6.0-4.8.3 on.
+    Metric(
+        name="DCGM_EXP_XID_ERRORS_COUNT",
+        kind="gauge",
+        help="XID errors of the last 5 minutes, by code",
+        default=False,
+        labels=("xid", "window_size_in_ms"),
+    ),
+    Metric(name="DCGM_FI_DEV_FB_FREE", kind="gauge", help="memory free, MiB", managed=True),
+    Metric(name="DCGM_FI_DEV_FB_USED", kind="gauge", help="memory used, MiB", managed=True),
+    Metric(name="DCGM_FI_DEV_FB_RESERVED", kind="gauge", help="memory of the driver, MiB"),
+    Metric(name="DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", kind="counter", help="NVLink traffic"),
+    Metric(
+        name="DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
+        kind="counter",
+        help="memory rows remapped for uncorrectable errors",
+    ),
+    Metric(
+        name="DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
+        kind="counter",
+        help="memory rows remapped for correctable errors",
+    ),
+    Metric(
+        name="DCGM_FI_DEV_ROW_REMAP_FAILURE",
+        kind="gauge",
+        help="1 where no spare memory row is left",
+    ),
+    Metric(
+        name="DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+        kind="gauge",
+        help="time in which the compute engine was active, 0 to 1; Volta and later, also with MIG",
+        managed=True,
+    ),
+    Metric(
+        name="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+        kind="gauge",
+        help="cycles in which a tensor pipe was active, 0 to 1",
+        managed=True,
+    ),
+    Metric(
+        name="DCGM_FI_PROF_DRAM_ACTIVE",
+        kind="gauge",
+        help="cycles in which memory moved data, 0 to 1",
+        managed=True,
+    ),
+    Metric(
+        name="DCGM_FI_PROF_PCIE_TX_BYTES", kind="gauge", help="PCIe sent, bytes/s", managed=True
+    ),
+    Metric(
+        name="DCGM_FI_PROF_PCIE_RX_BYTES", kind="gauge", help="PCIe received, bytes/s", managed=True
+    ),
+)
+
+METRICS: Final[Mapping[str, Metric]] = MappingProxyType({row.name: row for row in _ROWS})
+
+DEVICE_LABELS: Final = (
+    "gpu",
+    "UUID",
+    "pci_bus_id",
+    "device",
+    "modelName",
+    "GPU_I_PROFILE",
+    "GPU_I_ID",
+    "Hostname",
+)
+"""What every GPU metric has; `GPU_I_*` with MIG only. `Hostname` is the node's name."""
+
+POD_LABELS: Final = ("pod", "namespace", "container")
+"""The pod that holds the GPU. A Prometheus that does not honour the exporter's labels puts the
+exporter's own pod here, and renames these to `exported_pod` and so on."""
+
+GOOGLE_LABELS: Final = ("cluster", "location")
+"""What Google Cloud Managed Service for Prometheus adds to every series, of all clusters of a
+project (cloud.google.com/stackdriver/docs/managed-prometheus, read 2026-11-21)."""
+
+
+def metrics_in(query: str) -> set[str]:
+    """Names of the DCGM metrics in a PromQL expression, whether they exist or not."""
+    return set(re.findall(r"\bDCGM_\w+", query))
+
+
+def collected(query: str, source: Source) -> bool:
+    """Whether `source` has every metric of the query."""
+    return source == "exporter" or all(METRICS[name].managed for name in metrics_in(query))
+
+
+def counters(names: Collection[str]) -> str:
+    """The exporter's counters file with these metrics, and no others, in the table's order.
+
+    A line has exactly two commas.
+    """
+    return "".join(
+        f"{metric.name}, {metric.kind}, {metric.help.replace(',', ';')}.\n"
+        for metric in METRICS.values()
+        if metric.name in names
+    )

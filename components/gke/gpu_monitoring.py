@@ -1,0 +1,142 @@
+"""The GPU dashboard and the alerts of a GKE cluster, as resources of Cloud Monitoring."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pulumi
+import pulumi_gcp as gcp
+
+from components.catalog import gpu_views
+from components.catalog.gpu_views import GROUPINGS, Alert, Grouping, Measure, Unit
+from components.catalog.metrics import Source
+from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+
+_UNITS: Mapping[Unit, str] = {"%": "%", "MiB": "MiBy"}
+"""In Cloud Monitoring's own units; the others stand in the title."""
+_WIDTH, _HEIGHT = 16, 12
+"""Of 48 columns: node, pod and GPU side by side."""
+
+
+class GkeGpuMonitoring(pulumi.ComponentResource):
+    """One dashboard, and one alert policy for each alert whose metrics are collected."""
+
+    dashboard: gcp.monitoring.Dashboard
+    policies: list[gcp.monitoring.AlertPolicy]
+
+    def __init__(
+        self,
+        name: str,
+        args: GkeGpuMonitoringArgs,
+        *,
+        cluster: str,
+        location: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gke:GpuMonitoring", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
+        # A project's Prometheus holds the series of all its clusters.
+        matchers = f'cluster="{cluster}", location="{location}"'
+        self.dashboard = gcp.monitoring.Dashboard(
+            name,
+            dashboard_json=json.dumps(_dashboard(cluster, args.source, matchers), sort_keys=True),
+            opts=child,
+        )
+        self.policies = [
+            gcp.monitoring.AlertPolicy(
+                f"{name}-{alert.name}",
+                display_name=f"{cluster}: GPU {alert.title}",
+                combiner="OR",
+                severity=alert.severity.upper(),
+                notification_channels=list(args.notification_channels),
+                conditions=[
+                    {
+                        "display_name": alert.title,
+                        "condition_prometheus_query_language": {
+                            "query": alert.expression(matchers),
+                            "duration": f"{alert.minutes * 60}s",
+                            "evaluation_interval": "60s",
+                            "alert_rule": alert.name,
+                            "rule_group": "gpu",
+                            # There is no metric before the first GPU node.
+                            "disable_metric_validation": True,
+                        },
+                    }
+                ],
+                documentation={"content": alert.text, "mime_type": "text/markdown"},
+                opts=child,
+            )
+            for alert in gpu_views.alerts(args.source)
+        ]
+        self.register_outputs({})
+
+
+def _dashboard(cluster: str, source: Source, matchers: str) -> dict[str, Any]:
+    shown = list(gpu_views.measures(source))
+    tiles = [
+        _tile(
+            row,
+            column,
+            {
+                "title": f"{measure.title} ({measure.unit}) by {grouping}",
+                "xyChart": {"dataSets": [_lines(measure, grouping, matchers)]},
+            },
+        )
+        for row, measure in enumerate(shown)
+        for column, grouping in enumerate(GROUPINGS)
+    ]
+    missing = list(_missing(source))
+    if missing:
+        tiles.append(
+            _tile(
+                len(shown),
+                0,
+                {
+                    "title": "Not collected",
+                    "text": {
+                        "format": "MARKDOWN",
+                        "content": "GKE's managed DCGM does not collect: "
+                        f"{'; '.join(missing)}. The exporter of this stack does "
+                        "(`monitoring.source: exporter`).",
+                    },
+                },
+            )
+        )
+    return {
+        "displayName": f"GPUs of {cluster}",
+        "dashboardFilters": [
+            {"filterType": kind, "labelKey": label, "stringValue": ""}
+            for kind, label in (
+                ("METRIC_LABEL", "Hostname"),
+                ("RESOURCE_LABEL", "namespace"),
+                ("METRIC_LABEL", "pod"),
+                ("METRIC_LABEL", "gpu"),
+            )
+        ],
+        "mosaicLayout": {"columns": _WIDTH * len(GROUPINGS), "tiles": tiles},
+    }
+
+
+def _lines(measure: Measure, grouping: Grouping, matchers: str) -> dict[str, Any]:
+    query = {"prometheusQuery": gpu_views.query(measure, grouping, matchers)}
+    if measure.unit in _UNITS:
+        query["unitOverride"] = _UNITS[measure.unit]
+    return {"plotType": "LINE", "targetAxis": "Y1", "timeSeriesQuery": query}
+
+
+def _tile(row: int, column: int, widget: dict[str, Any]) -> dict[str, Any]:
+    tile: dict[str, Any] = {"width": _WIDTH, "height": _HEIGHT, "widget": widget}
+    # The API drops zeros from its answer, which would be a difference for ever.
+    if column:
+        tile["xPos"] = column * _WIDTH
+    if row:
+        tile["yPos"] = row * _HEIGHT
+    return tile
+
+
+def _missing(source: Source) -> Iterator[str]:
+    present = {*gpu_views.measures(source), *gpu_views.alerts(source)}
+    everything: list[Measure | Alert] = [*gpu_views.MEASURES, *gpu_views.ALERTS]
+    for one in everything:
+        if one not in present:
+            yield one.title if isinstance(one, Measure) else f"alert {one.name}"

@@ -1,0 +1,21 @@
+"""What Google Cloud has to know to show a GKE cluster's GPUs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from components.catalog.metrics import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeGpuMonitoringArgs:
+    """Where a cluster's GPU metrics come from, and who hears of alerts."""
+
+    source: Source
+    """`managed` turns GKE's own DCGM on; `exporter` keeps it off, beside the stack's own."""
+    notification_channels: Sequence[str] = ()
+    """As `projects/.../notificationChannels/...`."""
+
+    @property
+    def dcgm(self) -> bool:
+        """Whether GKE runs its managed DCGM."""
+        return self.source == "managed"

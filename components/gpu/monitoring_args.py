@@ -1,0 +1,72 @@
+"""What a user says of GPU monitoring."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from components.catalog import kubernetes as names
+from components.catalog.metrics import Source
+from components.cluster import Platform
+
+_CHANNEL = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitoringArgs:
+    """Metrics of every GPU, a dashboard and alerts."""
+
+    enabled: bool
+    source: Source | None = None
+    """`exporter`: NVIDIA's DCGM exporter, run by this stack. `managed`: GKE's own, which has
+    neither XID errors nor throttling times, and so no alert for either. Left out: `managed` on GKE,
+    `exporter` elsewhere."""
+    interval_seconds: int = 30
+    """How often the exporter samples, and is asked; 10 to 300. GKE's own: always 30."""
+    notification_channels: Sequence[str] = ()
+    """Google Cloud only: who hears of alerts, as `projects/.../notificationChannels/...`."""
+    prometheus_operator: bool = False
+    """Not on Google Cloud: the cluster has the Prometheus Operator's resource types, so that a
+    ServiceMonitor and a PrometheusRule take the place of a scrape config and of a rules file."""
+    prometheus_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels by which that Prometheus selects what it reads, such as `release: prometheus`."""
+
+    def __post_init__(self) -> None:
+        if not 10 <= self.interval_seconds <= 300:
+            raise ValueError(
+                f"intervalSeconds: {self.interval_seconds} is out of range; allowed: 10 to 300"
+            )
+        for position, channel in enumerate(self.notification_channels):
+            if not _CHANNEL.fullmatch(channel):
+                raise ValueError(
+                    f"notificationChannels[{position}]: {channel!r} is not a channel; give it as "
+                    "projects/PROJECT/notificationChannels/NUMBER"
+                )
+        for key, value in self.prometheus_labels.items():
+            if reason := names.invalid_label_key(key) or names.invalid_label_value(value):
+                raise ValueError(f"prometheusLabels.{key}: {reason}")
+        if self.prometheus_labels and not self.prometheus_operator:
+            raise ValueError("prometheusLabels: needs prometheusOperator true; set it or drop both")
+
+    def on(self, platform: Platform) -> "MonitoringArgs":
+        """The same with `source` decided; raises ValueError for what the platform does not have."""
+        on_google = platform in ("gke", "gke-autopilot")
+        source: Source = self.source or ("managed" if on_google else "exporter")
+        if source == "exporter" and platform == "gke-autopilot":
+            raise ValueError(
+                "source: exporter runs privileged on the nodes, which Autopilot refuses; allowed "
+                "there: managed"
+            )
+        if source == "managed" and not on_google:
+            raise ValueError(
+                f"source: managed is GKE's, and the platform is {platform}; allowed: exporter"
+            )
+        if on_google and self.prometheus_operator:
+            raise ValueError(
+                "prometheusOperator: on Google Cloud the managed Prometheus collects; drop the key"
+            )
+        if not on_google and self.notification_channels:
+            raise ValueError(
+                "notificationChannels: are Google Cloud's; drop the key, and let Alertmanager "
+                "decide who hears of alerts"
+            )
+        return replace(self, source=source)
