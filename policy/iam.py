@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from policy.clusters import GKE
-from policy.pools import GKE_POOL
+from policy.pool import GKE_POOL
 from policy.reading import UNKNOWN, Resource, each, get, is_off
 
 _GRANTS = (
@@ -38,6 +38,8 @@ def node_identity(resource: Resource) -> Iterator[str]:
         if _default_account(account):
             yield _runs_as_default(f"pool {resource.name}", "nodeConfig.serviceAccount")
     if resource.type != GKE:
+        return
+    if get(props, "enableAutopilot") is UNKNOWN:
         return
     if get(props, "enableAutopilot") is True:
         defaults = get(props, "clusterAutoscaling", "autoProvisioningDefaults")

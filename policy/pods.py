@@ -1,11 +1,11 @@
 """Pods in the resources of a stack, and which of its nodes they can reach, as far as is known."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from components.catalog import kubernetes as names
-from policy.pools import Pool, known_labels
+from policy.pool import Pool, known_labels
 from policy.reading import UNKNOWN, Resource, each, entries, get, number
 
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
@@ -125,28 +125,35 @@ def reaches(pods: Pods, pool: Pool) -> bool | None:
     return _all(verdicts)
 
 
-def installs_driver(pods: Pods) -> bool:
-    """Whether this is known to be a DaemonSet that installs NVIDIA's driver on its nodes."""
+def installs_driver(pods: Pods) -> bool | None:
+    """Whether this is a DaemonSet that installs NVIDIA's driver on its nodes; None: unknown."""
     if pods.kind != "DaemonSet":
         return False
-    privileged = any(
-        get(container, "securityContext", "privileged") is True for container in pods.containers
-    )
-    return privileged and any(
-        "driver" in word or "nvidia-installer" in word
+    privileged = _any(
+        _equal(get(container, "securityContext", "privileged"), True)
         for container in pods.containers
-        for word in (container_name(container), _repository(container))
     )
+    named = _any(
+        None if word is UNKNOWN else "driver" in str(word) or "nvidia-installer" in str(word)
+        for container in pods.containers
+        for word in (get(container, "name"), get(container, "image"))
+    )
+    return _all([privileged, named])
 
 
-def plugs_devices(pods: Pods) -> bool:
-    """Whether this is known to be a DaemonSet that registers NVIDIA's GPUs with the kubelet."""
+def plugs_devices(pods: Pods) -> bool | None:
+    """Whether this is a DaemonSet that registers NVIDIA's GPUs with the kubelet; None: unknown."""
     if pods.kind != "DaemonSet":
         return False
-    paths = [get(volume, "hostPath", "path") for volume in each(pods.spec, "volumes")]
-    return any(
-        isinstance(path, str) and path.rstrip("/") == _PLUGIN_SOCKETS for path in paths
-    ) and any("nvidia" in _repository(container) for container in pods.containers)
+    sockets = _any(
+        None if path is UNKNOWN else str(path).rstrip("/") == _PLUGIN_SOCKETS
+        for path in (get(volume, "hostPath", "path") for volume in each(pods.spec, "volumes"))
+    )
+    theirs = _any(
+        None if image is UNKNOWN else "nvidia" in str(image)
+        for image in (get(container, "image") for container in pods.containers)
+    )
+    return _all([sockets, theirs])
 
 
 def variables(pods: Pods) -> Iterator[tuple[Any, str, Any]]:
@@ -156,11 +163,6 @@ def variables(pods: Pods) -> Iterator[tuple[Any, str, Any]]:
             name = get(variable, "name")
             if isinstance(name, str):
                 yield container, name, get(variable, "value")
-
-
-def _repository(container: Any) -> str:
-    image = get(container, "image")
-    return image if isinstance(image, str) else ""
 
 
 def _is_gpu(name: str) -> bool:
@@ -201,9 +203,7 @@ def _affinity(pods: Pods, labels: Mapping[str, Any]) -> bool | None:
         else _all([_expression(e, labels) for e in each(term, "matchExpressions")])
         for term in terms
     ]
-    if any(verdict is True for verdict in verdicts):
-        return True
-    return None if any(verdict is None for verdict in verdicts) else False
+    return _any(verdicts)
 
 
 def _expression(expression: Any, labels: Mapping[str, Any]) -> bool | None:
@@ -233,3 +233,10 @@ def _all(verdicts: Sequence[bool | None]) -> bool | None:
     if any(verdict is False for verdict in verdicts):
         return False
     return None if any(verdict is None for verdict in verdicts) else True
+
+
+def _any(verdicts: Iterable[bool | None]) -> bool | None:
+    seen = list(verdicts)
+    if any(verdict is True for verdict in seen):
+        return True
+    return None if any(verdict is None for verdict in seen) else False

@@ -9,7 +9,7 @@ from components.catalog import kubernetes as names
 from components.catalog.node_prices import PRICES_READ
 from components.catalog.prices import HOURS_PER_MONTH
 from policy.pods import asks_for_gpu, installs_driver, plugs_devices, pods_of, reaches, tolerates
-from policy.pools import EKS_POOL, Pool, driver_version, pools_of
+from policy.pool import EKS_POOL, Pool, driver_version, pools_of
 from policy.reading import UNKNOWN, Resource, entries, get, number, of_type
 
 Finding = tuple[str, Resource | None]
@@ -156,15 +156,16 @@ def _software(
     With `maybe`, also who only may.
     """
     sets = [pods for resource in resources for pods in pods_of(resource)]
+    enough = (True, None) if maybe else (True,)
     for pool in pools_of(resources):
         if not pool.gpu:
             continue
-        here = [p for p in sets if reaches(p, pool) is True or (maybe and reaches(p, pool) is None)]
+        here = [pods for pods in sets if reaches(pods, pool) in enough]
         drivers, plugins = _clouds_part(pool, maybe=maybe)
         yield (
             pool,
-            drivers + [pods.title for pods in here if installs_driver(pods)],
-            plugins + [pods.title for pods in here if plugs_devices(pods)],
+            drivers + [pods.title for pods in here if installs_driver(pods) in enough],
+            plugins + [pods.title for pods in here if plugs_devices(pods) in enough],
         )
 
 

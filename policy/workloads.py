@@ -74,7 +74,7 @@ def all_gpus(resource: Resource) -> Iterator[str]:
                 "node, also those that other pods were given; drop it, or accept that they share"
             )
         hinted = [name for _, name, value in variables(pods)
-                  if name in _SEES_ALL and value not in ("none", "void", "")]  # fmt: skip
+                  if name in _SEES_ALL and value not in ("none", "void", "", UNKNOWN)]  # fmt: skip
         if not whole and hinted and asks_for_gpu(pods) is False:
             yield (
                 f"{pods.title} sets {hinted[0]} and has no GPU in its limits: it sees every GPU of "

@@ -1,0 +1,157 @@
+"""A node pool as the rules see it, on both clouds: shape, labels, taints, bounds, price."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from components.catalog import eks, gke
+from components.catalog import kubernetes as names
+from components.catalog.node_prices import NodePrice, eks_node, gke_node
+from policy.reading import UNKNOWN, Resource, each, entries, get, number
+
+GKE_POOL = "gcp:container/nodePool:NodePool"
+EKS_POOL = "aws:eks/nodeGroup:NodeGroup"
+
+_EFFECTS = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
+OWN_MODULES = "INSTALLATION_DISABLED"
+"""The `gpuDriverVersion` with which GKE leaves the driver to somebody else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A GKE node pool or an EKS node group; any value may be `UNKNOWN`."""
+
+    resource: Resource
+    gpu: bool
+    """Whether it is known to carry GPUs."""
+    labels: Any
+    """Declared labels, a map."""
+    taints: list[Any]
+    """(key, value, effect in Kubernetes spelling) or `UNKNOWN`."""
+    least: Any
+    """Nodes that are always there."""
+    most: Any
+    """Nodes that there can be."""
+    price: NodePrice | None
+    """Of one node; None where its shape is not known."""
+
+    @property
+    def name(self) -> str:
+        """Its logical name: the pool's name in the config."""
+        return self.resource.name
+
+
+def pool_of(resource: Resource) -> Pool | None:
+    """The resource as a pool; None where it is none."""
+    match resource.type:
+        case "gcp:container/nodePool:NodePool":
+            return _gke_pool(resource)
+        case "aws:eks/nodeGroup:NodeGroup":
+            return _eks_pool(resource)
+        case _:
+            return None
+
+
+def pools_of(resources: Sequence[Resource]) -> list[Pool]:
+    """The pools among the resources."""
+    return [pool for resource in resources if (pool := pool_of(resource)) is not None]
+
+
+def driver_version(pool: Pool) -> Any:
+    """`gpuDriverVersion` of a GKE pool's GPUs; None where it is not set."""
+    accelerator = get(pool.resource.props, "nodeConfig", "guestAccelerators", 0)
+    return get(accelerator, "gpuDriverInstallationConfig", "gpuDriverVersion")
+
+
+def _gke_pool(resource: Resource) -> Pool:
+    props = resource.props
+    config = get(props, "nodeConfig")
+    machine = get(config, "machineType")
+    accelerators = each(config, "guestAccelerators")
+    row = gke.machine_type(machine) if isinstance(machine, str) else None
+    built_in = row is not None and row.accelerator is not None
+    card, count = get(accelerators, 0, "type"), number(get(accelerators, 0, "count"))
+    attached = isinstance(card, str) and count is not None
+    priced = row is not None and (not accelerators or built_in or attached)
+    least, most = _gke_bounds(props)
+    return Pool(
+        resource=resource,
+        gpu=built_in or (bool(accelerators) and accelerators != [UNKNOWN]),
+        labels=entries(config, "labels"),
+        taints=[_taint(taint) for taint in each(config, "taints")],
+        least=least,
+        most=most,
+        price=gke_node(machine, card if isinstance(card, str) else None, int(count or 0))
+        if priced
+        else None,
+    )
+
+
+def _gke_bounds(props: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Least and most nodes in the whole pool. Without `total...` the counts are per zone."""
+    scaling = get(props, "autoscaling")
+    if scaling is UNKNOWN:
+        return UNKNOWN, UNKNOWN
+    if number(get(scaling, "totalMaxNodeCount")):
+        return get(scaling, "totalMinNodeCount") or 0, get(scaling, "totalMaxNodeCount")
+    zones: Any = get(props, "nodeLocations")
+    per_zone = UNKNOWN if zones is UNKNOWN else len(each(props, "nodeLocations")) or 1
+    if scaling is None:
+        count = get(props, "nodeCount")
+        fixed = get(props, "initialNodeCount") if count is None else count
+        return _times(fixed, per_zone), _times(fixed, per_zone)
+    least, most = get(scaling, "minNodeCount") or 0, get(scaling, "maxNodeCount")
+    return _times(least, per_zone), _times(most, per_zone)
+
+
+def _times(count: Any, zones: Any) -> Any:
+    known = number(count)
+    if known == 0:
+        return 0
+    return UNKNOWN if known is None or zones is UNKNOWN else known * zones
+
+
+def _eks_pool(resource: Resource) -> Pool:
+    props = resource.props
+    types = each(props, "instanceTypes")
+    known = [name for name in types if isinstance(name, str)]
+    image = get(props, "amiType")
+    rows = [eks.INSTANCE_TYPES.get(name) for name in known]
+    return Pool(
+        resource=resource,
+        gpu=(isinstance(image, str) and "NVIDIA" in image) or any(row is not None for row in rows),
+        labels=entries(props, "labels"),
+        taints=[_taint(taint) for taint in each(props, "taints")],
+        least=get(props, "scalingConfig", "minSize"),
+        most=get(props, "scalingConfig", "maxSize"),
+        price=eks_node(known) if known and len(known) == len(types) else None,
+    )
+
+
+def _taint(taint: Any) -> Any:
+    if taint is UNKNOWN:
+        return UNKNOWN
+    effect = get(taint, "effect")
+    spelt = effect if effect is UNKNOWN else _EFFECTS.get(effect, effect)
+    return (get(taint, "key"), get(taint, "value"), spelt)
+
+
+def known_labels(pool: Pool) -> Mapping[str, Any] | None:
+    """The labels of the pool's nodes as far as the declaration tells; None where it does not."""
+    if pool.labels is None:
+        return None
+    labels = dict(pool.labels)
+    if pool.resource.type != GKE_POOL or not pool.gpu:
+        return labels
+    accelerator = get(pool.resource.props, "nodeConfig", "guestAccelerators", 0)
+    labels[names.GKE_ACCELERATOR] = get(accelerator, "type") or UNKNOWN
+    version = driver_version(pool)
+    if isinstance(version, str) and version != OWN_MODULES:
+        labels[names.GKE_GPU_DRIVER_VERSION] = version.lower()
+    elif version != OWN_MODULES:
+        labels[names.GKE_GPU_DRIVER_VERSION] = UNKNOWN
+    return labels

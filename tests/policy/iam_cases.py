@@ -1,0 +1,173 @@
+"""Cases of the rules on permissions."""
+
+from typing import Any
+
+from tests.policy.cases import DROP, Case
+from tests.policy.resources import (
+    AUTOPILOT,
+    GKE_CLUSTER,
+    T4_POOL,
+    document,
+    resource,
+    role_policy,
+)
+
+SCALE = {
+    "Effect": "Allow",
+    "Action": ["autoscaling:SetDesiredCapacity"],
+    "Resource": "*",
+    "Condition": {"StringEquals": {"aws:ResourceTag/owner": "gpu"}},
+}
+LOOK = {"Effect": "Allow", "Action": "ec2:DescribeInstanceTypes", "Resource": "*"}
+ROLE = resource(
+    "aws:iam/role:Role",
+    "nodes",
+    {
+        "assumeRolePolicy": document(
+            {
+                "Effect": "Allow",
+                "Principal": {"Service": "ec2.amazonaws.com"},
+                "Action": "sts:AssumeRole",
+            }
+        ),
+        "managedPolicyArns": ["arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"],
+        "inlinePolicies": [{"name": "look", "policy": document(LOOK)}],
+    },
+)
+ATTACHMENT = resource(
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+    "nodes-policy",
+    {"policyArn": "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"},
+)
+MEMBER = resource(
+    "gcp:projects/iAMMember:IAMMember",
+    "logs",
+    {"role": "roles/logging.logWriter", "member": "serviceAccount:nodes@p.iam.gserviceaccount.com"},
+)
+BINDING = resource(
+    "gcp:projects/iAMBinding:IAMBinding",
+    "logs",
+    {"role": "roles/logging.logWriter", "members": ["serviceAccount:a@p.iam.gserviceaccount.com"]},
+)
+DEFAULT = (
+    "runs its nodes as the project's default account, which may do nearly everything; set {path}"
+)
+
+
+def _broad(statement: dict[str, Any], message: str, **more: Any) -> Case:
+    return Case(
+        rule="permissions-too-broad",
+        good=(role_policy(SCALE, LOOK),),
+        path=("policy",),
+        bad=document(statement),
+        message=message,
+        **more,
+    )
+
+
+CASES = [
+    Case(
+        rule="node-identity",
+        good=(T4_POOL,),
+        path=("nodeConfig", "serviceAccount"),
+        bad=DROP,
+        message=f"pool t4 {DEFAULT.format(path='nodeConfig.serviceAccount')}",
+    ),
+    Case(
+        rule="node-identity",
+        good=(GKE_CLUSTER,),
+        path=("nodeConfig", "serviceAccount"),
+        bad="12345-compute@developer.gserviceaccount.com",
+        message=f"cluster gpu {DEFAULT.format(path='nodeConfig.serviceAccount')}",
+    ),
+    Case(
+        rule="node-identity",
+        good=(GKE_CLUSTER,),
+        path=("workloadIdentityConfig",),
+        bad=DROP,
+        message="cluster gpu has no workload identity, so pods would use the node's account; set "
+        "workloadIdentityConfig.workloadPool",
+    ),
+    Case(
+        rule="node-identity",
+        good=(AUTOPILOT,),
+        path=("clusterAutoscaling", "autoProvisioningDefaults", "serviceAccount"),
+        bad="default",
+        message="cluster auto "
+        + DEFAULT.format(path="clusterAutoscaling.autoProvisioningDefaults.serviceAccount"),
+    ),
+    _broad(
+        {"Effect": "Allow", "Action": "*", "Resource": "*"},
+        "autoscaler allows *; name the actions that are needed",
+    ),
+    _broad(
+        {"Effect": "Allow", "Action": ["ec2:*"], "Resource": "arn:aws:ec2:*:*:instance/i-1"},
+        "autoscaler allows ec2:*; name the actions that are needed",
+    ),
+    _broad(
+        {**SCALE, "Condition": {}},
+        "autoscaler allows autoscaling:SetDesiredCapacity on every resource without a condition; "
+        "name the resources, or add a condition",
+    ),
+    _broad(
+        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": ["*"]},
+        "autoscaler allows s3:GetObject on every resource without a condition; name the resources, "
+        "or add a condition",
+    ),
+    _broad(
+        {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"},
+        "autoscaler allows everything but what it names; name what is allowed",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(ROLE,),
+        path=("inlinePolicies", 0, "policy"),
+        bad=document({"Effect": "Allow", "Action": "iam:PassRole", "Resource": "*"}),
+        message="nodes allows iam:PassRole on every resource without a condition; name the "
+        "resources, or add a condition",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(ROLE,),
+        path=("assumeRolePolicy",),
+        bad=document({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}),
+        message="role nodes may be assumed by anybody; name who may",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(ROLE,),
+        path=("managedPolicyArns", 0),
+        bad="arn:aws:iam::aws:policy/AmazonEC2FullAccess",
+        message="role nodes has AmazonEC2FullAccess; give it a policy with what is needed alone",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(ATTACHMENT,),
+        path=("policyArn",),
+        bad="arn:aws-cn:iam::aws:policy/AdministratorAccess",
+        message="nodes-policy attaches AdministratorAccess; attach a policy with what is needed "
+        "alone",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(MEMBER,),
+        path=("role",),
+        bad="roles/editor",
+        message="logs grants roles/editor; grant a role with what is needed alone",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(MEMBER,),
+        path=("role",),
+        bad="roles/compute.instanceAdmin",
+        message="logs grants roles/compute.instanceAdmin; grant a role with what is needed alone",
+        config={"roles": ["*Admin"]},
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(BINDING,),
+        path=("members", 0),
+        bad="allAuthenticatedUsers",
+        message="logs grants a role to allAuthenticatedUsers; name who needs it",
+    ),
+]

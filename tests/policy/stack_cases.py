@@ -1,0 +1,202 @@
+"""Cases of the rules over the whole stack."""
+
+from dataclasses import replace
+
+from policy.reading import Resource
+from tests.policy.cases import DROP, Case, changed
+from tests.policy.resources import (
+    DEPLOYMENT,
+    LABEL_TAG,
+    POD,
+    T4_POOL,
+    TAINT_TAG,
+    V100_GROUP,
+    installer,
+    plugin,
+    resource,
+    tag,
+)
+
+POD_SPEC = ("spec", "template", "spec")
+ROLE = {"role": "train"}
+DRIVER = (
+    "nodeConfig", "guestAccelerators", 0, "gpuDriverInstallationConfig", "gpuDriverVersion",
+)  # fmt: skip
+NO_DRIVER = changed(T4_POOL, DRIVER, "INSTALLATION_DISABLED")
+NO_PLUGIN = changed(
+    T4_POOL, ("nodeConfig", "labels", "gke-no-default-nvidia-gpu-device-plugin"), "true"
+)
+OTHER_POOL = changed(
+    replace(T4_POOL, name="l4", urn=T4_POOL.urn.replace("t4", "l4")),
+    ("nodeConfig", "labels"),
+    {"role": "serve"},
+)
+BY_NAME = replace(
+    changed(LABEL_TAG, ("autoscalingGroupName",), "eks-v100"), uses={}, urn=f"{LABEL_TAG.urn}-2"
+)
+NOT_MANAGED = {
+    "matchExpressions": [
+        {"key": "cloud.google.com/gke-accelerator", "operator": "Exists"},
+        {"key": "cloud.google.com/gke-gpu-driver-version", "operator": "DoesNotExist"},
+    ]
+}
+
+
+def _with_affinity(daemon_set: Resource) -> Resource:
+    return changed(
+        daemon_set,
+        (*POD_SPEC, "affinity"),
+        {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [NOT_MANAGED]
+                }
+            }
+        },
+    )
+
+
+TAG_PREFIX = "k8s.io/cluster-autoscaler/node-template"
+
+CASES = [
+    Case(
+        rule="gpu-toleration",
+        good=(OTHER_POOL, T4_POOL, POD, DEPLOYMENT),
+        path=(*POD_SPEC, "tolerations"),
+        bad=DROP,
+        message="deployment sample does not tolerate nvidia.com/gpu=present:NoSchedule of pool t4, "
+        "so it would stay pending; add the toleration",
+    ),
+    Case(
+        rule="gpu-toleration",
+        good=(V100_GROUP, POD),
+        path=("spec", "tolerations", 0, "effect"),
+        bad="NoExecute",
+        message="pod sample does not tolerate nvidia.com/gpu=present:NoSchedule of pool v100, so "
+        "it would stay pending; add the toleration",
+    ),
+    Case(
+        rule="gpu-toleration",
+        good=(T4_POOL, DEPLOYMENT),
+        path=(*POD_SPEC, "nodeSelector"),
+        bad={"role": "serve"},
+        message="deployment sample asks for a GPU and selects no GPU pool of the stack, which has "
+        "t4; select one by its labels",
+    ),
+    Case(
+        rule="autoscaler-tags",
+        good=(V100_GROUP, TAINT_TAG, LABEL_TAG),
+        path=("tag", "value"),
+        bad="serve",
+        message="node group v100 has label role=train, and the tag of its Auto Scaling group says "
+        "serve; make them equal",
+    ),
+    Case(
+        rule="autoscaler-tags",
+        good=(V100_GROUP, LABEL_TAG, TAINT_TAG),
+        path=("tag", "value"),
+        bad="present:NO_SCHEDULE",
+        message="node group v100 has taint nvidia.com/gpu=present:NoSchedule, and the tag of its "
+        "Auto Scaling group says present:NO_SCHEDULE; make them equal",
+    ),
+    Case(
+        rule="autoscaler-tags",
+        good=(V100_GROUP, TAINT_TAG, BY_NAME),
+        path=("tag", "key"),
+        bad="Name",
+        message="node group v100 has label role=train, and its Auto Scaling group has no tag "
+        f"{TAG_PREFIX}/label/role, so the autoscaler does not know of it at zero nodes; add the "
+        "tag",
+    ),
+    Case(
+        rule="autoscaler-tags",
+        good=(V100_GROUP, TAINT_TAG, LABEL_TAG, tag("resources/nvidia.com/gpu", "1")),
+        path=("tag", "key"),
+        bad=f"{TAG_PREFIX}/label/zone",
+        message="the Auto Scaling group of node group v100 is tagged with label zone=1, which its "
+        "nodes will not have; drop the tag",
+    ),
+    Case(
+        rule="one-driver",
+        good=(installer(ROLE), NO_DRIVER),
+        path=DRIVER,
+        bad="LATEST",
+        message="GPU pool t4 gets its driver from GKE and from daemonset installer; let one of "
+        "them do it",
+    ),
+    Case(
+        rule="one-driver",
+        good=(T4_POOL, _with_affinity(installer({}, "careful"))),
+        path=(*POD_SPEC, "affinity"),
+        bad=DROP,
+        message="GPU pool t4 gets its driver from GKE and from daemonset careful; let one of them "
+        "do it",
+    ),
+    Case(
+        rule="one-device-plugin",
+        good=(NO_PLUGIN, plugin(ROLE, "old"), plugin({"role": "other"}, "new")),
+        path=(*POD_SPEC, "nodeSelector"),
+        bad=ROLE,
+        message="GPU pool t4 has its device plugin from daemonset old and from daemonset new; let "
+        "one of them do it",
+    ),
+    Case(
+        rule="one-device-plugin",
+        good=(plugin(ROLE), NO_PLUGIN),
+        path=("nodeConfig", "labels", "gke-no-default-nvidia-gpu-device-plugin"),
+        bad=DROP,
+        message="GPU pool t4 has its device plugin from GKE and from daemonset plugin; let one of "
+        "them do it",
+    ),
+    Case(
+        rule="one-device-plugin",
+        good=(plugin(ROLE), V100_GROUP),
+        path=("amiType",),
+        bad="BOTTLEROCKET_x86_64_NVIDIA",
+        message="GPU pool v100 has its device plugin from the image and from daemonset plugin; let "
+        "one of them do it",
+    ),
+    Case(
+        rule="gpu-software",
+        good=(T4_POOL,),
+        path=DRIVER,
+        bad="INSTALLATION_DISABLED",
+        message="nobody in this stack gives GPU pool t4 its driver, and without it its nodes offer "
+        "no GPU; have it installed, or see that another stack does",
+    ),
+    Case(
+        rule="gpu-software",
+        good=(V100_GROUP, plugin(ROLE)),
+        path=(*POD_SPEC, "nodeSelector", "role"),
+        bad="serve",
+        message="nobody in this stack gives GPU pool v100 its device plugin, and without it its "
+        "nodes offer no GPU; have it installed, or see that another stack does",
+    ),
+    Case(
+        rule="monthly-ceiling",
+        good=(T4_POOL,),
+        path=("autoscaling", "totalMaxNodeCount"),
+        bad=40,
+        message="all pools at their maximum cost $15,768 a month, and stack dev may cost $10,000; "
+        "pool t4 has the largest part, $15,768: lower its maximum, or raise the ceiling (list "
+        "prices of 2026-11-21)",
+    ),
+    Case(
+        rule="monthly-ceiling",
+        good=(T4_POOL, V100_GROUP),
+        path=("scalingConfig", "maxSize"),
+        bad=2,
+        message="all pools at their maximum cost $5,650 a month, and stack dev may cost $3,500; "
+        "pool v100 has the largest part, $4,468: lower its maximum, or raise the ceiling (list "
+        "prices of 2026-11-21)",
+        config={"dollars": 1, "stacks": {"d*": 3500}},
+    ),
+    Case(
+        rule="price-known",
+        good=(V100_GROUP, resource("aws:s3/bucket:Bucket", "b", {}), T4_POOL),
+        path=("nodeConfig", "machineType"),
+        bad="a4-highgpu-8g",
+        message="pool t4 has nodes whose price is not known here, so the monthly ceiling does not "
+        "count it; look its price up",
+    ),
+]
