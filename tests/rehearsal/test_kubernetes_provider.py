@@ -154,10 +154,14 @@ def test_definitions_are_replaced_in_place(engine: Connection) -> None:
 
 
 def test_unknown_fields_are_refused(engine: Connection) -> None:
-    """A custom resource's field that its definition lacks is an error, not dropped in silence."""
-    engine.create(definition("strict.example.com"))
+    """A field that the kind does not have is an error, not dropped in silence."""
+    given = definition("strict.example.com")
+    _, state = engine.create(given)
     with pytest.raises(Refused, match=r"spec\.sise"):
         engine.create(widget("strict.example.com", sise=1))
+    given["spec"]["scoop"] = "Cluster"
+    with pytest.raises(Refused, match=r'unknown field "spec\.scoop"'):
+        engine.update(state, given)
 
 
 def test_preview_is_a_dry_run(engine: Connection, plane: LocalControlPlane) -> None:

@@ -105,6 +105,8 @@ class Stack:
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "test",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
+            # The state names a plugin version, which the engine would otherwise try to download.
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_DEBUG_PROVIDERS": f"kubernetes:{port}",
             "TEST_KUBECONFIG": config,
         }
