@@ -1,0 +1,73 @@
+"""The pack over the real program: no false alarm on the committed environments."""
+
+import pytest
+
+from policy.pack import POLICIES
+from policy.reading import Resource
+from tests.components.recording import Recording, Registration, record
+from tests.policy.cases import findings
+from tests.program.environments import ROOT, STACKS, config_of, run_program
+from tests.program.test_environments import CLUSTER_OUTPUTS
+
+OUTPUTS = {
+    **CLUSTER_OUTPUTS,
+    "gcp:serviceaccount/account:Account": {"email": "nodes@my-project.iam.gserviceaccount.com"},
+}
+EXPECTED = {
+    ("onprem", "gpu-all"): [
+        "pod gpu-all sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees every GPU "
+        "of its node, also those that other pods were given; give it limits, or accept that they "
+        "share"
+    ],
+}
+"""(stack, policy) -> what it says of a committed environment, by intent."""
+
+
+def resources_of(stack: str, recording: Recording) -> list[Resource]:
+    """What the program registered, as the engine shows it to policies."""
+    return [
+        Resource(
+            type=one.type,
+            name=one.name,
+            props=dict(one.inputs),
+            urn=_urn(stack, one.type, one.name),
+            protect=one.protect,
+            ignore_changes=one.ignore_changes,
+            provider=one.provider.split("::")[-2] if one.provider else None,
+            uses={"autoscalingGroupName": [_renamed(stack, urn) for urn in one.depends_on]},
+        )
+        for one in _distinct(stack, recording)
+    ]
+
+
+def _distinct(stack: str, recording: Recording) -> list[Registration]:
+    """Without components of the same type and name under other parents: they have no rule."""
+    return list({_urn(stack, one.type, one.name): one for one in recording.resources}.values())
+
+
+def _urn(stack: str, type_token: str, name: str) -> str:
+    return f"urn:pulumi:{stack}::gpu-cluster::{type_token}::{name}"
+
+
+def _renamed(stack: str, urn: str) -> str:
+    type_chain, name = urn.split("::")[2:]
+    return _urn(stack, type_chain.rpartition("$")[2], name)
+
+
+@pytest.fixture(scope="module", params=STACKS)
+def environment(request: pytest.FixtureRequest) -> tuple[str, list[Resource]]:
+    """A stack, and its resources in an update."""
+    stack = str(request.param)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
+        update = record(run_program, config=config_of(stack), outputs=OUTPUTS)
+    return stack, resources_of(stack, update)
+
+
+@pytest.mark.parametrize("policy", [policy.name for policy in POLICIES])
+def test_committed_environments_keep_every_rule(
+    environment: tuple[str, list[Resource]], policy: str
+) -> None:
+    """No rule complains of what ships, but where the scenario means to show the warning."""
+    stack, resources = environment
+    assert findings(policy, resources) == EXPECTED.get((stack, policy), [])
