@@ -1,0 +1,73 @@
+"""A GPU job on another stack's cluster, reached through that stack's outputs alone.
+
+What is declared follows from this project's config; what the outputs say, only flows through.
+"""
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+config = pulumi.Config()
+pool_name = config.require("pool")
+gpus = config.require_int("gpus")
+
+cluster = pulumi.StackReference(config.require("cluster"))
+
+
+def the_pool(pools: dict[str, Any]) -> dict[str, Any]:
+    """This job's pool among the stack's, checked: it exists and its nodes are large enough."""
+    if pool_name not in pools:
+        raise pulumi.RunError(
+            f"gpu-consumer:pool: {pool_name!r} is not a pool of {config.require('cluster')}; "
+            f"allowed: {', '.join(sorted(pools)) or 'it has none'}"
+        )
+    if not 1 <= gpus <= (most := pools[pool_name]["allocatablePerNode"]):
+        raise pulumi.RunError(
+            f"gpu-consumer:gpus: {gpus} is out of range for a node of pool {pool_name}; "
+            f"allowed: 1 to {most:g}"
+        )
+    return pools[pool_name]
+
+
+pool = cluster.require_output("gpuPools").apply(the_pool)
+
+provider = kubernetes.Provider(
+    "cluster", kubeconfig=pulumi.Output.secret(cluster.require_output("kubeconfig"))
+)
+
+job = kubernetes.batch.v1.Job(
+    "vectoradd",
+    metadata={
+        "namespace": config.require("namespace"),
+        # `up` waits for the job, and a pool at zero first needs a node, a driver and an image.
+        "annotations": {"pulumi.com/timeoutSeconds": "1800"},
+    },
+    spec={
+        "backoff_limit": 3,
+        "template": {
+            "spec": {
+                "restart_policy": "Never",
+                "automount_service_account_token": False,
+                "node_selector": pool["nodeSelector"],
+                "tolerations": pool["tolerations"],
+                # A stack's outputs keep no null: a pool that needs no RuntimeClass has no such key.
+                "runtime_class_name": pool.apply(lambda given: given.get("runtimeClass")),
+                "containers": [
+                    {
+                        "name": "vectoradd",
+                        "image": config.require("image"),
+                        "resources": {
+                            "limits": pool.apply(lambda given: {given["resource"]: str(gpus)})
+                        },
+                        "security_context": {"allow_privilege_escalation": False},
+                    }
+                ],
+            }
+        },
+    },
+    opts=pulumi.ResourceOptions(provider=provider),
+)
+
+pulumi.export("job", job.metadata["name"])
+pulumi.export("accelerator", pool["accelerator"])

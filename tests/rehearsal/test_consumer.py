@@ -1,0 +1,143 @@
+"""`examples/consumer` on the cluster of a rehearsed stack, through the engine and its outputs."""
+
+import json
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rehearsal.engine import Engine, Outcome
+from rehearsal.gpus import GPU
+from rehearsal.pods import phase
+from rehearsal.scenario import Rehearsal
+from rehearsal.stage import ROOT, Stage
+
+STACKS = {"dev": "train-gpu"}
+"""Stack of this project -> the pool that the consumer takes."""
+UP_SECONDS = 90.0
+
+
+class Consumer:
+    """The consumer's project, copied, with an engine on the stage's backend and stand-ins."""
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        program = folder / "program"
+        shutil.copytree(ROOT / "examples" / "consumer", program)
+        (program / ".venv").symlink_to(ROOT / ".venv")
+        self.cluster = f"organization/gpu-cluster/{stage.stack}"
+        self.stack_file = program / "Pulumi.dev.yaml"
+        self.engine = Engine(
+            folder,
+            program,
+            "dev",
+            providers={},
+            token_file=stage.control_plane.pki.token_file,
+            mark=stage.mark,
+        )
+        theirs = stage.engine.environment
+        for name in ("PATH", "PULUMI_BACKEND_URL", "PULUMI_DEBUG_PROVIDERS"):
+            self.engine.environment[name] = theirs[name]
+        # Not by way of this: the kubeconfig has to come through the stack reference.
+        self.engine.environment["KUBECONFIG"] = os.devnull
+        self.engine.init()
+
+    def up(self, **config: object) -> Outcome:
+        """`pulumi up` with these settings instead of the committed ones."""
+        document = yaml.safe_load(self.stack_file.read_text())
+        config = {"cluster": self.cluster, "gpus": 1, **config}
+        document["config"] |= {f"gpu-consumer:{key}": value for key, value in config.items()}
+        self.stack_file.write_text(yaml.safe_dump(document))
+        # A job whose pod finds no node would be awaited for half an hour.
+        watch = threading.Timer(UP_SECONDS, self.engine.interrupt)
+        watch.start()
+        try:
+            return self.engine.up()
+        finally:
+            watch.cancel()
+
+
+@pytest.fixture(scope="module", params=STACKS)
+def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp(request.param)
+    with Stage(request.param, folder=folder / "stage", job_seconds=1) as stage:
+        rehearsal = Rehearsal(stage=stage, deadline=60)
+        assert rehearsal.quickly(), rehearsal.failures
+        yield stage
+
+
+@pytest.fixture(scope="module")
+def consumer(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consumer]:
+    consumer = Consumer(stage, tmp_path_factory.mktemp("consumer"))
+    yield consumer
+    gone = consumer.engine.destroy()
+    assert gone.ok, gone.errors
+
+
+def said(outcome: Outcome) -> str:
+    """What the program complained of; the engine adds that it ended."""
+    (line,) = [error for error in outcome.errors if "Program exited with non-zero" not in error]
+    return line
+
+
+def test_job_runs_on_a_gpu_node_of_the_named_pool(stage: Stage, consumer: Consumer) -> None:
+    """The consumer's pod runs on a GPU node of the pool, and its kubeconfig is a secret."""
+    pool = STACKS[stage.stack]
+    outcome = consumer.up(pool=pool)
+    assert outcome.ok, outcome.errors
+    contract = stage.engine.outputs()["gpuPools"][pool]
+    job = consumer.engine.outputs()["job"]
+    api = stage.control_plane.api
+    pods = [
+        pod
+        for pod in api.items("/api/v1/namespaces/default/pods")
+        if pod["metadata"]["labels"].get("batch.kubernetes.io/job-name") == job
+    ]
+    assert [phase(pod) for pod in pods] == ["succeeded"]
+    node = api.get(f"/api/v1/nodes/{pods[0]['spec']['nodeName']}")
+    assert contract["nodeSelector"].items() <= node["metadata"]["labels"].items()
+    assert int(node["status"]["allocatable"][GPU]) == contract["allocatablePerNode"]
+    assert pods[0]["spec"]["containers"][0]["resources"]["limits"] == {GPU: "1"}
+
+    state = consumer.engine.resources()
+    plain = json.dumps(state)
+    assert stage.control_plane.endpoint not in plain
+    (provider,) = [one for one in state if one["type"] == "pulumi:providers:kubernetes"]
+    assert set(provider["inputs"]["kubeconfig"]) > {"ciphertext"}
+    (reference,) = [one for one in state if one["type"] == "pulumi:pulumi:StackReference"]
+    assert "ciphertext" in reference["outputs"]["outputs"]["kubeconfig"]
+
+
+def test_second_up_changes_nothing(stage: Stage, consumer: Consumer) -> None:
+    """A second `up` of the consumer changes nothing."""
+    first = consumer.up(pool=STACKS[stage.stack])
+    assert first.ok, first.errors
+    again = consumer.up(pool=STACKS[stage.stack])
+    assert again.ok, again.errors
+    assert again.changed == 0, again.resources
+
+
+def test_unknown_pool_is_refused_in_one_line(stage: Stage, consumer: Consumer) -> None:
+    """A pool that the stack has not is refused in one line with those that it has."""
+    outcome = consumer.up(pool="no-such")
+    pools = ", ".join(sorted(stage.engine.outputs()["gpuPools"]))
+    assert said(outcome) == (
+        f"gpu-consumer:pool: 'no-such' is not a pool of {consumer.cluster}; allowed: {pools}"
+    )
+    assert outcome.changed == 0
+
+
+def test_too_many_gpus_are_refused_in_one_line(stage: Stage, consumer: Consumer) -> None:
+    """More GPUs than a node of the pool has are refused in one line with how many it has."""
+    pool = STACKS[stage.stack]
+    outcome = consumer.up(pool=pool, gpus=99)
+    most = stage.engine.outputs()["gpuPools"][pool]["allocatablePerNode"]
+    assert said(outcome) == (
+        f"gpu-consumer:gpus: 99 is out of range for a node of pool {pool}; allowed: 1 to {most}"
+    )
+    assert outcome.changed == 0
