@@ -62,6 +62,7 @@ class Engine:
         token_file: Path,
         mark: str,
         plugins: tuple[Path, ...] = (),
+        environment: Mapping[str, str] | None = None,
         on_event: Callable[[str, str, str], None] = lambda operation, what, urn: None,
     ) -> None:
         self._folder = folder
@@ -95,6 +96,7 @@ class Engine:
             "GPU_CLUSTER_PYTHON": str(program / ".venv" / "bin" / "python"),
             "REHEARSAL_TOKEN_FILE": str(token_file),
             "REHEARSAL": mark,
+            **(environment or {}),
         }
 
     def init(self) -> None:

@@ -17,6 +17,8 @@ from rehearsal.handler import CloudError
 INVENTORIES = Path(__file__).with_name("inventories")
 _PODS = "110"
 _DISK = "500Gi"
+_OWN_GROUPS = (".sh", ".x-k8s.io")
+"""Ends of the API groups of the rehearsal's autoscaler and kubelets; a user's cluster has none."""
 
 
 class ExistingCluster:
@@ -77,7 +79,9 @@ def _group(machine: dict[str, Any]) -> NodeGroup:
 def _listable(api: Api) -> list[tuple[str, str]]:
     """Path and kind of every resource that the server can list."""
     groups = ["/api/v1"] + [
-        f"/apis/{group['preferredVersion']['groupVersion']}" for group in api.get("/apis")["groups"]
+        f"/apis/{group['preferredVersion']['groupVersion']}"
+        for group in api.get("/apis")["groups"]
+        if not group["name"].endswith(_OWN_GROUPS)
     ]
     return [
         (f"{group}/{resource['name']}", resource["kind"])

@@ -102,6 +102,8 @@ class Rehearsal:
             self.failures += [line for line in failure.lines if line not in self.failures]
             detail, ok = failure.lines[0], False
         findings = [f for f in self.stage.journal.findings if f not in self.failures]
+        if ok and not self.workloads:
+            findings = []  # let the workloads' own words come first
         self.failures += findings
         ok = ok and not findings
         seconds = round(self.stage.journal.now - began, 2)
@@ -257,11 +259,13 @@ class Rehearsal:
     def _nothing_left(self) -> str:
         left = [f"the cloud still holds {line}" for line in self.stage.cloud.holdings()]
         left += [f"the state still has {r['urn']}" for r in self.stage.engine.resources()]
-        if self.stage.control_plane.running:
-            left.append("the cluster's control plane still runs")
+        theirs = self.stage.platform == "existing"
+        if self.stage.control_plane.running != theirs:
+            left.append(f"the cluster's control plane {'is gone' if theirs else 'still runs'}")
         if left:
             raise Failure(*left)
-        return "no resource in the cloud, none in the state, no cluster"
+        where = "in the cluster, which still stands" if theirs else "in the cloud, no cluster"
+        return f"nothing in the state, nothing {where}"
 
 
 def _counts(outcome: Outcome) -> str:

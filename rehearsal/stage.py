@@ -14,9 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from rehearsal import gcp
+from rehearsal import clouds
 from rehearsal.autoscaler import Autoscaler
 from rehearsal.cloud import Cloud, Faults
 from rehearsal.control_plane import LocalControlPlane
@@ -30,9 +28,11 @@ from rehearsal.kubernetes.server import KubernetesProviderServer
 from rehearsal.nodes import Nodes
 from rehearsal.observed import Observed
 from rehearsal.processes import ProcessError, Processes, end_leftovers
-from rehearsal.program import Mutation, ProgramError, copy_program, stack_file
+from rehearsal.program import Mutation, copy_program, stack_file
 
 ROOT = Path(__file__).resolve().parents[1]
+MACHINES_SECONDS = 30.0
+"""How long the machines of an existing cluster may take to join."""
 END_SECONDS = 15.0
 """How long an earlier stage gets to end by itself."""
 
@@ -76,6 +76,7 @@ class Stage:
         stack_file(self._source, self.stack)
         self._closers.append(take_over(self.folder))
         copy_program(self._source, self.stack, self.folder / "program", self._mutate)
+        self.platform = clouds.platform_of(self.folder / "program" / f"Pulumi.{self.stack}.yaml")
         self.journal = Journal(self.folder / "events.jsonl")
         self.observed = Observed(self.journal)
         self.processes = Processes(self.folder / "logs", self.mark)
@@ -93,6 +94,8 @@ class Stage:
             self.control_plane, self.cloud, self._autoscaler, self.observed, self.journal
         )
         self._nodes_made.set()
+        if self.platform == "existing":
+            self._wait_for_machines()
         self.engine = Engine(
             self.folder,
             self.folder / "program",
@@ -101,6 +104,7 @@ class Stage:
             token_file=self.control_plane.pki.token_file,
             mark=self.mark,
             plugins=(self._plugin.parent,) if self._plugin else (),
+            environment=self._served.environment,
             on_event=lambda operation, what, urn: self.journal.record(
                 "engine", operation, what, urn=urn
             ),
@@ -137,14 +141,12 @@ class Stage:
         )
 
     def _start_providers(self) -> dict[str, int]:
-        self._check_platform()
-        self.cloud: Cloud
-        self.cloud = cloud = gcp.GcpCloud(
-            control_plane=self.control_plane, faults=self._faults or Faults()
+        self._served = clouds.serve(
+            self.platform, self.stack, self.control_plane, self._faults or Faults()
         )
-        server = gcp.serve(cloud)
-        self._closers.append(server.stop)
-        ports = {"gcp": server.port}
+        self.cloud: Cloud = self._served.cloud
+        self._closers.append(self._served.stop)
+        ports = dict(self._served.ports)
         self._plugin = official_plugin()
         if self._plugin is None:
             path = f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
@@ -157,15 +159,6 @@ class Stage:
             self._closers.append(kubernetes.stop)
             ports["kubernetes"] = kubernetes.port
         return ports
-
-    def _check_platform(self) -> None:
-        file = self.folder / "program" / f"Pulumi.{self.stack}.yaml"
-        config = (yaml.safe_load(file.read_text()) or {}).get("config") or {}
-        platform = (config.get("gpu-cluster:cluster") or {}).get("platform")
-        if platform in ("eks", "existing"):
-            raise ProgramError(
-                f"{file.name}: platform {platform!r} cannot be rehearsed yet, only gke is"
-            )
 
     def _prewarm(self) -> None:
         """Starts the control plane ahead of the cluster resource, which then need not wait."""
@@ -184,6 +177,16 @@ class Stage:
         self.nodes.stop()
         self._autoscaler.stop()
         self._kubelets.stop()
+
+    def _wait_for_machines(self) -> None:
+        """Somebody else's cluster stands, with all its machines, before the stack does."""
+        self.control_plane.ensure_started()
+        expected = len(self.cloud.node_groups())
+        deadline = time.monotonic() + MACHINES_SECONDS
+        while len(self.observed.nodes) < expected:
+            if time.monotonic() > deadline:
+                raise ProcessError(f"the cluster's {expected} machines did not join; see the logs")
+            time.sleep(0.05)
 
     def _write_description(self, ports: dict[str, int]) -> None:
         description = {

@@ -1,0 +1,54 @@
+"""Which stand-ins a stack's platform needs, and how they are served to the engine."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from rehearsal.cloud import Cloud, Faults
+from rehearsal.control_plane import LocalControlPlane
+from rehearsal.existing import ExistingCluster
+
+PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A cloud and what serves it."""
+
+    cloud: Cloud
+    ports: dict[str, int] = field(default_factory=dict)
+    """Pulumi package -> port of its provider."""
+    stop: Callable[[], None] = lambda: None
+    environment: dict[str, str] = field(default_factory=dict)
+    """What the engine's environment must have beyond the usual."""
+
+
+def platform_of(stack_file: Path) -> str:
+    """The platform that a stack file names."""
+    config = (yaml.safe_load(stack_file.read_text()) or {}).get("config") or {}
+    cluster = config.get("gpu-cluster:cluster")
+    platform = cluster.get("platform") if isinstance(cluster, dict) else None
+    # The program itself refuses what is wrong with the file, on whatever stage.
+    return platform if platform in PLATFORMS else "gke"
+
+
+def serve(platform: str, stack: str, control_plane: LocalControlPlane, faults: Faults) -> Served:
+    """Starts the platform's stand-ins. Each imports its SDK, so only the needed one is loaded."""
+    match platform:
+        case "eks":
+            from rehearsal import aws
+
+            amazon = aws.AwsCloud(control_plane=control_plane, faults=faults)
+            server = aws.serve(amazon)
+            return Served(cloud=amazon, ports={"aws": server.port}, stop=server.stop)
+        case "existing":
+            there = ExistingCluster(stack, lambda: control_plane.api)
+            return Served(cloud=there, environment={"KUBECONFIG": str(control_plane.kubeconfig)})
+        case _:
+            from rehearsal import gcp
+
+            google = gcp.GcpCloud(control_plane=control_plane, faults=faults)
+            server = gcp.serve(google)
+            return Served(cloud=google, ports={"gcp": server.port}, stop=server.stop)
