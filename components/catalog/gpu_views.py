@@ -89,6 +89,8 @@ class Alert:
 
     def expression(self, matchers: str = "") -> str:
         """The query with label matchers such as `cluster="gpu-dev"`."""
+        if not matchers:
+            return self.query.replace(", {matchers}", "").replace("{matchers}", "")
         return self.query.replace("{matchers}", matchers)
 
 

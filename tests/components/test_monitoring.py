@@ -1,0 +1,386 @@
+"""GPU monitoring: what runs on the nodes, and what Google Cloud, Prometheus and Grafana get."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+import pytest
+
+from components.cluster import GPU_TAINT, Cluster, GpuPool, Platform, Sharing, Taint
+from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+from components.gpu.monitoring import GpuMonitoring
+from components.gpu.monitoring_args import MonitoringArgs
+from tests.components.recording import Recording, record
+
+NAMESPACE = "gpu-monitoring-system"
+DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+SERVICE = "kubernetes:core/v1:Service"
+POD_MONITORING = "kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"
+SERVICE_MONITOR = "kubernetes:monitoring.coreos.com/v1:ServiceMonitor"
+RULE = "kubernetes:monitoring.coreos.com/v1:PrometheusRule"
+DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
+POLICY = "gcp:monitoring/alertPolicy:AlertPolicy"
+CLUSTER = "gcp:container/cluster:Cluster"
+CHANNEL = "projects/my-project/notificationChannels/42"
+
+
+def pool(name: str, **fields: Any) -> GpuPool:
+    """A pool behind the GPU taint."""
+    given: dict[str, Any] = {
+        "accelerator": "nvidia-tesla-t4",
+        "gpus_per_node": 1,
+        "min_nodes": 0,
+        "max_nodes": 1,
+        "node_selector": {"gpu-cluster/pool": name},
+        "taints": [GPU_TAINT],
+        "device_plugin": True,
+    }
+    return GpuPool(name=name, **{**given, **fields})
+
+
+def declare(*pools: GpuPool, platform: Platform = "eks", **args: Any) -> Recording:
+    """Records the monitoring of a cluster with these pools."""
+
+    def program() -> None:
+        cluster = Cluster(
+            name="lab",
+            platform=platform,
+            provider=kubernetes.Provider("lab", cluster_identifier="a"),
+            kubeconfig=pulumi.Output.from_input("{}"),
+            pools={each.name: each for each in pools},
+        )
+        given = {"enabled": True, "source": "exporter", **args}
+        GpuMonitoring("gpu-monitoring", MonitoringArgs(**given), cluster=cluster)
+
+    return record(program)
+
+
+def gke(**args: Any) -> Recording:
+    """Records a GKE Standard cluster with one T4 pool, monitored as Google Cloud does."""
+
+    def program() -> None:
+        from components.gke.cluster_args import GkeClusterArgs
+        from components.gke.pool_args import GkeGpuNodePoolArgs
+        from components.gke.standard import standard
+
+        pools = {
+            "t4": GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4")
+        }
+        cluster = GkeClusterArgs(
+            name="gpu-dev", location="us-central1-a", authorized_networks={"o": "203.0.113.0/24"}
+        )
+        monitoring = GkeGpuMonitoringArgs(**args) if args else None
+        standard(cluster, pools, project="my-project", monitoring=monitoring)
+
+    email = {"email": "nodes@my-project.iam.gserviceaccount.com"}
+    return record(program, outputs={"gcp:serviceaccount/account:Account": email})
+
+
+def pod(recording: Recording, name: str = "dcgm-exporter") -> dict[str, Any]:
+    """The pod's spec of one DaemonSet."""
+    spec: dict[str, Any] = recording.one(DAEMON_SET, name).inputs["spec"]["template"]["spec"]
+    return spec
+
+
+def env(spec: Mapping[str, Any]) -> dict[str, str | None]:
+    (container,) = spec["containers"]
+    return {one["name"]: one.get("value") for one in container["env"]}
+
+
+def selected(spec: Mapping[str, Any]) -> list[dict[str, list[str]]]:
+    """The node selector's alternatives: key -> values."""
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return [
+        {one["key"]: one["values"] for one in term["matchExpressions"]}
+        for term in required["nodeSelectorTerms"]
+    ]
+
+
+def host_paths(spec: Mapping[str, Any]) -> set[str]:
+    return {one["hostPath"]["path"] for one in spec["volumes"] if "hostPath" in one}
+
+
+def test_the_exporter_runs_where_the_pools_are_and_past_their_taints() -> None:
+    """One DaemonSet serves all pools: any pool's selector, every taint of any pool."""
+    team = Taint(key="team", value="ml")
+    spec = pod(declare(pool("a"), pool("b", taints=[GPU_TAINT, team])))
+    assert selected(spec) == [{"gpu-cluster/pool": ["a"]}, {"gpu-cluster/pool": ["b"]}]
+    assert spec["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists"},
+        {"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"},
+    ]
+
+
+def test_the_gpu_taint_is_tolerated_where_somebody_else_made_the_nodes() -> None:
+    """Also on nodes of whose taints the stack knows nothing."""
+    spec = pod(declare(pool("a", taints=[]), platform="existing"))
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+
+
+def test_two_exporters_never_meet_on_a_node() -> None:
+    """The name is fixed, and the old one goes before the new one comes."""
+    daemon_set = declare(pool("a")).one(DAEMON_SET)
+    assert daemon_set.inputs["metadata"]["name"] == "dcgm-exporter"
+    assert daemon_set.inputs["metadata"]["namespace"] == NAMESPACE
+    assert daemon_set.delete_before_replace
+
+
+def test_a_daemon_set_s_pods_are_its_own() -> None:
+    """Where there are two, neither selects the other's pods."""
+    recording = declare(pool("a"), pool("b", runtime_class="nvidia"))
+    selectors = []
+    for found in recording.of(DAEMON_SET):
+        spec = found.inputs["spec"]
+        assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+        selectors.append(spec["selector"]["matchLabels"])
+    assert len(selectors) == 2
+    assert selectors[0] != selectors[1]
+
+
+def test_the_runtime_class_is_the_pool_s() -> None:
+    """Where the NVIDIA runtime is not the default, the exporter asks for it."""
+    recording = declare(pool("a", runtime_class="nvidia"), platform="existing")
+    assert pod(recording, "dcgm-exporter-nvidia")["runtimeClassName"] == "nvidia"
+    assert "runtimeClassName" not in pod(declare(pool("a")))
+
+
+@pytest.mark.parametrize("platform", ["eks", "existing"])
+def test_with_an_nvidia_runtime_the_exporter_is_not_privileged(platform: Platform) -> None:
+    """The runtime gives it the GPUs; of the host it sees the kubelet's list of devices alone."""
+    spec = pod(declare(pool("a"), platform=platform))
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "runAsUser": 0,
+        "runAsNonRoot": False,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
+    }
+    assert host_paths(spec) == {"/var/lib/kubelet/pod-resources"}
+
+
+def test_on_gke_the_exporter_finds_the_driver_by_itself() -> None:
+    """GKE's nodes have no NVIDIA runtime: driver from the host, devices by privilege."""
+    spec = pod(declare(pool("a", device_plugin=False), platform="gke"), "dcgm-exporter-gke")
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {"privileged": True}
+    assert "/home/kubernetes/bin/nvidia" in host_paths(spec)
+    assert {"name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True} in container[
+        "volumeMounts"
+    ]
+    assert env(spec)["LD_LIBRARY_PATH"] == "/usr/local/nvidia/lib64"
+
+
+def test_gpus_are_matched_with_pods_as_the_device_plugin_names_them() -> None:
+    """GKE's plugin counts devices, NVIDIA's names UUIDs, and shared GPUs have a suffix."""
+    recording = declare(
+        pool("gke", device_plugin=False),
+        pool("nvidia"),
+        pool("shared", sharing=Sharing(strategy="time-slicing", replicas=4)),
+        platform="gke",
+    )
+    key = "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE"
+    assert env(pod(recording, "dcgm-exporter-gke"))[key] == "device-name"
+    assert key not in env(pod(recording, "dcgm-exporter"))
+    shared = {
+        found.name: "KUBERNETES_VIRTUAL_GPUS" in env(pod(recording, found.name))
+        for found in recording.of(DAEMON_SET)
+    }
+    assert shared == {
+        "dcgm-exporter-gke": False, "dcgm-exporter": False, "dcgm-exporter-shared": True,
+    }  # fmt: skip
+
+
+def test_the_exporter_reads_our_counters_and_knows_its_node() -> None:
+    """The file that the environment names is the mounted one, and a change of it restarts pods."""
+    recording = declare(pool("a"), interval_seconds=15)
+    spec = pod(recording)
+    (container,) = spec["containers"]
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    counters = recording.one(CONFIG_MAP, "dcgm-exporter").inputs
+    assert env(spec)["DCGM_EXPORTER_COLLECTORS"] == f"{mounts['counters']}/counters.csv"
+    assert {"name": "counters", "configMap": {"name": "dcgm-exporter"}} in spec["volumes"]
+    assert "DCGM_FI_DEV_THERMAL_VIOLATION, counter, " in counters["data"]["counters.csv"]
+    assert env(spec)["DCGM_EXPORTER_INTERVAL"] == "15000"
+    (node,) = [one for one in container["env"] if one["name"] == "NODE_NAME"]
+    assert node["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+    template = recording.one(DAEMON_SET).inputs["spec"]["template"]
+    assert template["metadata"]["annotations"]["gpu-cluster/counters"]
+
+
+def test_the_metrics_port_is_where_the_exporter_listens() -> None:
+    """Port 9400, by the name that Service and scrape resources use."""
+    (container,) = pod(declare(pool("a")))["containers"]
+    assert container["ports"] == [{"name": "metrics", "containerPort": 9400}]
+    assert env(pod(declare(pool("a"))))["DCGM_EXPORTER_LISTEN"] == ":9400"
+
+
+def test_the_namespace_admits_what_reads_the_hardware() -> None:
+    """The stack makes the namespace, and everything inside waits for it."""
+    recording = declare(pool("a"))
+    namespace = recording.one("kubernetes:core/v1:Namespace")
+    assert namespace.inputs["metadata"] == {
+        "name": NAMESPACE,
+        "labels": {"pod-security.kubernetes.io/enforce": "privileged"},
+    }
+    for token in (CONFIG_MAP, SERVICE):
+        for found in recording.of(token):
+            assert found.inputs["metadata"]["namespace"] == NAMESPACE
+            assert any("Namespace::" in urn for urn in found.depends_on)
+
+
+def test_google_s_prometheus_keeps_the_holder_s_labels() -> None:
+    """It reads every exporter, and puts none of the exporter's own labels over the pod's."""
+    recording = declare(pool("a", device_plugin=False), platform="gke", interval_seconds=60)
+    (found,) = recording.of(POD_MONITORING)
+    labels = recording.one(DAEMON_SET).inputs["spec"]["template"]["metadata"]["labels"]
+    assert found.inputs["spec"] == {
+        "selector": {"matchLabels": {"app.kubernetes.io/name": "dcgm-exporter"}},
+        "endpoints": [{"port": "metrics", "interval": "60s"}],
+        "targetLabels": {"metadata": []},
+    }
+    assert labels["app.kubernetes.io/name"] == "dcgm-exporter"
+    assert not recording.of(SERVICE)
+    assert [one.name for one in recording.of(CONFIG_MAP)] == ["dcgm-exporter"]
+
+
+def test_a_plain_prometheus_finds_a_headless_service_and_a_rules_file() -> None:
+    """Without the operator no resource type is needed that might not be there."""
+    recording = declare(pool("a"), platform="existing")
+    service = recording.one(SERVICE).inputs
+    labels = recording.one(DAEMON_SET).inputs["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["selector"].items() <= labels.items()
+    assert service["spec"]["ports"] == [{"name": "metrics", "port": 9400, "targetPort": "metrics"}]
+    # A pool at zero has no pod that the Service could be waited for.
+    assert service["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+    rules = json.loads(recording.one(CONFIG_MAP, "gpu-alerts").inputs["data"]["gpu-alerts.yaml"])
+    assert [rule["alert"] for rule in rules["groups"][0]["rules"]] == [
+        "GpuXidError", "GpuThermalThrottling", "GpuPowerThrottling", "GpuIdle",
+    ]  # fmt: skip
+    assert not recording.of(SERVICE_MONITOR)
+    assert not recording.of(RULE)
+
+
+def test_the_prometheus_operator_gets_its_own_kinds() -> None:
+    """A ServiceMonitor that honours the exporter's labels, and a PrometheusRule."""
+    recording = declare(
+        pool("a"), prometheus_operator=True, prometheus_labels={"release": "prometheus"}
+    )
+    monitor, rule = recording.one(SERVICE_MONITOR).inputs, recording.one(RULE).inputs
+    service = recording.one(SERVICE).inputs
+    assert (
+        monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    )
+    assert monitor["spec"]["endpoints"] == [
+        {"port": "metrics", "interval": "30s", "honorLabels": True}
+    ]
+    for found in (monitor, rule):
+        assert found["metadata"]["labels"] == {"release": "prometheus"}
+    idle = rule["spec"]["groups"][0]["rules"][-1]
+    assert (idle["alert"], idle["for"], idle["labels"]) == (
+        "GpuIdle", "60m", {"severity": "warning"},
+    )  # fmt: skip
+    assert "gpu-alerts" not in {one.name for one in recording.of(CONFIG_MAP)}
+
+
+def test_grafana_s_dashboard_is_a_config_map_that_its_sidecar_loads() -> None:
+    """The label is the one that Grafana's chart looks for, and the content is a dashboard."""
+    found = declare(pool("a")).one(CONFIG_MAP, "gpu-dashboard").inputs
+    assert found["metadata"]["labels"] == {"grafana_dashboard": "1"}
+    (text,) = found["data"].values()
+    dashboard = json.loads(text)
+    assert dashboard["title"] == "GPUs of lab"
+    assert all(panel["targets"][0]["expr"] for panel in dashboard["panels"])
+
+
+def test_managed_dcgm_is_a_setting_of_the_cluster() -> None:
+    """GKE's own exporter is on where it is the source, and off beside the stack's own."""
+    for args, components in (
+        ({}, ["SYSTEM_COMPONENTS"]),
+        ({"source": "exporter"}, ["SYSTEM_COMPONENTS"]),
+        ({"source": "managed"}, ["SYSTEM_COMPONENTS", "DCGM"]),
+    ):
+        config = gke(**args).one(CLUSTER).inputs["monitoringConfig"]
+        assert config["enableComponents"] == components
+        assert config["managedPrometheus"] == {"enabled": True}
+
+
+def test_autopilot_has_managed_dcgm() -> None:
+    """On Autopilot GKE's own exporter is switched on, and left to GKE where nobody asks."""
+
+    def program(args: GkeGpuMonitoringArgs | None) -> None:
+        from components.gke.autopilot import autopilot
+        from components.gke.autopilot_args import GkeAutopilotArgs
+
+        cluster = GkeAutopilotArgs(
+            name="auto", location="us-central1", authorized_networks={"o": "203.0.113.0/24"}
+        )
+        autopilot(cluster, {}, project="my-project", monitoring=args)
+
+    outputs = {"gcp:serviceaccount/account:Account": {"email": "a@p.iam.gserviceaccount.com"}}
+    managed = GkeGpuMonitoringArgs(source="managed")
+    on = record(lambda: program(managed), outputs=outputs)
+    off = record(lambda: program(None), outputs=outputs)
+    assert on.one(CLUSTER).inputs["monitoringConfig"] == {
+        "enableComponents": ["SYSTEM_COMPONENTS", "DCGM"]
+    }
+    assert "monitoringConfig" not in off.one(CLUSTER).inputs
+    assert len(on.of(DASHBOARD)) == 1
+    assert not off.of(DASHBOARD)
+
+
+def test_google_s_dashboard_shows_every_measure_by_node_pod_and_gpu() -> None:
+    """Three charts in a row for each measure, all of this cluster alone."""
+    dashboard = json.loads(gke(source="exporter").one(DASHBOARD).inputs["dashboardJson"])
+    tiles = dashboard["mosaicLayout"]["tiles"]
+    titles = [tile["widget"]["title"] for tile in tiles]
+    assert titles[:3] == [f"Utilisation (%) by {one}" for one in ("node", "pod", "GPU")]
+    assert len(tiles) == 33
+    for tile in tiles:
+        (lines,) = tile["widget"]["xyChart"]["dataSets"]
+        query = lines["timeSeriesQuery"]["prometheusQuery"]
+        assert 'cluster="gpu-dev", location="us-central1-a"' in query
+    places = {(tile.get("xPos", 0), tile.get("yPos", 0)) for tile in tiles}
+    assert len(places) == len(tiles)
+    # The API leaves zeros out of what it answers.
+    assert not any(value == 0 for tile in tiles for value in tile.values())
+
+
+def test_google_s_dashboard_says_what_managed_dcgm_does_not_collect() -> None:
+    """No empty chart: what is missing stands there in words, with the way to get it."""
+    dashboard = json.loads(gke(source="managed").one(DASHBOARD).inputs["dashboardJson"])
+    tiles = dashboard["mosaicLayout"]["tiles"]
+    assert not any("XID" in tile["widget"]["title"] for tile in tiles)
+    said = tiles[-1]["widget"]["text"]["content"]
+    for missing in ("Last XID error", "Throttled for power", "alert GpuXidError"):
+        assert missing in said
+    assert "monitoring.source: exporter" in said
+
+
+def test_google_s_alerts_are_policies_that_reach_the_given_channels() -> None:
+    """One policy for each alert, on PromQL, that exists before the first metric does."""
+    policies = gke(source="exporter", notification_channels=[CHANNEL]).of(POLICY)
+    by_rule = {}
+    for policy in policies:
+        (condition,) = policy.inputs["conditions"]
+        asked = condition["conditionPrometheusQueryLanguage"]
+        by_rule[asked["alertRule"]] = (asked["duration"], policy.inputs["severity"])
+        assert asked["disableMetricValidation"] is True
+        assert 'cluster="gpu-dev"' in asked["query"]
+        assert policy.inputs["notificationChannels"] == [CHANNEL]
+        assert policy.inputs["documentation"]["content"]
+    assert by_rule == {
+        "GpuXidError": ("0s", "CRITICAL"),
+        "GpuThermalThrottling": ("600s", "WARNING"),
+        "GpuPowerThrottling": ("1800s", "WARNING"),
+        "GpuIdle": ("3600s", "WARNING"),
+    }
+
+
+def test_without_monitoring_nothing_of_it_is_declared() -> None:
+    """No dashboard and no policy unless somebody asks for them."""
+    recording = gke()
+    assert not [one for one in recording.resources if one.type.startswith("gcp:monitoring")]

@@ -1,0 +1,188 @@
+"""Every query of a dashboard or an alert names what the pinned exporter documents, and no more."""
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from components.catalog import gpu_views, images, metrics
+from components.catalog.gpu_views import ALERTS, GROUPINGS, MEASURES
+from components.gpu import grafana
+
+GOOGLE = 'cluster="gpu-dev", location="us-central1-a"'
+OPERATORS = {"avg", "max", "sum", "by", "or", "rate", "max_over_time"}
+TOKEN = re.compile(
+    r"""\s*(?:(?P<text>"[^"]*")|(?P<range>\[\d+[smh]\])|(?P<number>\d[\d.]*(?:e\d+)?)"""
+    r"""|(?P<name>[A-Za-z_]\w*)|(?P<sign>=~|!=|[-+*/<>=(){},]))"""
+)
+
+
+def tokens(query: str) -> list[tuple[str, str]]:
+    """The query as `(kind, text)`; a character that PromQL does not know fails."""
+    found, place = [], 0
+    while place < len(query.rstrip()):
+        match = TOKEN.match(query, place)
+        assert match, f"not PromQL at {query[place:]!r}"
+        found.append((str(match.lastgroup), match[match.lastgroup or 0]))
+        place = match.end()
+    return found
+
+
+def names_of(query: str) -> tuple[set[str], set[str]]:
+    """The metrics that a query reads, and the labels that it matches or groups by."""
+    read: set[str] = set()
+    labels: set[str] = set()
+    depth, grouping = [""], False
+    for kind, text in tokens(query):
+        if text in "({":
+            depth.append("labels" if text == "{" or grouping else "")
+            grouping = False
+        elif text in ")}":
+            depth.pop()
+        elif kind == "name" and depth[-1] == "labels":
+            labels.add(text)
+        elif text == "by":
+            grouping = True
+        elif kind == "name" and text not in OPERATORS:
+            read.add(text)
+    assert depth == [""], f"brackets do not match in {query}"
+    return read, labels
+
+
+def queries() -> Iterator[tuple[str, bool]]:
+    """Every query that any platform gets, and whether it is Google Cloud's."""
+    for measure in MEASURES:
+        for grouping in GROUPINGS:
+            yield gpu_views.query(measure, grouping, GOOGLE), True
+    for alert in ALERTS:
+        yield alert.expression(GOOGLE), True
+    for panel in grafana.dashboard("GPUs", "exporter")["panels"]:
+        yield panel["targets"][0]["expr"], False
+    for rule in grafana.rules("exporter")["groups"][0]["rules"]:
+        yield rule["expr"], False
+
+
+@pytest.mark.parametrize(("query", "google"), sorted(set(queries())))
+def test_a_query_names_only_what_is_documented(query: str, google: bool) -> None:
+    """Metrics and labels of a query are those of the exporter; on Google Cloud its own two too."""
+    read, labels = names_of(query)
+    assert read
+    assert read <= set(metrics.METRICS)
+    own = {label for name in read for label in metrics.METRICS[name].labels}
+    known = own | {*metrics.DEVICE_LABELS, *metrics.POD_LABELS}
+    assert labels <= (known | set(metrics.GOOGLE_LABELS) if google else known)
+
+
+def test_the_tokenizer_sees_what_is_wrong() -> None:
+    """Metrics, matched labels and grouped labels are all found, wherever they stand."""
+    query = 'max by (Hostname, gpux) (rate(NO_SUCH{poddy=~"a|b"}[5m]) / 1e7 or DCGM_X * 2) > 0.5'
+    assert names_of(query) == ({"NO_SUCH", "DCGM_X"}, {"Hostname", "gpux", "poddy"})
+
+
+@pytest.mark.parametrize("query", ["sum by (a) (b", "a $ b", "rate(a[5x])"])
+def test_the_tokenizer_refuses_what_is_no_promql(query: str) -> None:
+    """An open bracket, an unknown sign and an unknown duration do not pass."""
+    with pytest.raises(AssertionError):
+        names_of(query)
+
+
+@pytest.mark.parametrize(("query", "google"), sorted(set(queries())))
+def test_counters_are_read_as_rates_and_gauges_as_values(query: str, google: bool) -> None:
+    """`rate` stands before every counter and before nothing else."""
+    for name, before in re.findall(r"((?<=rate\()DCGM_\w+)|(DCGM_\w+)", query):
+        kind = metrics.METRICS[name or before].kind
+        assert (kind == "counter") == bool(name)
+
+
+def test_every_google_query_looks_at_one_cluster() -> None:
+    """A project's Prometheus has every cluster: each metric is narrowed to this one."""
+    for query, google in queries():
+        if google:
+            assert query.count(GOOGLE) == len(re.findall(r"DCGM_\w+", query))
+
+
+def test_a_shared_gpu_counts_once_for_its_node() -> None:
+    """A node's value is made of its GPUs, not of the pods on them."""
+    for measure in MEASURES:
+        query = gpu_views.query(measure, "node")
+        assert "by (Hostname, gpu, GPU_I_ID" in query
+        assert "namespace" not in query
+
+
+def test_a_pod_s_panel_leaves_out_gpus_that_no_pod_holds() -> None:
+    """Without a pod there is no line by pod."""
+    for measure in MEASURES:
+        assert f'{measure.metric}{{pod!=""' in gpu_views.query(measure, "pod")
+
+
+def test_the_dashboard_has_what_people_ask_for() -> None:
+    """Utilisation, memory, temperature, power, XID errors, clock and throttling are measures."""
+    shown = {measure.metric.removeprefix("DCGM_FI_DEV_") for measure in MEASURES}
+    assert shown >= {
+        "GPU_UTIL", "FB_USED", "FB_FREE", "GPU_TEMP", "POWER_USAGE", "XID_ERRORS", "SM_CLOCK",
+        "THERMAL_VIOLATION", "POWER_VIOLATION",
+    }  # fmt: skip
+
+
+def test_alerts_watch_errors_throttling_and_idle_gpus() -> None:
+    """An idle GPU calls for a person after an hour, and only while a pod holds it."""
+    by_name = {alert.name: alert for alert in ALERTS}
+    assert set(by_name) == {"GpuXidError", "GpuThermalThrottling", "GpuPowerThrottling", "GpuIdle"}
+    assert by_name["GpuIdle"].minutes == 60
+    assert by_name["GpuIdle"].expression().count('{pod!=""}') == 2
+    # The last error's code stays for ever: an alert on it would never end.
+    assert "DCGM_FI_DEV_XID_ERRORS" not in by_name["GpuXidError"].query
+
+
+def test_managed_dcgm_is_not_asked_for_what_it_has_not() -> None:
+    """GKE's own exporter has no XID errors and no throttling times, so neither is shown."""
+    measures = {measure.title for measure in gpu_views.measures("managed")}
+    assert measures == {
+        "Utilisation", "Compute engine active", "Memory used", "Memory free", "Temperature",
+        "Power", "SM clock",
+    }  # fmt: skip
+    assert [alert.name for alert in gpu_views.alerts("managed")] == ["GpuIdle"]
+    assert list(gpu_views.measures("exporter")) == list(MEASURES)
+    assert list(gpu_views.alerts("exporter")) == list(ALERTS)
+
+
+def test_the_counters_file_has_what_is_used_and_three_columns() -> None:
+    """The exporter collects exactly what queries name, from lines with two commas each."""
+    text = metrics.counters(gpu_views.used_metrics())
+    rows = list(csv.reader(text.splitlines(), skipinitialspace=True))
+    assert all(len(row) == 3 for row in rows)
+    used = {name for query, _ in queries() for name in names_of(query)[0]}
+    assert {row[0] for row in rows} == used
+    assert all(metrics.METRICS[row[0]].kind == row[1] for row in rows)
+
+
+def test_the_table_s_rows_are_rows_of_the_pinned_version() -> None:
+    """Names are DCGM's or the exporter's own, once each, and the source names the image's tag."""
+    assert len(metrics._ROWS) == len(metrics.METRICS) >= 25
+    for row in metrics.METRICS.values():
+        assert re.fullmatch(r"DCGM_(FI_DEV|FI_PROF|EXP)_[A-Z0-9_]+", row.name)
+        assert not row.managed or row.default, row.name
+    tag = str(images.DCGM_EXPORTER.tag)
+    assert tag.removesuffix("-distroless") in str(metrics.__doc__)
+
+
+def test_what_the_exporter_does_not_do_by_default_is_only_what_we_turn_on() -> None:
+    """Rows that are comments in the exporter's own file are throttling times and its XID count."""
+    optional = {row.name for row in metrics.METRICS.values() if not row.default}
+    assert optional & gpu_views.used_metrics() == {
+        "DCGM_FI_DEV_POWER_VIOLATION",
+        "DCGM_FI_DEV_THERMAL_VIOLATION",
+        "DCGM_EXP_XID_ERRORS_COUNT",
+    }
+
+
+def test_the_grafana_dashboard_is_a_grid_without_overlaps() -> None:
+    """Three panels side by side for each measure, each with an id of its own."""
+    panels = grafana.dashboard("GPUs", "exporter")["panels"]
+    assert len(panels) == 3 * len(MEASURES)
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = {json.dumps(panel["gridPos"], sort_keys=True) for panel in panels}
+    assert len(places) == len(panels)
+    assert max(panel["gridPos"]["x"] + panel["gridPos"]["w"] for panel in panels) == 24
