@@ -107,7 +107,7 @@ class Autoscaler:
             "HEALTH_PROBE_PORT": str(free_port()),
             "BATCH_IDLE_DURATION": "300ms",
             "BATCH_MAX_DURATION": "2s",
-        })  # fmt: skip
+        }, deaf=True)  # fmt: skip
 
     def stop(self) -> None:
         """Forgets everything: the next cluster starts with another API server."""

@@ -181,9 +181,13 @@ class Engine:
                 reader.read()
                 time.sleep(0.05)
         finally:
-            if self._process.poll() is None:
+            if self._process.poll() is None:  # the rehearsal itself is being ended
                 self.interrupt()
-                self._process.wait()
+                try:
+                    self._process.wait(2)
+                except subprocess.TimeoutExpired:
+                    self._process.kill()
+                    self._process.wait()
         reader.read()
         errors = [error for error in dict.fromkeys(reader.errors) if error not in HINTS] or [
             *reader.errors

@@ -48,12 +48,21 @@ class Processes:
         logs.mkdir(parents=True, exist_ok=True)
 
     def start(
-        self, name: str, command: Sequence[str | Path], env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        command: Sequence[str | Path],
+        env: Mapping[str, str] | None = None,
+        *,
+        deaf: bool = False,
     ) -> subprocess.Popen[bytes]:
-        """Starts a server in its own session, so that a terminal's Ctrl-C does not reach it."""
+        """Starts a server in its own session, so that a terminal's Ctrl-C does not reach it.
+
+        `deaf`: nobody can connect to it, whatever it listens on.
+        """
         with (self.logs / f"{name}.log").open("ab") as log:
             child = leashed(
                 command,
+                deaf=deaf,
                 env={**os.environ, **(env or {}), "REHEARSAL": self.mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -94,9 +103,12 @@ class Processes:
         return " | ".join(log[-lines:]) or "its log is empty"
 
 
-def leashed(command: Sequence[str | Path], **options: Any) -> subprocess.Popen[bytes]:
+def leashed(
+    command: Sequence[str | Path], *, deaf: bool = False, **options: Any
+) -> subprocess.Popen[bytes]:
     """`subprocess.Popen` of a command that is killed when this process is."""
-    line = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *map(str, command)]
+    line = [sys.executable, "-I", "-S", str(LEASH), *(["--deaf"] if deaf else [])]
+    line += [str(os.getpid()), *map(str, command)]
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(line, **options)

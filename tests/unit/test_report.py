@@ -26,6 +26,7 @@ EVENTS = [
     event(4.5, "node", "gpu", "gpus", gpus=1),
     pod_event(4.6, "bound", "gpu"),
     pod_event(5.0, "ready", "gpu"),
+    event(8.0, "node", "gpu", "gpus", gpus=1),
     pod_event(9.0, "deleting", "gpu"),
     pod_event(9.1, "deleted", "gpu"),
     event(20.0, "node", "gpu", "gpus", gpus=0),
@@ -59,7 +60,7 @@ def test_gpu_nodes_are_counted_from_joining_to_leaving() -> None:
 
 
 def test_a_node_remembers_when_its_gpus_first_appeared() -> None:
-    """Taking the GPUs away later does not change that."""
+    """GPUs that go and come back later do not change that."""
     (gpu,) = [node for node in node_lives(EVENTS) if node.name == "gpu"]
     assert (gpu.joined, gpu.gpus_at, gpu.left) == (3.0, 4.5, 20.1)
 
