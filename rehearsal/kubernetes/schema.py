@@ -4,6 +4,7 @@ Custom resources have no class here; the API server checks those against their d
 """
 
 import collections.abc
+import difflib
 import functools
 import importlib
 import inspect
@@ -79,10 +80,8 @@ def _struct_faults(path: Path, value: Properties, struct: type) -> Iterator[tupl
         if name in fields:
             yield from _faults((*path, name), item, fields[name])
         else:
-            yield (
-                path_text((*path, name)),
-                f"unknown property: use one of {', '.join(sorted(fields))}",
-            )
+            near = difflib.get_close_matches(name, fields) or sorted(fields)
+            yield path_text((*path, name)), f"unknown property: use {' or '.join(near)}"
     for name in sorted(_required(struct) - value.keys()):
         yield path_text((*path, name)), "missing: this property is required"
 

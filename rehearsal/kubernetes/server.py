@@ -7,7 +7,7 @@ of its own, so the connection says which provider a request is for.
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
@@ -116,12 +116,9 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         name = Resource(urn=request.urn).name
         return provider_pb2.CheckResponse(
             inputs=request.news,
-            failures=[
-                provider_pb2.CheckFailure(property=path, reason=reason)
-                for path, reason in settings.faults(
-                    decode(request.news), default_provider=name.startswith("default")
-                )
-            ],
+            failures=_failures(
+                settings.faults(decode(request.news), default_provider=name.startswith("default"))
+            ),
         )
 
     def DiffConfig(self, request: Any, context: Any) -> Any:
@@ -162,9 +159,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             )
         return provider_pb2.CheckResponse(
             inputs=encode(inputs),
-            failures=[
-                provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in faults
-            ],
+            failures=_failures(faults),
         )
 
     def Diff(self, request: Any, context: Any) -> Any:
@@ -264,6 +259,14 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             )
 
         return log
+
+
+def _failures(faults: Iterable[tuple[str, str]]) -> list[Any]:
+    # The engine shows a nested property's value as nil, so the path goes into the reason.
+    return [
+        provider_pb2.CheckFailure(reason=f"{path}: {reason}" if path else reason)
+        for path, reason in faults
+    ]
 
 
 @contextmanager
