@@ -4,12 +4,12 @@ Everything here is read from what the stand-in *holds*, never from the program's
 forgotten tag, label or taint shows as it would in the cloud.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 Doer = Literal["cloud", "pod"]
-"""Who does a part: the cloud (or the node's image) by itself, or a pod that must run on the node."""
+"""Who does a part: the cloud (or the node's image) by itself, or a pod that runs on the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class NodeGroup:
     min_nodes: int
     max_nodes: int
     target_nodes: int
-    """Nodes that the cloud itself keeps (initial or minimum count); the autoscaler adds the rest."""
+    """Nodes that the cloud itself keeps (initial or minimum count); the autoscaler adds more."""
     template: NodeShape
     """What the cloud's autoscaler believes of a node that is not there yet. On EKS that is the
     instance type and the Auto Scaling group's tags; on GKE the node pool itself."""
@@ -64,6 +64,9 @@ class ControlPlane(Protocol):
 
     def stop(self) -> None:
         """Ends it; what was in it is gone, as when a cluster is deleted."""
+
+    def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
+        """Adds CustomResourceDefinitions that the cloud brings; returns when they are served."""
 
     @property
     def endpoint(self) -> str:

@@ -8,7 +8,8 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import urllib3
 import tools
 from rehearsal.api import Api, ApiError
 from rehearsal.pki import make_pki
+from rehearsal.pods import holds
 from rehearsal.processes import ProcessError, Processes, free_port
 
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
 START_SECONDS = 60.0
 """How long a start may take on a busy machine; it takes some 4 s on two idle cores."""
@@ -107,6 +110,18 @@ class LocalControlPlane:
             self._processes.stop(*SERVERS, grace=0.2)
             shutil.rmtree(self._folder / "etcd", ignore_errors=True)
             self.kubeconfig.unlink(missing_ok=True)
+
+    def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
+        """Adds CustomResourceDefinitions that the cloud brings; returns when they are served."""
+        for kind in kinds:
+            self.api.apply(f"{CRDS}/{kind['metadata']['name']}", dict(kind))
+        deadline = time.monotonic() + START_SECONDS
+        for kind in kinds:
+            name = kind["metadata"]["name"]
+            self._wait(deadline, f"{name} is served", partial(self._serves, name))
+
+    def _serves(self, definition: str) -> bool:
+        return holds(self.api.get(f"{CRDS}/{definition}"), "Established")
 
     def _start(self) -> None:
         shutil.rmtree(self._folder / "etcd", ignore_errors=True)

@@ -3,7 +3,10 @@
 import base64
 import ipaddress
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from components.catalog.gke import (
     CLUSTER_NAME,
@@ -14,6 +17,8 @@ from rehearsal.gcp.network import is_network, network_name
 from rehearsal.gcp.offers import location_of, master_version, node_locations
 from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
 from rehearsal.schema import UNKNOWN, Problem
+
+_KINDS = Path(__file__).with_name("managed_prometheus.yaml")
 
 
 class Cluster(Kind):
@@ -72,11 +77,25 @@ class Cluster(Kind):
         try:
             # Unlocked: it takes seconds, and what starts with it may ask for the nodes.
             self.cloud.control_plane.ensure_started()
+            self._bring_kinds(state)
         except BaseException:
             with self.cloud.lock:
                 self.cloud.remove(identity)
             raise
         return identity, state
+
+    def update(
+        self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        state = super().update(config, identity, old, new)
+        self._bring_kinds(state)
+        return state
+
+    def _bring_kinds(self, state: Mapping[str, Any]) -> None:
+        """Managed Prometheus is on unless it is turned off, and on Autopilot always."""
+        prometheus = (state.get("monitoringConfig") or {}).get("managedPrometheus") or {}
+        if state.get("enableAutopilot") or prometheus.get("enabled", True):
+            self.cloud.control_plane.define(yaml.safe_load(_KINDS.read_text()))
 
     def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
         if old is None and (other := next(self.cloud.of(self.token), None)) is not None:

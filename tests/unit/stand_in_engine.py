@@ -1,5 +1,6 @@
 """Asks a stand-in provider what the engine would ask, in process and without a socket."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulumi.runtime.proto import provider_pb2
@@ -21,19 +22,23 @@ class _Context:
 
 
 class Plane:
-    """A control plane that only remembers whether it runs."""
+    """A control plane that only remembers whether it runs, and which kinds it was given."""
 
     endpoint = "127.0.0.1:6443"
     ca_certificate = b"CERTIFICATE"
 
     def __init__(self) -> None:
         self.running = False
+        self.kinds: list[str] = []
 
     def ensure_started(self) -> None:
         self.running = True
 
     def stop(self) -> None:
         self.running = False
+
+    def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
+        self.kinds = [kind["spec"]["names"]["kind"] for kind in kinds]
 
 
 class Engine:

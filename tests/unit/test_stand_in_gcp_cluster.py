@@ -1,4 +1,5 @@
 import base64
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,36 @@ def test_a_control_plane_that_does_not_start_leaves_no_cluster() -> None:
     with pytest.raises(RuntimeError, match="no port"):
         stack.cluster()
     assert not [line for line in stack.cloud.holdings() if line.startswith("cluster")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "there"),
+    [
+        ({}, True),
+        ({"monitoringConfig": {"managedPrometheus": {"enabled": True}}}, True),
+        ({"monitoringConfig": {"managedPrometheus": {"enabled": False}}}, False),
+    ],
+)
+def test_managed_prometheus_brings_its_kinds(changes: dict[str, Any], there: bool) -> None:
+    """What to scrape can be said on a cluster whose Prometheus GKE runs, and on no other."""
+    stack = GcpStack()
+    stack.cluster(**changes)
+    assert ("ClusterPodMonitoring" in stack.plane.kinds) == there
+
+
+def test_managed_prometheus_brings_its_kinds_when_it_is_turned_on() -> None:
+    """An update that turns it on is enough."""
+    stack = GcpStack()
+    network = stack.network()
+    off = {"enableComponents": ["SYSTEM_COMPONENTS"], "managedPrometheus": {"enabled": False}}
+    stack.up(CLUSTER, "dev", cluster(network, monitoringConfig=off))
+    assert not stack.plane.kinds
+    stack.up(
+        CLUSTER,
+        "dev",
+        cluster(network, monitoringConfig={**off, "managedPrometheus": {"enabled": True}}),
+    )
+    assert "PodMonitoring" in stack.plane.kinds
 
 
 def test_one_cluster_at_a_time() -> None:
