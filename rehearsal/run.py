@@ -20,8 +20,11 @@ from rehearsal.report import (
     text,
 )
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import Stage
+from rehearsal.stage import ROOT, Stage
 from rehearsal.timeline import svg
+
+POLICIES = ROOT / "policy"
+"""The pack that every rehearsal keeps."""
 
 SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program")
 """What a finished rehearsal does not leave in its folder."""
@@ -35,7 +38,7 @@ def hold(stack: str, folder: Path, *, keep: Callable[[int], None] | None, deadli
     stage = Stage(stack, folder=folder)
     with stage:
         stage.journal.listen(_tell)
-        run = Rehearsal(stage=stage, deadline=deadline, say=_say)
+        run = Rehearsal(stage=stage, deadline=deadline, policy_pack=POLICIES, say=_say)
         running = run.until_running()
         if keep is not None:
             _write(stage, make_report(run, time.monotonic() - began))

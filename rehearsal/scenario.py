@@ -61,7 +61,7 @@ class Rehearsal:
         return all(
             self._step(name, step)
             for name, step in (
-                ("pulumi preview", lambda: self._engine(self.stage.engine.preview)),
+                ("pulumi preview", self._preview),
                 ("pulumi up", self._up),
                 ("workloads run", self._workloads_run),
                 ("pods are where they belong", self._placed),
@@ -121,6 +121,9 @@ class Rehearsal:
         if not outcome.ok:
             raise Failure(*outcome.errors)
         return _counts(outcome)
+
+    def _preview(self) -> str:
+        return self._engine(lambda: self.stage.engine.preview(self.policy_pack))
 
     def _up(self) -> str:
         """`up` with an eye on the cluster: a workload that is awaited in vain ends it."""
