@@ -134,4 +134,7 @@ def test_an_address_goes_before_the_internet_gateway(
     """AWS detaches no gateway from a VPC that still has public addresses."""
     gateway = "aws:ec2/internetGateway:InternetGateway::k8s-ml"
     assert gateway in outlived_by["aws:ec2/eip:Eip::k8s-ml-us-east-1a"]
-    assert gateway in outlived_by["aws:ec2/natGateway:NatGateway::k8s-ml-us-east-1a"]
+    nat = outlived_by["aws:ec2/natGateway:NatGateway::k8s-ml-us-east-1a"]
+    assert gateway in nat
+    # Without it, the NAT gateway's own subnet leads nowhere.
+    assert "aws:ec2/routeTableAssociation:RouteTableAssociation::k8s-ml-public-us-east-1a" in nat
