@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import botocore.session
@@ -47,7 +48,7 @@ class GroupParts:
     """The node group's properties as last declared, with what EKS fills in."""
     scaling_group: str
     kept: int
-    """Nodes that EKS itself started: the desired size as last declared."""
+    """Nodes that EKS itself started for a declared desired size; the autoscaler's are not in it."""
     template: str
     """The launch template that EKS made for the group."""
     interfaces: list[str] = field(default_factory=list)
@@ -60,7 +61,6 @@ class Account:
     def __init__(self) -> None:
         _forget_ambient_settings()
         # Imported here: it costs most of a second, and reads the environment.
-        from moto.core.base_backend import InstanceTrackerMeta  # noqa: F401
         from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
@@ -98,9 +98,7 @@ class Account:
         """A botocore client; only the region and the endpoint of this account, whatever the
         environment says."""
         if service not in self._clients:
-            session = botocore.session.Session()
-            session.set_credentials("rehearsal", "rehearsal")
-            self._clients[service] = session.create_client(
+            self._clients[service] = _session().create_client(
                 service,
                 region_name=self.region,
                 endpoint_url=self.endpoint,
@@ -116,6 +114,14 @@ class Account:
 
     def arn(self, service: str, resource: str) -> str:
         return f"arn:aws:{service}:{self.region}:{NUMBER}:{resource}"
+
+
+@cache
+def _session() -> Any:
+    """One for the process: it keeps the models of the APIs, which take a second to read."""
+    session = botocore.session.Session()
+    session.set_credentials("rehearsal", "rehearsal")
+    return session
 
 
 def _forget_ambient_settings() -> None:
@@ -137,5 +143,5 @@ def answering() -> Iterator[None]:
         kind = NotFoundError if code.endswith(_NOT_FOUND) else CloudError
         raise kind(f"{error.operation_name}: {code}: {words}") from error
     except ParamValidationError as error:
-        words = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
-        raise CloudError(words) from error
+        _, *found = (line.strip() for line in str(error).splitlines())
+        raise CloudError(f"Parameter validation failed: {'; '.join(found)}") from error

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 from rehearsal.aws.kind import CloudError, Kind, NotFoundError, mapping, pairs, pascal, pick
 
-
 GONE = ("deleting", "deleted", "Deleted")
 """EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
 

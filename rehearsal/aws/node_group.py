@@ -180,7 +180,8 @@ class NodeGroup(Kind):
             group["updateConfig"], group["nodeRepairConfig"],
         )  # fmt: skip
         if rescaled:
-            parts.kept = nodes
+            # What the autoscaler added stays its own.
+            parts.kept = max(parts.kept + nodes - len(parts.interfaces), 0)
             resize(self.account, parts, nodes)
 
     def retag(

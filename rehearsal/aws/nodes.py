@@ -36,9 +36,9 @@ _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 
 def template(account: Account, parts: GroupParts) -> NodeShape:
-    """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by that
-    one. Of a group at zero it knows the instance type as EC2 describes it, and the Auto Scaling
-    group's tags (aws_manager.go, buildNodeFromTemplate).
+    """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by it.
+    Of a group at zero it knows the instance type as EC2 describes it, and the Auto Scaling group's
+    tags (aws_manager.go, buildNodeFromTemplate).
 
     Cluster Autoscaler that may call eks:DescribeNodegroup sees the node group's labels and taints
     as well; that it does so is not counted on here, since an error of that call is cached as an

@@ -22,12 +22,11 @@ def role_of(account: Account, arn: str) -> dict[str, Any]:
         raise CloudError(f"InvalidParameterException: '{arn}' is not the ARN of a role")
     try:
         with answering():
-            answer = account.client("iam").get_role(RoleName=role_name(arn))
+            found: dict[str, Any] = account.client("iam").get_role(RoleName=role_name(arn))["Role"]
     except NotFoundError:
-        raise CloudError(
-            f"InvalidParameterException: The role with ARN {arn} does not exist"
-        ) from None
-    found: dict[str, Any] = answer["Role"]
+        found = {}
+    if found.get("Arn") != arn:
+        raise CloudError(f"InvalidParameterException: The role with ARN {arn} does not exist")
     return found
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.aws.ec2 import Ec2Kind
+from rehearsal.aws.joining import guarded
 from rehearsal.aws.kind import CloudError, NotFoundError
 
 _TARGETS = ("gatewayId", "natGatewayId")
@@ -112,9 +113,11 @@ class Route(Ec2Kind):
         self.ec2.replace_route(**self._request(new))
 
     def remove(self, identity: str, state: dict[str, Any]) -> None:
-        self.ec2.delete_route(
-            RouteTableId=state["routeTableId"], DestinationCidrBlock=state["destinationCidrBlock"]
-        )
+        with guarded(self.account, undo=lambda: self.ec2.create_route(**self._request(state))):
+            self.ec2.delete_route(
+                RouteTableId=state["routeTableId"],
+                DestinationCidrBlock=state["destinationCidrBlock"],
+            )
 
 
 def _route_id(inputs: Mapping[str, Any]) -> str:
@@ -164,7 +167,9 @@ class RouteTableAssociation(Ec2Kind):
 
     def remove(self, identity: str, state: dict[str, Any]) -> None:
         found = self._of(state["subnetId"])
-        if found is not None:
+        assert found is not None
+        joined = {"RouteTableId": found["RouteTableId"], "SubnetId": state["subnetId"]}
+        with guarded(self.account, undo=lambda: self.ec2.associate_route_table(**joined)):
             self.ec2.disassociate_route_table(AssociationId=found["RouteTableAssociationId"])
 
 

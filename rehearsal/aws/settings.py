@@ -5,8 +5,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pulumi_aws.provider
-
 from rehearsal.handler import CloudError, Config
 from rehearsal.schema import UNKNOWN, Problem, block
 
@@ -30,6 +28,8 @@ _PLAYED = frozenset(
 
 def check_config(inputs: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with a provider's configuration, or not played here."""
+    import pulumi_aws.provider  # half a second, which not everybody needs
+
     known = block(pulumi_aws.provider.ProviderArgs).properties
     problems = []
     for name in inputs:

@@ -1,0 +1,346 @@
+"""The stand-in AWS: what moto alone does not show, the cloud's order and its refusals.
+
+Here and not among the unit tests, because an AWS account takes seconds to fill.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+
+from rehearsal.aws.settings import check_config, default_tags
+from rehearsal.handler import CloudError
+from tests.rehearsal import aws_stack as aws
+from tests.rehearsal.aws_stack import AwsStack, stack
+from tests.unit.stand_in_engine import Refused
+
+NODES_ROLE = "arn:aws:iam::123456789012:role/nodes"
+CHANGE = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+CNI_ROLE = "arn:aws:iam::123456789012:role/cni"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[AwsStack]:
+    """A cluster with a node group; tests that use it only ask for what is refused."""
+    with stack() as made:
+        made.subnets = made.cluster()
+        made.group(made.subnets)
+        made.autoscaler()
+        made.held = made.cloud.holdings()
+        yield made
+
+
+@pytest.fixture
+def fresh() -> Iterator[AwsStack]:
+    with stack() as made:
+        yield made
+
+
+def test_a_stack_leaves_nothing_behind(fresh: AwsStack) -> None:
+    """Deleted in the reverse order of its creation, the account holds nothing of any kind."""
+    subnets = fresh.cluster(enabledClusterLogTypes=[])
+    assert fresh.plane.running
+    fresh.group(subnets)
+    fresh.autoscaler()
+    fresh.tag("label", "role", "train-gpu")
+    fresh.up(aws.KEY, "key", {"description": "secrets"})
+    fresh.up(aws.LOGS, "logs", {"name": "/x"})
+    held = fresh.cloud.holdings()
+    words = ("VPC", "subnet", "NAT gateway", "elastic IP", "Auto Scaling group", "node group",
+             "role", "addon", "pod identity association", "key", "log group")  # fmt: skip
+    assert all(any(line.startswith(f"{word} ") for line in held) for word in words)
+    fresh.destroy()
+    assert fresh.cloud.holdings() == []
+    assert not fresh.plane.running
+
+
+@pytest.mark.parametrize(
+    ("token", "name", "words"),
+    [
+        (aws.CLUSTER, "ml", "ResourceInUseException: Cluster has nodegroups attached: train-gpu"),
+        (aws.VPC, "net", "DependencyViolation: The vpc '.*' has dependencies .*subnet-"),
+        (aws.SUBNET, "us-east-1a", "DependencyViolation: The subnet .*Amazon EKS k8s-ml"),
+        (aws.GATEWAY, "net", "has some mapped public address"),
+        (aws.EIP, "nat", "InvalidIPAddress.InUse"),
+        (aws.ROUTE, "private", "node group 'train-gpu' still needs it.*no way out"),
+        (aws.ASSOCIATION, "us-east-1b", "node group 'train-gpu' still needs it.*no way out"),
+        (aws.ATTACHMENT, "nodes-AmazonEKSWorkerNodePolicy", "node group 'train-gpu' still needs"),
+        (aws.ATTACHMENT, "cni-AmazonEKS_CNI_Policy", "may not ec2:AssignPrivateIpAddresses"),
+        (aws.ATTACHMENT, "control-AmazonEKSClusterPolicy", "cluster 'k8s-ml' still needs it"),
+        (aws.ADDON, "cni", "the cluster has no vpc-cni addon"),
+        (aws.ADDON, "agent", "no eks-pod-identity-agent addon"),
+        (aws.ROLE, "nodes", "node group train-gpu works with it"),
+        (aws.ROLE, "cni", "pod identity association of kube-system/aws-node"),
+    ],
+)
+def test_a_delete_in_the_wrong_order_is_refused(
+    shared: AwsStack, token: str, name: str, words: str
+) -> None:
+    """What something else still needs cannot be deleted, and the refusal names who needs it."""
+    with pytest.raises(Refused, match=words):
+        shared.delete(token, name)
+    assert shared.cloud.holdings() == shared.held
+    assert shared.refresh(token, name) is not None
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "words"),
+    [
+        (aws.CLUSTER, {"name": "other"}, "one cluster at a time"),
+        (aws.GROUP, {}, "NodeGroup already exists with name train-gpu"),
+        (aws.GROUP, {"nodeGroupName": "a", "nodeRoleArn": f"{CNI_ROLE}x"}, "not exist"),
+        (aws.GROUP, {"nodeGroupName": "a", "subnetIds": ["subnet-0"]}, "subnet-0"),
+        (aws.GROUP, {"nodeGroupName": "a", "instanceTypes": ["p9.large"]}, "do not exist"),
+        (aws.GROUP, {"nodeGroupName": "a", "clusterName": "x"}, "No cluster found for name: x"),
+        (aws.GROUP, {"nodeGroupName": "a", "nodeRoleArn": CNI_ROLE}, "trust"),
+        (aws.GROUP, {"nodeGroupName": "a", "launchTemplate": {"name": "gone", "version": "1"}},
+         "gone"),
+        (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "dns"}, "dns specified is not support"),
+        (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "vpc-cni"}, "already exists"),
+        (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "kube-proxy", "addonVersion": "1.35"},
+         "leading v"),
+        (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "kube-proxy",
+                     "configurationValues": "x"}, "not in valid JSON or YAML"),
+        (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "coredns"}, "DEGRADED"),
+        (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": "admin"}, "principalArn is invalid"),
+        (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": NODES_ROLE}, "already in use"),
+        (aws.ACCESS, {"clusterName": "k8s-ml", "principalArn": aws.ADMIN,
+                      "policyArn": aws.ADMIN_POLICY, "accessScope": {"type": "cluster"}},
+         "need an access entry for it first"),
+        (aws.ACCESS, {"clusterName": "k8s-ml", "principalArn": NODES_ROLE,
+                      "policyArn": aws.ADMIN_POLICY, "accessScope": {"type": "cluster"}},
+         "STANDARD"),
+        (aws.IDENTITY, {"clusterName": "k8s-ml", "namespace": "a", "serviceAccount": "b",
+                        "roleArn": NODES_ROLE}, "does not let pods.eks.amazonaws.com take it"),
+        (aws.IDENTITY, {"clusterName": "k8s-ml", "namespace": "kube-system",
+                        "serviceAccount": "aws-node", "roleArn": CNI_ROLE},
+         "Association already exists"),
+        (aws.TAG, {"autoscalingGroupName": "eks-x",
+                   "tag": {"key": "a", "value": "b", "propagateAtLaunch": True}}, "not found"),
+        (aws.SUBNET, {"vpcId": "vpc-0", "cidrBlock": "10.0.9.0/24"}, "vpc-0 does not exist"),
+        (aws.ROLE, {"name": "x", "assumeRolePolicy": "{"}, "invalid JSON"),
+        (aws.ROLE, {"name": "x", "assumeRolePolicy": '{"Statement":[{"Effect":"Allow"}]}'},
+         "MalformedPolicyDocument"),
+        (aws.ATTACHMENT, {"role": "nodes", "policyArn": "arn:aws:iam::aws:policy/No"}, "NoSuchEnt"),
+        (aws.VPC, {"cidrBlock": "10.1.0.0/16", "ipv6CidrBlock": "::/56"}, "ipv6"),
+        (aws.VPC, {"cidrBlock": "10.1.0.0/16", "region": "eu-west-1"}, "one region"),
+    ],
+)  # fmt: skip
+def test_what_aws_does_not_take_is_refused(
+    shared: AwsStack, token: str, inputs: dict[str, Any], words: str
+) -> None:
+    """References that lead nowhere and values that AWS does not take are errors in one line."""
+    if token == aws.GROUP:
+        inputs = aws.group(shared.subnets) | inputs
+    elif token == aws.CLUSTER:
+        inputs = aws.cluster(shared.subnets) | inputs
+    with pytest.raises(Refused, match=words) as refusal:
+        shared.up(token, "new", inputs)
+    assert "\n" not in str(refusal.value)
+    assert shared.cloud.holdings() == shared.held
+
+
+@pytest.mark.parametrize(
+    ("zones", "changes", "words"),
+    [
+        (("us-east-1a", "us-east-1e"), {}, "because us-east-1e, the targeted availability zone"),
+        (("us-east-1a",), {}, "at least two different AZs"),
+        (("us-east-1a", "us-east-1b"), {"version": "1.20"}, "unsupported Kubernetes version 1.20"),
+        (("us-east-1a", "us-east-1b"), {"roleArn": NODES_ROLE}, "does not exist"),
+    ],
+)
+def test_a_control_plane_needs_zones_version_and_role(
+    fresh: AwsStack, zones: tuple[str, ...], changes: dict[str, Any], words: str
+) -> None:
+    """EKS makes no cluster in a zone, of a version or with a role that it cannot use."""
+    subnets = fresh.network(zones)
+    fresh.role("control", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
+    with pytest.raises(Refused, match=words):
+        fresh.up(aws.CLUSTER, "ml", aws.cluster(subnets, **changes))
+    assert not fresh.plane.running
+
+
+def test_a_cluster_that_is_protected_or_logs_alone_shows(fresh: AwsStack) -> None:
+    """Deletion protection refuses the delete; a log group that EKS had to make stays behind."""
+    subnets = fresh.network()
+    fresh.role("control", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
+    inputs = aws.cluster(subnets, deletionProtection=True, enabledClusterLogTypes=["api"])
+    fresh.up(aws.CLUSTER, "ml", inputs)
+    with pytest.raises(Refused, match="deletion protection is enabled"):
+        fresh.delete(aws.CLUSTER, "ml")
+    fresh.up(aws.CLUSTER, "ml", inputs | {"deletionProtection": False})
+    fresh.destroy()
+    assert fresh.cloud.holdings() == ["log group /aws/eks/k8s-ml/cluster"]
+
+
+@pytest.mark.parametrize(
+    ("without", "words"),
+    [
+        ("nodes-AmazonEKSWorkerNodePolicy", "attach AmazonEKSWorkerNodePolicy"),
+        ("nodes-AmazonEC2ContainerRegistryPullOnly", "attach AmazonEC2ContainerRegistryPullOnly"),
+        ("cni-AmazonEKS_CNI_Policy", "attach AmazonEKS_CNI_Policy"),
+    ],
+)
+def test_nodes_join_only_with_their_permissions(fresh: AwsStack, without: str, words: str) -> None:
+    """A node group without one of its policies ends in CREATE_FAILED, and nothing is left of it."""
+    subnets = fresh.cluster()
+    fresh.delete(aws.ATTACHMENT, without)
+    with pytest.raises(Refused, match=f"CREATE_FAILED.*NodeCreationFailure.*{words}"):
+        fresh.group(subnets)
+    assert fresh.cloud.node_groups() == []
+
+
+def test_the_tags_are_what_the_autoscaler_believes(fresh: AwsStack) -> None:
+    """At zero only tags count; what the nodes are follows from the node group; both are read back
+    through the AWS API, here by a client of its own."""
+    subnets = fresh.cluster()
+    group = fresh.group(subnets)
+    assert "role" not in group.template.labels
+    assert group.template.taints == ()
+    assert group.template.capacity["nvidia.com/gpu"] == "1"
+    assert group.node.labels["role"] == "train-gpu"
+    assert (group.driver, group.plugin, group.node_os) == ("cloud", "pod", "al2023")
+    fresh.tag("label", "role", "train-gpu")
+    fresh.tag("taint", "nvidia.com/gpu", "present:NoSchedule")
+    fresh.tag("resources", "nvidia.com/gpu", "4")
+    (group,) = fresh.cloud.node_groups()
+    assert group.template.labels["role"] == "train-gpu"
+    assert group.template.taints == group.node.taints
+    assert group.template.capacity["nvidia.com/gpu"] == "4"
+    client = boto3.client(
+        "autoscaling", region_name="us-east-1", endpoint_url=fresh.cloud.endpoint,
+        aws_access_key_id="x", aws_secret_access_key="x",
+    )  # fmt: skip
+    (row,) = client.describe_auto_scaling_groups()["AutoScalingGroups"]
+    read = {tag["Key"]: tag["Value"] for tag in row["Tags"]}
+    assert read == fresh.cloud.scaling_group_tags("train-gpu")
+    assert read["k8s.io/cluster-autoscaler/node-template/label/role"] == "train-gpu"
+    assert read["k8s.io/cluster-autoscaler/k8s-ml"] == "owned"
+
+
+def test_without_nvidias_image_nobody_brings_a_driver(fresh: AwsStack) -> None:
+    """The plain image has GPUs in the instance type and none on the node."""
+    group = fresh.group(fresh.cluster(), amiType="AL2023_x86_64_STANDARD")
+    assert "nvidia.com/gpu" in group.template.capacity
+    assert "nvidia.com/gpu" not in group.node.capacity
+    assert group.driver == "pod"
+
+
+def test_an_autoscaler_needs_permission_on_the_group(fresh: AwsStack) -> None:
+    """A group is scaled only where a role that a pod has may change it, by its tags too."""
+    group = fresh.group(fresh.cluster())
+    assert not group.autoscaled
+    condition = {"StringEquals": {"aws:ResourceTag/k8s.io/cluster-autoscaler/other": "owned"}}
+    look = {"Effect": "Allow", "Action": ["autoscaling:Describe*", "ec2:Describe*"],
+            "Resource": "*"}  # fmt: skip
+    fresh.autoscaler(look, aws.SCALE | {"Action": CHANGE, "Condition": condition})
+    (reason,) = fresh.cloud.autoscaler_findings()["train-gpu"]
+    assert "kube-system/cluster-autoscaler" in reason
+    assert "may not do" in reason
+    own = {"StringEquals": {"aws:ResourceTag/k8s.io/cluster-autoscaler/k8s-ml": "owned"}}
+    change = aws.SCALE | {"Action": CHANGE, "Condition": own}
+    policy = {"role": "autoscaler", "name": "p", "policy": aws.document(look, change)}
+    fresh.up(aws.ROLE_POLICY, "autoscaler", policy)
+    assert fresh.cloud.autoscaler_findings() == {}
+    assert fresh.cloud.node_groups()[0].autoscaled
+
+
+def test_quotas_count_vcpus_of_running_nodes() -> None:
+    """A p3.2xlarge takes 8 vCPUs of the P quota: one starts within 8, a second does not."""
+    with stack(quota={"P": 8}) as made:
+        made.group(made.cluster())
+        made.cloud.set_size("train-gpu", 1)
+        with pytest.raises(CloudError, match=r"VcpuLimitExceeded.*limit of 8 .*quota P"):
+            made.cloud.set_size("train-gpu", 2)
+        with pytest.raises(CloudError, match="above max value 2"):
+            made.cloud.set_size("train-gpu", 3)
+        made.cloud.set_size("train-gpu", 0)
+
+
+def test_the_autoscalers_size_is_eks_size(fresh: AwsStack) -> None:
+    """A refresh shows what the autoscaler made of the group; EKS keeps only what was declared."""
+    subnets = fresh.cluster()
+    fresh.group(subnets)
+    fresh.cloud.set_size("train-gpu", 1)
+    outputs = fresh.refresh(aws.GROUP, "train-gpu")
+    assert outputs is not None
+    assert outputs["scalingConfig"]["desiredSize"] == 1
+    assert fresh.cloud.node_groups()[0].target_nodes == 0
+    with pytest.raises(Refused, match="Minimum capacity 2 can't be greater than desired size 1"):
+        fresh.group(subnets, scalingConfig={"minSize": 2, "maxSize": 2, "desiredSize": 1})
+    raised = fresh.group(subnets, scalingConfig={"minSize": 2, "maxSize": 2, "desiredSize": 2})
+    assert raised.target_nodes == 1
+
+
+def test_addons_with_pods_need_a_node(fresh: AwsStack) -> None:
+    """coredns becomes active once a node without a taint that keeps it away is there."""
+    subnets = fresh.cluster()
+    addon = {"clusterName": "k8s-ml", "addonName": "coredns"}
+    kept = {"minSize": 1, "maxSize": 2, "desiredSize": 1}
+    fresh.group(subnets, scalingConfig=kept)
+    with pytest.raises(Refused, match="no node that its pods can run on"):
+        fresh.up(aws.ADDON, "dns", addon)
+    fresh.group(subnets, scalingConfig=kept, taints=[])
+    fresh.up(aws.ADDON, "dns", addon)
+
+
+def test_access_comes_with_the_policy(fresh: AwsStack) -> None:
+    """An access entry alone opens nothing; its policy does."""
+    fresh.cluster()
+    entry = {"clusterName": "k8s-ml", "principalArn": aws.ADMIN}
+    fresh.up(aws.ENTRY, "admin", entry)
+    assert not fresh.cloud.access_granted("k8s-ml")
+    scope = {"policyArn": aws.ADMIN_POLICY, "accessScope": {"type": "cluster"}}
+    fresh.up(aws.ACCESS, "admin", entry | scope)
+    assert fresh.cloud.access_granted("k8s-ml")
+    fresh.delete(aws.ACCESS, "admin")
+    assert not fresh.cloud.access_granted("k8s-ml")
+
+
+def test_a_launch_template_renews_its_version(fresh: AwsStack) -> None:
+    """A changed template has a new version, unknown in the preview; new tags alone make none."""
+    size = {"deviceName": "/dev/xvda", "ebs": {"volumeSize": 100, "encrypted": "true"}}
+    inputs = {"name": "t", "blockDeviceMappings": [size], "tags": {"a": "b"}}
+    assert fresh.up(aws.TEMPLATE, "t", inputs)["latestVersion"] == 1
+    assert fresh.up(aws.TEMPLATE, "t", inputs | {"tags": {}})["latestVersion"] == 1
+    bigger = size | {"ebs": {"volumeSize": 200}}
+    assert fresh.up(aws.TEMPLATE, "t", inputs | {"blockDeviceMappings": [bigger]})[
+        "latestVersion"
+    ] == 2  # fmt: skip
+    fresh.up(aws.VPC, "v", {"cidrBlock": "10.0.0.0/16"})
+
+
+def test_the_providers_default_tags_go_on_everything() -> None:
+    """They show in tagsAll, in the account, and never in a resource's own tags."""
+    with stack(defaultTags=json.dumps({"tags": {"team": "ml"}})) as made:
+        outputs = made.up(aws.VPC, "net", {"cidrBlock": "10.0.0.0/16", "tags": {"Name": "net"}})
+        assert outputs["tagsAll"] == {"Name": "net", "team": "ml"}
+        assert outputs["tags"] == {"Name": "net"}
+        assert made.refresh(aws.VPC, "net") == outputs
+
+
+def test_the_providers_settings_are_read_strictly() -> None:
+    """A region is needed; unknown settings and those with no meaning here are refused."""
+    assert check_config({"region": "us-east-1", "profile": "dev"}) == []
+    words = {
+        "regoin": "did you mean 'aws:region'",
+        "endpoints": "does not play 'aws:endpoints'",
+    }
+    for name, text in words.items():
+        (problem,) = check_config({"region": "us-east-1", name: "x"})
+        assert text in problem.reason
+    assert "is not set" in check_config({})[0].reason
+    with pytest.raises(CloudError, match="one key, 'tags'"):
+        default_tags({"defaultTags": '{"team": "ml"}'})
+
+
+def test_nothing_of_the_persons_own_aws_settings_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profiles, keys and endpoints of the environment are gone once an account is there."""
+    monkeypatch.setenv("AWS_PROFILE", "production")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1")
+    with stack() as made:
+        made.up(aws.VPC, "net", {"cidrBlock": "10.0.0.0/16"})
+        assert "AWS_PROFILE" not in os.environ
