@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
 
-.PHONY: help setup rehearse down quota gpus test lint unit clean
+.PHONY: help setup rehearse down quota gpus test lint unit readme clean
 
 help:
 	@echo "make rehearse STACK=dev   rehearse an environment on this machine (KEEP=1 leaves it running)"
@@ -51,6 +51,10 @@ lint: $(VENV)/.ready
 
 unit: setup
 	@$(RUN) -m pytest
+
+# Writes into the README what commands print: the config keys, the last rehearsal of dev.
+readme: $(VENV)/.ready
+	@$(RUN) -m checks.readme
 
 clean:
 	rm -rf $(VENV) .rehearsal .mypy_cache .ruff_cache .pytest_cache .hypothesis

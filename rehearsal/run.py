@@ -104,6 +104,7 @@ def versions(stage: Stage) -> dict[str, str]:
 def _write(stage: Stage, report: Report) -> None:
     (stage.folder / "report.json").write_text(json.dumps(report.document(), indent=1) + "\n")
     (stage.folder / "timeline.svg").write_text(svg(report))
+    (stage.folder / "report.txt").write_text(text(report) + "\n")
     print(f"\n{text(report)}\n\n{stage.folder / 'timeline.svg'}", flush=True)
 
 

@@ -1,0 +1,43 @@
+"""`python -m checks.readme`: writes into the README what commands print, between its markers."""
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from checks import keys
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+
+
+def between(text: str, section: str) -> str:
+    """What stands between `<!-- section -->` and `<!-- /section -->`."""
+    (found,) = re.findall(f"<!-- {section} -->\n(.*?)<!-- /{section} -->", text, re.DOTALL)
+    return str(found)
+
+
+def filled(text: str, section: str, content: str) -> str:
+    """`text` with other content between the section's markers."""
+    start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
+    before, _, rest = text.partition(start)
+    _, _, after = rest.partition(end)
+    return f"{before}{start}{content}{end}{after}"
+
+
+def main() -> None:
+    """Config keys always; a rehearsal's output and picture where one of dev has just run."""
+    text = filled(README.read_text(), "keys", f"\n{keys.markdown()}\n")
+    folder = ROOT / ".rehearsal" / "dev"
+    if (folder / "report.txt").is_file() and json.loads((folder / "report.json").read_text())["ok"]:
+        report = (folder / "report.txt").read_text().strip()
+        text = filled(text, "rehearse", f"\n```text\n{report}\n```\n\n")
+        shutil.copy(folder / "timeline.svg", ROOT / "docs" / "timeline.svg")
+    else:
+        sys.stderr.write("no report of dev: run `make rehearse` first for its section\n")
+    README.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
