@@ -164,8 +164,8 @@ def _software(
         drivers, plugins = _clouds_part(pool, maybe=maybe)
         yield (
             pool,
-            drivers + [pods.title for pods in here if installs_driver(pods) in enough],
-            plugins + [pods.title for pods in here if plugs_devices(pods) in enough],
+            drivers + sorted(pods.title for pods in here if installs_driver(pods) in enough),
+            plugins + sorted(pods.title for pods in here if plugs_devices(pods) in enough),
         )
 
 

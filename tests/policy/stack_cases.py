@@ -137,7 +137,7 @@ CASES = [
         good=(NO_PLUGIN, plugin(ROLE, "old"), plugin({"role": "other"}, "new")),
         path=(*POD_SPEC, "nodeSelector"),
         bad=ROLE,
-        message="GPU pool t4 has its device plugin from daemonset old and from daemonset new; let "
+        message="GPU pool t4 has its device plugin from daemonset new and from daemonset old; let "
         "one of them do it",
     ),
     Case(
