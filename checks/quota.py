@@ -111,14 +111,14 @@ def rehearsed_endpoint(stack: str) -> str:
     """Where the stack's kept rehearsal plays the cloud's API."""
     file = ROOT / ".rehearsal" / stack / "stage.json"
     try:
-        endpoints = json.loads(file.read_text()).get("endpoints", {})
+        api = json.loads(file.read_text()).get("cloudApi")
     except (OSError, ValueError):
         raise CheckError(
             f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
         ) from None
-    if not endpoints:
-        raise CheckError(f"the rehearsal of {stack} plays no API to ask for quotas")
-    return str(next(iter(endpoints.values())))
+    if not api:
+        raise CheckError(f"the rehearsal of {stack} plays no cloud API")
+    return str(api)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Which stand-ins a stack's platform needs, and how they are served to the engine."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,8 @@ class Served:
     cloud: Cloud
     ports: dict[str, int] = field(default_factory=dict)
     """Pulumi package -> port of its provider."""
+    api: str | None = None
+    """URL at which the cloud's own API answers checks; None where there is none."""
     stop: Callable[[], None] = lambda: None
     environment: dict[str, str] = field(default_factory=dict)
     """What the engine's environment must have beyond the usual."""
@@ -36,19 +39,38 @@ def platform_of(stack_file: Path) -> str:
 
 def serve(platform: str, stack: str, control_plane: LocalControlPlane, faults: Faults) -> Served:
     """Starts the platform's stand-ins. Each imports its SDK, so only the needed one is loaded."""
+    ending = ExitStack()
     match platform:
         case "eks":
             from rehearsal import aws
+            from rehearsal.aws.service_quotas import answer_quotas
 
             amazon = aws.AwsCloud(control_plane=control_plane, faults=faults)
+            ending.callback(amazon.close)
             server = aws.serve(amazon)
-            return Served(cloud=amazon, ports={"aws": server.port}, stop=server.stop)
+            ending.callback(server.stop)
+            ending.callback(answer_quotas(faults))
+            return Served(
+                cloud=amazon,
+                ports={"aws": server.port},
+                api=amazon.endpoint,
+                stop=ending.close,
+            )
         case "existing":
             there = ExistingCluster(stack, lambda: control_plane.api)
             return Served(cloud=there, environment={"KUBECONFIG": str(control_plane.kubeconfig)})
         case _:
             from rehearsal import gcp
+            from rehearsal.gcp.quota_api import QuotaApi
 
             google = gcp.GcpCloud(control_plane=control_plane, faults=faults)
             server = gcp.serve(google)
-            return Served(cloud=google, ports={"gcp": server.port}, stop=server.stop)
+            ending.callback(server.stop)
+            api = QuotaApi(google)
+            ending.callback(api.stop)
+            return Served(
+                cloud=google,
+                ports={"gcp": server.port},
+                api=api.endpoint,
+                stop=ending.close,
+            )

@@ -192,6 +192,7 @@ class Stage:
         description = {
             "pid": os.getpid(),
             "providers": ports,
+            "cloudApi": self._served.api,
             "apiServer": self.control_plane.endpoint,
             "kubeconfig": str(self.control_plane.kubeconfig),
             "logs": str(self.folder / "logs"),
