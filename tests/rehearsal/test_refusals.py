@@ -1,0 +1,57 @@
+"""A bad config under the real engine: one line, a failed run, nothing registered, no state.
+
+Only the engine shows what a user sees, and what becomes of the state.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.stage import ROOT, Stage
+
+STACKS = {"dev": "refused_gke.yaml", "train": "refused_eks.yaml"}
+ROOT_TYPE = "pulumi:pulumi:Stack"
+EVERY = 25
+"""Each takes about a second; the tables as a whole are tested without the engine."""
+
+
+@pytest.fixture(scope="module", params=STACKS)
+def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """The stage of a stack that was never applied."""
+    with Stage(request.param, folder=tmp_path_factory.mktemp(request.param) / "stage") as stage:
+        yield stage
+
+
+def config_with(stack: str, changes: list[list[Any]]) -> dict[str, Any]:
+    """The stack file's document after changes, each `[path..., value]`; "absent" removes a key."""
+    document: dict[str, Any] = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())
+    for *path, last, value in changes:
+        place = document["config"]
+        for key in path:
+            place = place[key]
+        if value == "absent":
+            del place[last]
+        else:
+            place[last] = value
+    return document
+
+
+def test_the_engine_shows_one_line_and_registers_nothing(stage: Stage) -> None:
+    """Preview and update fail with the table's line, without a traceback; the state stays empty."""
+    table = yaml.safe_load((Path(__file__).parents[1] / "unit" / STACKS[stage.stack]).read_text())
+    file = stage.folder / "program" / f"Pulumi.{stage.stack}.yaml"
+    for entry in table[::EVERY]:
+        file.write_text(yaml.safe_dump(config_with(stage.stack, entry["change"])))
+        for outcome in (stage.engine.preview(), stage.engine.up()):
+            assert not outcome.ok
+            assert any(entry["says"] in error for error in outcome.errors), entry["says"]
+            assert not any("Traceback" in error for error in outcome.errors)
+            assert {urn.split("::")[-2] for _, urn in outcome.resources} <= {ROOT_TYPE}
+        # The engine itself records the stack's root before the program has said a word.
+        assert {resource["type"] for resource in stage.engine.resources()} <= {ROOT_TYPE}
+    assert stage.cloud.holdings() == []
