@@ -8,16 +8,12 @@ from rehearsal.aws.account import NUMBER
 from rehearsal.aws.addons import Addon
 from rehearsal.aws.cloud import AwsCloud
 from rehearsal.aws.cluster import Cluster
-from rehearsal.aws.iam import (
-    OpenIdConnectProvider,
-    Policy,
-    Role,
-    RolePolicy,
-    RolePolicyAttachment,
-)
+from rehearsal.aws.iam import OpenIdConnectProvider, Role
+from rehearsal.aws.iam_policies import Policy, RolePolicy, RolePolicyAttachment
 from rehearsal.aws.keys_and_logs import Alias, Key, LogGroup
 from rehearsal.aws.launch_template import LaunchTemplate
-from rehearsal.aws.network import Eip, InternetGateway, NatGateway, Subnet, Vpc
+from rehearsal.aws.nat import Eip, NatGateway
+from rehearsal.aws.network import InternetGateway, Subnet, Vpc
 from rehearsal.aws.node_group import NodeGroup
 from rehearsal.aws.routes import Route, RouteTable, RouteTableAssociation, VpcEndpoint
 from rehearsal.aws.scaling_group import Tag
