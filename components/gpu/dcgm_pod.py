@@ -1,0 +1,184 @@
+"""The pods of the DCGM exporter: on which nodes, with what of the host and with which rights.
+
+They follow NVIDIA/dcgm-exporter 4.5.3-4.8.2, dcgm-exporter.yaml, which tolerates no taint, and for
+GKE, whose nodes have no NVIDIA runtime, Google's cloud.google.com/stackdriver/docs/
+managed-prometheus/exporters/nvidia-dcgm (both read 2026-11-21).
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pulumi_kubernetes.apps.v1 import DaemonSetSpecArgsDict
+from pulumi_kubernetes.core.v1 import (
+    AffinityArgsDict,
+    EnvVarArgsDict,
+    SecurityContextArgsDict,
+    VolumeArgsDict,
+    VolumeMountArgsDict,
+)
+
+from components.catalog import images
+from components.cluster import GPU_RESOURCE, Cluster, GpuPool, Platform, Toleration
+from components.gpu.monitoring_args import MonitoringArgs
+
+NAME = "dcgm-exporter"
+PORT = 9400
+LABELS = {"app.kubernetes.io/name": NAME}
+"""On every exporter's pod, whichever DaemonSet it is of."""
+
+_COUNTERS_DIR = "/etc/gpu-cluster"
+_POD_RESOURCES = "/var/lib/kubelet/pod-resources"
+_GKE_DRIVER_DIR = "/home/kubernetes/bin/nvidia"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Pools that one DaemonSet serves: their nodes need the same exporter."""
+
+    runtime_class: str | None
+    gke_plugin: bool
+    """GKE's device plugin tells the kubelet `nvidia0` where NVIDIA's tells the GPU's UUID; a pod is
+    matched with its GPU by it (dcgm-exporter issues 27 and 85)."""
+    shared: bool
+    pools: Sequence[GpuPool]
+
+    @property
+    def name(self) -> str:
+        """Fixed, and the plain one for whole GPUs beside NVIDIA's plugin and runtime."""
+        parts = [
+            NAME,
+            "gke" if self.gke_plugin else "",
+            self.runtime_class or "",
+            "shared" if self.shared else "",
+        ]
+        return "-".join(part for part in parts if part)
+
+
+def groups(cluster: Cluster) -> list[Group]:
+    """The pools by what they need; on most clusters one group."""
+    grouped: dict[tuple[str | None, bool, bool], list[GpuPool]] = {}
+    for pool in cluster.pools.values():
+        gke_plugin = cluster.platform == "gke" and not pool.device_plugin
+        shared = pool.sharing is not None and pool.sharing.replicas > 1
+        grouped.setdefault((pool.runtime_class, gke_plugin, shared), []).append(pool)
+    return [
+        Group(runtime_class=runtime_class, gke_plugin=gke_plugin, shared=shared, pools=pools)
+        for (runtime_class, gke_plugin, shared), pools in grouped.items()
+    ]
+
+
+def spec(
+    group: Group, args: MonitoringArgs, platform: Platform, counters: str
+) -> DaemonSetSpecArgsDict:
+    """The DaemonSet of a group; `counters` is the file that its pods read from the ConfigMap."""
+    labels = {**LABELS, "app.kubernetes.io/instance": group.name}
+    volumes, mounts = _volumes(platform)
+    return {
+        "selector": {"match_labels": labels},
+        "update_strategy": {"type": "RollingUpdate"},
+        "template": {
+            "metadata": {
+                "labels": labels,
+                # The exporter reads the file once: another one needs another pod.
+                "annotations": {
+                    "gpu-cluster/counters": hashlib.sha256(counters.encode()).hexdigest()
+                },
+            },
+            "spec": {
+                "runtime_class_name": group.runtime_class,
+                "affinity": _on_nodes_of(group.pools),
+                "tolerations": [toleration.manifest() for toleration in _tolerations(group.pools)],
+                "automount_service_account_token": False,
+                "containers": [
+                    {
+                        "name": NAME,
+                        "image": images.DCGM_EXPORTER.reference,
+                        "env": [
+                            *_env(group, args, platform),
+                            # Else Hostname is the pod's.
+                            {
+                                "name": "NODE_NAME",
+                                "value_from": {"field_ref": {"field_path": "spec.nodeName"}},
+                            },
+                        ],
+                        "ports": [{"name": "metrics", "container_port": PORT}],
+                        "readiness_probe": {"http_get": {"path": "/health", "port": "metrics"}},
+                        "resources": {
+                            "requests": {"cpu": "100m", "memory": "128Mi"},
+                            "limits": {"memory": "512Mi"},
+                        },
+                        "security_context": _security(platform),
+                        "volume_mounts": mounts,
+                    }
+                ],
+                "volumes": volumes,
+            },
+        },
+    }
+
+
+def _env(group: Group, args: MonitoringArgs, platform: Platform) -> list[EnvVarArgsDict]:
+    variables: Mapping[str, str] = {
+        "DCGM_EXPORTER_LISTEN": f":{PORT}",
+        "DCGM_EXPORTER_KUBERNETES": "true",
+        "DCGM_EXPORTER_COLLECTORS": f"{_COUNTERS_DIR}/counters.csv",
+        "DCGM_EXPORTER_INTERVAL": str(args.interval_seconds * 1000),
+        **({"DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE": "device-name"} if group.gke_plugin else {}),
+        **({"KUBERNETES_VIRTUAL_GPUS": "true"} if group.shared else {}),
+        **({"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"} if platform == "gke" else {}),
+    }
+    return [{"name": name, "value": value} for name, value in variables.items()]
+
+
+def _security(platform: Platform) -> SecurityContextArgsDict:
+    if platform == "gke":
+        # No NVIDIA runtime there that would give the exporter the devices.
+        return {"privileged": True}
+    return {
+        "run_as_user": 0,
+        "run_as_non_root": False,
+        "allow_privilege_escalation": False,
+        # For DCGM_FI_PROF_*, and on Bottlerocket to be given the GPUs at all.
+        "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
+    }
+
+
+def _volumes(platform: Platform) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsDict]]:
+    volumes: list[VolumeArgsDict] = [
+        {"name": "pod-resources", "host_path": {"path": _POD_RESOURCES}},
+        {"name": "counters", "config_map": {"name": NAME}},
+    ]
+    mounts: list[VolumeMountArgsDict] = [
+        {"name": "pod-resources", "mount_path": _POD_RESOURCES, "read_only": True},
+        {"name": "counters", "mount_path": _COUNTERS_DIR, "read_only": True},
+    ]
+    if platform == "gke":
+        volumes.append({"name": "driver", "host_path": {"path": _GKE_DRIVER_DIR}})
+        mounts.append({"name": "driver", "mount_path": "/usr/local/nvidia", "read_only": True})
+    return volumes, mounts
+
+
+def _tolerations(pools: Sequence[GpuPool]) -> list[Toleration]:
+    every_gpu = Toleration(key=GPU_RESOURCE)
+    others = [one for pool in pools for one in pool.tolerations if one.key != GPU_RESOURCE]
+    return list(dict.fromkeys([every_gpu, *others]))
+
+
+def _on_nodes_of(pools: Sequence[GpuPool]) -> AffinityArgsDict:
+    return {
+        "node_affinity": {
+            "required_during_scheduling_ignored_during_execution": {
+                # Terms are alternatives: a node of any of the pools will do.
+                "node_selector_terms": [
+                    {
+                        "match_expressions": [
+                            {"key": key, "operator": "In", "values": [value]}
+                            for key, value in pool.node_selector.items()
+                        ]
+                    }
+                    for pool in pools
+                ]
+            }
+        }
+    }
