@@ -79,6 +79,8 @@ def needs(
                 f"pool {name}: not counted, its nodes come out of reservation {pool.reservation}"
             )
             continue
+        if not gpus[name]:
+            continue
         accelerator = pool.card.name if isinstance(pool, GkeGpuNodePoolArgs) else pool.accelerator
         card = catalog.ACCELERATORS[accelerator]
         preemptible = pool.capacity in _PREEMPTIBLE

@@ -16,8 +16,10 @@ from rehearsal.pods import phase
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
 
-STACKS = {"dev": "train-gpu"}
-"""Stack of this project -> the pool that the consumer takes."""
+STACKS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": "gpus"}
+"""One stack of each platform -> the pool that the consumer takes there."""
+ON_ONE = pytest.mark.parametrize("stage", ["dev"], indirect=True)
+"""For what does not depend on the platform."""
 UP_SECONDS = 90.0
 
 
@@ -113,6 +115,7 @@ def test_job_runs_on_a_gpu_node_of_the_named_pool(stage: Stage, consumer: Consum
     assert "ciphertext" in reference["outputs"]["outputs"]["kubeconfig"]
 
 
+@ON_ONE
 def test_second_up_changes_nothing(stage: Stage, consumer: Consumer) -> None:
     """A second `up` of the consumer changes nothing."""
     first = consumer.up(pool=STACKS[stage.stack])
@@ -122,6 +125,7 @@ def test_second_up_changes_nothing(stage: Stage, consumer: Consumer) -> None:
     assert again.changed == 0, again.resources
 
 
+@ON_ONE
 def test_unknown_pool_is_refused_in_one_line(stage: Stage, consumer: Consumer) -> None:
     """A pool that the stack has not is refused in one line with those that it has."""
     outcome = consumer.up(pool="no-such")
@@ -132,6 +136,7 @@ def test_unknown_pool_is_refused_in_one_line(stage: Stage, consumer: Consumer) -
     assert outcome.changed == 0
 
 
+@ON_ONE
 def test_too_many_gpus_are_refused_in_one_line(stage: Stage, consumer: Consumer) -> None:
     """More GPUs than a node of the pool has are refused in one line with how many it has."""
     pool = STACKS[stage.stack]

@@ -119,6 +119,12 @@ def test_autopilot_counts_what_the_workloads_fill(
     assert google_quota.workload_gpus(pools, workloads) == {"t4": gpus}
 
 
+def test_pools_that_need_nothing_have_no_row() -> None:
+    """An Autopilot pool that no workload uses asks for no quota."""
+    pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4")}
+    assert google_quota.needs(pools, {"t4": 0}, project="p", region=REGION) == ([], [])
+
+
 Answers = dict[str, tuple[int, Any]]
 
 

@@ -1,0 +1,192 @@
+"""The checks as commands, against rehearsed clouds, a real API server and the engine's outputs."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
+from rehearsal import clouds
+from rehearsal.cloud import Faults
+from rehearsal.control_plane import LocalControlPlane
+from rehearsal.existing import INVENTORIES
+from rehearsal.gpus import GPU
+from rehearsal.scenario import Rehearsal
+from rehearsal.stage import ROOT, Stage
+
+NODES = "/api/v1/nodes"
+FAULTS = Faults()
+"""Those of the dev stage."""
+
+
+def command(
+    check: str, stack: str, *flags: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"checks.{check}", stack, *flags],
+        cwd=ROOT,
+        env=dict(env) if env is not None else None,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def run(
+    check: str, stack: str, *flags: str, env: Mapping[str, str] | None = None
+) -> tuple[int, dict[str, Any]]:
+    """Exit code and document of a check."""
+    done = command(check, stack, *flags, "--json", env=env)
+    document = json.loads(done.stdout)
+    assert document["exit"] == done.returncode, done.stderr
+    return done.returncode, document
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("checks") / "stage"
+    with Stage("dev", folder=folder, faults=FAULTS) as stage:
+        rehearsal = Rehearsal(stage=stage, deadline=60)
+        assert rehearsal.quickly(), rehearsal.failures
+        yield stage
+
+
+@pytest.fixture(scope="module")
+def onprem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("checks") / "stage"
+    with Stage("onprem", folder=folder) as stage:
+        rehearsal = Rehearsal(stage=stage, deadline=60)
+        assert rehearsal.quickly(), rehearsal.failures
+        yield stage
+
+
+def cloud_api(stage: Stage) -> str:
+    return str(json.loads((stage.folder / "stage.json").read_text())["cloudApi"])
+
+
+def test_quota_of_a_running_stack(dev: Stage) -> None:
+    """One of three T4 runs; they are the stack's own, so three of three are enough, two are not."""
+    code, document = run("quota", "dev", "--endpoint", cloud_api(dev))
+    assert code == 0, document
+    assert [
+        (one["quota"], one["need"], one["limit"], one["use"]) for one in document["quotas"]
+    ] == [
+        ("NVIDIA_T4_GPUS", 3, 16, 1),
+        ("GPUS_ALL_REGIONS", 3, 16, 1),
+    ]
+    for limit, expected in ((3, 0), (2, 1)):
+        FAULTS.quota["NVIDIA_T4_GPUS"] = limit
+        try:
+            shown = command("quota", "dev", "--endpoint", cloud_api(dev))
+        finally:
+            del FAULTS.quota["NVIDIA_T4_GPUS"]
+        assert shown.returncode == expected, shown.stderr
+        link = "https://console.cloud.google.com/iam-admin/quotas?project=my-project"
+        assert (link in shown.stdout) == ("too little" in shown.stdout) == (expected == 1)
+
+
+def test_gpus_by_the_stacks_output(dev: Stage) -> None:
+    """With the kubeconfig from the stack's output: one T4 node, its GPU taken, nothing amiss."""
+    code, document = run("gpus", "dev", env={**os.environ, **dev.engine.environment})
+    assert code == 0, document
+    (node,) = [one for one in document["nodes"] if one["gpu_sign"]]
+    assert (node["pool"], node["model"]) == ("train-gpu", "nvidia-tesla-t4")
+    counts = {"capacity": 1, "allocatable": 1, "requested": 1, "free": 0}
+    assert node["resources"] == {GPU: counts}
+    assert (node["driver"], node["plugin"]) == ("installed", "not a pod")
+
+
+def test_a_kubeconfig_that_is_not_let_in(dev: Stage, tmp_path: Path) -> None:
+    """Where the cluster refuses, the check could not ask: exit code 2 and one line."""
+    kubeconfig = json.loads(dev.control_plane.kubeconfig.read_text())
+    kubeconfig["users"][0]["user"] = {"token": "nobody's"}
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps(kubeconfig))
+    code, document = run("gpus", "dev", "--kubeconfig", str(file))
+    assert code == 2
+    assert document["error"] == "the cluster says: not allowed to look: HTTP 401 Unauthorized"
+
+
+def machine(node: str) -> str:
+    """The machine of the inventory that a node is."""
+    inventory = yaml.safe_load((INVENTORIES / "onprem.yaml").read_text())
+    (name,) = [one["name"] for one in inventory if node.startswith(one["name"])]
+    return str(name)
+
+
+def test_gpus_on_premises(onprem: Stage) -> None:
+    """Both nodes of 9 GPUs are listed, and the GPU node without the label is named."""
+    code, document = run("gpus", "onprem", "--kubeconfig", str(onprem.control_plane.kubeconfig))
+    assert code == 1
+    nodes = {machine(one["name"]): one for one in document["nodes"]}
+    of_9 = [one for one in nodes.values() if one["resources"].get(GPU, {}).get("capacity") == 9]
+    assert [machine(one["name"]) for one in of_9] == ["dgx-a", "dgx-b"]
+    assert sum(one["resources"][GPU]["requested"] for one in of_9) == 2 * 2
+    assert nodes["control"]["gpu_sign"] is None
+    forgotten = nodes["forgotten"]["name"]
+    lacking = [(machine(one["node"]), one["lacks"]) for one in document["findings"]]
+    assert sorted(lacking) == [
+        ("dgx-a", "taint"),
+        ("forgotten", "label"),
+        ("forgotten", "taint"),
+        ("workstation", "taint"),
+    ]
+    (label,) = [one for one in document["findings"] if one["lacks"] == "label"]
+    assert label["command"] == f"kubectl label node {forgotten} gpus=true"
+
+
+def test_the_named_command_mends_the_node(onprem: Stage) -> None:
+    """With the label that the check names, the plugin comes to the node and its GPUs appear."""
+    api, kubeconfig = onprem.control_plane.api, str(onprem.control_plane.kubeconfig)
+    names = [item["metadata"]["name"] for item in api.items(NODES)]
+    (forgotten,) = [name for name in names if machine(name) == "forgotten"]
+    api.patch(f"{NODES}/{forgotten}", {"metadata": {"labels": {"gpus": "true"}}})
+    for _ in range(20):
+        _, document = run("gpus", "onprem", "--kubeconfig", kubeconfig)
+        (node,) = [one for one in document["nodes"] if one["name"] == forgotten]
+        if node["resources"][GPU]["free"] == 4:
+            break
+    assert node["resources"][GPU]["free"] == 4, document
+    assert node["plugin"] == "ready"
+    lacking = [one["lacks"] for one in document["findings"] if one["node"] == forgotten]
+    assert lacking == ["taint"]
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(7, 1), (8, 0)])
+def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
+    """One p3.2xlarge needs 8 vCPUs of the P family: 7 are a finding, 8 are enough."""
+    # The quota is the account's: no cluster has to stand.
+    nobody = cast(LocalControlPlane, None)
+    served = clouds.serve("eks", "train", nobody, Faults(quota={"P": limit}))
+    try:
+        keys = {"AWS_ACCESS_KEY_ID": "rehearsal", "AWS_SECRET_ACCESS_KEY": "rehearsal"}
+        env = {**os.environ, **keys, "AWS_ENDPOINT_URL": str(served.api)}
+        code, document = run("quota", "train", env=env)
+    finally:
+        served.stop()
+    (one,) = document["quotas"]
+    assert code == expected, document
+    assert (one["quota"], one["need"], one["limit"], one["use"]) == (
+        "L-417A185B P on demand", 8, limit, 0,
+    )  # fmt: skip
+
+
+def test_quota_of_a_rehearsed_autopilot_cluster() -> None:
+    """On Autopilot the GPUs of the stack's own pods are counted, on demand and Spot apart."""
+    nobody = cast(LocalControlPlane, None)
+    served = clouds.serve("gke-autopilot", "autopilot", nobody, Faults(quota={GLOBAL: 0}))
+    try:
+        code, document = run("quota", "autopilot", "--endpoint", str(served.api))
+    finally:
+        served.stop()
+    assert code == 1
+    assert [(one["quota"], one["need"], one["verdict"]) for one in document["quotas"]] == [
+        ("NVIDIA_T4_GPUS", 1, "enough"),
+        (GLOBAL, 1, "too little"),
+    ]
