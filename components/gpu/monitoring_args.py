@@ -18,8 +18,8 @@ class MonitoringArgs:
     enabled: bool
     source: Source | None = None
     """`exporter`: NVIDIA's DCGM exporter, run by this stack. `managed`: GKE's own, which has
-    neither XID errors nor throttling times, and so no alert for either. Left out: `managed` on GKE,
-    `exporter` elsewhere."""
+    neither XID errors nor throttling times, and so no alert for either. Left out: `managed` on
+    Autopilot, which admits no other, `exporter` elsewhere."""
     interval_seconds: int = 30
     """How often the exporter samples, and is asked; 10 to 300. GKE's own: always 30."""
     notification_channels: Sequence[str] = ()
@@ -50,7 +50,7 @@ class MonitoringArgs:
     def on(self, platform: Platform) -> "MonitoringArgs":
         """The same with `source` decided; raises ValueError for what the platform does not have."""
         on_google = platform in ("gke", "gke-autopilot")
-        source: Source = self.source or ("managed" if on_google else "exporter")
+        source: Source = self.source or ("managed" if platform == "gke-autopilot" else "exporter")
         if source == "exporter" and platform == "gke-autopilot":
             raise ValueError(
                 "source: exporter runs privileged on the nodes, which Autopilot refuses; allowed "

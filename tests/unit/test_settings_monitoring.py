@@ -28,7 +28,7 @@ def test_there_is_none_unless_it_is_enabled(given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stack", "source"), [("dev", "managed"), ("autopilot", "managed"), ("train", "exporter")]
+    ("stack", "source"), [("dev", "exporter"), ("autopilot", "managed"), ("train", "exporter")]
 )
 def test_the_platform_decides_where_metrics_come_from(stack: str, source: str) -> None:
     """GKE has an exporter of its own; elsewhere the stack runs one."""
