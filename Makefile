@@ -5,13 +5,14 @@ RUN := $(VENV)/bin/python
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
 
-.PHONY: help setup rehearse down quota gpus test lint unit readme clean
+.PHONY: help setup rehearse down quota gpus cost test lint unit readme clean
 
 help:
 	@echo "make rehearse STACK=dev   rehearse an environment on this machine (KEEP=1 leaves it running)"
 	@echo "make down STACK=dev       end what KEEP=1 left running"
 	@echo "make quota STACK=dev      whether the cloud's GPU quotas let the pools grow to maxNodes"
 	@echo "make gpus STACK=dev       every node's GPUs, and what GPU nodes lack (REHEARSAL=1: of KEEP=1's)"
+	@echo "make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)"
 	@echo "make test                 all tests and linters"
 	@echo "make setup                what the others need: Python packages, the engine, a control plane"
 
@@ -40,6 +41,10 @@ quota: $(VENV)/.ready
 gpus: setup
 	@$(RUN) -m checks.gpus $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json) \
 	  $(if $(KUBECONFIG_FILE),--kubeconfig $(KUBECONFIG_FILE))
+
+cost: $(VENV)/.ready
+	@$(RUN) -m checks.cost $(STACK) $(if $(JSON),--json) $(if $(COMPARE),--compare $(COMPARE)) \
+	  $(if $(CEILING),--ceiling $(CEILING))
 
 test: setup lint unit
 

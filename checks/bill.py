@@ -1,0 +1,218 @@
+"""A stack's bill from list prices: what it costs idle and full. What is unknown stays unknown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from components.catalog.prices import HOURS_PER_MONTH
+
+Purchase = Literal["on-demand", "spot", "configured"]
+"""How GPU nodes are bought: all on demand, all as Spot, or each pool as its settings say."""
+Bought = Literal["on-demand", "spot", "other"]
+"""How the settings buy a pool's nodes; `other` has a price of its own that is not known here."""
+Time = Literal["idle", "full"]
+"""Every pool at its minimum, every pool at its maximum."""
+PURCHASES: tuple[Purchase, ...] = ("on-demand", "spot", "configured")
+TIMES: tuple[Time, ...] = ("idle", "full")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One thing that a piece is billed for. Dollars per hour; None where not known, never 0."""
+
+    name: str
+    on_demand: float | None
+    spot: float | None
+    source: str
+    uncertain: bool = False
+    """From general knowledge: good for an estimate."""
+
+
+def fixed(name: str, hourly: float | None, source: str, *, uncertain: bool = False) -> Part:
+    """A part that costs the same whether its machine is Spot or not."""
+    return Part(name=name, on_demand=hourly, spot=hourly, source=source, uncertain=uncertain)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A line of the bill: so many pieces, idle and full, of these parts."""
+
+    name: str
+    what: str
+    parts: Sequence[Part]
+    idle: float | None
+    """Pieces; None where nothing says how many."""
+    full: float | None
+    bought: Bought = "on-demand"
+    gpus: bool = False
+    """Whether it is a GPU pool; nothing else changes with how GPUs are bought."""
+
+    def hourly(self, purchase: Purchase) -> float | None:
+        """Dollars per hour of one piece."""
+        bought = purchase if self.gpus and purchase != "configured" else self.bought
+        if bought == "other":
+            return None
+        spot = bought == "spot"
+        prices = [part.spot if spot else part.on_demand for part in self.parts]
+        known = [price for price in prices if price is not None]
+        return sum(known) if known and len(known) == len(prices) else None
+
+    def cost(self, purchase: Purchase, time: Time) -> float | None:
+        """Dollars per hour of all pieces; None where count or price is not known."""
+        pieces = self.idle if time == "idle" else self.full
+        if pieces == 0:
+            return 0.0
+        hourly = self.hourly(purchase)
+        return None if pieces is None or hourly is None else pieces * hourly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metered:
+    """What is billed by use, of which nobody knows how much there will be."""
+
+    name: str
+    dollars: float | None
+    """Per `unit`; None where the price is not known here."""
+    unit: str
+    source: str = ""
+
+    def text(self) -> str:
+        """`NAT traffic: $0.045 per GB`."""
+        price = "price not known" if self.dollars is None else f"${self.dollars:g}"
+        return f"{self.name}: {price} per {self.unit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """A sum over all items."""
+
+    hour: float
+    """Dollars; of those items whose cost is known."""
+    missing: Sequence[str]
+    """Items whose cost is not known: with any, the sum is a lower bound."""
+
+    @property
+    def month(self) -> float:
+        return self.hour * HOURS_PER_MONTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """All that a stack is billed for."""
+
+    items: Sequence[Item] = ()
+    metered: Sequence[Metered] = ()
+    notes: Sequence[str] = field(default_factory=list)
+
+    def total(self, purchase: Purchase, time: Time) -> Total:
+        """Everything, each pool at its minimum or at its maximum."""
+        costs = {item.name: item.cost(purchase, time) for item in self.items}
+        return Total(
+            hour=sum(cost for cost in costs.values() if cost is not None),
+            missing=[name for name, cost in costs.items() if cost is None],
+        )
+
+    def document(self) -> dict[str, Any]:
+        """For machines: dollars per hour, None for what is not known."""
+        return {
+            "items": [
+                {
+                    "name": item.name,
+                    "what": item.what,
+                    "bought": item.bought,
+                    "pieces": {"idle": item.idle, "full": item.full},
+                    "hourly": _costs(item),
+                    "parts": [
+                        {
+                            "name": part.name,
+                            "onDemand": _rounded(part.on_demand),
+                            "spot": _rounded(part.spot),
+                            "source": part.source,
+                            "uncertain": part.uncertain,
+                        }
+                        for part in item.parts
+                    ],
+                }
+                for item in self.items
+            ],
+            "totals": {
+                _key(purchase): {
+                    time: {
+                        "hour": _rounded((total := self.total(purchase, time)).hour),
+                        "month": _rounded(total.month, 2),
+                        "missing": list(total.missing),
+                    }
+                    for time in TIMES
+                }
+                for purchase in PURCHASES
+            },
+            "byUse": [
+                {"name": one.name, "dollars": one.dollars, "per": one.unit, "source": one.source}
+                for one in self.metered
+            ],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """How an item's cost changes, as configured, in dollars a month; None where not known."""
+
+    name: str
+    before: Mapping[Time, float | None]
+    after: Mapping[Time, float | None]
+
+    def by(self, time: Time) -> float | None:
+        """The difference."""
+        before, after = self.before[time], self.after[time]
+        return None if before is None or after is None else after - before
+
+    def document(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "name": self.name,
+            **{
+                time: {
+                    "before": _rounded(self.before[time], 2),
+                    "after": _rounded(self.after[time], 2),
+                    "change": _rounded(self.by(time), 2),
+                }
+                for time in TIMES
+            },
+        }
+
+
+def changes(before: Bill, after: Bill) -> list[Change]:
+    """The items whose cost differs, or may: those that are new or gone are compared with 0."""
+    old = {item.name: item for item in before.items}
+    new = {item.name: item for item in after.items}
+    found = []
+    for name in dict.fromkeys([*old, *new]):
+        change = Change(name=name, before=_monthly(old.get(name)), after=_monthly(new.get(name)))
+        if old.get(name) != new.get(name):
+            found.append(change)
+    return found
+
+
+def _monthly(item: Item | None) -> dict[Time, float | None]:
+    if item is None:
+        return dict.fromkeys(TIMES, 0.0)
+    return {
+        time: None if (cost := item.cost("configured", time)) is None else cost * HOURS_PER_MONTH
+        for time in TIMES
+    }
+
+
+def _costs(item: Item) -> Mapping[str, Mapping[str, float | None]]:
+    return {
+        _key(purchase): {time: _rounded(item.cost(purchase, time)) for time in TIMES}
+        for purchase in PURCHASES
+    }
+
+
+def _key(purchase: Purchase) -> str:
+    return "onDemand" if purchase == "on-demand" else purchase
+
+
+def _rounded(dollars: float | None, digits: int = 5) -> float | None:
+    return None if dollars is None else round(dollars, digits)
