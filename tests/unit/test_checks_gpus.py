@@ -275,6 +275,8 @@ def test_missing_taints() -> None:
     ]
     _, found = survey(a_node(taints=[TAINT | {"value": "true"}]), PLUGIN)
     assert found == []
+    _, found = survey(a_node(taints=[TAINT | {"effect": "PreferNoSchedule"}]), PLUGIN)
+    assert [one.lacks for one in found] == ["taint"]
     _, found = survey(a_node(taints=()), PLUGIN, pools=[a_pool(taints=[])])
     assert found == []
 
