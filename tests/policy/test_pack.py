@@ -1,0 +1,97 @@
+"""The pack as the engine meets it: names, weights, configuration, what a first preview shows."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+from pulumi_policy import EnforcementLevel, ResourceValidationPolicy, StackValidationArgs
+
+from policy.binding import DECLARED, plain
+from policy.pack import POLICIES
+from policy.reading import UNKNOWN
+from tests.policy.cases import _stack, changed, findings
+from tests.policy.resources import DEPLOYMENT, T4_POOL, in_stack
+
+FOLDER = Path(__file__).parents[2] / "policy"
+
+
+def test_names_are_unique_and_each_rule_has_a_weight() -> None:
+    """At least 15 rules, each mandatory or advisory, each with a severity and a description."""
+    assert len({policy.name for policy in POLICIES}) == len(POLICIES) >= 15
+    for policy in POLICIES:
+        assert policy.enforcement_level in (EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY)
+        assert policy.severity is not None
+        assert policy.description.endswith((".", "use.", "limits."))
+        assert "\n" not in policy.description
+
+
+def test_every_setting_has_a_default_of_its_type() -> None:
+    """A pack without any configuration runs; the engine checks what is configured by the schema."""
+    types = {"array": list, "string": str, "integer": int, "number": int, "object": dict}
+    for policy in POLICIES:
+        for field in policy.config_schema.properties.values() if policy.config_schema else ():
+            assert isinstance(field["default"], types[field["type"]])
+            assert field["description"]
+
+
+def test_configuration_takes_the_place_of_a_default() -> None:
+    """A stack is allowed to keep GPU nodes once the configuration names it."""
+    running = in_stack(changed(T4_POOL, ("autoscaling", "totalMinNodeCount"), 1), "serving")
+    assert findings("gpu-pool-minimum", [running])
+    assert findings("gpu-pool-minimum", [running], stacks=["serv*"]) == []
+
+
+def test_the_first_preview_is_judged_by_inputs() -> None:
+    """A Kubernetes object of a cluster to come has no outputs: its inputs, seen before, count."""
+    broken = changed(DEPLOYMENT, ("spec", "template", "spec", "tolerations"), [])
+    (policy,) = [policy for policy in POLICIES if policy.name == "gpu-toleration"]
+    assert not isinstance(policy, ResourceValidationPolicy)
+    empty = [T4_POOL, changed(broken, ("spec",), {})]
+    said: list[str] = []
+    DECLARED.clear()
+    policy.validate(
+        StackValidationArgs(_stack(empty)), lambda message, urn=None: said.append(message)
+    )
+    assert said == []
+    findings("image-pinned", [broken])  # as the engine does: every resource first, then the stack
+    policy.validate(
+        StackValidationArgs(_stack(empty)), lambda message, urn=None: said.append(message)
+    )
+    assert len(said) == 1
+    assert said[0].startswith("deployment sample does not tolerate nvidia.com/gpu")
+
+
+def test_unknown_values_are_read_one_by_one() -> None:
+    """One value that is not known leaves the values beside it readable."""
+    resource = changed(T4_POOL, ("nodeConfig", "labels", "role"), UNKNOWN)
+    (shown,) = _stack([resource])
+    assert plain(shown.props)["nodeConfig"]["labels"] == {
+        "gpu-cluster/pool": "t4",
+        "role": UNKNOWN,
+    }
+
+
+def test_the_project_file_names_an_interpreter_that_setup_makes() -> None:
+    """`pulumi preview --policy-pack policy` needs no installation of its own."""
+    project = yaml.safe_load((FOLDER / "PulumiPolicy.yaml").read_text())
+    assert project["runtime"] == {
+        "name": "python",
+        "options": {"toolchain": "pip", "virtualenv": "../.venv"},
+    }
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
+def test_rules_know_the_catalogue_alone(path: Path) -> None:
+    """Of this project, the pack imports cloud facts; the rules do not know the engine."""
+    imported = {
+        node.module or ""
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+    }
+    ours = {
+        name for name in imported if name.split(".")[0] in ("components", "rehearsal", "checks")
+    }
+    assert all(name.startswith("components.catalog") for name in ours)
+    engine = {name for name in imported if name.split(".")[0] in ("pulumi", "pulumi_policy")}
+    assert not engine or path.name in ("__main__.py", "binding.py", "pack.py")
