@@ -84,12 +84,13 @@ def _plain(hint: Any) -> Any:
 def _nested(hint: Any) -> tuple[type | None, str]:
     hint = _plain(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if dataclasses.is_dataclass(hint):
-        return typing.cast(type, hint), ""
-    if origin is Mapping and dataclasses.is_dataclass(inner[1]):
-        return inner[1], ".<name>"
-    if origin is Sequence and dataclasses.is_dataclass(inner[0]):
-        return inner[0], "[]"
+    for suffix, kind in (
+        ("", hint),
+        (".<name>", inner[-1] if origin is Mapping else None),
+        ("[]", inner[0] if origin is Sequence else None),
+    ):
+        if dataclasses.is_dataclass(kind):
+            return typing.cast(type, kind), suffix
     return None, ""
 
 
