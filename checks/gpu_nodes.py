@@ -75,6 +75,7 @@ class GpuNode:
 def gpu_node(node: Object, pods: Sequence[Object], pools: Iterable[GpuPool]) -> GpuNode:
     """`pods` are the node's own."""
     sign = gpu_sign(node)
+    pool = next((pool for pool in pools if selects(pool.node_selector, node)), None)
     resources = {
         resource: (
             _count(node, "capacity", resource),
@@ -87,8 +88,8 @@ def gpu_node(node: Object, pods: Sequence[Object], pools: Iterable[GpuPool]) -> 
     return GpuNode(
         name=node["metadata"]["name"],
         gpu_sign=sign,
-        pool=next((pool.name for pool in pools if selects(pool.node_selector, node)), None),
-        model=model(node) if sign else None,
+        pool=pool.name if pool else None,
+        model=model(node) or (pool.accelerator if pool else None) if sign else None,
         resources=resources or ({names.GPU_RESOURCE: (0, 0, 0)} if sign else {}),
         driver=_driver(node, pods, allocatable) if sign else None,
         plugin=_plugin(pods, allocatable) if sign else None,

@@ -57,7 +57,7 @@ def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
     rows, found = survey(nodes, pods, daemon_sets, pools)
     document = {
         "stack": stack,
-        "nodes": [asdict(row) | {"resources": _counts(row)} for row in rows],
+        "nodes": [_document(row) for row in rows],
         "findings": [asdict(finding) for finding in found],
     }
     return (FINDING if found else FINE), document, text(rows, found)
@@ -98,15 +98,24 @@ def text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-def _counts(row: GpuNode) -> dict[str, dict[str, int]]:
+def _document(row: GpuNode) -> dict[str, Any]:
     return {
-        resource: {
-            "capacity": capacity,
-            "allocatable": allocatable,
-            "requested": requested,
-            "free": allocatable - requested,
-        }
-        for resource, (capacity, allocatable, requested) in row.resources.items()
+        "name": row.name,
+        "gpuSign": row.gpu_sign,
+        "pool": row.pool,
+        "model": row.model,
+        "resources": {
+            resource: {
+                "capacity": capacity,
+                "allocatable": allocatable,
+                "requested": requested,
+                "free": allocatable - requested,
+            }
+            for resource, (capacity, allocatable, requested) in row.resources.items()
+        },
+        "driver": row.driver,
+        "plugin": row.plugin,
+        "state": row.state,
     }
 
 

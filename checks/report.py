@@ -18,8 +18,11 @@ class CheckError(Exception):
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns as wide as their widest cell; None shows as `-`. Cells of numbers align right."""
     cells = [["-" if cell is None else str(cell) for cell in row] for row in rows]
+    columns = list(zip(*rows, strict=True)) or [()] * len(head)
     numeric = [
-        all(isinstance(row[at], int | float | None) for row in rows) for at in range(len(head))
+        any(cell is not None for cell in column)
+        and all(isinstance(cell, int | float | None) for cell in column)
+        for column in columns
     ]
     widths = [max(len(row[at]) for row in [list(head), *cells]) for at in range(len(head))]
     lines = [

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,10 +13,12 @@ import pytest
 import yaml
 
 from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
-from rehearsal import clouds
-from rehearsal.cloud import Faults
-from rehearsal.control_plane import LocalControlPlane
+from rehearsal.aws.cloud import AwsCloud
+from rehearsal.aws.service_quotas import answer_quotas
+from rehearsal.cloud import ControlPlane, Faults
 from rehearsal.existing import INVENTORIES
+from rehearsal.gcp import GcpCloud
+from rehearsal.gcp.quota_api import QuotaApi
 from rehearsal.gpus import GPU
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
@@ -95,7 +98,7 @@ def test_gpus_by_the_stacks_output(dev: Stage) -> None:
     """With the kubeconfig from the stack's output: one T4 node, its GPU taken, nothing amiss."""
     code, document = run("gpus", "dev", env={**os.environ, **dev.engine.environment})
     assert code == 0, document
-    (node,) = [one for one in document["nodes"] if one["gpu_sign"]]
+    (node,) = [one for one in document["nodes"] if one["gpuSign"]]
     assert (node["pool"], node["model"]) == ("train-gpu", "nvidia-tesla-t4")
     counts = {"capacity": 1, "allocatable": 1, "requested": 1, "free": 0}
     assert node["resources"] == {GPU: counts}
@@ -128,7 +131,7 @@ def test_gpus_on_premises(onprem: Stage) -> None:
     of_9 = [one for one in nodes.values() if one["resources"].get(GPU, {}).get("capacity") == 9]
     assert [machine(one["name"]) for one in of_9] == ["dgx-a", "dgx-b"]
     assert sum(one["resources"][GPU]["requested"] for one in of_9) == 2 * 2
-    assert nodes["control"]["gpu_sign"] is None
+    assert nodes["control"]["gpuSign"] is None
     forgotten = nodes["forgotten"]["name"]
     lacking = [(machine(one["node"]), one["lacks"]) for one in document["findings"]]
     assert sorted(lacking) == [
@@ -162,14 +165,14 @@ def test_the_named_command_mends_the_node(onprem: Stage) -> None:
 def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
     """One p3.2xlarge needs 8 vCPUs of the P family: 7 are a finding, 8 are enough."""
     # The quota is the account's: no cluster has to stand.
-    nobody = cast(LocalControlPlane, None)
-    served = clouds.serve("eks", "train", nobody, Faults(quota={"P": limit}))
-    try:
+    faults = Faults(quota={"P": limit})
+    with ExitStack() as ending:
+        cloud = AwsCloud(control_plane=cast(ControlPlane, None), faults=faults)
+        ending.callback(cloud.close)
+        ending.callback(answer_quotas(faults))
         keys = {"AWS_ACCESS_KEY_ID": "rehearsal", "AWS_SECRET_ACCESS_KEY": "rehearsal"}
-        env = {**os.environ, **keys, "AWS_ENDPOINT_URL": str(served.api)}
+        env = {**os.environ, **keys, "AWS_ENDPOINT_URL": cloud.endpoint}
         code, document = run("quota", "train", env=env)
-    finally:
-        served.stop()
     (one,) = document["quotas"]
     assert code == expected, document
     assert (one["quota"], one["need"], one["limit"], one["use"]) == (
@@ -179,12 +182,12 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
 
 def test_quota_of_a_rehearsed_autopilot_cluster() -> None:
     """On Autopilot the GPUs of the stack's own pods are counted, on demand and Spot apart."""
-    nobody = cast(LocalControlPlane, None)
-    served = clouds.serve("gke-autopilot", "autopilot", nobody, Faults(quota={GLOBAL: 0}))
+    faults = Faults(quota={GLOBAL: 0})
+    api = QuotaApi(GcpCloud(control_plane=cast(ControlPlane, None), faults=faults))
     try:
-        code, document = run("quota", "autopilot", "--endpoint", str(served.api))
+        code, document = run("quota", "autopilot", "--endpoint", api.endpoint)
     finally:
-        served.stop()
+        api.stop()
     assert code == 1
     assert [(one["quota"], one["need"], one["verdict"]) for one in document["quotas"]] == [
         ("NVIDIA_T4_GPUS", 1, "enough"),

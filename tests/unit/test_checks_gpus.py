@@ -223,7 +223,7 @@ def test_two_nodes_of_9_and_one_without_the_label() -> None:
         ("c", "label", "kubectl label node c gpus=true")
     ]
     text = gpus.text(rows, found)
-    assert text.splitlines()[1].split()[:8] == ["a", "gpus", "-", GPU, "9", "9", "4", "5"]
+    assert text.splitlines()[1].split()[:8] == ["a", "gpus", "nvidia", GPU, "9", "9", "4", "5"]
     assert text.endswith("\n  kubectl label node c gpus=true")
 
 
@@ -396,6 +396,8 @@ def test_mig_and_shared_resources_have_rows_of_their_own() -> None:
 def test_table_aligns_numbers_right() -> None:
     """Numbers align right, words left, and what is not there is a dash."""
     assert table(["A", "N"], [["x", 10], ["long", None]]) == "A      N\nx     10\nlong   -"
+    assert table(["NONE", "N"], [[None, 10]]) == "NONE   N\n-     10"
+    assert table(["NONE", "N"], []) == "NONE  N"
 
 
 def test_outputs_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
