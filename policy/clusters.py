@@ -129,8 +129,7 @@ def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[
             )
     if resource.type == GKE and is_one_of(resource.stack, stacks):
         state = get(props, "databaseEncryption", "state")
-        if state is not UNKNOWN and (not isinstance(state, str) or "ENCRYPTED" not in state
-                                     or state == "DECRYPTED"):  # fmt: skip
+        if differs(state, "ENCRYPTED"):
             yield (
                 f"cluster {resource.name} does not encrypt Kubernetes secrets with a key of your "
                 f"own, which stack {resource.stack} must; set databaseEncryption"

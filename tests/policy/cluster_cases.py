@@ -18,6 +18,11 @@ FIREWALL = resource(
     "ssh",
     {"direction": "INGRESS", "allows": [{"protocol": "tcp"}], "sourceRanges": ["10.0.0.0/8"]},
 )
+EGRESS = resource(
+    "gcp:compute/firewall:Firewall",
+    "out",
+    {"direction": "EGRESS", "allows": [{"protocol": "all"}], "sourceRanges": ["0.0.0.0/0"]},
+)
 SECURITY_GROUP = resource(
     "aws:ec2/securityGroup:SecurityGroup", "nodes", {"ingress": [{"cidrBlocks": ["10.0.0.0/8"]}]}
 )
@@ -42,6 +47,21 @@ CASES = [
         bad="0.0.0.0/0",
         message="cluster gpu lets 0.0.0.0/0 reach its control plane; allowed: /8 or smaller "
         "networks",
+    ),
+    Case(
+        rule="control-plane-open",
+        good=(changed(EKS_CLUSTER, ("vpcConfig", "publicAccessCidrs"), ["10.0.0.0/8"]),),
+        path=("vpcConfig", "publicAccessCidrs", 0),
+        bad="10.0.0.0/7",
+        message="cluster gpu lets 10.0.0.0/7 reach its control plane; allowed: /8 or smaller "
+        "networks",
+    ),
+    Case(
+        rule="control-plane-open",
+        good=(changed(EKS_CLUSTER, ("vpcConfig",), {"endpointPublicAccess": False}), EKS_CLUSTER),
+        path=("vpcConfig", "publicAccessCidrs"),
+        bad=["::/0"],
+        message="cluster gpu lets ::/0 reach its control plane; allowed: /8 or smaller networks",
     ),
     Case(
         rule="control-plane-open",
@@ -115,7 +135,7 @@ CASES = [
     ),
     Case(
         rule="firewall-open",
-        good=(FIREWALL,),
+        good=(EGRESS, FIREWALL),
         path=("sourceRanges",),
         bad=["10.0.0.0/8", "0.0.0.0/0"],
         message="ssh lets 0.0.0.0/0 in; name the networks that need to come in",
@@ -162,6 +182,15 @@ CASES = [
         good=(GKE_CLUSTER,),
         path=("databaseEncryption", "state"),
         bad="DECRYPTED",
+        message="cluster gpu does not encrypt Kubernetes secrets with a key of your own, which "
+        "stack dev must; set databaseEncryption",
+        config={"stacks": ["dev"]},
+    ),
+    Case(
+        rule="secrets-encrypted",
+        good=(changed(in_stack(GKE_CLUSTER, "other"), ("databaseEncryption",), {}), GKE_CLUSTER),
+        path=("databaseEncryption",),
+        bad=DROP,
         message="cluster gpu does not encrypt Kubernetes secrets with a key of your own, which "
         "stack dev must; set databaseEncryption",
         config={"stacks": ["dev"]},

@@ -9,6 +9,11 @@ PER_ZONE = changed(
     ("nodeLocations",),
     ["us-central1-a", "us-central1-b"],
 )
+FIXED = resource(
+    "gcp:container/nodePool:NodePool",
+    "l4",
+    {"nodeCount": 0, "nodeConfig": {"machineType": "g2-standard-4"}},
+)
 OWN_DRIVER = changed(
     T4_POOL,
     ("nodeConfig", "guestAccelerators", 0, "gpuDriverInstallationConfig", "gpuDriverVersion"),
@@ -23,7 +28,7 @@ CPU_POOL = changed(
 CASES = [
     Case(
         rule="gpu-pool-taint",
-        good=(T4_POOL,),
+        good=(changed(CPU_POOL, ("nodeConfig", "taints"), []), T4_POOL),
         path=("nodeConfig", "taints"),
         bad=[{"key": "nvidia.com/gpu", "value": "present", "effect": "PREFER_NO_SCHEDULE"}],
         message="GPU pool t4 has no taint nvidia.com/gpu with effect NoSchedule, so pods that use "
@@ -56,6 +61,14 @@ CASES = [
     ),
     Case(
         rule="gpu-pool-minimum",
+        good=(in_stack(changed(T4_POOL, ("autoscaling", "totalMinNodeCount"), 1), "prod"), FIXED),
+        path=("nodeCount",),
+        bad=3,
+        message="GPU pool l4 keeps 3 nodes running in stack dev; set its minimum to 0, or allow "
+        "the stack (allowed: prod, prod-*, production, *-prod)",
+    ),
+    Case(
+        rule="gpu-pool-minimum",
         good=(PER_ZONE,),
         path=("autoscaling", "minNodeCount"),
         bad=1,
@@ -73,7 +86,7 @@ CASES = [
     ),
     Case(
         rule="autoscaler-owns-size",
-        good=(T4_POOL,),
+        good=(changed(FIXED, ("nodeCount",), 2), T4_POOL),
         path=("@ignore_changes",),
         bad=(),
         message="pool t4 is autoscaled from 0 to 3 nodes and does not ignore changes of "
@@ -89,7 +102,7 @@ CASES = [
     ),
     Case(
         rule="secure-boot",
-        good=(T4_POOL,),
+        good=(V100_GROUP, LAUNCH_TEMPLATE, T4_POOL),
         path=("nodeConfig", "shieldedInstanceConfig", "enableSecureBoot"),
         bad=False,
         message="pool t4 boots without Secure Boot; set "

@@ -58,14 +58,43 @@ def _with_affinity(daemon_set: Resource) -> Resource:
 
 TAG_PREFIX = "k8s.io/cluster-autoscaler/node-template"
 
+AT_A_POOL = changed(
+    POD,
+    ("spec",),
+    {
+        **POD.props["spec"],
+        "nodeSelector": {"cloud.google.com/gke-nodepool": "made-by-gke"},
+    },
+)
+"""Selects by a label that the cloud sets: whose nodes have it, is not known."""
+SPOT_POOL = changed(
+    replace(T4_POOL, name="spot", urn=T4_POOL.urn.replace("t4", "spot")),
+    ("nodeConfig", "taints"),
+    [{"key": "cloud.google.com/gke-spot", "value": "true", "effect": "NO_SCHEDULE"}],
+)
+"""Has the labels of T4_POOL, and a taint that the pods here do not tolerate."""
+CPU_POOL = changed(
+    replace(T4_POOL, name="cpu", urn=T4_POOL.urn.replace("t4", "cpu")),
+    ("nodeConfig",),
+    {"machineType": "e2-standard-2"},
+)
+
 CASES = [
     Case(
         rule="gpu-toleration",
-        good=(OTHER_POOL, T4_POOL, POD, DEPLOYMENT),
+        good=(OTHER_POOL, T4_POOL, POD, AT_A_POOL, DEPLOYMENT),
         path=(*POD_SPEC, "tolerations"),
         bad=DROP,
         message="deployment sample does not tolerate nvidia.com/gpu=present:NoSchedule of pool t4, "
         "so it would stay pending; add the toleration",
+    ),
+    Case(
+        rule="gpu-toleration",
+        good=(SPOT_POOL, T4_POOL, POD),
+        path=("spec", "tolerations", 0, "key"),
+        bad="other",
+        message="pod sample does not tolerate cloud.google.com/gke-spot=true:NoSchedule of pool "
+        "spot, so it would stay pending; add the toleration",
     ),
     Case(
         rule="gpu-toleration",
@@ -133,6 +162,18 @@ CASES = [
         "do it",
     ),
     Case(
+        rule="one-driver",
+        good=(
+            NO_DRIVER,
+            _with_affinity(installer({}, "careful")),
+            _with_affinity(installer({"role": "serve"}, "other")),
+        ),
+        path=(*POD_SPEC, "nodeSelector"),
+        bad={"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
+        message="GPU pool t4 gets its driver from daemonset careful and from daemonset other; let "
+        "one of them do it",
+    ),
+    Case(
         rule="one-device-plugin",
         good=(NO_PLUGIN, plugin(ROLE, "old"), plugin({"role": "other"}, "new")),
         path=(*POD_SPEC, "nodeSelector"),
@@ -183,13 +224,13 @@ CASES = [
     ),
     Case(
         rule="monthly-ceiling",
-        good=(T4_POOL, V100_GROUP),
+        good=(CPU_POOL, T4_POOL, V100_GROUP),
         path=("scalingConfig", "maxSize"),
         bad=2,
-        message="all pools at their maximum cost $5,650 a month, and stack dev may cost $3,500; "
+        message="all pools at their maximum cost $5,797 a month, and stack dev may cost $3,600; "
         "pool v100 has the largest part, $4,468: lower its maximum, or raise the ceiling (list "
         "prices of 2026-11-21)",
-        config={"dollars": 1, "stacks": {"d*": 3500}},
+        config={"dollars": 1, "stacks": {"d*": 3600}},
     ),
     Case(
         rule="price-known",
