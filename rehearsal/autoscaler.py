@@ -30,8 +30,14 @@ ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 NOWHERE = "rehearsal"
 """The zone of groups whose template has none: Karpenter cannot do without."""
+STARTING = {
+    "key": "node.cloudprovider.kubernetes.io/uninitialized",
+    "value": "true",
+    "effect": "NoSchedule",
+}
+"""On a node until it is what really joins: Karpenter takes it to have GPUs from the beginning."""
 
-EMPTY_SECONDS = 5
+EMPTY_SECONDS = 2
 """How long a node stays empty before Karpenter wants it gone; 10 minutes in life."""
 
 
@@ -43,7 +49,9 @@ def pool_name(group: str) -> str:
 class Autoscaler:
     """One Karpenter process and the pools that it reads."""
 
-    def __init__(self, folder: Path, processes: Processes) -> None:
+    def __init__(self, folder: Path, processes: Processes, *, idle: bool = False) -> None:
+        self._idle = idle
+        """Whether no Karpenter runs: pools that start at zero stay there."""
         self._types_file = folder / "instance-types.json"
         self._processes = processes
         self._pools: dict[str, dict[str, Any]] = {}
@@ -75,17 +83,21 @@ class Autoscaler:
     ) -> None:
         """Makes Karpenter's pools those of `groups`.
 
-        `frozen`: groups that the cloud refuses to grow beyond this many autoscaled nodes.
+        `frozen`: groups that do not grow beyond this many autoscaled nodes: the cloud refuses, or
+        there is nobody to make them grow.
         """
         scaled = [group for group in groups if group.autoscaled]
-        names = instance_types(scaled)
+        names, weights = instance_types(scaled), pool_weights(scaled)
         types = json.dumps(types_document(scaled, names), indent=1)
         wanted = {
-            pool_name(group.name): node_pool(group, names[group.name], frozen.get(group.name))
+            pool_name(group.name): node_pool(
+                group, names[group.name], frozen.get(group.name), weights[group.name]
+            )
             for group in scaled
         }
-        if types != self._types and scaled:
-            # Karpenter reads this file once, when it starts.
+        if types != self._types and any(not group.unscaled for group in scaled):
+            # Karpenter reads this file once, when it starts. Before it can do anything it would
+            # find pods that it cannot help, and not look at them again for 10 s.
             self._types = types
             self._types_file.write_text(types)
             self._start(kubeconfig)
@@ -97,6 +109,8 @@ class Autoscaler:
         self._pools = wanted
 
     def _start(self, kubeconfig: Path) -> None:
+        if self._idle:
+            return
         self._processes.stop("karpenter", grace=1.0)
         self._processes.start("karpenter", [tools.binary("karpenter")], {
             "KUBECONFIG": str(kubeconfig),
@@ -171,7 +185,24 @@ def types_document(groups: Sequence[NodeGroup], names: Mapping[str, str]) -> lis
     return list(types.values())
 
 
-def node_pool(group: NodeGroup, type_name: str, frozen: int | None) -> dict[str, Any]:
+def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
+    """Group name -> Karpenter's weight, 100 to 1: the cheapest of those with the fewest GPUs first.
+
+    Karpenter compares the prices of one pool's instance types only; of the pools that fit a pod it
+    takes the one with the greatest weight. Clouds take the smallest node that fits.
+    """
+
+    def size(group: NodeGroup) -> tuple[int, float, int]:
+        price = group.on_demand_per_hour or _guessed_price(group.template)
+        return _gpus(group.template), price, _milli(group.template.capacity["cpu"])
+
+    order = sorted({size(group) for group in groups})
+    return {group.name: max(100 - order.index(size(group)), 1) for group in groups}
+
+
+def node_pool(
+    group: NodeGroup, type_name: str, frozen: int | None, weight: int = 1
+) -> dict[str, Any]:
     """The NodePool that lets Karpenter add nodes of this group and of no other."""
     template = group.template
     elastic = max(group.max_nodes - group.target_nodes, 0)
@@ -182,6 +213,7 @@ def node_pool(group: NodeGroup, type_name: str, frozen: int | None) -> dict[str,
         "kind": "NodePool",
         "metadata": {"name": pool_name(group.name)},
         "spec": {
+            "weight": weight,
             "template": {
                 "metadata": {
                     "labels": {
@@ -203,6 +235,7 @@ def node_pool(group: NodeGroup, type_name: str, frozen: int | None) -> dict[str,
                         {"key": taint.key, "value": taint.value, "effect": taint.effect}
                         for taint in template.taints
                     ],
+                    "startupTaints": [STARTING],
                     "expireAfter": "Never",
                 },
             },
@@ -210,7 +243,10 @@ def node_pool(group: NodeGroup, type_name: str, frozen: int | None) -> dict[str,
                 "consolidationPolicy": "WhenEmpty",
                 "consolidateAfter": f"{EMPTY_SECONDS}s",
                 # Clouds relabel a pool's nodes in place or replace the pool; nothing drifts.
-                "budgets": [{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}],
+                "budgets": [{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]
+                # Who cannot add a node cannot remove one.
+                if not group.unscaled
+                else [{"nodes": "0"}],
             },
             "limits": {"cpu": _times(template.capacity["cpu"], elastic)},
         },
@@ -235,8 +271,13 @@ def _size(shape: NodeShape) -> str:
 
 def _guessed_price(shape: NodeShape) -> float:
     """Grows with the size, so that the smallest node that fits is the cheapest."""
-    cpus = int(_times(shape.capacity["cpu"], 1).removesuffix("m")) / 1000
-    return 0.03 * cpus + 1.0 * int(shape.capacity.get(GPU, 0))
+    return 0.03 * _milli(shape.capacity["cpu"]) / 1000 + 1.0 * _gpus(shape)
+
+
+def _gpus(shape: NodeShape) -> int:
+    """0 where a tag says something that is no number: Karpenter would not start with it."""
+    text = shape.capacity.get(GPU, "0")
+    return int(text) if text.isdigit() else 0
 
 
 def _zone(group: NodeGroup) -> str:
@@ -252,6 +293,10 @@ def _in(key: str, *values: str) -> dict[str, Any]:
 
 
 def _times(cpu: str, nodes: int) -> str:
-    """A CPU quantity, in cores or `m`, times a number of nodes."""
-    milli = int(cpu[:-1]) if cpu.endswith("m") else int(float(cpu) * 1000)
-    return f"{milli * nodes}m"
+    """A CPU quantity times a number of nodes."""
+    return f"{_milli(cpu) * nodes}m"
+
+
+def _milli(cpu: str) -> int:
+    """Thousandths of a core of a CPU quantity, in cores or `m`."""
+    return int(cpu[:-1]) if cpu.endswith("m") else int(float(cpu) * 1000)

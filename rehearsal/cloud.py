@@ -5,6 +5,7 @@ forgotten tag, label or taint shows as it would in the cloud.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -52,8 +53,36 @@ class NodeGroup:
     spot: bool = False
     on_demand_per_hour: float | None = None
     autoscaled: bool = True
+    """Whether its size is an autoscaler's business."""
+    unscaled: str = ""
+    """Why no autoscaler changes the size although one should; empty where one does."""
     auto_provisioned: bool = False
     """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaler:
+    """A Cluster Autoscaler that runs as a pod in the cluster."""
+
+    namespace: str
+    service_account: str
+    discovers: tuple[tuple[str, ...], ...]
+    """Alternatives, each a list of tags, `key` or `key=value`, that a group must all have."""
+
+    def __str__(self) -> str:
+        return f"Cluster Autoscaler {self.namespace}/{self.service_account}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What an autoscaler was told of a group's nodes, beside what a node is."""
+
+    tags: Mapping[str, str]
+    """Tag -> its value, as read back through the cloud's API."""
+    real: Mapping[str, str | None]
+    """The same tags with what the node has, None where it has nothing of the kind."""
+    differences: Sequence[str]
+    """One line each: the tag, and what it costs."""
 
 
 class ControlPlane(Protocol):
@@ -86,6 +115,14 @@ class Cloud(Protocol):
     def set_size(self, group: str, nodes: int) -> None:
         """Tells the cloud how many nodes the group has now, after the autoscaler changed it."""
 
+    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
+        """Group -> why none of these autoscalers changes its size. Empty where the cloud scales
+        its groups itself."""
+
+    def promise(self, group: str, node: NodeShape) -> Promise | None:
+        """What the autoscaler was told of the group's nodes, against this one; None where it sees
+        the group itself. Raises KeyError for an unknown group."""
+
     def holdings(self) -> list[str]:
         """One line for each thing the cloud holds; empty after a complete `pulumi destroy`."""
 
@@ -101,3 +138,6 @@ class Faults:
     """Limits that replace the stand-in's generous ones: metric name -> units."""
     errors: dict[str, list[str]] = field(default_factory=dict)
     """Resource type token -> errors that its next creates answer with, in turn."""
+    around: Callable[[str, str], AbstractContextManager[None]] = lambda kind, urn: nullcontext()
+    """(`create`, `update` or `delete`; URN) -> what the operation runs in. What it raises on the way
+    in, nothing was done; on the way out, the cloud did it and the answer is lost."""

@@ -37,7 +37,9 @@ def platform_of(stack_file: Path) -> str:
     return platform if platform in PLATFORMS else "gke"
 
 
-def serve(platform: str, stack: str, control_plane: LocalControlPlane, faults: Faults) -> Served:
+def serve(
+    platform: str, stack: str, control_plane: LocalControlPlane, faults: Faults, folder: Path
+) -> Served:
     """Starts the platform's stand-ins. Each imports its SDK, so only the needed one is loaded."""
     ending = ExitStack()
     match platform:
@@ -45,7 +47,13 @@ def serve(platform: str, stack: str, control_plane: LocalControlPlane, faults: F
             from rehearsal import aws
             from rehearsal.aws.service_quotas import answer_quotas
 
-            amazon = aws.AwsCloud(control_plane=control_plane, faults=faults)
+            token = folder / "eks-token"
+
+            def admit(granted: bool) -> None:
+                pki = control_plane.pki
+                token.write_text(pki.token_file.read_text() if granted else "nobody")
+
+            amazon = aws.AwsCloud(control_plane=control_plane, faults=faults, on_access=admit)
             ending.callback(amazon.close)
             server = aws.serve(amazon)
             ending.callback(server.stop)
@@ -55,6 +63,7 @@ def serve(platform: str, stack: str, control_plane: LocalControlPlane, faults: F
                 ports={"aws": server.port},
                 api=amazon.endpoint,
                 stop=ending.close,
+                environment={"REHEARSAL_TOKEN_FILE": str(token)},
             )
         case "existing":
             there = ExistingCluster(stack, lambda: control_plane.api)

@@ -113,6 +113,12 @@ def _room(pod: Object, who: str, group: NodeGroup, situation: Situation) -> Verd
             message=f"{start} cannot be scheduled: the cloud refuses another node: {refusal}",
             hopeless=True,
         )
+    if group.unscaled and len(nodes) < group.max_nodes:
+        return Verdict(
+            message=f"{start} cannot be scheduled: {_few(len(nodes))}, and nobody adds one: "
+            f"{group.unscaled}",
+            hopeless=True,
+        )
     limit = group.max_nodes if group.autoscaled else group.target_nodes
     if limit == 0:
         why = (
@@ -122,7 +128,7 @@ def _room(pod: Object, who: str, group: NodeGroup, situation: Situation) -> Verd
         )
         return Verdict(message=f"{start} cannot be scheduled: {why}", hopeless=True)
     if len(nodes) >= limit:
-        count = f"{limit} node" if limit == 1 else f"{limit} nodes"
+        count = _count(limit)
         most = f"all {count} of its maximum" if group.autoscaled else f"{count}, no autoscaling"
         return Verdict(
             message=f"{start} cannot be scheduled: the pool has {most}"
@@ -145,6 +151,14 @@ def _room(pod: Object, who: str, group: NodeGroup, situation: Situation) -> Verd
         message=f"{start} waits for a node; the scheduler says: {said}",
         hopeless=False,
     )
+
+
+def _few(nodes: int) -> str:
+    return f"the pool has {_count(nodes) if nodes else 'no node'}"
+
+
+def _count(nodes: int) -> str:
+    return f"{nodes} node" if nodes == 1 else f"{nodes} nodes"
 
 
 def _full(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:

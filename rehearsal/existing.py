@@ -3,14 +3,14 @@
 It has no cloud provider to play. What counts is that the stack leaves the cluster as it found it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from rehearsal.api import Api, ApiError, Object
-from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint
+from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint, Promise, Scaler
 from rehearsal.gpus import GPU
 from rehearsal.handler import CloudError
 
@@ -40,6 +40,14 @@ class ExistingCluster:
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """There are no changes."""
+
+    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
+        """Nobody scales machines that stand in a room."""
+        return {}
+
+    def promise(self, group: str, node: NodeShape) -> Promise | None:
+        """Nobody was told anything."""
+        return None
 
     def holdings(self) -> list[str]:
         """Every object in the cluster that Pulumi made or changed, whatever its kind."""

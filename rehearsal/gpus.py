@@ -6,7 +6,9 @@ on the node; what it would do there is read from the host paths that it mounts.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
+
+import yaml
 
 from rehearsal.cloud import NodeGroup
 
@@ -90,6 +92,32 @@ def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
 def is_device_plugin(pod: Mapping[str, Any]) -> bool:
     """Whether the pod registers devices with the kubelet."""
     return DEVICE_PLUGINS in host_paths(pod)
+
+
+def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
+    """What the pod (or a pod template) does for a node's GPUs."""
+    if installs_driver_on(pod):
+        return "driver"
+    return "plugin" if is_device_plugin(pod) else None
+
+
+def replicas(pod: Mapping[str, Any], config_maps: Mapping[str, Mapping[str, Any]]) -> int:
+    """Pods that share a GPU as the device plugin in this pod (or pod template) is configured.
+
+    `config_maps`: by `namespace/name`. The plugin's own namespace is its pod's, `kube-system` in a
+    template.
+    """
+    namespace = pod["metadata"].get("namespace", "kube-system")
+    for volume in pod["spec"].get("volumes") or []:
+        name = (volume.get("configMap") or {}).get("name")
+        for text in (config_maps.get(f"{namespace}/{name}", {}).get("data") or {}).values():
+            config = yaml.safe_load(text)
+            sharing = config.get("sharing") or {} if isinstance(config, dict) else {}
+            for way in sharing.values():
+                for resource in way.get("resources") or []:
+                    if resource.get("name") == GPU:
+                        return int(resource.get("replicas", 1))
+    return 1
 
 
 def host_paths(pod: Mapping[str, Any]) -> set[str]:

@@ -3,19 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rehearsal.autoscaler import pool_name
+from rehearsal.autoscaler import STARTING, pool_name
 from rehearsal.cloud import NodeGroup
 from rehearsal.gpus import GPU
 from rehearsal.kubelets import MANAGED
 
 GROUP = "rehearsal.gpu-cluster/group"
 """Annotation of the nodes that the cloud keeps by itself."""
-STARTING = {
-    "key": "node.cloudprovider.kubernetes.io/uninitialized",
-    "value": "true",
-    "effect": "NoSchedule",
-}
-"""What a cloud's node carries until the cloud has labelled it. Karpenter knows to wait for it."""
 SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 
 

@@ -20,12 +20,13 @@ from rehearsal.api import STRATEGIC, Api, ApiError
 from rehearsal.autoscaler import Autoscaler, pool_name, remove_node
 from rehearsal.cloud import Cloud, NodeGroup
 from rehearsal.control_plane import LocalControlPlane
-from rehearsal.gpus import CLOUD_SECONDS, GPU, conflicts, gpu_parts
+from rehearsal.gpus import CLOUD_SECONDS, GPU, conflicts, gpu_parts, is_device_plugin, replicas
 from rehearsal.handler import CloudError
 from rehearsal.joining import belongs, karpenters, new_node, wanted_taints
 from rehearsal.journal import Journal
 from rehearsal.observed import KINDS, Observed
 from rehearsal.pods import gpus_offered, holds
+from rehearsal.scalers import scaled_groups
 from rehearsal.watch import Watcher
 
 REGISTERED = "karpenter.sh/registered"
@@ -95,14 +96,16 @@ class Nodes:
         stopped = self._stopped
         self._autoscaler.install(self._api, stopped)
         self._watcher = Watcher(self._api, KINDS, lambda *change: self._changes.put(change))
-        cloud_changed = True
+        cloud_changed, unscaled = True, dict[str, str]()
         while not stopped.is_set():
             cloud_changed |= self._take_changes()
             if stopped.is_set():
                 return
             try:
-                groups = {group.name: group for group in self._cloud.node_groups()}
-                if cloud_changed:
+                found = scaled_groups(self._cloud, self._observed.pods)
+                groups = {group.name: group for group in found}
+                before, unscaled = unscaled, {g.name: g.unscaled for g in found if g.unscaled}
+                if cloud_changed or before != unscaled:
                     self.refusals.clear()
                     self._scale(groups)
                     cloud_changed = False
@@ -131,8 +134,8 @@ class Nodes:
     def _scale(self, groups: Mapping[str, NodeGroup]) -> None:
         frozen = {
             name: sum(1 for node in self._of_group(groups[name]) if karpenters(node))
-            for name in self.refusals
-            if name in groups
+            for name, group in groups.items()
+            if name in self.refusals or group.unscaled
         }
         self._autoscaler.sync(
             self._api, self._control_plane.kubeconfig, list(groups.values()), frozen
@@ -172,7 +175,9 @@ class Nodes:
         if name not in self._members:
             gpus = int(group.node.capacity.get(GPU, 0))
             self._members.add(name)
-            self._journal.record("node", name, "member", group=group.name, gpus=gpus)
+            self._journal.record(
+                "node", name, "member", group=group.name, gpus=gpus, added=karpenters(node)
+            )
         try:
             self._gpus(node, group)
             self._shape(node, group)
@@ -248,6 +253,9 @@ class Nodes:
             due = has > 0 and time.monotonic() - since >= CLOUD_SECONDS
         if due:
             pods = [pod for pod in self._observed.pods if pod["spec"].get("nodeName") == name]
+            plugins = [pod for pod in pods if is_device_plugin(pod)]
+            if plugins and group.plugin == "pod":
+                has *= replicas(plugins[0], self._observed.config_maps)
             parts = gpu_parts(group, pods)
             for conflict in conflicts(name, group, parts):
                 self._journal.finding(group.name, conflict)

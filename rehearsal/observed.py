@@ -3,6 +3,8 @@
 import threading
 from typing import Any
 
+from rehearsal.autoscaler import STARTING
+from rehearsal.gpus import part
 from rehearsal.journal import Journal
 from rehearsal.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
 from rehearsal.watch import Change
@@ -13,6 +15,7 @@ KINDS = {
     "DaemonSet": "/apis/apps/v1/daemonsets",
     "Deployment": "/apis/apps/v1/deployments",
     "Job": "/apis/batch/v1/jobs",
+    "ConfigMap": "/api/v1/configmaps",
 }
 
 
@@ -23,6 +26,7 @@ class Observed:
         self._journal = journal
         self._items: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in KINDS}
         self._lock = threading.Lock()
+        self._with_gpus: dict[str, dict[str, Any]] = {}
 
     def all(self, kind: str) -> list[dict[str, Any]]:
         with self._lock:
@@ -35,6 +39,18 @@ class Observed:
     @property
     def pods(self) -> list[dict[str, Any]]:
         return self.all("Pod")
+
+    @property
+    def config_maps(self) -> dict[str, dict[str, Any]]:
+        """By `namespace/name`."""
+        with self._lock:
+            return dict(self._items["ConfigMap"])
+
+    @property
+    def gpu_nodes(self) -> list[dict[str, Any]]:
+        """Every node that ever was ready with GPUs, as it was the last time that it had them."""
+        with self._lock:
+            return list(self._with_gpus.values())
 
     def clear(self) -> None:
         """The cluster is gone, and everything that was in it."""
@@ -55,6 +71,8 @@ class Observed:
                 self._items[kind].pop(name, None)
             else:
                 self._items[kind][name] = item
+                if kind == "Node" and _has_its_gpus(item):
+                    self._with_gpus[name] = item
         self._record(kind, before, None if change == "DELETED" else item)
 
     def _record(
@@ -88,7 +106,15 @@ class Observed:
             workload=workload(pod),
             gpus=gpus_asked(pod["spec"]),
             node=pod["spec"].get("nodeName"),
+            part=part(pod),
         )
+
+
+def _has_its_gpus(node: dict[str, Any]) -> bool:
+    """Not so while the node starts: the autoscaler's own idea of it has GPUs from the beginning."""
+    taints = {taint["key"] for taint in node["spec"].get("taints") or []}
+    starting = taints & {STARTING["key"], "karpenter.sh/unregistered"}
+    return gpus_offered(node) > 0 and holds(node, "Ready") and not starting
 
 
 def nodes_with_gpus(nodes: list[dict[str, Any]]) -> dict[str, int]:

@@ -19,6 +19,12 @@ class NodeLife:
     gpus_at: float | None = None
     """When it first offered them."""
     left: float | None = None
+    added: bool = False
+    """Whether the autoscaler made it come."""
+    parts: dict[str, float] = field(default_factory=dict)
+    """`driver`, `plugin` -> when the pod that brings it first was ready there."""
+    used: bool = False
+    """Whether a pod other than a daemon's ever was on it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +61,9 @@ class Report:
     gpu_nodes: Sequence[tuple[float, int]]
     """(time, GPU nodes from then on), beginning with (0, 0)."""
     refusals: Sequence[str] = field(default_factory=tuple)
+    promises: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    """What each pool's tags promise: `pool`, `node` (None where none came up), `tags` and `real`
+    (tag -> value) and `differences`."""
 
     def document(self) -> dict[str, Any]:
         """As `report.json` has it."""
@@ -64,6 +73,11 @@ class Report:
 def node_lives(events: Iterable[Event]) -> list[NodeLife]:
     lives: dict[str, NodeLife] = {}
     for event in events:
+        if event.kind == "pod" and (life := lives.get(event.detail["node"] or "")) is not None:
+            part = event.detail.get("part")
+            if part and event.what == "ready":
+                life.parts.setdefault(part, event.at)
+            life.used |= not event.detail["workload"].startswith("DaemonSet ")
         if event.kind != "node":
             continue
         if event.what == "joined":
@@ -72,6 +86,7 @@ def node_lives(events: Iterable[Event]) -> list[NodeLife]:
             continue
         elif event.what == "member":
             life.group, life.gpus = event.detail["group"], event.detail["gpus"]
+            life.added = event.detail.get("added", False)
         elif event.what == "gpus" and event.detail["gpus"] and life.gpus_at is None:
             life.gpus_at = event.at
         elif event.what == "left":
@@ -134,6 +149,7 @@ def created(urns: Iterable[str]) -> dict[str, int]:
 def text(report: Report) -> str:
     """The report for a terminal, 100 columns wide."""
     blocks = [_steps(report), _resources(report), _nodes(report), _pods(report)]
+    blocks += [_promise(promise) for promise in report.promises]
     verdict = "passed" if report.ok else "FAILED"
     for title, lines in (
         ("why it failed", report.failures),
@@ -168,13 +184,34 @@ def _nodes(report: Report) -> str:
             node.name,
             node.group,
             _time(node.joined),
+            _parts(node) if node.gpus else "",
             _time(node.gpus_at) if node.gpus else "no GPU",
             _time(node.left),
         )
         for node in report.nodes
     ]
-    listed = table(("node", "pool", "joined", "GPUs offered", "left"), rows) if rows else ""
+    head = ("node", "pool", "joined", "driver, plugin", "GPUs offered", "left")
+    listed = table(head, rows) if rows else ""
     return f"GPU nodes: {counts}\n\n{listed}".strip()
+
+
+def _parts(node: NodeLife) -> str:
+    """When the pods of driver installer and device plugin ran; where there are none, the cloud (or
+    the node's image) brings it."""
+    return ", ".join(
+        _time(node.parts[part]) if part in node.parts else "cloud" for part in ("driver", "plugin")
+    )
+
+
+def _promise(promise: Mapping[str, Any]) -> str:
+    wrong, tags, real = promise["differences"], promise["tags"], promise["real"]
+    node = f"node {promise['node']}" if promise["node"] else "a node of it (none came up)"
+    verdict = f"{len(wrong)} differences" if wrong else "all of it so"
+    rows = [(key, value, "-" if real[key] is None else real[key]) for key, value in tags.items()]
+    return (
+        f"pool {promise['pool']}: {len(tags)} tags, read back, promise what {node} has: {verdict}"
+        f"\n{table(('tag', 'promises', 'node has'), rows)}"
+    )
 
 
 def _pods(report: Report) -> str:

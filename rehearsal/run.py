@@ -88,6 +88,7 @@ def make_report(run: Rehearsal, seconds: float) -> Report:
         pods=pod_lives(events),
         gpu_nodes=gpu_nodes_over_time(nodes),
         refusals=[f"{e.subject}: {e.detail['message']}" for e in events if e.what == "refused"],
+        promises=list(run.promises),
     )
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import yaml
 
+from rehearsal import proof
 from rehearsal.engine import Outcome, run_in_thread
-from rehearsal.gpus import GPU, installs_driver_on, is_device_plugin
-from rehearsal.joining import group_name
-from rehearsal.pods import full_name, gpus_asked, gpus_offered, phase
+from rehearsal.gpus import GPU, part
+from rehearsal.pods import gpus_asked, phase
+from rehearsal.report import node_lives, pod_lives
 from rehearsal.stage import Stage
 from rehearsal.workloads import Workload, declared, reached, why_not
 
@@ -55,6 +56,8 @@ class Rehearsal:
     warnings: list[str] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
+    promises: list[dict[str, Any]] = field(default_factory=list)
+    """What the pools' tags say of their nodes, as the report has it."""
 
     def until_running(self) -> bool:
         """Preview, up, wait, check; a second up. Returns whether all went well."""
@@ -65,6 +68,7 @@ class Rehearsal:
                 ("pulumi up", self._up),
                 ("workloads run", self._workloads_run),
                 ("pods are where they belong", self._placed),
+                ("nodes are as promised", self._promised),
                 ("pulumi up again", self._up_again),
             )
         )
@@ -77,6 +81,7 @@ class Rehearsal:
                 ("pulumi up", self._up),
                 ("workloads run", self._workloads_run),
                 ("pods are where they belong", self._placed),
+                ("nodes are as promised", self._promised),
             )
         )
 
@@ -142,7 +147,7 @@ class Rehearsal:
                 thread.join(5)
                 stage.engine.interrupt()
                 thread.join()
-                raise Failure(*lines)
+                raise Failure(*lines, *self._behind_it())
         if not outcomes:
             raise Failure("pulumi up could not be run: see the log")
         return self._engine(lambda: outcomes[0])
@@ -166,16 +171,22 @@ class Rehearsal:
         hopeless: dict[str, float] = {}
         while waiting := self._waiting(self.workloads):
             if lines := self._hopeless(waiting, hopeless):
-                raise Failure(*lines)
+                raise Failure(*lines, *self._behind_it())
             if time.monotonic() - began > self.deadline:
                 situation = self.stage.situation()
                 raise Failure(*(
                     f"{why_not(w, self._item(w), situation).message} "
                     f"(waited {self.deadline:.0f} s)"
                     for w in waiting
-                ))  # fmt: skip
+                ), *self._behind_it())  # fmt: skip
             time.sleep(0.1)
         return f"all have reached their state: {', '.join(map(str, self.workloads))}"
+
+    def _behind_it(self) -> list[str]:
+        """What the autoscaler was told wrongly, and did: the reason, where pods wait in vain."""
+        self.promises = proof.promises(self.stage.cloud, self.stage.observed)
+        events = self.stage.journal.events
+        return [*proof.broken(self.promises), *proof.for_nothing(node_lives(events))]
 
     def _item(self, workload: Workload) -> Mapping[str, Any] | None:
         return workload.find(self.stage.observed.all(workload.kind))
@@ -199,28 +210,28 @@ class Rehearsal:
         return [message for message, first in since.items() if now - first >= SETTLE_SECONDS]
 
     def _placed(self) -> str:
-        """GPU pods sit on nodes with those GPUs; installers and plugins on GPU nodes alone."""
-        observed, groups = self.stage.observed, {g.name: g for g in self.stage.cloud.node_groups()}
-        nodes = {node["metadata"]["name"]: node for node in observed.nodes}
-        wrong, gpu_pods, daemons = [], 0, 0
-        for pod in observed.pods:
-            node = nodes.get(pod["spec"].get("nodeName") or "")
-            if node is None or phase(pod) not in ("ready", "succeeded"):
-                continue
-            group = groups.get(group_name(node, list(groups.values())) or "")
-            where = f"node {node['metadata']['name']}" + (f" of pool {group.name}" if group else "")
-            if asked := gpus_asked(pod["spec"]):
-                gpu_pods += 1
-                if phase(pod) == "ready" and gpus_offered(node) < asked:
-                    wrong.append(f"{full_name(pod)} asks for {asked} {GPU} on {where}, which has "
-                                 f"{gpus_offered(node)}")  # fmt: skip
-            if installs_driver_on(pod) or is_device_plugin(pod):
-                daemons += 1
-                if group is None or GPU not in group.node.capacity:
-                    wrong.append(f"{full_name(pod)} runs on {where}, which has no GPU")
+        """GPU pods sit on nodes with those GPUs, which came when they were due; installers and
+        plugins sit on GPU nodes alone."""
+        stage = self.stage
+        groups, events = stage.cloud.node_groups(), stage.journal.events
+        wrong = proof.misplaced(groups, stage.observed)
+        wrong += proof.too_early(groups, node_lives(events), pod_lives(events))
         if wrong:
             raise Failure(*wrong)
+        there = [pod for pod in stage.observed.pods if phase(pod) in ("ready", "succeeded")]
+        gpu_pods = sum(1 for pod in there if gpus_asked(pod["spec"]))
+        daemons = sum(1 for pod in there if part(pod))
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
+
+    def _promised(self) -> str:
+        """The autoscaler was told the truth about the nodes."""
+        self.promises = proof.promises(self.stage.cloud, self.stage.observed)
+        if wrong := proof.broken(self.promises):
+            raise Failure(*wrong, *proof.for_nothing(node_lives(self.stage.journal.events)))
+        if not self.promises:
+            return "the cloud scales the pools itself"
+        tags = sum(len(promise["tags"]) for promise in self.promises)
+        return f"{tags} tags, read back, say what the nodes are"
 
     def _up_again(self) -> str:
         """The autoscaler has changed node counts by now; reading them must not plan a change."""

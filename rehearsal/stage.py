@@ -29,6 +29,7 @@ from rehearsal.nodes import Nodes
 from rehearsal.observed import Observed
 from rehearsal.processes import ProcessError, Processes, end_leftovers
 from rehearsal.program import Mutation, copy_program, stack_file
+from rehearsal.scalers import scaled_groups
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_SECONDS = 30.0
@@ -49,15 +50,20 @@ class Stage:
         faults: Faults | None = None,
         mutate: Mutation | None = None,
         job_seconds: float = 5.0,
+        scaling: bool = True,
     ) -> None:
+        """Without `scaling` no node joins but those that the cloud itself keeps."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
         self._source = source
-        self._faults = faults
+        self._faults = faults or Faults()
         self._mutate = mutate
         self._job_seconds = job_seconds
+        self._scaling = scaling
         self._closers: list[Callable[[], None]] = []
         self._nodes_made = threading.Event()
+        self.drop_plugins: Callable[[], None] = lambda: None
+        """What the engine would have taken along had it been killed: waits and connections."""
 
     def __enter__(self) -> "Stage":
         try:
@@ -85,7 +91,7 @@ class Stage:
             self.folder, self.processes, on_start=self._cluster_started, on_stop=self._cluster_stops
         )
         self._kubelets = Kubelets(self.folder, self.processes, job_seconds=self._job_seconds)
-        self._autoscaler = Autoscaler(self.folder, self.processes)
+        self._autoscaler = Autoscaler(self.folder, self.processes, idle=not self._scaling)
         prewarm = threading.Thread(target=self._prewarm, name="prewarm", daemon=True)
         prewarm.start()
         self._closers += [self.control_plane.stop, prewarm.join]
@@ -127,7 +133,7 @@ class Stage:
 
     def situation(self) -> Situation:
         """The cluster and the cloud as they are now, for a diagnosis."""
-        groups = self.cloud.node_groups()
+        groups = scaled_groups(self.cloud, self.observed.pods)
         nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}
         for node in self.observed.nodes:
             if (name := group_name(node, groups)) is not None:
@@ -142,7 +148,7 @@ class Stage:
 
     def _start_providers(self) -> dict[str, int]:
         self._served = clouds.serve(
-            self.platform, self.stack, self.control_plane, self._faults or Faults()
+            self.platform, self.stack, self.control_plane, self._faults or Faults(), self.folder
         )
         self.cloud: Cloud = self._served.cloud
         self._closers.append(self._served.stop)
@@ -154,6 +160,7 @@ class Stage:
                 **os.environ,
                 "PATH": path,
                 "REHEARSAL_TOKEN_FILE": str(self.control_plane.pki.token_file),
+                **self._served.environment,
             })  # fmt: skip
             kubernetes.start()
             self._closers.append(kubernetes.stop)

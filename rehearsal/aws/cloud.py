@@ -1,10 +1,11 @@
 """The AWS account of a rehearsal, seen from the stage: node groups, sizes, what is left."""
 
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rehearsal.aws import nodes
+from rehearsal.aws import nodes, promise
 from rehearsal.aws.account import Account, GroupParts, answering
 from rehearsal.aws.cluster import access_granted
 from rehearsal.aws.ec2 import GONE
@@ -13,20 +14,33 @@ from rehearsal.aws.node_group import check_start
 from rehearsal.aws.node_group_rules import has_driver
 from rehearsal.aws.permissions import why_not_scaled
 from rehearsal.aws.scaling_group import group_tags, resize
-from rehearsal.cloud import ControlPlane, Faults, NodeGroup
+from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
 from rehearsal.handler import CloudError
+
+FRESH_SECONDS = 5.0
+"""How long what was read of the account counts: somebody may change it by an AWS client."""
 
 
 class AwsCloud:
     """Implements `rehearsal.cloud.Cloud`. Thread-safe. One at a time in a process."""
 
-    def __init__(self, *, control_plane: ControlPlane, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        control_plane: ControlPlane,
+        faults: Faults | None = None,
+        on_access: Callable[[bool], None] = lambda granted: None,
+    ) -> None:
         self.control_plane = control_plane
         self.faults = faults if faults is not None else Faults()
         self.account = Account()
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
+        self._on_access = on_access
+        """Told after every change whether anybody may use the cluster."""
+        self._read: dict[object, tuple[float, Any]] = {}
+        """What was asked for -> when it was read, and what it was."""
 
     @property
     def endpoint(self) -> str:
@@ -39,8 +53,28 @@ class AwsCloud:
 
     def node_groups(self) -> list[NodeGroup]:
         """One per managed node group."""
+        groups: list[NodeGroup] = self._known("groups", self._groups)
+        return groups
+
+    def _known(self, what: object, read: Callable[[], Any]) -> Any:
+        """What an earlier read found, until something changes: the stage asks many times a second,
+        and a read takes some ten requests for each group."""
+        with self._lock:
+            at, found = self._read.get(what, (0.0, None))
+        if found is not None and time.monotonic() - at < FRESH_SECONDS:
+            return found
         with self.account.lock, answering():
-            return [self._group(name, parts) for name, parts in self.account.groups.items()]
+            at, found = time.monotonic(), read()
+            with self._lock:
+                self._read[what] = at, found
+        return found
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._read.clear()
+
+    def _groups(self) -> list[NodeGroup]:
+        return [self._group(name, parts) for name, parts in self.account.groups.items()]
 
     def _group(self, name: str, parts: GroupParts) -> NodeGroup:
         group, account = parts.inputs, self.account
@@ -60,7 +94,6 @@ class AwsCloud:
             node_os=nodes.node_os(group),
             spot=group["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
-            autoscaled=not why_not_scaled(account, parts),
         )
 
     def set_size(self, group: str, nodes: int) -> None:
@@ -77,16 +110,42 @@ class AwsCloud:
             if nodes > running:
                 check_start(self.account, self.faults, group, parts.inputs, nodes)
             resize(self.account, parts, nodes)
+            self._forget()
 
-    def autoscaler_findings(self) -> dict[str, list[str]]:
-        """Node group -> why no Cluster Autoscaler of the stack can scale it; groups that one can
-        scale are left out."""
-        with self.account.lock, answering():
-            found = {
-                name: why_not_scaled(self.account, parts)
+    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
+        """Node group -> why none of these autoscalers can scale it."""
+
+        def read() -> dict[str, str]:
+            return {
+                name: reason
                 for name, parts in self.account.groups.items()
+                if (reason := self._why_not_scaled(parts, scalers))
             }
-        return {name: reasons for name, reasons in found.items() if reasons}
+
+        reasons: dict[str, str] = self._known(tuple(scalers), read)
+        return reasons
+
+    def _why_not_scaled(self, parts: GroupParts, scalers: Sequence[Scaler]) -> str:
+        if not scalers:
+            return "no Cluster Autoscaler runs in the cluster"
+        reasons = [why_not_scaled(self.account, parts, scaler) for scaler in scalers]
+        return "; ".join(reasons) if all(reasons) else ""
+
+    def promise(self, group: str, node: NodeShape) -> Promise | None:
+        """What the Auto Scaling group's tags promise, against this node; None for a group that has
+        none and never is at zero, where Cluster Autoscaler goes by the nodes that are there."""
+        with self.account.lock, answering():
+            parts = self.account.groups[group]
+            tags = group_tags(self.account, parts.scaling_group)
+            real = promise.real(tags, node)
+            if parts.inputs["scalingConfig"]["minSize"] and not real:
+                return None
+            template = nodes.promised(self.account, parts)
+        return Promise(
+            tags={key: tags[key] for key in real},
+            real=real,
+            differences=promise.compare(template, node),
+        )
 
     def scaling_group_tags(self, group: str) -> dict[str, str]:
         """The tags of a node group's Auto Scaling group, read through the AWS API."""
@@ -107,6 +166,10 @@ class AwsCloud:
 
     def notify(self) -> None:
         """Calls back if `node_groups` changed since the last time."""
+        self._forget()
+        with self.account.lock:
+            granted = any(access_granted(parts) for parts in self.account.clusters.values())
+        self._on_access(granted)
         current = self.node_groups()
         with self._lock:
             changed, self._announced = current != self._announced, current

@@ -31,21 +31,34 @@ _TAINT = re.compile(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)")
 _LABEL_TAG, _TAINT_TAG, _RESOURCE_TAG = (
     f"{catalog.AUTOSCALER_TEMPLATE}/{kind}/" for kind in ("label", "taint", "resources")
 )
+_QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?")
 _REST = float("inf")
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 
 def template(account: Account, parts: GroupParts) -> NodeShape:
-    """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by it.
-    Of a group at zero it knows the instance type as EC2 describes it, and the Auto Scaling group's
-    tags (aws_manager.go, buildNodeFromTemplate).
+    """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by it;
+    else by the promise, of which it leaves out in silence what it cannot read."""
+    if parts.kept:
+        return node(account, parts)
+    shape = promised(account, parts)
+    readable = {name: each for name, each in shape.capacity.items() if is_quantity(each)}
+    return NodeShape(labels=shape.labels, taints=shape.taints, capacity=readable)
+
+
+def is_quantity(text: str) -> bool:
+    """Whether Kubernetes could read this as an amount of a resource."""
+    return _QUANTITY.fullmatch(text) is not None
+
+
+def promised(account: Account, parts: GroupParts) -> NodeShape:
+    """The node that Cluster Autoscaler expects of a group at zero: it knows the instance type as
+    EC2 describes it, and the Auto Scaling group's tags (aws_manager.go, buildNodeFromTemplate).
 
     Cluster Autoscaler that may call eks:DescribeNodegroup sees the node group's labels and taints
     as well; that it does so is not counted on here, since an error of that call is cached as an
     empty node group. Of the node group's own tags it takes the `resources` ones, which win.
     """
-    if parts.kept:
-        return node(account, parts)
     row = instance(account, parts.inputs["instanceTypes"][0])
     tags = group_tags(account, parts.scaling_group)
     labels = _generic_labels(account, parts, row)

@@ -1,12 +1,12 @@
-"""Whether some Cluster Autoscaler could change a node group's Auto Scaling group."""
+"""Whether a Cluster Autoscaler can change a node group's Auto Scaling group."""
 
 from collections.abc import Mapping
 
-from components.catalog.eks import autoscaler_discovery_tags
 from rehearsal.aws.account import Account, GroupParts
 from rehearsal.aws.evaluation import UnplayedConditionError, allowed
 from rehearsal.aws.roles import policies, role_name
 from rehearsal.aws.scaling_group import describe
+from rehearsal.cloud import Scaler
 from rehearsal.handler import CloudError
 
 _LOOK = (
@@ -22,42 +22,40 @@ _CHANGE = (
 )
 
 
-def why_not_scaled(account: Account, parts: GroupParts) -> list[str]:
-    """Why no Cluster Autoscaler of this stack can grow and shrink the group; empty where one can.
+def why_not_scaled(account: Account, parts: GroupParts, scaler: Scaler) -> str:
+    """Why this autoscaler cannot grow and shrink the group; empty where it can.
 
-    It has its role by pod identity: roles that it has in other ways are not looked at. Discovery
-    goes by the tags' keys alone.
+    It has its role by pod identity: roles that it has in other ways are not looked at.
     """
     row = describe(account, parts.scaling_group)
     tags = {tag["Key"]: tag["Value"] for tag in row["Tags"]}
-    reasons = [
-        f"the Auto Scaling group has no tag {key}, so that nothing discovers it"
-        for key in autoscaler_discovery_tags(parts.cluster)
-        if key not in tags
-    ]
+    if not any(all(_has(tags, tag) for tag in wanted) for wanted in scaler.discovers):
+        wanted = " or ".join(", ".join(tags) for tags in scaler.discovers) or "nothing"
+        return f"the {scaler} discovers groups by {wanted}, and this one has no such tag"
     cluster = account.clusters[parts.cluster]
+    association = cluster.associations.get((scaler.namespace, scaler.service_account))
+    if association is None:
+        return f"the {scaler} has no role: there is no pod identity association for it"
     if "eks-pod-identity-agent" not in cluster.addons:
-        return [*reasons, "no role reaches a pod: the cluster has no eks-pod-identity-agent addon"]
-    denials = []
-    for (namespace, service_account), association in cluster.associations.items():
-        context = {
-            "aws:RequestedRegion": account.region,
-            "aws:PrincipalTag/eks-cluster-name": parts.cluster,
-            "aws:PrincipalTag/kubernetes-namespace": namespace,
-            "aws:PrincipalTag/kubernetes-service-account": service_account,
-        }
-        denied = _denied(account, association["roleArn"], row["AutoScalingGroupARN"], context, tags)
-        if not denied:
-            return reasons
-        denials.append((len(denied), namespace, service_account, association["roleArn"], denied))
-    if not denials:
-        return [*reasons, "no pod identity association gives a Cluster Autoscaler a role"]
-    _, namespace, service_account, role, denied = min(denials)
-    return [
-        *reasons,
-        f"the role {role_name(role)} of {namespace}/{service_account}, the nearest to a Cluster "
-        f"Autoscaler's, may not do {', '.join(denied)} on {parts.scaling_group}",
-    ]
+        return f"the {scaler} gets no role: the cluster has no eks-pod-identity-agent addon"
+    context = {
+        "aws:RequestedRegion": account.region,
+        "aws:PrincipalTag/eks-cluster-name": parts.cluster,
+        "aws:PrincipalTag/kubernetes-namespace": scaler.namespace,
+        "aws:PrincipalTag/kubernetes-service-account": scaler.service_account,
+    }
+    role = association["roleArn"]
+    if denied := _denied(account, role, row["AutoScalingGroupARN"], context, tags):
+        return (
+            f"the {scaler} with its role {role_name(role)} may not do {', '.join(denied)} on "
+            f"{parts.scaling_group}"
+        )
+    return ""
+
+
+def _has(tags: Mapping[str, str], wanted: str) -> bool:
+    key, equals, value = wanted.partition("=")
+    return key in tags and (not equals or tags[key] == value)
 
 
 def _denied(

@@ -5,7 +5,7 @@ instance type, and the labels that Kubernetes and EKS set by themselves.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from components.catalog.eks import (
@@ -18,6 +18,7 @@ from rehearsal.cloud import NodeShape, NodeTaint
 
 _BY_ITSELF = ("cpu", "memory", "pods")
 _KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
+_PROMISES = (autoscaler_label_tag(""), autoscaler_taint_tag(""), autoscaler_resource_tag(""))
 _SLACK = Fraction(9, 10)
 """A promise of a little less disk than there is does no harm: a pod never needs the last tenth."""
 _QUANTITY = re.compile(r"([0-9.]+)(m|[kMGTPE]i?|Ki)?")
@@ -31,6 +32,15 @@ def compare(template: NodeShape, node: NodeShape, *, shared: int = 1) -> list[st
     that of its GPUs.
     """
     return [*_labels(template, node), *_taints(template, node), *_resources(template, node, shared)]
+
+
+def real(tags: Mapping[str, str], node: NodeShape) -> dict[str, str | None]:
+    """The tags that promise something of a node -> what this node has, as a tag would say it."""
+    taints = {autoscaler_taint_tag(taint.key): _shown(taint) for taint in node.taints}
+    labels = {autoscaler_label_tag(key): value for key, value in node.labels.items()}
+    resources = {autoscaler_resource_tag(key): value for key, value in node.capacity.items()}
+    has = labels | taints | resources
+    return {key: has.get(key) for key in tags if key.startswith(_PROMISES)}
 
 
 def _labels(template: NodeShape, node: NodeShape) -> Iterator[str]:

@@ -1,11 +1,11 @@
 """The simulated Google Cloud: what exists, what it may use, which nodes it would start."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
-from rehearsal.cloud import ControlPlane, Faults, NodeGroup
+from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
 from rehearsal.gcp import nodes
 from rehearsal.gcp.autopilot import ACCELERATOR_COUNT_LABEL, autopilot_groups
 from rehearsal.gcp.iam import missing_identity
@@ -65,6 +65,14 @@ class GcpCloud:
             if nodes > self.auto_nodes.get(group, 0):
                 self._check_auto_quota(known[group], nodes)
             self.auto_nodes[group] = nodes
+
+    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
+        """GKE scales its node pools itself."""
+        return {}
+
+    def promise(self, group: str, node: NodeShape) -> Promise | None:
+        """GKE sees its node pools themselves."""
+        return None
 
     def holdings(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted."""

@@ -6,12 +6,14 @@ Here and not among the unit tests, because an AWS account takes seconds to fill.
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import boto3
 import pytest
 
 from rehearsal.aws.settings import check_config, default_tags
+from rehearsal.cloud import Scaler
 from rehearsal.handler import CloudError
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
@@ -19,6 +21,11 @@ from tests.unit.stand_in_engine import Refused
 
 NODES_ROLE = "arn:aws:iam::123456789012:role/nodes"
 CHANGE = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
+AUTOSCALER = Scaler(
+    namespace="kube-system",
+    service_account="cluster-autoscaler",
+    discovers=(("k8s.io/cluster-autoscaler/enabled", "k8s.io/cluster-autoscaler/k8s-ml=owned"),),
+)
 CNI_ROLE = "arn:aws:iam::123456789012:role/cni"
 
 
@@ -231,21 +238,24 @@ def test_without_nvidias_image_nobody_brings_a_driver(fresh: AwsStack) -> None:
 
 def test_an_autoscaler_needs_permission_on_the_group(fresh: AwsStack) -> None:
     """A group is scaled only where a role that a pod has may change it, by its tags too."""
-    group = fresh.group(fresh.cluster())
-    assert not group.autoscaled
+    fresh.group(fresh.cluster())
+    nobody = fresh.cloud.not_scaled([])
+    assert nobody == {"train-gpu": "no Cluster Autoscaler runs in the cluster"}
+    assert "no pod identity association" in fresh.cloud.not_scaled([AUTOSCALER])["train-gpu"]
     condition = {"StringEquals": {"aws:ResourceTag/k8s.io/cluster-autoscaler/other": "owned"}}
     look = {"Effect": "Allow", "Action": ["autoscaling:Describe*", "ec2:Describe*"],
             "Resource": "*"}  # fmt: skip
     fresh.autoscaler(look, aws.SCALE | {"Action": CHANGE, "Condition": condition})
-    (reason,) = fresh.cloud.autoscaler_findings()["train-gpu"]
-    assert "kube-system/cluster-autoscaler" in reason
-    assert "may not do" in reason
+    reason = fresh.cloud.not_scaled([AUTOSCALER])["train-gpu"]
+    assert "kube-system/cluster-autoscaler with its role autoscaler may not do autosc" in reason
     own = {"StringEquals": {"aws:ResourceTag/k8s.io/cluster-autoscaler/k8s-ml": "owned"}}
     change = aws.SCALE | {"Action": CHANGE, "Condition": own}
     policy = {"role": "autoscaler", "name": "p", "policy": aws.document(look, change)}
     fresh.up(aws.ROLE_POLICY, "autoscaler", policy)
-    assert fresh.cloud.autoscaler_findings() == {}
-    assert fresh.cloud.node_groups()[0].autoscaled
+    assert fresh.cloud.not_scaled([AUTOSCALER]) == {}
+    elsewhere = replace(AUTOSCALER, discovers=(("k8s.io/cluster-autoscaler/other",),))
+    assert "this one has no such tag" in fresh.cloud.not_scaled([elsewhere])["train-gpu"]
+    assert fresh.cloud.not_scaled([elsewhere, AUTOSCALER]) == {}
 
 
 def test_quotas_count_vcpus_of_running_nodes() -> None:
