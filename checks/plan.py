@@ -1,4 +1,8 @@
-"""What a `pulumi preview --json` would do, resource by resource; pure."""
+"""What a `pulumi preview --json` would do, resource by resource; pure.
+
+Both of its formats are read: the document, and the stream of events that it prints with
+PULUMI_ENABLE_STREAMING_JSON_PREVIEW, which alone says what policies said.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -65,6 +69,9 @@ class Plan:
     same: int
     """Resources that stay as they are."""
     errors: Sequence[str]
+    """What the engine, the program and mandatory policies complained of."""
+    advice: Sequence[str] = ()
+    """What advisory policies said."""
 
     def count(self, verb: Verb) -> int:
         return sum(change.verb == verb for change in self.changes)
@@ -80,13 +87,59 @@ class Plan:
 def read_plan(text: str, source: str) -> Plan:
     """The plan in a preview's output; raises CheckError where it is none."""
     try:
-        document = json.loads(text)
+        documents = [json.loads(text)] if text.lstrip().startswith("{\n") else _lines(text)
     except ValueError as error:
         raise CheckError(f"{source}: not the output of pulumi preview --json ({error})") from None
-    if not isinstance(document, dict) or not {"steps", "diagnostics"} & set(document):
-        raise CheckError(f"{source}: not the output of pulumi preview --json: it has no steps")
+    first = documents[0] if documents else None
+    if isinstance(first, dict) and "sequence" in first:
+        return _from_events(documents)
+    if isinstance(first, dict) and {"steps", "diagnostics"} & set(first):
+        same = (first.get("changeSummary") or {}).get("same", 0)
+        return Plan(
+            changes=_changes(first.get("steps") or []),
+            # Steps that change nothing are counted and not listed.
+            same=int(same),
+            errors=_errors(first.get("diagnostics") or []),
+        )
+    raise CheckError(f"{source}: not the output of pulumi preview --json: it has no steps")
+
+
+def _lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
+    def of(kind: str) -> list[Any]:
+        return [event[kind] for event in events if kind in event]
+
+    steps = [
+        {**(step := event["metadata"]), "replaceReasons": step.get("keys"),
+         "diffReasons": step.get("diffs")}
+        for event in of("resourcePreEvent")
+    ]  # fmt: skip
+    policies = [
+        (event["enforcementLevel"], f"policy {event['policyName']}: {_last_line(event['message'])}")
+        for event in of("policyEvent")
+    ]
+    summary = of("summaryEvent")
+    same = (summary[-1].get("resourceChanges") or {}).get("same", 0) if summary else 0
+    errors = [text for level, text in policies if level == "mandatory"]
+    return Plan(
+        changes=_changes(steps),
+        same=int(same),
+        errors=list(dict.fromkeys([*errors, *_errors(of("diagnosticEvent"))])),
+        advice=list(dict.fromkeys(text for level, text in policies if level != "mandatory")),
+    )
+
+
+def _last_line(message: str) -> str:
+    """A policy's message begins with what the policy is for, and ends with what is wrong."""
+    return message.strip().rpartition("\n")[2]
+
+
+def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
     changes: dict[str, Change] = {}
-    for step in document.get("steps") or []:
+    for step in steps:
         verb = _VERB_OF.get(step["op"])
         if verb is None:
             continue
@@ -95,9 +148,7 @@ def read_plan(text: str, source: str) -> Plan:
         # A replacement is three steps in the engine's eyes, and one thing in everybody else's.
         if known is None or not known.paths or VERBS.index(verb) < VERBS.index(known.verb):
             changes[change.urn] = change
-    # Steps that change nothing are counted and not listed.
-    same = int((document.get("changeSummary") or {}).get("same", 0))
-    return Plan(changes=list(changes.values()), same=same, errors=_errors(document))
+    return list(changes.values())
 
 
 def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
@@ -106,10 +157,8 @@ def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _errors(document: Mapping[str, Any]) -> list[str]:
+def _errors(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
     said = [
-        str(one.get("message", "")).strip()
-        for one in document.get("diagnostics") or []
-        if one.get("severity") == "error"
+        str(one.get("message", "")).strip() for one in diagnostics if one.get("severity") == "error"
     ]
     return list(dict.fromkeys(message for message in said if message))

@@ -36,6 +36,8 @@ class Section:
     cost: tuple[Bill | None, Bill] | None = None
     """None where it cannot be told, `(None, after)` where the stack is new."""
     why_no_cost: str = ""
+    compared: bool = False
+    """Whether there is a base at all."""
 
     @property
     def changes(self) -> list[Change]:
@@ -88,6 +90,7 @@ def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Secti
                 base=read_plan(before.read_text(), before.name) if before.is_file() else None,
                 cost=bills,
                 why_no_cost=why,
+                compared=base is not None,
             )
         )
     return sections
@@ -150,9 +153,10 @@ def _table(sections: Sequence[Section]) -> str:
     notes = [
         f"No cost of {code(s.stack)}: {code(s.why_no_cost)}" for s in sections if s.why_no_cost
     ]
+    notes += [f"- {code(s.stack)}: {code(line)}" for s in sections for line in s.plan.advice]
     notes.append(
-        "Costs are list prices as configured, every pool at its minimum (idle) and at its maximum "
-        "(full), without what is billed by use."
+        "\nCosts are list prices as configured, every pool at its minimum (idle) and at its "
+        "maximum (full), without what is billed by use."
     )
     return "\n".join([*rows, "", *notes])
 
@@ -170,7 +174,7 @@ def _costs_shown(section: Section) -> list[str]:
             unknown = old.missing or new.missing
             change = signed(None if unknown else new.month - old.month)
             text += "" if change == "0" else f" ({change})"
-        else:
+        elif section.compared:
             text += " (new)"
         cells.append(text)
     return cells

@@ -132,6 +132,32 @@ def test_a_replacement_is_counted_once(folder: Path) -> None:
     ]
 
 
+def test_reads_the_stream_of_events_too(folder: Path) -> None:
+    """The engine's events say the same, and what policies said: mandatory ones fail the preview."""
+    pool = {"urn": f"urn:pulumi:dev::gpu-cluster::{GPU_POOL}::a"}
+    events = [
+        *({"resourcePreEvent": {"metadata": {**pool, **step}}} for step in (
+            {"op": "delete-replaced"}, {"op": "create-replacement", "keys": ["cluster"]},
+            {"op": "same"})),
+        {"policyEvent": {"policyName": "gpu-pool-taint", "enforcementLevel": "mandatory",
+                         "message": "What it is for.\nGPU pool a has no taint\n"}},
+        {"policyEvent": {"policyName": "gpu-all", "enforcementLevel": "advisory",
+                         "message": "What it is for.\npod p sees every GPU"}},
+        {"diagnosticEvent": {"severity": "error", "message": "preview failed\n"}},
+        {"diagnosticEvent": {"severity": "debug", "message": "registering"}},
+        {"summaryEvent": {"resourceChanges": {"same": 11, "replace": 1}}},
+    ]  # fmt: skip
+    lines = [json.dumps({"sequence": n, **event}) for n, event in enumerate(events)]
+    plan = read_plan("\n".join(lines), "dev.json")
+    assert [(change.verb, change.paths) for change in plan.changes] == [("replace", ("cluster",))]
+    assert plan.errors == ["policy gpu-pool-taint: GPU pool a has no taint", "preview failed"]
+    assert plan.advice == ["policy gpu-all: pod p sees every GPU"]
+    assert plan.same == 11
+    text, end = written(folder, dev="\n".join(lines))
+    assert "- `dev`: `policy gpu-all: pod p sees every GPU`" in text
+    assert end == NOT_ASKED
+
+
 def test_no_value_of_a_property_is_in_the_comment(folder: Path) -> None:
     """Property paths are shown, inputs and outputs never: some are secret."""
     text, _ = written(folder, dev=preview(step("update", NETWORK, "net", diffReasons=["token"])))
@@ -193,6 +219,19 @@ def test_cost_before_and_after(folder: Path) -> None:
     assert section.cost is not None
     before, after = (bill.total("configured", "full").month for bill in section.cost if bill)
     assert f"| $131.59 | ${after:,.2f} (+${after - before:,.2f}) |" in comment([section])
+    (alone,) = sections_of(folder, None, root)
+    assert f"| $131.59 | ${after:,.2f} |" in comment([alone])
+
+
+def test_a_new_stack_is_called_new(folder: Path) -> None:
+    """A stack that the base does not have has a cost, and nothing to compare it with."""
+    root = folder / "repository"
+    root.mkdir()
+    git(root, "init", "--quiet")
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "empty")
+    (root / "Pulumi.dev.yaml").write_text((ROOT / "Pulumi.dev.yaml").read_text())
+    (folder / "dev.json").write_text(preview())
+    assert "| $131.59 (new) |" in comment(sections_of(folder, "HEAD", root))
 
 
 def test_a_cost_that_cannot_be_told_says_why(folder: Path) -> None:

@@ -1,0 +1,70 @@
+"""The comment on a pull request, made of what the real engine prints."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from checks.preview_comment import comment, exit_code, sections_of
+from checks.report import FINDING, NOT_ASKED
+from rehearsal.run import POLICIES
+from rehearsal.stage import Stage
+from tools import pulumi
+
+STREAM = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """The dev stack, up."""
+    with Stage("dev", folder=tmp_path_factory.mktemp("dev") / "stage") as stage:
+        assert stage.engine.up().ok
+        yield stage
+
+
+def previewed(stage: Stage, folder: Path, more: dict[str, str], **cluster: object) -> str:
+    """The comment on a preview with other settings of the cluster, and its exit code."""
+    program = stage.folder / "program"
+    file = program / "Pulumi.dev.yaml"
+    kept = file.read_text()
+    document = yaml.safe_load(kept)
+    document["config"]["gpu-cluster:cluster"].update(cluster)
+    file.write_text(yaml.safe_dump(document))
+    try:
+        done = subprocess.run(
+            [pulumi()[0], "preview", "--stack", "dev", "--json", "--non-interactive",
+             "--policy-pack", POLICIES],
+            cwd=program,
+            env={**stage.engine.environment, **more},
+            capture_output=True,
+            text=True,
+        )  # fmt: skip
+    finally:
+        file.write_text(kept)
+    (folder / "dev.json").write_text(done.stdout)
+    sections = sections_of(folder, None)
+    return f"{comment(sections)}\nexit {exit_code(sections)}"
+
+
+@pytest.mark.parametrize("more", [{}, STREAM], ids=["document", "events"])
+def test_a_replaced_cluster_stands_at_the_top(
+    stage: Stage, tmp_path: Path, more: dict[str, str]
+) -> None:
+    """Other addresses for the nodes replace the cluster and every pool: the comment says it first,
+    from either format of the engine's output."""
+    said = previewed(stage, tmp_path, more, network={"nodesCidr": "10.1.0.0/20"})
+    first = said[: said.index("| stack |")]
+    assert "the cluster `gpu-dev` would be replaced** because of `subnetwork`" in first
+    assert "the GPU pool `train-gpu` would be replaced" in first
+    assert said.endswith(f"exit {FINDING}")
+
+
+def test_what_a_policy_says_is_in_the_comment(stage: Stage, tmp_path: Path) -> None:
+    """A preview that a mandatory rule refuses is a failed one, with the rule's own words."""
+    said = previewed(
+        stage, tmp_path, STREAM, systemPool={"machineType": "n2-standard-32", "maxNodes": 20}
+    )
+    assert "policy monthly-ceiling: all pools at their maximum cost $" in said
+    assert said.endswith(f"exit {NOT_ASKED}")
