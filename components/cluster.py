@@ -140,6 +140,13 @@ class GpuPool:
             return self.gpus_per_node
         return self.gpus_per_node * self.sharing.partitions * self.sharing.replicas
 
+    @property
+    def gpus_per_pod(self) -> list[int]:
+        """What one pod may ask for: shares of a GPU come one at a time, since two may be of one."""
+        if self.sharing is not None and self.sharing.replicas > 1:
+            return [1]
+        return list(self.pod_gpus) or list(range(1, self.allocatable + 1))
+
     def contract(self) -> dict[str, Any]:
         """The pool as the stack output `gpuPools` shows it to other projects."""
         return {
@@ -147,6 +154,7 @@ class GpuPool:
             "tolerations": [toleration.manifest() for toleration in self.tolerations],
             "resource": self.resource,
             "allocatablePerNode": self.allocatable,
+            "gpusPerPod": self.gpus_per_pod,
             "gpusPerNode": self.gpus_per_node,
             "accelerator": self.accelerator,
             "minNodes": self.min_nodes,

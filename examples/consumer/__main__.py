@@ -16,16 +16,16 @@ cluster = pulumi.StackReference(config.require("cluster"))
 
 
 def the_pool(pools: dict[str, Any]) -> dict[str, Any]:
-    """This job's pool among the stack's, checked: it exists and its nodes are large enough."""
+    """This job's pool among the stack's, checked: it exists and carries such pods."""
     if pool_name not in pools:
         raise pulumi.RunError(
             f"gpu-consumer:pool: {pool_name!r} is not a pool of {config.require('cluster')}; "
             f"allowed: {', '.join(sorted(pools)) or 'it has none'}"
         )
-    if not 1 <= gpus <= (most := pools[pool_name]["allocatablePerNode"]):
+    if gpus not in (allowed := [int(count) for count in pools[pool_name]["gpusPerPod"]]):
         raise pulumi.RunError(
-            f"gpu-consumer:gpus: {gpus} is out of range for a node of pool {pool_name}; "
-            f"allowed: 1 to {most:g}"
+            f"gpu-consumer:gpus: {gpus} is not possible for a pod on pool {pool_name}; allowed: "
+            f"{', '.join(map(str, allowed))}"
         )
     return pools[pool_name]
 

@@ -199,6 +199,23 @@ def test_a_workload_holds_up_an_update_only_on_request(
 
 
 @pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({"gpus_per_node": 2}, [1, 2]),
+        ({"gpus_per_node": 4, "pod_gpus": [1, 2, 4]}, [1, 2, 4]),
+        ({"sharing": Sharing(strategy="time-slicing", replicas=4)}, [1]),
+        ({"sharing": Sharing(strategy="mig", replicas=1, partition="1g.5gb", partitions=7)},
+         [1, 2, 3, 4, 5, 6, 7]),
+    ],
+)  # fmt: skip
+def test_the_contract_says_what_one_pod_may_ask_for(
+    changes: dict[str, Any], counts: list[int]
+) -> None:
+    """Other projects see which counts a pod can have, with the platform's own restrictions."""
+    assert pool(**changes).contract()["gpusPerPod"] == counts
+
+
+@pytest.mark.parametrize(
     ("sharing", "allocatable"),
     [
         (None, 2),

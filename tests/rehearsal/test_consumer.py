@@ -144,8 +144,9 @@ def test_too_many_gpus_are_refused_in_one_line(stage: Stage, consumer: Consumer)
     """More GPUs than a node of the pool has are refused in one line with how many it has."""
     pool = STACKS[stage.stack]
     outcome = consumer.up(pool=pool, gpus=99)
-    most = stage.engine.outputs()["gpuPools"][pool]["allocatablePerNode"]
+    counts = stage.engine.outputs()["gpuPools"][pool]["gpusPerPod"]
     assert said(outcome) == (
-        f"gpu-consumer:gpus: 99 is out of range for a node of pool {pool}; allowed: 1 to {most}"
+        f"gpu-consumer:gpus: 99 is not possible for a pod on pool {pool}; allowed: "
+        f"{', '.join(map(str, counts))}"
     )
     assert outcome.changed == 0
