@@ -13,7 +13,7 @@ from typing import Any
 
 import tools
 import tools.programs
-from rehearsal.processes import leashed
+from rehearsal.processes import kill_tree, leashed
 
 BIN = Path(__file__).with_name("bin")
 """Credential plugins that answer with the rehearsal's own token."""
@@ -141,6 +141,16 @@ class Engine:
         """Asks a running command to stop, as Ctrl-C does; twice makes it stop at once."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """SIGKILL to a running command and all that it started, as when the machine goes down."""
+        if self._process is not None and self._process.poll() is None:
+            kill_tree(self._process.pid)
+
+    @property
+    def cli(self) -> Path:
+        """The `pulumi` that runs here."""
+        return self._cli
 
     def _short(self, *command: str, stack: bool = True) -> subprocess.CompletedProcess[str]:
         chosen = ["--stack", self._stack] if stack and "init" not in command else []

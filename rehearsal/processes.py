@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,24 @@ def leashed(
         return subprocess.Popen(line, **options)
 
     return _spawner.submit(start).result()
+
+
+def kill_tree(pid: int) -> None:
+    """SIGKILL to a process and everything below it, itself first."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            # The program's name, in brackets, may have spaces in it.
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it ended meanwhile
+            continue
+        children.setdefault(parent, []).append(int(folder.name))
+    doomed = [pid]
+    for each in doomed:
+        doomed += children.get(each, ())
+    for each in doomed:
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
 
 
 def end_leftovers(mark: str) -> list[int]:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent import futures
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import grpc
@@ -236,7 +236,9 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         started, error = time.time(), None
         try:
             time.sleep(self.settings.latency(_token(urn), kind))
-            yield
+            faults = self.settings.faults
+            with nullcontext() if kind == "read" else faults.around(kind, urn):
+                yield
         except Exception as failure:
             error = str(failure)
             raise

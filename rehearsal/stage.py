@@ -148,7 +148,7 @@ class Stage:
 
     def _start_providers(self) -> dict[str, int]:
         self._served = clouds.serve(
-            self.platform, self.stack, self.control_plane, self._faults or Faults(), self.folder
+            self.platform, self.stack, self.control_plane, self._faults, self.folder
         )
         self.cloud: Cloud = self._served.cloud
         self._closers.append(self._served.stop)
@@ -156,13 +156,15 @@ class Stage:
         self._plugin = official_plugin()
         if self._plugin is None:
             path = f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-            kubernetes = KubernetesProviderServer({
+            environment = {
                 **os.environ,
                 "PATH": path,
                 "REHEARSAL_TOKEN_FILE": str(self.control_plane.pki.token_file),
                 **self._served.environment,
-            })  # fmt: skip
+            }
+            kubernetes = KubernetesProviderServer(environment, self._faults)
             kubernetes.start()
+            self.drop_plugins = kubernetes.drop
             self._closers.append(kubernetes.stop)
             ports["kubernetes"] = kubernetes.port
         return ports

@@ -24,6 +24,8 @@ from pulumi.runtime.proto import (
     status_pb2,
 )
 
+from rehearsal.cloud import Faults
+from rehearsal.handler import CloudError
 from rehearsal.kubernetes import settings
 from rehearsal.kubernetes.plugin import sdk_version
 from rehearsal.kubernetes.provider import Provider
@@ -46,30 +48,39 @@ class KubernetesProviderServer:
     """Serves `pulumirpc.ResourceProvider` on loopback; the engine finds it by
     `PULUMI_DEBUG_PROVIDERS=kubernetes:<port>`."""
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, faults: Faults | None = None
+    ) -> None:
         """`environment`: what a plugin's own would be; its PATH finds the kubeconfig's programs."""
         self._server = grpc.server(
             futures.ThreadPoolExecutor(_OPERATIONS, thread_name_prefix="kubernetes-provider"),
             options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)],
         )
-        self._servicer = Servicer(dict(os.environ if environment is None else environment))
+        self._servicer = Servicer(
+            dict(os.environ if environment is None else environment), faults or Faults()
+        )
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self._servicer, self._server)
         self.port: int = self._server.add_insecure_port("127.0.0.1:0")
 
     def start(self) -> None:
         self._server.start()
 
+    def drop(self) -> None:
+        """Ends every wait and forgets every connection, as when the engine takes a plugin along."""
+        self._servicer.close()
+
     def stop(self) -> None:
         """Ends every wait, then the server."""
-        self._servicer.close()
+        self.drop()
         self._server.stop(grace=1.0).wait()
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     """Turns requests into calls of the connection's provider. Thread-safe."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], faults: Faults) -> None:
         self._environment = environment
+        self._faults = faults
         self._providers: dict[str, Provider] = {}
         self._engines: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -188,7 +199,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Create(self, request: Any, context: Any) -> Any:
         resource = Resource(urn=request.urn, timeout=request.timeout, preview=request.preview)
-        with _refusing(context):
+        with _refusing(context), self._around("create", resource):
             id, state = self._provider(context).create(resource, decode(request.properties))
         return provider_pb2.CreateResponse(id=id, properties=encode(state))
 
@@ -212,7 +223,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             preview=request.preview,
             ignore_changes=tuple(request.ignoreChanges),
         )
-        with _refusing(context):
+        with _refusing(context), self._around("update", resource):
             state = self._provider(context).update(
                 resource, decode(request.olds), decode(request.news)
             )
@@ -220,7 +231,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Delete(self, request: Any, context: Any) -> Any:
         resource = Resource(urn=request.urn, timeout=request.timeout)
-        with _refusing(context):
+        with _refusing(context), self._around("delete", resource):
             self._provider(context).delete(resource, request.id, decode(request.properties))
         return empty_pb2.Empty()
 
@@ -240,6 +251,18 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         if found is not None:
             found.cancelled.set()
         return empty_pb2.Empty()
+
+    @contextmanager
+    def _around(self, kind: str, resource: Resource) -> Iterator[None]:
+        """What goes wrong on purpose with an operation; nothing in a preview."""
+        if resource.preview:
+            yield
+            return
+        try:
+            with self._faults.around(kind, resource.urn):
+                yield
+        except CloudError as error:
+            raise ProviderError(str(error)) from None
 
     def _log(self, peer: str) -> Callable[[Level, str, str, bool], None]:
         """Sends messages to the engine that is behind a connection."""

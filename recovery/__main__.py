@@ -1,0 +1,82 @@
+"""`python -m recovery STACK`: puts the state in order after a killed `pulumi up` or `destroy`.
+
+Then run again what was killed. What the cloud had made unheard is adopted, not made a second time.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import yaml
+
+import tools
+from recovery.command import Recovery, boto3_clients, recover
+from recovery.engine import Pulumi, RecoveryError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Parses the command line; returns the exit status: 0, or 1 with a line that says why."""
+    parser = argparse.ArgumentParser(prog="recovery", description=__doc__)
+    parser.add_argument("stack")
+    parser.add_argument("--yes", action="store_true", help="adopt what is found without asking")
+    parser.add_argument("--endpoint", help="URL of a stand-in for AWS")
+    args = parser.parse_args()
+    try:
+        recovery = recover(
+            _pulumi(args.stack),
+            amazon=boto3_clients(_profile(args.stack), args.endpoint),
+            agree=(lambda candidates: True) if args.yes else _ask,
+            say=lambda line: print(f"recovery of {args.stack}: {line}", flush=True),
+        )
+    except (RecoveryError, tools.ToolError) as error:
+        print(f"recovery of {args.stack}: {error}", file=sys.stderr)
+        return 1
+    print(_text(args.stack, recovery))
+    return 0
+
+
+def _pulumi(stack: str) -> Pulumi:
+    program = Path.cwd() if Path("Pulumi.yaml").exists() else ROOT
+    command, in_front = tools.pulumi()
+    path = os.pathsep.join([*map(str, in_front), os.environ.get("PATH", os.defpath)])
+    environment = {**os.environ, "PATH": path, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+    return Pulumi(command=command, program=program, stack=stack, environment=environment)
+
+
+def _profile(stack: str) -> str | None:
+    file = ROOT / f"Pulumi.{stack}.yaml"
+    config = (yaml.safe_load(file.read_text()) or {}).get("config") if file.is_file() else None
+    return (config or {}).get("aws:profile")
+
+
+def _ask(candidates: dict[str, str]) -> bool:
+    print("What may have been made, and then becomes part of the stack:")
+    for name in candidates.values():
+        print(f"  {name}")
+    try:
+        return input("Did this stack make them? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        raise RecoveryError("nobody to ask: look at the list above, then give --yes") from None
+
+
+def _text(stack: str, recovery: Recovery) -> str:
+    lines = []
+    for one in recovery.operations:
+        if one.urn in recovery.adopted:
+            outcome = f"adopted {recovery.adopted[one.urn]}"
+        elif one.may_be_there:
+            outcome = "was not made"
+        else:
+            outcome = f"was {one.operation}: read again"
+        lines.append(f"  {one.name}: {outcome}")
+    count = len(recovery.operations)
+    head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
+    tail = [f"  look: {note}" for note in recovery.notes]
+    return "\n".join([head, *lines, *tail, "Now run again what was interrupted."])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

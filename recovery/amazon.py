@@ -1,0 +1,192 @@
+"""The id of an AWS resource that was being made. Where AWS chose it, AWS is asked: by name, place
+in the network, or tags. Nothing is ever written.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+Inputs = Mapping[str, Any]
+Rows = Iterable[Mapping[str, Any]]
+_GONE = ("deleting", "deleted", "Deleted")
+
+
+class Amazon:
+    """Finds resources of one account and region."""
+
+    def __init__(self, client: Callable[[str], Any]) -> None:
+        self._client = client
+        """Service -> its client, such as boto3's."""
+        self._finders: Mapping[str, Callable[[Inputs], list[str]]] = {
+            "aws:ec2/vpc:Vpc": self._vpc,
+            "aws:ec2/internetGateway:InternetGateway": self._internet_gateway,
+            "aws:ec2/subnet:Subnet": self._subnet,
+            "aws:ec2/routeTable:RouteTable": self._route_table,
+            "aws:ec2/route:Route": lambda i: [route_id(i)],
+            "aws:ec2/routeTableAssociation:RouteTableAssociation": self._association,
+            "aws:ec2/eip:Eip": self._address,
+            "aws:ec2/natGateway:NatGateway": self._nat_gateway,
+            "aws:ec2/vpcEndpoint:VpcEndpoint": self._endpoint,
+            "aws:ec2/launchTemplate:LaunchTemplate": self._launch_template,
+            "aws:iam/role:Role": lambda i: [i["name"]],
+            "aws:iam/rolePolicy:RolePolicy": lambda i: [f"{i['role']}:{i['name']}"],
+            "aws:iam/rolePolicyAttachment:RolePolicyAttachment": lambda i: [
+                f"{i['role']}/{i['policyArn']}"
+            ],
+            "aws:kms/key:Key": self._key,
+            "aws:kms/alias:Alias": lambda i: [i["name"]],
+            "aws:cloudwatch/logGroup:LogGroup": lambda i: [i["name"]],
+            "aws:eks/cluster:Cluster": self._cluster,
+            "aws:eks/nodeGroup:NodeGroup": self._node_group,
+            "aws:eks/addon:Addon": self._addon,
+            "aws:eks/accessEntry:AccessEntry": lambda i: [
+                f"{i['clusterName']}:{i['principalArn']}"
+            ],
+            "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": lambda i: [
+                f"{i['clusterName']}#{i['principalArn']}#{i['policyArn']}"
+            ],
+            "aws:eks/podIdentityAssociation:PodIdentityAssociation": self._pod_identity,
+            "aws:autoscaling/tag:Tag": lambda i: [f"{i['autoscalingGroupName']},{i['tag']['key']}"],
+        }
+
+    def find(self, type_token: str, inputs: Inputs) -> list[str] | None:
+        """Ids of what may be it, none where AWS has no such thing; None for a type that is not
+        known here."""
+        finder = self._finders.get(type_token)
+        return finder(inputs) if finder else None
+
+    def _ec2(self, noun: str, rows: str, key: str, **filters: object) -> list[str]:
+        """Ids of what `describe_<noun>` finds by these filters, `tags` among them."""
+        tags = filters.pop("tags", None)
+        wanted = {name.replace("_", "-"): str(value) for name, value in filters.items()}
+        if isinstance(tags, Mapping):
+            wanted |= {f"tag:{name}": str(value) for name, value in tags.items()}
+        given = [{"Name": name, "Values": [value]} for name, value in wanted.items()]
+        answer = getattr(self._client("ec2"), f"describe_{noun}")(Filters=given)[rows]
+        return [row[key] for row in answer if row.get("State") not in _GONE]
+
+    def _vpc(self, i: Inputs) -> list[str]:
+        return self._ec2("vpcs", "Vpcs", "VpcId", cidr=i["cidrBlock"], tags=i.get("tags"))
+
+    def _internet_gateway(self, i: Inputs) -> list[str]:
+        # Not by its VPC: it is made first and attached then.
+        rows = self._client("ec2").describe_internet_gateways(Filters=_tagged(i))[
+            "InternetGateways"
+        ]
+        return [
+            row["InternetGatewayId"]
+            for row in rows
+            if all(each["VpcId"] == i.get("vpcId") for each in row["Attachments"])
+        ]
+
+    def _subnet(self, i: Inputs) -> list[str]:
+        place = {"vpc_id": i["vpcId"], "cidr_block": i["cidrBlock"]}
+        return self._ec2("subnets", "Subnets", "SubnetId", **place)
+
+    def _route_table(self, i: Inputs) -> list[str]:
+        place = {"vpc_id": i["vpcId"], "tags": i.get("tags")}
+        return self._ec2("route_tables", "RouteTables", "RouteTableId", **place)
+
+    def _association(self, i: Inputs) -> list[str]:
+        filters = [{"Name": "association.subnet-id", "Values": [i["subnetId"]]}]
+        tables = self._client("ec2").describe_route_tables(Filters=filters)["RouteTables"]
+        return [
+            each["RouteTableAssociationId"]
+            for table in tables
+            if table["RouteTableId"] == i["routeTableId"]
+            for each in table["Associations"]
+            if each.get("SubnetId") == i["subnetId"]
+        ]
+
+    def _address(self, i: Inputs) -> list[str]:
+        return self._ec2("addresses", "Addresses", "AllocationId", tags=i.get("tags"))
+
+    def _nat_gateway(self, i: Inputs) -> list[str]:
+        found = self._ec2("nat_gateways", "NatGateways", "NatGatewayId", subnet_id=i["subnetId"])
+        if found:
+            self._client("ec2").get_waiter("nat_gateway_available").wait(NatGatewayIds=found)
+        return found
+
+    def _endpoint(self, i: Inputs) -> list[str]:
+        place = {"vpc_id": i["vpcId"], "service_name": i["serviceName"]}
+        return self._ec2("vpc_endpoints", "VpcEndpoints", "VpcEndpointId", **place)
+
+    def _launch_template(self, i: Inputs) -> list[str]:
+        place = {"launch_template_name": i["name"]}
+        key = "LaunchTemplateId"
+        return self._ec2("launch_templates", "LaunchTemplates", key, **place)
+
+    def _key(self, i: Inputs) -> list[str]:
+        kms = self._client("kms")
+        pages = kms.get_paginator("list_keys").paginate()
+        rows = [
+            kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
+            for page in pages
+            for row in page["Keys"]
+        ]
+        return [
+            row["KeyId"]
+            for row in rows
+            if row["Description"] == i.get("description") and row["KeyState"] != "PendingDeletion"
+        ]
+
+    # EKS goes on making what was asked of it; nothing can be done with it before it is done.
+
+    def _cluster(self, i: Inputs) -> list[str]:
+        eks, name = self._client("eks"), i["name"]
+        if name in _pages(eks, "list_clusters", "clusters"):
+            eks.get_waiter("cluster_active").wait(name=name)
+            return [name]
+        return []
+
+    def _node_group(self, i: Inputs) -> list[str]:
+        eks, cluster = self._client("eks"), i["clusterName"]
+        found = []
+        for name in _pages(eks, "list_nodegroups", "nodegroups", clusterName=cluster):
+            group = {"clusterName": cluster, "nodegroupName": name}
+            row = eks.describe_nodegroup(**group)["nodegroup"]
+            if _is_group(name, row, i):
+                eks.get_waiter("nodegroup_active").wait(**group)
+                found.append(f"{cluster}:{name}")
+        return found
+
+    def _addon(self, i: Inputs) -> list[str]:
+        return [f"{i['clusterName']}:{i['addonName']}"]
+
+    def _pod_identity(self, i: Inputs) -> list[str]:
+        place = {
+            "clusterName": i["clusterName"],
+            "namespace": i["namespace"],
+            "serviceAccount": i["serviceAccount"],
+        }
+        eks = self._client("eks")
+        return [
+            row["associationId"]
+            for row in _pages(eks, "list_pod_identity_associations", "associations", **place)
+        ]
+
+
+def _pages(client: Any, call: str, rows: str, **request: Any) -> list[Any]:
+    pages = client.get_paginator(call).paginate(**request)
+    return [row for page in pages for row in page[rows]]
+
+
+def _tagged(i: Inputs) -> list[dict[str, Any]]:
+    return [{"Name": f"tag:{key}", "Values": [text]} for key, text in (i.get("tags") or {}).items()]
+
+
+def _is_group(name: str, row: Mapping[str, Any], i: Inputs) -> bool:
+    """Each node group of this stack has a launch template of its own."""
+    if "nodeGroupName" in i:
+        return bool(name == i["nodeGroupName"])
+    template = (i.get("launchTemplate") or {}).get("id")
+    ours = name.startswith(i.get("nodeGroupNamePrefix") or "")
+    return ours and (row.get("launchTemplate") or {}).get("id") == template
+
+
+def route_id(i: Inputs) -> str:
+    """The id that the provider makes up: the table and a checksum of the destination.
+
+    https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/ec2/vpc_route.go
+    """
+    return f"r-{i['routeTableId']}{zlib.crc32(str(i['destinationCidrBlock']).encode())}"

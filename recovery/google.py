@@ -1,0 +1,66 @@
+"""The id of a Google Cloud or Kubernetes resource that was being made: its inputs say it."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from components.catalog.gke import region_of
+
+Inputs = Mapping[str, Any]
+
+
+def identity(type_token: str, inputs: Inputs) -> str | None:
+    """The id that the provider gives it; None for a type whose ids Google chooses."""
+    make = _IDENTITIES.get(type_token)
+    return make(inputs) if make else None
+
+
+def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
+    """The inputs with the project, region and zone that the provider's settings add."""
+    given = {name: provider[name] for name in ("project", "region", "zone") if provider.get(name)}
+    if zone := given.pop("zone", None):
+        given.setdefault("region", region_of(zone))
+    return {**given, **inputs}
+
+
+def kubernetes_identity(inputs: Inputs) -> str:
+    """`namespace/name`, or the name alone of what has no namespace."""
+    metadata = inputs["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def _regional(collection: str) -> Callable[[Inputs], str]:
+    return lambda i: f"projects/{i['project']}/regions/{i['region']}/{collection}/{i['name']}"
+
+
+def _last(path: object) -> str:
+    return str(path).rpartition("/")[2]
+
+
+def _node_pool(i: Inputs) -> str:
+    cluster = str(i["cluster"])
+    if "/" not in cluster:
+        cluster = f"projects/{i['project']}/locations/{i['location']}/clusters/{cluster}"
+    return f"{cluster}/nodePools/{i['name']}"
+
+
+def _account(i: Inputs) -> str:
+    email = f"{i['accountId']}@{i['project']}.iam.gserviceaccount.com"
+    return f"projects/{i['project']}/serviceAccounts/{email}"
+
+
+_IDENTITIES: Mapping[str, Callable[[Inputs], str]] = {
+    "gcp:compute/network:Network": lambda i: f"projects/{i['project']}/global/networks/{i['name']}",
+    "gcp:compute/subnetwork:Subnetwork": _regional("subnetworks"),
+    "gcp:compute/router:Router": _regional("routers"),
+    "gcp:compute/routerNat:RouterNat": lambda i: (
+        f"{i['project']}/{i['region']}/{_last(i['router'])}/{i['name']}"
+    ),
+    "gcp:serviceaccount/account:Account": _account,
+    "gcp:projects/iAMMember:IAMMember": lambda i: f"{i['project']}/{i['role']}/{i['member']}",
+    "gcp:container/cluster:Cluster": lambda i: (
+        f"projects/{i['project']}/locations/{i['location']}/clusters/{i['name']}"
+    ),
+    "gcp:container/nodePool:NodePool": _node_pool,
+}
+"""Resource type -> id, as https://www.pulumi.com/registry/packages/gcp/ has it under Import."""

@@ -1,0 +1,115 @@
+"""What a killed engine left in the state: operations that began and were never reported done.
+
+The engine writes each operation down before it asks the cloud, so whatever a killed run may have
+made is named there, with its inputs and its generated name.
+"""
+
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+Deployment = dict[str, Any]
+"""What `pulumi stack export` prints."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """One operation that began."""
+
+    urn: str
+    operation: str
+    """`creating`, `updating`, `deleting`, `reading` or `importing`."""
+    inputs: Mapping[str, Any]
+    custom: bool
+    """Whether a provider made it: a component is made by nobody."""
+    provider: Mapping[str, Any] = field(default_factory=dict)
+    """The inputs of its provider: project, region."""
+
+    @property
+    def type(self) -> str:
+        """The resource type token."""
+        return self.urn.split("::")[2].rpartition("$")[2]
+
+    @property
+    def name(self) -> str:
+        """Type and name, as people know it."""
+        return f"{self.type} {self.urn.rpartition('::')[2]}"
+
+    @property
+    def may_be_there(self) -> bool:
+        """Whether a cloud or cluster may have made it unheard."""
+        made = self.operation == "creating" and self.custom
+        return made and not self.type.startswith("pulumi:providers:")
+
+
+def interrupted(deployment: Deployment) -> list[Interrupted]:
+    """Every operation that the state has as begun, in the order in which they began."""
+    body = deployment["deployment"]
+    providers = {
+        f"{row['urn']}::{row.get('id')}": row.get("inputs") or {}
+        for row in body.get("resources") or ()
+        if row["type"].startswith("pulumi:providers:")
+    }
+    return [
+        Interrupted(
+            urn=row["resource"]["urn"],
+            operation=row["type"],
+            inputs=row["resource"].get("inputs") or {},
+            custom=bool(row["resource"].get("custom")),
+            provider=providers.get(row["resource"].get("provider", ""), {}),
+        )
+        for row in body.get("pending_operations") or ()
+    ]
+
+
+def identities(deployment: Deployment, type_token: str) -> set[str]:
+    """The cloud's names of all resources of a type that the state has."""
+    rows = deployment["deployment"].get("resources") or ()
+    return {row["id"] for row in rows if row["type"] == type_token and row.get("id")}
+
+
+def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
+    """The state without operations that began, and with what `found` (URN -> the cloud's name) says
+    may be there; a refresh then reads it, or finds that it is not there and forgets it."""
+    adopted = deepcopy(deployment)
+    body = adopted["deployment"]
+    rows: list[dict[str, Any]] = body.setdefault("resources", [])
+    for operation in body.pop("pending_operations", None) or ():
+        row = operation["resource"]
+        if operation["type"] == "creating" and row["urn"] in found:
+            _insert(rows, {**row, "id": found[row["urn"]], "outputs": _outputs(row)})
+    return adopted
+
+
+def _outputs(row: Mapping[str, Any]) -> dict[str, Any]:
+    """As far as they are known. A provider of the Terraform bridge reads by them rather than by the
+    name alone, and keeps what the cloud does not tell: `deletionProtection`, say. The Kubernetes
+    provider has a format of its own and starts from the name."""
+    if row["type"].startswith("kubernetes:"):
+        return {}
+    inputs = row.get("inputs") or {}
+    return {name: value for name, value in inputs.items() if not name.startswith("__")}
+
+
+def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
+    """Puts a resource behind all that it depends on. One that it replaces is as good as replaced:
+    the engine deletes it next."""
+    for other in rows:
+        if other["urn"] == row["urn"] and not other.get("delete"):
+            other["delete"] = True
+            behind = max(
+                (at for at, each in enumerate(rows) if each["urn"] in _needs(row)), default=-1
+            )
+            rows.insert(max(behind + 1, rows.index(other)), row)
+            return
+    rows.append(row)
+
+
+def _needs(row: Mapping[str, Any]) -> set[str]:
+    def urns() -> Iterator[str]:
+        yield row.get("parent", "")
+        yield row.get("provider", "").rpartition("::")[0]
+        yield from row.get("dependencies") or ()
+
+    return set(urns())
