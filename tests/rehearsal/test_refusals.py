@@ -14,7 +14,7 @@ from rehearsal.stage import ROOT, Stage
 
 STACKS = {"dev": "refused_gke.yaml", "train": "refused_eks.yaml"}
 ROOT_TYPE = "pulumi:pulumi:Stack"
-EVERY = 25
+EVERY = 50
 """Each takes about a second; the tables as a whole are tested without the engine."""
 
 
