@@ -1,16 +1,22 @@
 """What must be so once the workloads run: nodes, GPUs in their turn, and what was promised."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from rehearsal.cloud import Cloud, NodeGroup, NodeShape
+from rehearsal.diagnosis import Situation
 from rehearsal.gpus import GPU, is_device_plugin, part, replicas
 from rehearsal.joining import group_name
 from rehearsal.matching import mismatches, shape_of
 from rehearsal.observed import Observed
-from rehearsal.pods import full_name, gpus_asked, gpus_offered, phase
+from rehearsal.pods import full_name, gpus_asked, gpus_offered, phase, workload
 from rehearsal.report import NodeLife, PodLife
+
+SETTLE_SECONDS = 2.0
+"""How long something must stand before it is the last word."""
+_SPOT = "/gke-spot"
+"""End of the taint of Spot nodes, which only a pod meant for them tolerates by its name."""
 
 
 def misplaced(groups: Sequence[NodeGroup], observed: Observed) -> list[str]:
@@ -24,7 +30,9 @@ def misplaced(groups: Sequence[NodeGroup], observed: Observed) -> list[str]:
             continue
         group = by_name.get(group_name(node, groups) or "")
         where = f"node {node['metadata']['name']}" + (f" of pool {group.name}" if group else "")
-        asked = gpus_asked(pod["spec"])
+        asked, kind = gpus_asked(pod["spec"]), workload(pod).partition(" ")[0]
+        if kind != "DaemonSet" and group is not None:
+            wrong += _mistaken(pod, asked, where, group)
         if asked and phase(pod) == "ready" and gpus_offered(node) < asked:
             wrong.append(
                 f"{full_name(pod)} asks for {asked} {GPU} on {where}, which has "
@@ -33,6 +41,42 @@ def misplaced(groups: Sequence[NodeGroup], observed: Observed) -> list[str]:
         if part(pod) and (group is None or GPU not in group.node.capacity):
             wrong.append(f"{full_name(pod)} runs on {where}, which has no GPU")
     return wrong
+
+
+def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) -> Iterator[str]:
+    """A pod on a node that its own words do not ask for."""
+    if group.auto_provisioned and GPU in group.node.capacity and not asked:
+        yield (
+            f"{full_name(pod)} runs on {where}, but asks for no {GPU}: GKE Autopilot refuses a pod "
+            "that selects an accelerator without a limit"
+        )
+    for toleration in pod["spec"].get("tolerations") or []:
+        if str(toleration.get("key")).endswith(_SPOT) and asked and not group.spot:
+            yield (
+                f"{full_name(pod)} tolerates {toleration['key']} and runs on {where}, which is no "
+                f"Spot node: it does not select {toleration['key']}"
+            )
+
+
+def without_gpus(situation: Situation) -> list[str]:
+    """GPU nodes that offer none, although a device plugin or an installer is meant for them."""
+    found = []
+    for group in situation.groups:
+        for node in situation.of(group):
+            if GPU not in group.node.capacity or gpus_offered(node):
+                continue
+            missed = [
+                f"pool {group.name}: node {node['metadata']['name']} offers none of its GPUs: "
+                f"DaemonSet {full_name(daemon_set)} selects it, but {'; '.join(lines)}"
+                for daemon_set in situation.daemon_sets
+                if part(template := daemon_set["spec"]["template"])
+                and (lines := mismatches(template["spec"], shape_of(node)))
+                and not mismatches(
+                    {**template["spec"], "tolerations": [{"operator": "Exists"}]}, shape_of(node)
+                )
+            ]
+            found += missed
+    return found
 
 
 def too_early(
@@ -67,12 +111,13 @@ def too_early(
     return found
 
 
-def for_nothing(nodes: Iterable[NodeLife]) -> list[str]:
+def for_nothing(nodes: Iterable[NodeLife], now: float) -> list[str]:
     """Pools that the autoscaler made grow although no pod ever ran on the new nodes."""
     idle: dict[str, int] = {}
     for node in nodes:
         # One that has only just come may still get its pod.
-        if node.added and not node.used and (node.gpus_at is not None or node.left is not None):
+        settled = node.left is not None or now - node.joined > SETTLE_SECONDS
+        if node.added and not node.used and settled:
             idle[node.group] = idle.get(node.group, 0) + 1
     return [
         f"pool {group}: grew for nothing: {count} {'node' if count == 1 else 'nodes'} came up on "

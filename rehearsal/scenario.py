@@ -12,12 +12,11 @@ from rehearsal import proof
 from rehearsal.engine import Outcome, run_in_thread
 from rehearsal.gpus import GPU, part
 from rehearsal.pods import gpus_asked, phase
+from rehearsal.proof import SETTLE_SECONDS
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.stage import Stage
 from rehearsal.workloads import Workload, declared, reached, why_not
 
-SETTLE_SECONDS = 2.0
-"""How long a verdict must stand before it is the last word."""
 AWAY_SECONDS = 60.0
 """How long nodes may take to go: Karpenter looks every 10 s and then waits for another 15 s."""
 
@@ -185,8 +184,11 @@ class Rehearsal:
     def _behind_it(self) -> list[str]:
         """What the autoscaler was told wrongly, and did: the reason, where pods wait in vain."""
         self.promises = proof.promises(self.stage.cloud, self.stage.observed)
-        events = self.stage.journal.events
-        return [*proof.broken(self.promises), *proof.for_nothing(node_lives(events))]
+        return [*proof.broken(self.promises), *self._for_nothing()]
+
+    def _for_nothing(self) -> list[str]:
+        journal = self.stage.journal
+        return proof.for_nothing(node_lives(journal.events), journal.now)
 
     def _item(self, workload: Workload) -> Mapping[str, Any] | None:
         return workload.find(self.stage.observed.all(workload.kind))
@@ -216,6 +218,7 @@ class Rehearsal:
         groups, events = stage.cloud.node_groups(), stage.journal.events
         wrong = proof.misplaced(groups, stage.observed)
         wrong += proof.too_early(groups, node_lives(events), pod_lives(events))
+        wrong += proof.without_gpus(stage.situation())
         if wrong:
             raise Failure(*wrong)
         there = [pod for pod in stage.observed.pods if phase(pod) in ("ready", "succeeded")]
@@ -227,7 +230,7 @@ class Rehearsal:
         """The autoscaler was told the truth about the nodes."""
         self.promises = proof.promises(self.stage.cloud, self.stage.observed)
         if wrong := proof.broken(self.promises):
-            raise Failure(*wrong, *proof.for_nothing(node_lives(self.stage.journal.events)))
+            raise Failure(*wrong, *self._for_nothing())
         if not self.promises:
             return "the cloud scales the pools itself"
         tags = sum(len(promise["tags"]) for promise in self.promises)

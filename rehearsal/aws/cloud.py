@@ -109,7 +109,10 @@ class AwsCloud:
                 )
             if nodes > running:
                 check_start(self.account, self.faults, group, parts.inputs, nodes)
-            resize(self.account, parts, nodes)
+            # Below its minimum the Auto Scaling group starts another one by itself.
+            short = max(parts.inputs["scalingConfig"]["minSize"] - nodes, 0)
+            parts.kept += short
+            resize(self.account, parts, nodes + short)
             self._forget()
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from rehearsal.gcp.nodes import ACCELERATOR_LABEL, GPU_RESOURCE, allocatable, pr
 from rehearsal.gcp.thing import Thing
 
 ACCELERATOR_COUNT_LABEL = "cloud.google.com/gke-accelerator-count"
+SPOT_LABEL = "cloud.google.com/gke-spot"
 _CPU_MACHINE = "e2-standard-8"
 _MAX_NODES = 1000
 
@@ -39,7 +40,10 @@ def autopilot_groups(cluster: Thing) -> list[NodeGroup]:
                 "cloud.google.com/gke-gpu-driver-version": "default",
             }
             name = f"autopilot-{accelerator.name}-{count}"
-            found.append(_group(name, machine, zones[0], labels, accelerator, count))
+            found += [
+                _group(name, machine, zones[0], labels, accelerator, count),
+                _group(f"{name}-spot", machine, zones[0], labels, accelerator, count, spot=True),
+            ]
     return found
 
 
@@ -64,12 +68,18 @@ def _group(
     gpu_labels: Mapping[str, str],
     accelerator: Accelerator | None,
     count: int,
+    *,
+    spot: bool = False,
 ) -> NodeGroup:
     capacity = allocatable(machine, 100)
     taints: tuple[NodeTaint, ...] = ()
     if accelerator is not None:
         capacity[GPU_RESOURCE] = str(count)
         taints = (NodeTaint(key=GPU_RESOURCE, value="present", effect="NoSchedule"),)
+    if spot:
+        # Only for pods that select it: GKE starts no Spot node for any other.
+        gpu_labels = {**gpu_labels, SPOT_LABEL: "true"}
+        taints += (NodeTaint(key=SPOT_LABEL, value="true", effect="NoSchedule"),)
     shape = NodeShape(
         labels={
             "kubernetes.io/os": "linux",
@@ -79,7 +89,7 @@ def _group(
             "topology.kubernetes.io/zone": zone,
             "cloud.google.com/gke-nodepool": name,
             "cloud.google.com/gke-os-distribution": "cos",
-            "cloud.google.com/gke-provisioning": "standard",
+            "cloud.google.com/gke-provisioning": "spot" if spot else "standard",
             **gpu_labels,
         },
         taints=taints,
@@ -93,6 +103,7 @@ def _group(
         template=shape,
         node=shape,
         node_os="cos",
+        spot=spot,
         on_demand_per_hour=price(machine, (accelerator, count) if accelerator else None),
         auto_provisioned=True,
     )

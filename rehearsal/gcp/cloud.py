@@ -166,7 +166,9 @@ class GcpCloud:
         if name is None:
             return
         count = int(group.node.labels[ACCELERATOR_COUNT_LABEL])
-        self._within(ACCELERATORS[name].quota_metric, "the cluster's region", wanted * count)
+        card = ACCELERATORS[name]
+        metric = card.quota_metric_preemptible if group.spot else card.quota_metric
+        self._within(metric, "the cluster's region", wanted * count)
         self._within(GLOBAL_GPU_QUOTA, "all regions", wanted * count)
 
     def _within(self, metric: str, scope: str, units: int) -> None:

@@ -1,5 +1,6 @@
-"""Rehearsals of `Pulumi.dev.yaml` with one thing wrong, in the program or in the cloud."""
+"""Rehearsals of a committed environment with one thing wrong, in the program or in the cloud."""
 
+import re
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,15 +18,20 @@ Rehearse = Callable[..., Rehearsal]
 
 @pytest.fixture
 def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
-    """Rehearses the dev stack up to the point where its workloads run, or cannot."""
+    """Rehearses a stack, dev by default, up to the point where its workloads run, or cannot."""
     stages: list[Stage] = []
 
-    def run(*mutations: Mutation, faults: Faults | None = None, deadline: float = 45) -> Rehearsal:
+    def run(
+        *mutations: Mutation,
+        stack: str = "dev",
+        faults: Faults | None = None,
+        deadline: float = 45,
+    ) -> Rehearsal:
         def mutate(program: Path) -> None:
             for mutation in mutations:
                 mutation(program)
 
-        stage = Stage("dev", folder=tmp_path / "stage", faults=faults, mutate=mutate)
+        stage = Stage(stack, folder=tmp_path / "stage", faults=faults, mutate=mutate)
         stages.append(stage)
         stage.start()
         rehearsal = Rehearsal(stage=stage, deadline=deadline)
@@ -64,9 +70,43 @@ def configured(change: Callable[[dict], None]) -> Mutation:
     """A mutation of the stack's file; `change` gets its `config`."""
 
     def mutate(program: Path) -> None:
-        file = program / "Pulumi.dev.yaml"
+        (file,) = program.glob("Pulumi.*.yaml")
         document = yaml.safe_load(file.read_text())
         change(document["config"])
         file.write_text(yaml.safe_dump(document, sort_keys=False))
 
     return mutate
+
+
+def edited(file: str, before: str, after: str) -> Mutation:
+    """A mutation of the program's source: these words, which are there once, become others."""
+
+    def mutate(program: Path) -> None:
+        text = (program / file).read_text()
+        assert text.count(before) == 1, f"{before!r} is not in {file} once"
+        (program / file).write_text(text.replace(before, after))
+
+    return mutate
+
+
+def plain(message: str) -> str:
+    """A message without the random part of names: those of nodes, pods, pools and roles."""
+    message = re.sub(r"(train-gpu|gpu-dev-system|k8s-ml-system)-[0-9a-f]{7}\b", r"\1", message)
+    message = re.sub(r"(train-gpu|system)-\d{14}[0-9a-f]{12}\b", r"\1", message)
+    message = re.sub(r"eks-train-gpu-[0-9a-f-]{36}", "eks-train-gpu", message)
+    message = re.sub(r"(k8s-ml-(?:nodes|vpc-cni|autoscaler))-[0-9a-f]{7}\b", r"\1", message)
+    message = re.sub(
+        r"(installer-cos|nvidia-device-plugin(?:-more)?)-[a-z0-9]{5}\b", r"\1-POD", message
+    )
+    message = re.sub(
+        r"node (gpu-dev-system|k8s-ml-system|system)-[0-9a-f]{4}\b", r"node \1-NODE", message
+    )
+    message = re.sub(
+        r"node (dgx-a|dgx-b|workstation|forgotten|control)-[0-9a-f]{4}\b", r"node \1", message
+    )
+    return re.sub(r"node [a-z]+-[a-z]+-\d+", "node NODE", message)
+
+
+def said(rehearsal: Rehearsal) -> list[str]:
+    """What failed, without random names."""
+    return [plain(failure) for failure in rehearsal.failures]

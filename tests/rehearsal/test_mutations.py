@@ -3,13 +3,11 @@
 Only the engine, a real scheduler and a real autoscaler show that a pod stays pending.
 """
 
-import re
-
 import pytest
 
 from rehearsal.cloud import Faults
 from rehearsal.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured
+from tests.rehearsal.conftest import Rehearse, changed, configured, plain
 
 DEPLOYMENT, DAEMON_SET = "kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:DaemonSet"
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -171,11 +169,3 @@ def test_an_awaited_workload_does_not_hold_up_the_verdict(rehearse: Rehearse) ->
         "a toleration is dropped"
     ][1]]  # fmt: skip
     assert rehearsal.steps[-1].name == "pulumi up"
-
-
-def plain(message: str) -> str:
-    """A message without the random part of names: those of nodes, of pods and of the pool."""
-    message = re.sub(r"(train-gpu|gpu-dev-system)-[0-9a-f]{7}\b", r"\1", message)
-    message = re.sub(r"(installer-cos)-[a-z0-9]{5}\b", r"\1-POD", message)
-    message = re.sub(r"node (gpu-dev-system-)[0-9a-f]{4}\b", r"node \1NODE", message)
-    return re.sub(r"node [a-z]+-[a-z]+-\d+", "node NODE", message)

@@ -274,6 +274,22 @@ def test_autopilot_nodes_count_against_the_quota() -> None:
     stack.cloud.set_size("autopilot-nvidia-tesla-t4-2", 1)
     with pytest.raises(Exception, match="GCE quota exceeded: Quota 'NVIDIA_T4_GPUS' exceeded"):
         stack.cloud.set_size("autopilot-nvidia-tesla-t4-2", 2)
+    stack.cloud.set_size("autopilot-nvidia-tesla-t4-2-spot", 1)
+
+
+def test_autopilot_has_spot_nodes_for_those_who_select_them() -> None:
+    """They carry GKE's label and taint for Spot, beside those for GPUs."""
+    stack = GcpStack()
+    autopilot(stack)
+    groups = {group.name: group for group in stack.cloud.node_groups()}
+    spot = groups["autopilot-nvidia-tesla-t4-2-spot"]
+    assert spot.spot
+    assert spot.node.labels["cloud.google.com/gke-spot"] == "true"
+    assert [taint.key for taint in spot.node.taints] == [
+        "nvidia.com/gpu",
+        "cloud.google.com/gke-spot",
+    ]
+    assert "cloud.google.com/gke-spot" not in groups["autopilot-nvidia-tesla-t4-2"].node.labels
 
 
 def test_an_empty_cloud_holds_nothing() -> None:

@@ -1,0 +1,393 @@
+"""One thing wrong at a time on EKS, in the program or in AWS: each fails the rehearsal, in words.
+
+Only the engine, a real scheduler and a real autoscaler show that a pool never grows, or in vain.
+"""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from rehearsal.cloud import Faults
+from rehearsal.program import Mutation
+from rehearsal.scenario import Rehearsal
+from rehearsal.stage import Stage
+from tests.rehearsal.conftest import Rehearse, changed, configured, edited, plain, said
+
+JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+GROUP, TAG = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/tag:Tag"
+ROLE_POLICY, ATTACHMENT = (
+    "aws:iam/rolePolicy:RolePolicy",
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+)
+
+WHO = "Job default/sample-gpu-job"
+PLUGIN = "DaemonSet kube-system/nvidia-device-plugin"
+AUTOSCALER = "Cluster Autoscaler kube-system/cluster-autoscaler"
+REFUSED = f"pool train-gpu: {WHO} cannot be scheduled: "
+WAITS = f"pool train-gpu: {WHO} waits for GPUs that never appear on node NODE: "
+ALONE = f"{REFUSED}the pool has no node, and nobody adds one: "
+FROM_ZERO = f"{REFUSED}the pool cannot grow from zero for it: to the autoscaler, "
+TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
+PROMISE = f"pool train-gpu: tag {TEMPLATE}"
+FOR_NOTHING = "pool train-gpu: grew for nothing: 1 node came up on which no pod ever ran"
+TAINT = "nvidia.com/gpu=present:NoSchedule"
+NO_NODES = (
+    f"{GROUP} {{}}: waiting for EKS Node Group (k8s-ml:{{}}) create: unexpected state "
+    "'CREATE_FAILED', wanted target 'ACTIVE'. last error: NodeCreationFailure: Instances failed to "
+    "join the kubernetes cluster: "
+)
+
+POD = 'pod = props["spec"]["template"]["spec"]\n'
+
+
+def sample(code: str) -> Mutation:
+    """Changes the job's pod template, which `code` calls `pod`."""
+    return changed(JOB, POD + code)
+
+
+def plugin(code: str) -> Mutation:
+    """Changes the device plugin's pod template, which `code` calls `pod`."""
+    return changed(DAEMON_SET, POD + code)
+
+
+def node_group(code: str) -> Mutation:
+    """Changes the GPU node group's properties, which the code calls `props`."""
+    return changed(GROUP, code, name="train-gpu")
+
+
+def tag(name: str, code: str) -> Mutation:
+    """Changes one tag of the GPU pool's Auto Scaling group, which the code calls `tag`."""
+    return changed(TAG, 'tag = props["tag"]\n' + code, name=f"train-gpu-{name}")
+
+
+def gpus_promised(count: str) -> list[Mutation]:
+    """Another number of GPUs in the `resources` tags, of the Auto Scaling group and the node
+    group: the second wins."""
+    return [
+        tag("resource-nvidia.com/gpu", f'tag["value"] = "{count}"'),
+        node_group(f'props["tags"]["{TEMPLATE}/resources/nvidia.com/gpu"] = "{count}"'),
+    ]
+
+
+def permissions(before: str, after: str) -> Mutation:
+    """Other words in the policy of the autoscaler's role."""
+    return changed(
+        ROLE_POLICY,
+        f'props["policy"] = props["policy"].replace({before!r}, {after!r})',
+        name="k8s-ml-autoscaler",
+    )
+
+
+def other_policy(attachment: str) -> Mutation:
+    """A role gets a policy of no use to it."""
+    return changed(
+        ATTACHMENT,
+        'props["policy_arn"] = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"',
+        name=f"k8s-ml-{attachment}",
+    )
+
+
+def pools(**values: object) -> Mutation:
+    """Other settings of the GPU pool, which the program accepts."""
+    return configured(lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(values))
+
+
+TOLERATES_NOTHING = sample('pod["tolerations"] = []')
+ASKS_FOR_FOUR = sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "4"')
+NO_LABEL_TAG = tag("label-role", 'tag["key"] = "something-else"')
+NO_TAINT_TAG = tag("taint-nvidia.com/gpu", 'tag["key"] = "something-else"')
+ONLY_LOOKS = permissions("cluster-autoscaler/k8s-ml", "cluster-autoscaler/another")
+
+MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
+    "a toleration is dropped": (
+        [TOLERATES_NOTHING],
+        [REFUSED + f"it does not tolerate the taint {TAINT}"],
+    ),
+    "more GPUs are asked than a node has": (
+        [ASKS_FOR_FOUR],
+        [REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1"],
+    ),
+    "the job selects another role": (
+        [sample('pod["node_selector"]["role"] = "serve"')],
+        [REFUSED + "it selects label role=serve, a node there has role=train-gpu"],
+    ),
+    "a label's tag has another value": (
+        [tag("label-role", 'tag["value"] = "serve"')],
+        [
+            FROM_ZERO + "it selects label role=train-gpu, a node there has role=serve",
+            PROMISE + "/label/role says serve, the nodes have role=train-gpu: a pod that selects "
+            "train-gpu never makes the pool grow, one that selects serve makes it grow for nothing",
+        ],
+    ),
+    "the taint's tag is in EKS's own spelling": (
+        [tag("taint-nvidia.com/gpu", 'tag["value"] = "present:NO_SCHEDULE"')],
+        [
+            PROMISE + "/taint/nvidia.com/gpu does not say present:NoSchedule, the nodes have "
+            f"{TAINT}: a pod that does not tolerate it makes the pool grow for nothing"
+        ],
+    ),
+    "the node group's taint has no value": (
+        [node_group('props["taints"] = [dict(key="nvidia.com/gpu", effect="NO_SCHEDULE")]')],
+        [
+            PROMISE + "/taint/nvidia.com/gpu does not say :NoSchedule, the nodes have "
+            "nvidia.com/gpu=:NoSchedule: a pod that does not tolerate it makes the pool grow for "
+            "nothing",
+            PROMISE + "/taint/nvidia.com/gpu says present:NoSchedule, the nodes have no such "
+            "taint: a pod that does not tolerate it never makes the pool grow, though it could run "
+            "there",
+        ],
+    ),
+    "the tags promise no GPU": (
+        gpus_promised("0"),
+        [
+            FROM_ZERO + "it asks for 1 nvidia.com/gpu, a node there has 0",
+            PROMISE + "/resources/nvidia.com/gpu promises 0, the nodes have 1 of nvidia.com/gpu: "
+            "the pool grows too often, or never for a pod that asks for more than promised",
+        ],
+    ),
+    "the tags promise more GPUs than a node has": (
+        [ASKS_FOR_FOUR, *gpus_promised("4")],
+        [
+            REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1",
+            PROMISE + "/resources/nvidia.com/gpu promises 4, the nodes have 1 of nvidia.com/gpu: a "
+            "pod that asks for more than there is makes the pool grow for nothing, and too few "
+            "nodes are started for many pods",
+            FOR_NOTHING,
+        ],
+    ),
+    "the device plugin selects another node": (
+        [plugin('pod["affinity"] = None\npod["nodeSelector"] = {"gpus": "true"}')],
+        [WAITS + f"{PLUGIN} misses it: it selects label gpus=true, a node there has no label gpus"],
+    ),
+    "the device plugin does not tolerate the GPU taint": (
+        [plugin('pod["tolerations"] = []')],
+        [WAITS + f"{PLUGIN} misses it: it does not tolerate the taint {TAINT}"],
+    ),
+    "there is no device plugin": (
+        [edited("components/eks/pool_args.py", 'device_plugin=self.os != "bottlerocket"',
+                "device_plugin=False")],
+        [WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
+         "DaemonSet"],
+    ),
+    "the device plugin runs where the host runs one": (
+        [pools(os="bottlerocket"),
+         edited("components/eks/pool_args.py", 'device_plugin=self.os != "bottlerocket"',
+                "device_plugin=True")],
+        ["pool train-gpu: node NODE has two device plugins: "
+         "kube-system/nvidia-device-plugin-POD and the cloud"],
+    ),
+    "the device plugin runs on every node": (
+        [plugin('pod["affinity"] = None')],
+        ["kube-system/nvidia-device-plugin-POD runs on node system-NODE of pool system, which has "
+         "no GPU"],
+    ),
+    "the image has no NVIDIA driver": (
+        [node_group('props["ami_type"] = "AL2023_x86_64_STANDARD"')],
+        [
+            REFUSED + "it asks for 1 nvidia.com/gpu, a node there has none",
+            PROMISE + "/resources/nvidia.com/gpu promises 1, the nodes have none of nvidia.com/gpu:"
+            " a pod that asks for more than there is makes the pool grow for nothing, and too few "
+            "nodes are started for many pods",
+            FOR_NOTHING,
+        ],
+    ),
+    "the autoscaler may not look": (
+        [permissions("autoscaling:DescribeAutoScalingGroups", "autoscaling:DescribePolicies")],
+        [ALONE + f"the {AUTOSCALER} with its role k8s-ml-autoscaler may not do "
+         "autoscaling:DescribeAutoScalingGroups on eks-train-gpu"],
+    ),
+    "the autoscaler discovers another cluster's groups": (
+        [changed(
+            DEPLOYMENT,
+            'args_ = props["spec"]["template"]["spec"]["containers"][0]["args"]\n'
+            'args_[:] = [word.replace("k8s-ml", "another") for word in args_]',
+        )],
+        [ALONE + f"the {AUTOSCALER} discovers groups by k8s.io/cluster-autoscaler/enabled, "
+         "k8s.io/cluster-autoscaler/another, and this one has no such tag"],
+    ),
+    "no pod of the autoscaler runs": (
+        [changed(DEPLOYMENT, 'props["spec"]["replicas"] = 0')],
+        [ALONE + "no Cluster Autoscaler runs in the cluster"],
+    ),
+    "the autoscaler's pods have another service account": (
+        [changed(DEPLOYMENT, POD + 'pod["service_account_name"] = "default"')],
+        [ALONE + "the Cluster Autoscaler kube-system/default has no role: there is no pod identity "
+         "association for it"],
+    ),
+    "the node role may not join nodes": (
+        [other_policy("nodes-AmazonEKSWorkerNodePolicy")],
+        [NO_NODES.format("train-gpu", "train-gpu") + "the node role k8s-ml-nodes may not "
+         "eks-auth:AssumeRoleForPodIdentity: attach AmazonEKSWorkerNodePolicy before the node "
+         "group is made"],
+    ),
+    "the CNI may not have addresses": (
+        [other_policy("vpc-cni-AmazonEKS_CNI_Policy")],
+        [NO_NODES.format("train-gpu", "train-gpu") + "the vpc-cni's role k8s-ml-vpc-cni may not "
+         "ec2:AssignPrivateIpAddresses: attach AmazonEKS_CNI_Policy"],
+    ),
+    "a node group is made before the CNI": (
+        [edited("components/eks/declare.py", "depends_on=eks.before_nodes", "depends_on=[]")],
+        [NO_NODES.format("train-gpu", "train-gpu") + "container runtime network not ready: cni "
+         "plugin not initialized: the cluster has no vpc-cni addon"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("what", MUTATIONS)
+def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) -> None:
+    """The rehearsal fails with the pool, the workload and the mismatch or tag in one line."""
+    mutations, messages = MUTATIONS[what]
+    failures = said(rehearse(*mutations, stack="train"))
+    assert [message for message in messages if message not in failures] == [], failures
+
+
+def gpu_nodes(rehearsal: Rehearsal) -> int:
+    """How many nodes the autoscaler made come up for the GPU pool."""
+    return sum(
+        1
+        for event in rehearsal.stage.journal.events
+        if event.kind == "node" and event.what == "member" and event.detail["added"]
+    )
+
+
+def test_without_its_labels_tag_a_pool_never_grows(rehearse: Rehearse) -> None:
+    """The nodes would have the label, but at zero only the tags count."""
+    rehearsal = rehearse(NO_LABEL_TAG, stack="train")
+    assert said(rehearsal) == [
+        FROM_ZERO + "it selects label role=train-gpu, a node there has no label role",
+        PROMISE + "/label/role is missing, the nodes have role=train-gpu: a pod that selects role "
+        "never makes the pool grow",
+    ]
+    assert gpu_nodes(rehearsal) == 0
+
+
+def test_without_the_taints_tag_a_pool_grows_for_a_pod_that_cannot_run_there(
+    rehearse: Rehearse,
+) -> None:
+    """The autoscaler takes the pod to fit, and the node that comes up has the taint."""
+    rehearsal = rehearse(TOLERATES_NOTHING, NO_TAINT_TAG, stack="train")
+    assert said(rehearsal) == [
+        REFUSED + f"it does not tolerate the taint {TAINT}",
+        PROMISE + f"/taint/nvidia.com/gpu does not say present:NoSchedule, the nodes have {TAINT}: "
+        "a pod that does not tolerate it makes the pool grow for nothing",
+        FOR_NOTHING,
+    ]
+    assert gpu_nodes(rehearsal) >= 1
+
+
+@pytest.mark.prove
+def test_with_too_few_gpus_promised_a_pool_grows_too_often(rehearse: Rehearse) -> None:
+    """Four pods would share a node of four GPUs; at one GPU a node, four nodes come up."""
+    four = configured(
+        lambda c: c["gpu-cluster:workloads"]["sample-gpu-job"].update(parallelism=4, completions=4)
+    )
+    big = pools(instanceTypes=["p3.8xlarge"], maxNodes=4)
+    rehearsal = rehearse(four, big, *gpus_promised("1"), stack="train")
+    (failure, *rest) = said(rehearsal)
+    assert failure == (
+        PROMISE + "/resources/nvidia.com/gpu promises 1, the nodes have 4 of nvidia.com/gpu: the "
+        "pool grows too often, or never for a pod that asks for more than promised"
+    )
+    assert all("grew for nothing" in line for line in rest)
+    assert gpu_nodes(rehearsal) > 1
+
+
+def test_an_autoscaler_without_permission_on_the_group_leaves_it_at_zero(
+    rehearse: Rehearse,
+) -> None:
+    """Its policy's condition names another cluster's tag: it may look, and change nothing."""
+    rehearsal = rehearse(ONLY_LOOKS, stack="train")
+    assert said(rehearsal) == [
+        ALONE + f"the {AUTOSCALER} with its role k8s-ml-autoscaler may not do "
+        "autoscaling:SetDesiredCapacity, autoscaling:TerminateInstanceInAutoScalingGroup on "
+        "eks-train-gpu"
+    ]
+    assert gpu_nodes(rehearsal) == 0
+
+
+@pytest.mark.prove
+def test_without_an_autoscaler_nothing_grows(rehearse: Rehearse) -> None:
+    """Tags and permissions are of no use where nobody reads them."""
+    file, call = "components/eks/declare.py", "    ClusterAutoscaler("
+    rehearsal = rehearse(edited(file, call, "    lambda: ClusterAutoscaler("), stack="train")
+    assert said(rehearsal) == [ALONE + "no Cluster Autoscaler runs in the cluster"]
+
+
+@pytest.mark.prove
+def test_without_an_access_policy_the_kubeconfig_opens_nothing(rehearse: Rehearse) -> None:
+    """The token is a valid one of somebody whom the cluster does not know."""
+    nobody = edited("components/eks/cluster.py", "for arn in args.admins:", "for arn in ():")
+    rehearsal = rehearse(nobody, stack="train")
+    assert rehearsal.steps[-1].name == "pulumi up"
+    assert any("Unauthorized" in failure for failure in rehearsal.failures), rehearsal.failures
+
+
+@pytest.mark.prove
+def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) -> None:
+    """The node group is made, as in life, and its first node refused."""
+    rehearsal = rehearse(stack="train", faults=Faults(quota={"P": 0}))
+    failure = said(rehearsal)[0]
+    assert failure.startswith(REFUSED + "the cloud refuses another node: AsgInstanceLaunchFailures")
+    assert "VcpuLimitExceeded" in failure
+
+
+@pytest.mark.prove
+def test_deleted_in_the_wrong_order_nodes_keep_what_they_need(rehearse: Rehearse) -> None:
+    """Where a node group does not wait for its role's policies, destroy takes those first, and
+    AWS's own order says no."""
+    rehearsal = rehearse(
+        edited("components/eks/cluster.py", "            *self.node_role.grants,\n", ""),
+        configured(lambda config: config.update({"gpu-cluster:workloads": {}})),
+        stack="train",
+    )
+    assert rehearsal.failures == []
+    destroyed = rehearsal.stage.engine.destroy()
+    assert not destroyed.ok
+    refusals = [plain(error) for error in destroyed.errors]
+    assert any(
+        error.startswith(f"{ATTACHMENT} k8s-ml-nodes-")
+        and "still needs it and could not be deleted afterwards" in error
+        for error in refusals
+    ), refusals
+
+
+@pytest.mark.prove
+def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehearse) -> None:
+    """With desiredNodes, one `up` raises both, and the nodes come."""
+    rehearsal = rehearse(stack="train")
+    assert rehearsal.failures == []
+    stage = rehearsal.stage
+    pools(minNodes=2, maxNodes=2, desiredNodes=2)(stage.folder / "program")
+    outcome = stage.engine.up(refresh=True)
+    assert outcome.ok, outcome.errors
+    (group,) = [one for one in stage.cloud.node_groups() if one.name.startswith("train-gpu")]
+    assert group.min_nodes == 2
+    deadline = time.monotonic() + 30
+    while len(stage.situation().of(group)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_the_first_preview_lists_every_tag(tmp_path: Path) -> None:
+    """With nothing deployed yet, seven tags of the pool's group are planned: their keys follow from
+    the config, only the group's name waits for EKS."""
+    with Stage("train", folder=tmp_path / "stage") as stage:
+        outcome = stage.engine.preview()
+    assert outcome.ok, outcome.errors
+    planned = [
+        urn.split("::")[-1]
+        for what, urn in outcome.resources
+        if what == "create" and urn.split("::")[2].endswith(TAG)
+    ]
+    assert sorted(planned) == [
+        "train-gpu-label-gpu-cluster/pool",
+        "train-gpu-label-k8s.amazonaws.com/accelerator",
+        "train-gpu-label-nvidia.com/gpu.present",
+        "train-gpu-label-role",
+        "train-gpu-resource-ephemeral-storage",
+        "train-gpu-resource-nvidia.com/gpu",
+        "train-gpu-taint-nvidia.com/gpu",
+    ]
