@@ -55,7 +55,7 @@ lint: $(VENV)/.ready
 	@$(RUN) -m mypy
 
 unit: setup
-	@$(RUN) -m pytest
+	@$(RUN) -m pytest -n 2 --dist loadfile
 
 # Writes into the README what commands print: the config keys, the last rehearsal of dev.
 readme: $(VENV)/.ready
