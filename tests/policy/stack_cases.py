@@ -56,6 +56,15 @@ def _with_affinity(daemon_set: Resource) -> Resource:
     )
 
 
+REQUIRED = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+
+
+def _elsewhere(daemon_set: Resource) -> Resource:
+    """On nodes of any role but these."""
+    terms = [{"matchExpressions": [{"key": "role", "operator": "NotIn", "values": ["train"]}]}]
+    return changed(daemon_set, (*POD_SPEC, *REQUIRED), {"nodeSelectorTerms": terms})
+
+
 TAG_PREFIX = "k8s.io/cluster-autoscaler/node-template"
 
 AT_A_POOL = changed(
@@ -109,6 +118,18 @@ CASES = [
         good=(T4_POOL, DEPLOYMENT),
         path=(*POD_SPEC, "nodeSelector"),
         bad={"role": "serve"},
+        message="deployment sample asks for a GPU and selects no GPU pool of the stack, which has "
+        "t4; select one by its labels",
+    ),
+    Case(
+        rule="gpu-toleration",
+        good=(
+            T4_POOL,
+            changed(POD, ("spec", "nodeSelector"), {"nvidia.com/gpu.product": "Tesla-T4"}),
+            DEPLOYMENT,
+        ),
+        path=(*POD_SPEC, "nodeSelector"),
+        bad={"example.org/team": "a"},
         message="deployment sample asks for a GPU and selects no GPU pool of the stack, which has "
         "t4; select one by its labels",
     ),
@@ -180,6 +201,14 @@ CASES = [
         bad=ROLE,
         message="GPU pool t4 has its device plugin from daemonset new and from daemonset old; let "
         "one of them do it",
+    ),
+    Case(
+        rule="one-device-plugin",
+        good=(T4_POOL, _elsewhere(plugin({}))),
+        path=(*POD_SPEC, *REQUIRED, "nodeSelectorTerms", 0, "matchExpressions", 0, "values"),
+        bad=["serve"],
+        message="GPU pool t4 has its device plugin from GKE and from daemonset plugin; let one of "
+        "them do it",
     ),
     Case(
         rule="one-device-plugin",

@@ -22,7 +22,7 @@ def test_names_are_unique_and_each_rule_has_a_weight() -> None:
     for policy in POLICIES:
         assert policy.enforcement_level in (EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY)
         assert policy.severity is not None
-        assert policy.description.endswith((".", "use.", "limits."))
+        assert policy.description.endswith(".")
         assert "\n" not in policy.description
 
 

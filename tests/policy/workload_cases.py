@@ -15,6 +15,14 @@ TAKES_NONE = changed(
     ("spec", "containers", 0, "env"),
     [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"}],
 )
+TOLERANT = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+EXPORTER = daemon_set("exporter", {}, tolerations=TOLERANT, containers=[{"name": "exporter"}])
+CLAIMS = changed(
+    changed(POD, ("spec", "containers", 0, "resources"), {}),
+    ("spec", "resourceClaims"),
+    [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
+)
+OTHER_ENV = changed(POD, ("spec", "containers", 0, "env"), [{"name": "LEVEL", "value": "info"}])
 CRON_JOB = resource(
     "kubernetes:batch/v1:CronJob",
     "nightly",
