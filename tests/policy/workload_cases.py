@@ -122,6 +122,14 @@ CASES = [
     ),
     Case(
         rule="gpu-limits",
+        good=(EXPORTER, CLAIMS, OTHER_ENV),
+        path=("spec", "containers", 0, "resources"),
+        bad={},
+        message="pod sample tolerates nvidia.com/gpu and asks for none, so it takes a place on GPU "
+        "nodes, and their runtime may show it the GPUs of others; put nvidia.com/gpu in its limits",
+    ),
+    Case(
+        rule="gpu-limits",
         good=(UNTOLERANT, TAKES_NONE, DEPLOYMENT),
         path=(*CONTAINER, "resources"),
         bad=DROP,
