@@ -51,6 +51,8 @@ test: setup lint unit
 lint: $(VENV)/.ready
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
+	@$(RUN) -m tools build actionlint
+	@"$$($(RUN) -m tools path actionlint)"
 	@echo "mypy: checking, usually 10 s, the first time 6 minutes"
 	@$(RUN) -m mypy
 
