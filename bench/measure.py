@@ -1,0 +1,92 @@
+"""Two ways of doing the same thing, measured in turn, and the ratio of their medians."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+Sample = Mapping[str, float]
+"""What one run took, by quantity."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One row of the benchmark's table."""
+
+    what: str
+    unit: str
+    ours: Sequence[float]
+    theirs: Sequence[float]
+    limit: float | None = None
+    """The ratio of medians stays at or below it; None: for information only."""
+
+    @property
+    def ratio(self) -> float:
+        """Median of ours by median of theirs."""
+        return median(self.ours) / median(self.theirs)
+
+    @property
+    def ok(self) -> bool:
+        return self.limit is None or self.ratio <= self.limit
+
+    @property
+    def verdict(self) -> str:
+        if self.limit is None:
+            return ""
+        return "pass" if self.ok else "MISS"
+
+    def document(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "what": self.what,
+            "unit": self.unit,
+            "ours": list(self.ours),
+            "theirs": list(self.theirs),
+            "ratio": round(self.ratio, 4),
+            "limit": self.limit,
+            "ok": self.ok,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One of the benchmark's questions with its answers."""
+
+    letter: str
+    title: str
+    ours: str
+    """What the column of ours holds."""
+    theirs: str
+    """What the other column holds."""
+    rows: Sequence[Comparison]
+    notes: Sequence[str] = ()
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    """File name -> SVG."""
+
+    def document(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "letter": self.letter,
+            "title": self.title,
+            "ours": self.ours,
+            "theirs": self.theirs,
+            "rows": [row.document() for row in self.rows],
+            "notes": list(self.notes),
+        }
+
+
+def alternately(
+    runs: int, ours: Callable[[], Sample], theirs: Callable[[], Sample]
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Runs A B A B ... after one of each that does not count; quantity -> its values, per side.
+
+    In turn, so that whatever else the machine does meets both; which comes first changes.
+    """
+    ours(), theirs()
+    kept: tuple[dict[str, list[float]], dict[str, list[float]]] = ({}, {})
+    for run in range(runs):
+        sides = [(ours, kept[0]), (theirs, kept[1])]
+        for measure, values in sides if run % 2 == 0 else reversed(sides):
+            for quantity, value in measure().items():
+                values.setdefault(quantity, []).append(value)
+    return kept

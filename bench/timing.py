@@ -1,0 +1,101 @@
+"""When each resource of an `up` was made, and the longest chain of those that wait for each other.
+
+Times are taken as the engine's event log grows: its own stamps are whole seconds.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.engine import run_in_thread
+from rehearsal.stage import Stage
+
+POLL_SECONDS = 0.005
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """One creation, in seconds since the first one began."""
+
+    urn: str
+    began: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.began
+
+    @property
+    def token(self) -> str:
+        return self.urn.split("::")[2].rpartition("$")[2]
+
+    @property
+    def name(self) -> str:
+        return self.urn.rpartition("::")[2]
+
+
+def timed_up(stage: Stage) -> list[Span]:
+    """Runs `up` and says when each cloud resource and Kubernetes object was made.
+
+    Raises RuntimeError where `up` fails.
+    """
+    logs = stage.folder / "logs"
+    known = set(logs.glob("*.events.jsonl"))
+    thread, outcomes = run_in_thread(stage.engine.up)
+    began: dict[str, float] = {}
+    ended: dict[str, float] = {}
+    while thread.is_alive() and not (new := set(logs.glob("*.events.jsonl")) - known):
+        time.sleep(POLL_SECONDS)
+    (file,) = new
+    with file.open("rb") as log:
+        rest = b""
+        while thread.is_alive():
+            *lines, rest = (rest + log.read()).split(b"\n")
+            now = time.perf_counter()
+            for line in filter(bytes.strip, lines):
+                _take(json.loads(line), now, began, ended)
+            time.sleep(POLL_SECONDS)
+    if not outcomes or not outcomes[0].ok:
+        said = "; ".join(outcomes[0].errors) if outcomes else "it was not run"
+        raise RuntimeError(f"{stage.stack}: pulumi up failed: {said}")
+    first = min(began[urn] for urn in ended)
+    spans = [Span(urn=u, began=began[u] - first, ended=ended[u] - first) for u in ended]
+    return sorted(spans, key=lambda span: (span.began, span.ended))
+
+
+def _take(
+    event: Mapping[str, Any], now: float, began: dict[str, float], ended: dict[str, float]
+) -> None:
+    if started := event.get("resourcePreEvent"):
+        began.setdefault(started["metadata"]["urn"], now)
+    elif done := event.get("resOutputsEvent"):
+        metadata = done["metadata"]
+        made = metadata["op"] == "create" and (metadata.get("new") or {}).get("custom")
+        if made and not metadata["type"].startswith("pulumi:providers:"):
+            ended.setdefault(metadata["urn"], now)
+
+
+def longest_chain(spans: Sequence[Span], resources: Sequence[Mapping[str, Any]]) -> list[Span]:
+    """The chain of resources, each waiting for the one before it, that takes longest in sum.
+
+    `resources` are those of the exported state, which says who waits for whom.
+    """
+    taken = {span.urn: span for span in spans}
+    waits = {r["urn"]: _before(r) for r in resources}
+    best: dict[str, tuple[float, list[Span]]] = {}
+
+    def chain(urn: str) -> tuple[float, list[Span]]:
+        if urn not in best:
+            before = max((chain(u) for u in waits.get(urn, ())), key=lambda c: c[0], default=(0, []))
+            own = [taken[urn]] if urn in taken else []
+            best[urn] = (before[0] + sum(span.seconds for span in own), [*before[1], *own])
+        return best[urn]
+
+    return max((chain(urn) for urn in taken), key=lambda found: found[0])[1]
+
+
+def _before(resource: Mapping[str, Any]) -> list[str]:
+    provider = (resource.get("provider") or "").rpartition("::")[0]
+    return [*(resource.get("dependencies") or []), *([provider] if provider else [])]

@@ -1,0 +1,94 @@
+"""Programs side by side on one stage: each with a state of its own, all before the same clouds."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from rehearsal.stage import Stage
+
+PROBE = Path(__file__).with_name("probe")
+Operation = Literal["preview", "up"]
+
+
+class Program:
+    """A program folder with its own state, run by the stage's engine."""
+
+    def __init__(self, stage: Stage, name: str, program: Path) -> None:
+        self._stage = stage
+        self._program = program
+        self._folder = stage.folder / "bench" / name
+        for part in ("home", "pulumi", "state"):
+            (self._folder / part).mkdir(parents=True)
+        self._environment = {
+            **stage.engine.environment,
+            "HOME": str(self._folder / "home"),
+            "PULUMI_HOME": str(self._folder / "pulumi"),
+            "PULUMI_BACKEND_URL": f"file://{self._folder / 'state'}",
+            "PYTHONPATH": str(PROBE),
+            "BENCH_PROBE": str(self._folder / "probe.json"),
+        }
+        self._pulumi("stack", "init", stage.stack, "--secrets-provider", "passphrase", stack=False)
+
+    def load(self, deployment: Any) -> None:
+        """Takes over an exported state, secrets in plain text."""
+        file = self._folder / "import.json"
+        file.write_text(json.dumps(deployment))
+        self._pulumi("stack", "import", "--file", str(file))
+
+    def run(self, operation: Operation) -> dict[str, float]:
+        """Seconds of the whole command (`wall`) and of the program alone (`program`), MiB at the
+        program's peak (`memory`). Raises RuntimeError where the command fails or changes anything.
+        """
+        probe = self._folder / "probe.json"
+        probe.unlink(missing_ok=True)
+        flags = ["--parallel", "32", "--suppress-progress", "--color", "never"]
+        flags += ["--yes", "--skip-preview"] if operation == "up" else []
+        began = time.perf_counter()
+        self._pulumi(operation, "--expect-no-changes", *flags)
+        wall = time.perf_counter() - began
+        return {"wall": wall, **json.loads(probe.read_text())}
+
+    def _pulumi(self, *command: str, stack: bool = True) -> str:
+        chosen = ["--stack", self._stage.stack] if stack else []
+        done = subprocess.run(
+            [self._stage.engine.cli, *command, *chosen, "--non-interactive"],
+            cwd=self._program,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            said = f"{done.stdout}\n{done.stderr}".strip()
+            raise RuntimeError(f"pulumi {command[0]} in {self._folder}: {said[-3000:]}")
+        return done.stdout
+
+
+def exported(stage: Stage) -> Any:
+    """The stage's own state, secrets in plain text."""
+    done = subprocess.run(
+        [stage.engine.cli, "stack", "export", "--show-secrets", "--stack", stage.stack],
+        cwd=stage.folder / "program",
+        env=stage.engine.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def copied(stage: Stage, name: str) -> Path:
+    """Another copy of the stage's program, to change."""
+    target = stage.folder / "bench" / f"{name}-program"
+    shutil.copytree(stage.folder / "program", target, symlinks=True)
+    return target
+
+
+def quiet() -> float:
+    """The machine's load, for the page: figures of a busy machine say less."""
+    return os.getloadavg()[0]
