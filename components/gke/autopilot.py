@@ -14,7 +14,6 @@ from components.gke.control_plane import (
     control_plane_options,
     kubeconfig_of,
 )
-from components.gke.gpu_monitoring import GkeGpuMonitoring
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 from components.gke.network import GkeNetwork
 from components.gke.nodes import NODE_SCOPES, GkeNodeIdentity
@@ -73,6 +72,9 @@ def autopilot(
         args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm)
     )
     if monitoring:
+        # The only user of a large module of the SDK.
+        from components.gke.gpu_monitoring import GkeGpuMonitoring
+
         GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
     return Cluster(
         name=args.name,

@@ -8,7 +8,6 @@ from components.cluster import Cluster
 from components.gke.cluster import GkeCluster
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import cluster_id
-from components.gke.gpu_monitoring import GkeGpuMonitoring
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 from components.gke.node_pool import GkeGpuNodePool
 from components.gke.pool_args import GkeGpuNodePoolArgs
@@ -36,6 +35,9 @@ def standard(
         for name, pool in pools.items()
     ]
     if monitoring:
+        # The only user of a large module of the SDK.
+        from components.gke.gpu_monitoring import GkeGpuMonitoring
+
         GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
     return Cluster(
         name=args.name,
