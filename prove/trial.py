@@ -55,6 +55,8 @@ class Bench:
         self.strike = Strike()
         self.tries = 0
         """How often the last fault had to be recovered from."""
+        self.seen = ""
+        """What the user was told last before it worked."""
 
     def __enter__(self) -> "Bench":
         faults = Faults(around=self.strike.around)
@@ -103,6 +105,7 @@ class Bench:
     def recover_and(self, *runs: Callable[[], Outcome]) -> None:
         """The documented way: recover, then what was interrupted; again if that fails."""
         self.strike.disarm()
+        self.seen = ""
         for self.tries in range(1, TRIES + 1):
             try:
                 found = recover(self._pulumi, amazon=self._amazon)
@@ -114,6 +117,7 @@ class Bench:
             except (RecoveryError, Trouble) as error:
                 if self.tries == TRIES:
                     raise Trouble(str(error)) from None
+                self.seen = str(error)
 
     def must(self, run: Callable[[], Outcome]) -> Outcome:
         """Runs the engine; raises Trouble with its words if it fails."""
@@ -144,8 +148,10 @@ class Bench:
         threading.Thread(target=self.stage.control_plane.ensure_started, daemon=True).start()
 
     def _kinds(self) -> Counter[str]:
-        """How many of each kind of thing the cloud holds; the last word is its name."""
-        return Counter(line.rpartition(" ")[0] for line in self.stage.cloud.holdings())
+        """How many of each kind of thing the cloud holds; the last word is its name, before what
+        is said about it in brackets."""
+        lines = (line.partition(" (")[0] for line in self.stage.cloud.holdings())
+        return Counter(line.rpartition(" ")[0] for line in lines)
 
     def _resources(self) -> list[dict[str, Any]]:
         """The state's, from its file: asking the engine takes longer."""
@@ -155,8 +161,9 @@ class Bench:
         return resources
 
     def _amazon(self, region: str) -> Amazon:
-        account = getattr(self.stage.cloud, "account")  # noqa: B009  only AWS has one
-        return Amazon(account.client)
+        from prove.account import client  # loads AWS's SDK
+
+        return Amazon(client(self.stage.cloud))
 
 
 def cycle(bench: Bench, number: int, moment: Moment) -> list[Trial]:
@@ -186,6 +193,7 @@ def cycle(bench: Bench, number: int, moment: Moment) -> list[Trial]:
                     tries=bench.tries,
                     recovered=not lost,
                     lost=lost,
+                    seen=bench.seen,
                 )
             )
         if lost:

@@ -9,6 +9,7 @@ from typing import Any
 Inputs = Mapping[str, Any]
 Rows = Iterable[Mapping[str, Any]]
 _GONE = ("deleting", "deleted", "Deleted")
+_NOT_FOUND = ("NotFound", "NotFoundException", "NoSuchEntity")
 
 
 class Amazon:
@@ -51,9 +52,19 @@ class Amazon:
 
     def find(self, type_token: str, inputs: Inputs) -> list[str] | None:
         """Ids of what may be it, none where AWS has no such thing; None for a type that is not
-        known here."""
-        finder = self._finders.get(type_token)
-        return finder(inputs) if finder else None
+        known here. Raises LookupError in AWS's words."""
+        import botocore.exceptions  # not everybody is on AWS
+
+        if (finder := self._finders.get(type_token)) is None:
+            return None
+        try:
+            return finder(inputs)
+        except botocore.exceptions.ClientError as error:
+            if error.response["Error"]["Code"].endswith(_NOT_FOUND):
+                return []  # what it would be part of is not there
+            raise LookupError(str(error)) from None
+        except botocore.exceptions.BotoCoreError as error:
+            raise LookupError(str(error)) from None
 
     def _ec2(self, noun: str, rows: str, key: str, **filters: object) -> list[str]:
         """Ids of what `describe_<noun>` finds by these filters, `tags` among them."""

@@ -93,7 +93,10 @@ def _names(one: Interrupted, amazon: Callable[[str], Amazon]) -> list[str] | Non
         return None if name is None else [name]
     if package == "aws":
         region = one.inputs.get("region") or one.provider.get("region")
-        return amazon(str(region)).find(one.type, one.inputs)
+        try:
+            return amazon(str(region)).find(one.type, one.inputs)
+        except LookupError as error:
+            raise RecoveryError(f"AWS: {error}") from None
     return None
 
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent import futures
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -157,7 +157,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 if planned_errors := self.settings.faults.errors.get(token):
                     raise CloudError(planned_errors.pop(0))
                 identity, outputs = handler.create(self._config(context), inputs)
-        self.settings.changed()
         return provider_pb2.CreateResponse(id=identity, properties=_outputs(handler, outputs))
 
     def Read(self, request: Any, context: Any) -> Any:
@@ -192,7 +191,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 return provider_pb2.UpdateResponse(properties=_outputs(handler, merged | unknown))
             with self._recorded("update", request.urn):
                 outputs = handler.update(self._config(context), request.id, olds, merged)
-        self.settings.changed()
         return provider_pb2.UpdateResponse(properties=_outputs(handler, outputs))
 
     def Delete(self, request: Any, context: Any) -> Any:
@@ -203,7 +201,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                     handler.delete(self._config(context), request.id, decode(request.properties))
                 except NotFoundError:
                     _log.info("%s is gone already", request.urn)
-        self.settings.changed()
         return _empty()
 
     def Invoke(self, request: Any, context: Any) -> Any:
@@ -236,9 +233,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         started, error = time.time(), None
         try:
             time.sleep(self.settings.latency(_token(urn), kind))
-            faults = self.settings.faults
-            with nullcontext() if kind == "read" else faults.around(kind, urn):
+            if kind == "read":
                 yield
+            else:
+                with self.settings.faults.around(kind, urn):
+                    yield
+                    self.settings.changed()
         except Exception as failure:
             error = str(failure)
             raise

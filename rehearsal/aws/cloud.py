@@ -171,8 +171,8 @@ class AwsCloud:
         """Calls back if `node_groups` changed since the last time."""
         self._forget()
         with self.account.lock:
-            granted = any(access_granted(parts) for parts in self.account.clusters.values())
-        self._on_access(granted)
+            # Told under the lock: a later grant must not be overtaken by an earlier refusal.
+            self._on_access(any(map(access_granted, self.account.clusters.values())))
         current = self.node_groups()
         with self._lock:
             changed, self._announced = current != self._announced, current
