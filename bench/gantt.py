@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from bench.timing import Span
-from rehearsal.timeline import FAINT, FAILED, FONT, GRID, INK, NODE, STEP
+from rehearsal.timeline import FAILED, FAINT, FONT, GRID, INK, NODE, STEP
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 1120, 330, 24, 18, 84
 

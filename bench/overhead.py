@@ -2,6 +2,8 @@
 
 import pickle
 import tempfile
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from bench import bare
@@ -14,7 +16,7 @@ OPERATIONS: tuple[Operation, ...] = ("preview", "up")
 QUANTITIES = {"wall": "s", "memory": "MiB"}
 
 
-def measure(stacks: list[str], runs: int) -> Section:
+def measure(stacks: Sequence[str], runs: int) -> Section:
     """One stage per stack, on which both programs run in turn."""
     rows: list[Comparison] = []
     for stack in stacks:
@@ -46,8 +48,8 @@ def _of(stack: str, folder: Path, runs: int) -> list[Comparison]:
         for operation in OPERATIONS:
             taken = alternately(
                 runs,
-                lambda operation=operation: ours.run(operation),
-                lambda operation=operation: theirs.run(operation),
+                partial(ours.run, operation),
+                partial(theirs.run, operation),
             )
             rows += [
                 Comparison(

@@ -88,7 +88,8 @@ def longest_chain(spans: Sequence[Span], resources: Sequence[Mapping[str, Any]])
 
     def chain(urn: str) -> tuple[float, list[Span]]:
         if urn not in best:
-            before = max((chain(u) for u in waits.get(urn, ())), key=lambda c: c[0], default=(0, []))
+            earlier = [chain(each) for each in waits.get(urn, ())]
+            before = max(earlier, key=lambda found: found[0]) if earlier else (0.0, [])
             own = [taken[urn]] if urn in taken else []
             best[urn] = (before[0] + sum(span.seconds for span in own), [*before[1], *own])
         return best[urn]

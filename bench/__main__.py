@@ -1,0 +1,72 @@
+"""`python -m bench [a b c d e] [--runs N]`: measures, prints a table, writes JSON and pictures.
+
+Exit code 0: every limit is kept. 1: one is not. With --readme, the README's section as well.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench import growth, idle, imports, makespan, overhead, page
+from bench.child import ROOT
+from bench.environments import stacks
+from bench.measure import Section
+from checks.readme import README, filled
+
+FOLDER = ROOT / ".rehearsal" / "bench"
+PICTURES = ROOT / "docs"
+
+
+def main() -> int:
+    """Parses the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help="a b c d e; left out, all")
+    parser.add_argument("--runs", type=int, default=5, help="of each side of each comparison")
+    parser.add_argument("--stacks", nargs="*", default=[], help="left out, every environment")
+    parser.add_argument("--scale", type=float, default=makespan.SCALE, help="of d")
+    parser.add_argument("--readme", action="store_true", help="write the README's section")
+    args = parser.parse_args()
+    chosen: list[str] = args.stacks
+    measures: dict[str, Callable[[], Section]] = {
+        "a": lambda: overhead.measure(chosen or stacks(), args.runs),
+        "b": lambda: growth.measure(chosen, args.runs),
+        "c": lambda: imports.measure(chosen, args.runs),
+        "d": lambda: makespan.measure(chosen, args.scale),
+        "e": lambda: idle.measure(chosen),
+    }
+    if unknown := set(args.parts) - set(measures):
+        parser.error(f"{', '.join(sorted(unknown))}: no such part; there are {', '.join(measures)}")
+    sections = []
+    for letter in args.parts or measures:
+        began = time.monotonic()
+        sections.append(measures[letter]())
+        print(f"{letter}: measured in {time.monotonic() - began:.0f} s", flush=True)
+    _write(sections, readme=args.readme)
+    print(f"\n{page.text(sections)}\n\n{FOLDER / 'bench.json'}")
+    return 0 if all(row.ok for section in sections for row in section.rows) else 1
+
+
+def _write(sections: list[Section], *, readme: bool) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
+    pictures = {"bench.svg": page.picture(sections)}
+    for section in sections:
+        pictures |= section.pictures
+    document = {"machine": machine, "sections": [section.document() for section in sections]}
+    (FOLDER / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
+    for folder in (FOLDER, PICTURES) if readme else (FOLDER,):
+        for name, svg in pictures.items():
+            (folder / name).write_text(svg)
+    if readme:
+        shown = "".join(f"![{Path(name).stem}](docs/{name})\n\n" for name in pictures)
+        content = f"\n{page.markdown(sections, machine)}\n{shown}"
+        README.write_text(filled(README.read_text(), "bench", content))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
