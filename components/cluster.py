@@ -175,7 +175,10 @@ class Cluster:
     """Exec plugins only, never a token."""
     pools: Mapping[str, GpuPool]
     ready: Sequence[pulumi.Resource] = ()
-    """What must stand before pods of the GPU layer can run, and must outlive them."""
+    """What must stand before objects of the GPU layer are made, and must outlive them."""
+    system_nodes: Sequence[pulumi.Resource] = ()
+    """Nodes that run the cloud's own webhooks: before, objects of kinds that the cloud brings are
+    refused. Nothing else waits for them, so that a GPU node can start while they do."""
     deleted_with: pulumi.Resource | None = None
     """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
 

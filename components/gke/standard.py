@@ -50,6 +50,6 @@ def standard(
         ),
         kubeconfig=gke.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
-        ready=[gke.system_pool],
+        system_nodes=[gke.system_pool],
         deleted_with=gke.cluster,
     )

@@ -79,7 +79,7 @@ class DcgmExporter(pulumi.ComponentResource):
                 # in GKE's managed DCGM.
                 "targetLabels": {"metadata": []},
             },
-            opts=cluster.options(self, depends_on=self.daemon_sets),
+            opts=cluster.options(self, depends_on=[*self.daemon_sets, *cluster.system_nodes]),
         )
 
     def _for_prometheus(self, args: MonitoringArgs, cluster: Cluster) -> None:
