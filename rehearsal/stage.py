@@ -62,6 +62,7 @@ class Stage:
         self._scaling = scaling
         self._closers: list[Callable[[], None]] = []
         self._nodes_made = threading.Event()
+        self._stopping = False
         self.drop_plugins: Callable[[], None] = lambda: None
         """What the engine would have taken along had it been killed: waits and connections."""
 
@@ -121,6 +122,9 @@ class Stage:
 
     def stop(self) -> None:
         """Ends everything, in the reverse order of its start."""
+        # A control plane that is just coming up must not wait for a stage that never will be.
+        self._stopping = True
+        self._nodes_made.set()
         while self._closers:
             self._closers.pop()()
 
@@ -180,10 +184,12 @@ class Stage:
     def _cluster_started(self) -> None:
         self._kubelets.start(self.control_plane.kubeconfig)
         self._nodes_made.wait()
-        self.nodes.start()
+        if not self._stopping:
+            self.nodes.start()
 
     def _cluster_stops(self) -> None:
-        self.nodes.stop()
+        if hasattr(self, "nodes"):
+            self.nodes.stop()
         self._autoscaler.stop()
         self._kubelets.stop()
 
