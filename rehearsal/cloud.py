@@ -139,5 +139,5 @@ class Faults:
     errors: dict[str, list[str]] = field(default_factory=dict)
     """Resource type token -> errors that its next creates answer with, in turn."""
     around: Callable[[str, str], AbstractContextManager[None]] = lambda kind, urn: nullcontext()
-    """(`create`, `update` or `delete`; URN) -> what the operation runs in. What it raises on the way
-    in, nothing was done; on the way out, the cloud did it and the answer is lost."""
+    """(`create`, `update` or `delete`; URN) -> what the operation runs in. Where it raises on the
+    way in, nothing was done; on the way out, the cloud did it and the answer is lost."""
