@@ -26,7 +26,12 @@ class Strike:
         self._lock = threading.Lock()
         self._running = 0
         self._last = 0.0
-        self.arm(lambda number, kind, urn: False, "asked", lambda: None)
+        self._hits: Callable[[int, str, str], bool] = _nothing
+        self._moment: Moment = "asked"
+        self.count = 0
+        """Operations since it was armed."""
+        self.hit: list[str] = []
+        """URNs of what was hit since then."""
 
     def arm(
         self,
@@ -34,20 +39,18 @@ class Strike:
         moment: Moment,
         act: Callable[[], None],
         *,
-        error: str | None = None,
+        error: Callable[[str], str] = lambda urn: "the engine was killed",
     ) -> None:
         """Counts from one again. Of the operations that `hits` (number, kind, URN) names, `act` is
-        called at `moment`; then they fail with `error`, if there is one, or as if nobody were there
-        any more to hear the answer."""
+        called at `moment`; then they fail with what `error` says of the URN."""
         with self._lock:
             self._hits, self._moment, self._act, self._error = hits, moment, act, error
-            self.count = 0
-            self.struck: list[str] = []
-            """URNs of what was hit."""
+            self.count, self.hit = 0, []
 
     def disarm(self) -> None:
-        """Counts on, and hits nothing."""
-        self.arm(lambda number, kind, urn: False, "asked", lambda: None)
+        """Hits nothing any more."""
+        with self._lock:
+            self._hits = _nothing
 
     @contextmanager
     def around(self, kind: str, urn: str) -> Iterator[None]:
@@ -57,21 +60,21 @@ class Strike:
             self._running += 1
             hit, moment = self._hits(self.count, kind, urn), self._moment
             if hit:
-                self.struck.append(urn)
+                self.hit.append(urn)
         try:
             if hit and moment == "asked":
-                self._strike()
+                self._strike(urn)
             yield
             if hit and moment == "done":
-                self._strike()
+                self._strike(urn)
         finally:
             with self._lock:
                 self._running -= 1
                 self._last = time.monotonic()
 
-    def _strike(self) -> None:
+    def _strike(self, urn: str) -> None:
         self._act()
-        raise CloudError(self._error or "the engine was killed")
+        raise CloudError(self._error(urn))
 
     def settle(self) -> None:
         """Returns when the cloud has finished what it was asked: it goes on without the engine."""
@@ -84,6 +87,10 @@ class Strike:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"operations were still running after {SETTLE_SECONDS:.0f} s")
             time.sleep(0.02)
+
+
+def _nothing(number: int, kind: str, urn: str) -> bool:
+    return False
 
 
 def kill_at(number: int) -> Callable[[int, str, str], bool]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from prove.account import StandIns
 from prove.strike import Moment, Strike, kill_at
-from recovery.amazon import Amazon
 from recovery.command import recover
 from recovery.engine import Pulumi, RecoveryError
 from rehearsal.cloud import Faults
@@ -82,10 +82,9 @@ class Bench:
         """An `up` and a `destroy` without a fault: how much there is, to compare with."""
         self.strike.disarm()
         self.must(self.stage.engine.up)
-        self.ups = self.strike.count
+        self.ups, self.strike.count = self.strike.count, 0
         self.kinds = self._kinds()
         self.count = len(self._resources())
-        self.strike.disarm()
         self.must(self.stage.engine.destroy)
         self.destroys = self.strike.count
         self.empty()
@@ -94,30 +93,32 @@ class Bench:
         """Runs the engine and kills it at an operation; False if it ended before."""
         self.strike.arm(kill_at(number), moment, self.stage.engine.kill)
         outcome = run()
-        struck = bool(self.strike.struck)
-        if not struck and not outcome.ok:
-            raise Trouble(*outcome.errors)
-        if struck:
+        self.strike.disarm()
+        if self.strike.hit:
             self.strike.settle()
             self.stage.drop_plugins()
-        return struck
+        elif not outcome.ok:
+            raise Trouble(*outcome.errors)
+        return bool(self.strike.hit)
 
-    def recover_and(self, *runs: Callable[[], Outcome]) -> None:
+    def recover_and(self, run: Callable[[], Outcome]) -> None:
         """The documented way: recover, then what was interrupted; again if that fails."""
-        self.strike.disarm()
         self.seen = ""
         for self.tries in range(1, TRIES + 1):
             try:
-                found = recover(self._pulumi, amazon=self._amazon)
-                if found.notes:
-                    raise Trouble(*found.notes)
-                for run in runs:
-                    self.must(run)
+                self.recover()
+                self.must(run)
                 return
             except (RecoveryError, Trouble) as error:
                 if self.tries == TRIES:
                     raise Trouble(str(error)) from None
                 self.seen = str(error)
+
+    def recover(self, *, unheard: bool = False) -> None:
+        """The documented command; what it leaves for people to look at is trouble."""
+        found = recover(self._pulumi, clouds=StandIns(self.stage.cloud), unheard=unheard)
+        if found.notes:
+            raise Trouble(*found.notes)
 
     def must(self, run: Callable[[], Outcome]) -> Outcome:
         """Runs the engine; raises Trouble with its words if it fails."""
@@ -160,36 +161,29 @@ class Bench:
         resources: list[dict[str, Any]] = latest.get("resources") or []
         return resources
 
-    def _amazon(self, region: str) -> Amazon:
-        from prove.account import client  # loads AWS's SDK
-
-        return Amazon(client(self.stage.cloud))
-
 
 def cycle(bench: Bench, number: int, moment: Moment) -> list[Trial]:
     """Kills `up` at an operation, recovers; then the same with `destroy`."""
     trials = []
     engine = bench.stage.engine
-    for command, run, then, checks in (
-        ("up", engine.up, engine.up, bench.settled),
-        ("destroy", engine.destroy, engine.destroy, bench.empty),
+    for command, run, check in (
+        ("up", engine.up, bench.settled),
+        ("destroy", engine.destroy, bench.empty),
     ):
-        bench.tries = 0
-        struck = bench.killed(run, number, moment)
-        urn = bench.strike.struck[0] if struck else ""
         lost: tuple[str, ...] = ()
+        struck = bench.killed(run, number, moment)
         try:
             if struck:
-                bench.recover_and(then)
-            checks()
+                bench.recover_and(run)
+            check()
         except Trouble as trouble:
             lost = trouble.lines
-        if struck:
+        if struck or lost:
             trials.append(
                 Trial(
                     environment=bench.stack,
                     fault=f"SIGKILL during {command}, {WHEN[moment]}",
-                    at=f"{number}: {_named(urn)}",
+                    at=f"{number}: {', '.join(map(named, bench.strike.hit))}",
                     tries=bench.tries,
                     recovered=not lost,
                     lost=lost,
@@ -197,7 +191,7 @@ def cycle(bench: Bench, number: int, moment: Moment) -> list[Trial]:
                 )
             )
         if lost:
-            raise Trouble(*lost)  # the stage is of no use any more
+            break  # the stage is of no use any more
     return trials
 
 
@@ -207,6 +201,7 @@ WHEN = {
 }
 
 
-def _named(urn: str) -> str:
+def named(urn: str) -> str:
+    """Type and name of a resource."""
     kind, name = urn.split("::")[2].rpartition("$")[2], urn.rpartition("::")[2]
     return f"{kind} {name}"

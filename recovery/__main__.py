@@ -11,7 +11,8 @@ from pathlib import Path
 import yaml
 
 import tools
-from recovery.command import Recovery, boto3_clients, recover
+from recovery.clouds import LiveClouds
+from recovery.command import Recovery, recover
 from recovery.engine import Pulumi, RecoveryError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,12 +23,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="recovery", description=__doc__)
     parser.add_argument("stack")
     parser.add_argument("--yes", action="store_true", help="adopt what is found without asking")
+    parser.add_argument(
+        "--unheard",
+        action="store_true",
+        help="also adopt what an earlier run made although it was told that it failed",
+    )
     parser.add_argument("--endpoint", help="URL of a stand-in for AWS")
     args = parser.parse_args()
     try:
         recovery = recover(
             _pulumi(args.stack),
-            amazon=boto3_clients(_profile(args.stack), args.endpoint),
+            clouds=LiveClouds(profile=_profile(args.stack), endpoint=args.endpoint),
+            unheard=args.unheard,
             agree=(lambda candidates: True) if args.yes else _ask,
             say=lambda line: print(f"recovery of {args.stack}: {line}", flush=True),
         )
@@ -64,7 +71,8 @@ def _ask(candidates: dict[str, str]) -> bool:
 
 def _text(stack: str, recovery: Recovery) -> str:
     lines = []
-    for one in recovery.operations:
+    told = [one for one in recovery.operations if not one.unheard or one.urn in recovery.adopted]
+    for one in told:
         if one.urn in recovery.adopted:
             outcome = f"adopted {recovery.adopted[one.urn]}"
         elif one.may_be_there:
@@ -72,7 +80,7 @@ def _text(stack: str, recovery: Recovery) -> str:
         else:
             outcome = f"was {one.operation}: read again"
         lines.append(f"  {one.name}: {outcome}")
-    count = len(recovery.operations)
+    count = sum(not one.unheard for one in recovery.operations)
     head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
     tail = [f"  look: {note}" for note in recovery.notes]
     return "\n".join([head, *lines, *tail, "Now run again what was interrupted."])

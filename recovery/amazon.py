@@ -62,9 +62,9 @@ class Amazon:
         except botocore.exceptions.ClientError as error:
             if error.response["Error"]["Code"].endswith(_NOT_FOUND):
                 return []  # what it would be part of is not there
-            raise LookupError(str(error)) from None
+            raise LookupError(f"AWS: {error}") from None
         except botocore.exceptions.BotoCoreError as error:
-            raise LookupError(str(error)) from None
+            raise LookupError(f"AWS: {error}") from None
 
     def _ec2(self, noun: str, rows: str, key: str, **filters: object) -> list[str]:
         """Ids of what `describe_<noun>` finds by these filters, `tags` among them."""

@@ -5,16 +5,26 @@ import os
 import re
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from recovery import google
 from recovery.amazon import Amazon
 from recovery.engine import Pulumi, RecoveryError
-from recovery.state import Deployment, Interrupted, adopting, identities, interrupted
+from recovery.state import Deployment, Interrupted, adopting, auto_named, identities, interrupted
+from recovery.unheard import twins, with_unheard
 
 _HOLDER = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
+
+
+class Clouds(Protocol):
+    """Who can be asked what there is."""
+
+    def amazon(self, region: str) -> Amazon: ...
+
+    def google(self, url: str) -> Mapping[str, Any]:
+        """What a GET answers; raises LookupError in Google's words."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,17 +41,20 @@ class Recovery:
 def recover(
     pulumi: Pulumi,
     *,
-    amazon: Callable[[str], Amazon],
+    clouds: Clouds,
+    unheard: bool = False,
     agree: Callable[[dict[str, str]], bool] = lambda candidates: True,
     say: Callable[[str], None] = lambda line: None,
 ) -> Recovery:
-    """Puts the state in order. `amazon` gives what asks AWS in a region; `agree` is shown what may
-    be adopted before anything is written. Raises RecoveryError."""
+    """Puts the state in order. `clouds` asks them; `unheard` also looks for
+    what an earlier run made although it was told otherwise; `agree` is shown what may be adopted
+    before anything is written. Raises RecoveryError."""
+    preview = json.loads(pulumi.must("preview", "--json")) if unheard else {}
     agreed: dict[str, str] | None = None
     while True:
-        deployment = pulumi.export()
+        deployment = with_unheard(pulumi.export(), preview)
         recovery = Recovery(operations=interrupted(deployment))
-        candidates = _candidates(deployment, recovery, amazon)
+        candidates = _candidates(deployment, recovery, clouds)
         if candidates and candidates != agreed and not agree(candidates):
             raise RecoveryError("nothing was changed")
         agreed = candidates
@@ -56,7 +69,19 @@ def recover(
         pulumi.must("refresh", "--yes", "--skip-preview", *targets)
         there = {row["urn"] for row in pulumi.export()["deployment"].get("resources") or ()}
         recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
+    if unheard:
+        recovery.notes += _twins(pulumi.export(), clouds)
     return recovery
+
+
+def _twins(deployment: Deployment, clouds: Clouds) -> list[str]:
+    outputs = [
+        row.get("outputs") or {}
+        for row in deployment["deployment"].get("resources") or ()
+        if row["type"].startswith("aws:")
+    ]
+    regions = {str(each["region"]) for each in outputs if "region" in each}
+    return list(twins(deployment, {region: clouds.amazon(region) for region in regions}))
 
 
 def _is_kept(one: Interrupted) -> bool:
@@ -64,15 +89,16 @@ def _is_kept(one: Interrupted) -> bool:
     return one.operation in ("updating", "deleting") and one.custom
 
 
-def _candidates(
-    deployment: Deployment, recovery: Recovery, amazon: Callable[[str], Amazon]
-) -> dict[str, str]:
+def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> dict[str, str]:
     """URN -> the cloud's name of each thing that may have been made."""
     found = {}
     for one in recovery.operations:
         if not one.may_be_there:
             continue
-        names = _names(one, amazon)
+        try:
+            names = _names(one, clouds)
+        except LookupError as error:
+            raise RecoveryError(str(error)) from None
         if names is None:
             recovery.notes.append(f"{one.name}: look for it by hand, its id is not in its inputs")
             continue
@@ -84,19 +110,19 @@ def _candidates(
     return found
 
 
-def _names(one: Interrupted, amazon: Callable[[str], Amazon]) -> list[str] | None:
+def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
     package = one.type.partition(":")[0]
     if package == "kubernetes":
         return [google.kubernetes_identity(one.inputs)]
     if package == "gcp":
-        name = google.identity(one.type, google.complete(one.inputs, one.provider))
+        inputs = google.complete(one.inputs, one.provider)
+        if one.unheard and auto_named(one.inputs):
+            return google.find(one.type, one.urn.rpartition("::")[2], inputs, clouds.google)
+        name = google.identity(one.type, inputs)
         return None if name is None else [name]
     if package == "aws":
         region = one.inputs.get("region") or one.provider.get("region")
-        try:
-            return amazon(str(region)).find(one.type, one.inputs)
-        except LookupError as error:
-            raise RecoveryError(f"AWS: {error}") from None
+        return clouds.amazon(str(region)).find(one.type, one.inputs)
     return None
 
 
@@ -129,15 +155,3 @@ def _write(pulumi: Pulumi, deployment: Deployment) -> str | None:
             "end it, and then recover"
         )
     return holder[0]
-
-
-def boto3_clients(profile: str | None, endpoint: str | None = None) -> Callable[[str], Amazon]:
-    """Asks AWS with boto3's own credentials and, unless `endpoint` is given, its own endpoints."""
-
-    def amazon(region: str) -> Amazon:
-        import boto3
-
-        session: Any = boto3.Session(region_name=region, profile_name=profile)
-        return Amazon(lambda service: session.client(service, endpoint_url=endpoint))
-
-    return amazon

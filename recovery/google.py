@@ -1,5 +1,9 @@
-"""The id of a Google Cloud or Kubernetes resource that was being made: its inputs say it."""
+"""The id of a Google Cloud or Kubernetes resource that was being made: its inputs say it.
 
+Where its generated name is not known any more, Google is asked what there is. Nothing is written.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +24,43 @@ def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
     if zone := given.pop("zone", None):
         given.setdefault("region", region_of(zone))
     return {**given, **inputs}
+
+
+COMPUTE, CONTAINER = (
+    "https://compute.googleapis.com/compute/v1",
+    "https://container.googleapis.com/v1",
+)
+
+Get = Callable[[str], Mapping[str, Any]]
+"""URL -> what a GET answers, as JSON; raises LookupError in Google's words."""
+
+
+def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str]:
+    """Ids of what the provider may have made under a name of its own finding: `name-0123abc`."""
+    ours = re.compile(re.escape(name) + "-[0-9a-f]{7}")
+    region = f"projects/{inputs['project']}/regions/{inputs.get('region')}"
+    rows: list[Any]
+    match type_token:
+        case "gcp:compute/network:Network":
+            place = f"projects/{inputs['project']}/global/networks"
+            rows = list(get(f"{COMPUTE}/{place}").get("items") or ())
+        case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
+            place = f"{region}/{'subnetworks' if 'subnetwork' in type_token else 'routers'}"
+            rows = [
+                row
+                for row in get(f"{COMPUTE}/{place}").get("items") or ()
+                if _last(row["network"]) == _last(inputs["network"])
+            ]
+        case "gcp:compute/routerNat:RouterNat":
+            place = f"{inputs['project']}/{inputs['region']}/{_last(inputs['router'])}"
+            router = get(f"{COMPUTE}/{region}/routers/{_last(inputs['router'])}")
+            rows = list(router.get("nats") or ())
+        case "gcp:container/nodePool:NodePool":
+            place = _node_pool({**inputs, "name": ""}).rstrip("/")
+            rows = list(get(f"{CONTAINER}/{place}").get("nodePools") or ())
+        case _:
+            return []
+    return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
 
 
 def kubernetes_identity(inputs: Inputs) -> str:

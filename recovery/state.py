@@ -4,7 +4,7 @@ The engine writes each operation down before it asks the cloud, so whatever a ki
 made is named there, with its inputs and its generated name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +25,8 @@ class Interrupted:
     """Whether a provider made it: a component is made by nobody."""
     provider: Mapping[str, Any] = field(default_factory=dict)
     """The inputs of its provider: project, region."""
+    unheard: bool = False
+    """Whether only the program says that it may be there; a generated name is then another one."""
 
     @property
     def type(self) -> str:
@@ -58,6 +60,7 @@ def interrupted(deployment: Deployment) -> list[Interrupted]:
             inputs=row["resource"].get("inputs") or {},
             custom=bool(row["resource"].get("custom")),
             provider=providers.get(row["resource"].get("provider", ""), {}),
+            unheard=row.get("unheard", False),
         )
         for row in body.get("pending_operations") or ()
     ]
@@ -78,8 +81,16 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
     for operation in body.pop("pending_operations", None) or ():
         row = operation["resource"]
         if operation["type"] == "creating" and row["urn"] in found:
-            _insert(rows, {**row, "id": found[row["urn"]], "outputs": _outputs(row)})
+            identity, inputs = found[row["urn"]], row.get("inputs") or {}
+            if auto_named(inputs):
+                inputs["name"] = identity.rpartition("/")[2]
+            _insert(rows, {**row, "id": identity, "inputs": inputs, "outputs": _outputs(row)})
     return adopted
+
+
+def auto_named(inputs: Mapping[str, Any]) -> bool:
+    """Whether a provider of the Terraform bridge made up the name, or the engine did."""
+    return "name" in (inputs.get("__defaults") or ())
 
 
 def _outputs(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,17 +110,14 @@ def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
         if other["urn"] == row["urn"] and not other.get("delete"):
             other["delete"] = True
             behind = max(
-                (at for at, each in enumerate(rows) if each["urn"] in _needs(row)), default=-1
+                (at for at, each in enumerate(rows) if each["urn"] in needs(row)), default=-1
             )
             rows.insert(max(behind + 1, rows.index(other)), row)
             return
     rows.append(row)
 
 
-def _needs(row: Mapping[str, Any]) -> set[str]:
-    def urns() -> Iterator[str]:
-        yield row.get("parent", "")
-        yield row.get("provider", "").rpartition("::")[0]
-        yield from row.get("dependencies") or ()
-
-    return set(urns())
+def needs(row: Mapping[str, Any]) -> set[str]:
+    """URNs of the parent, the provider and everything else that a resource depends on."""
+    found = {row.get("parent"), (row.get("provider") or "").rpartition("::")[0]}
+    return {urn for urn in (*found, *(row.get("dependencies") or ())) if urn}

@@ -1,0 +1,49 @@
+"""`python -m prove [--stack S] [--minutes N]`: every fault in every environment, and the table."""
+
+import argparse
+import sys
+import time
+
+from checks.readme import README, filled
+from prove import shards
+from prove.table import document, markdown, summary
+from rehearsal.program import stacks
+from rehearsal.stage import ROOT
+
+FOLDER = ROOT / ".rehearsal" / "prove"
+
+
+def main() -> int:
+    """Parses the command line; returns 0 where nothing was lost."""
+    parser = argparse.ArgumentParser(prog="prove", description=__doc__)
+    parser.add_argument("--stack", help="this one alone; the README then stays as it is")
+    parser.add_argument("--minutes", type=float, default=60.0, help="no new fault after that")
+    parser.add_argument("--workers", type=int, default=2, help="stages at a time")
+    args = parser.parse_args()
+    chosen = [args.stack] if args.stack else stacks(ROOT)
+    began = time.monotonic()
+    results = shards.run(
+        chosen, FOLDER, workers=args.workers, until=began + args.minutes * 60, say=_say
+    )
+    minutes = (time.monotonic() - began) / 60
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "faults.json").write_text(document(results, minutes))
+    text = markdown(results, minutes)
+    if not args.stack:
+        README.write_text(filled(README.read_text(), "faults", f"\n{text}\n"))
+    print(f"\n{text}\n{FOLDER / 'faults.json'}", flush=True)
+    wrong = summary(results)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+_began = time.monotonic()
+
+
+def _say(line: str) -> None:
+    print(f"{time.monotonic() - _began:7.1f} s  {line}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""The work in parts: each part is a stage of its own in a process of its own, two at a time."""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prove.injected import FAULTS, inject
+from prove.strike import Moment
+from prove.trial import Bench, Trial, cycle
+from rehearsal.clouds import platform_of
+from rehearsal.stage import ROOT
+
+MOMENTS: tuple[Moment, ...] = ("asked", "done")
+PARTS = {"eks": 6, "existing": 1}
+"""Platform -> the parts into which its kills are dealt; an EKS stack has four times as many
+operations as one on GKE."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some of the faults of one stack."""
+
+    stack: str
+    number: int
+    """0: the injected errors; else every `of`-th kill, from this one."""
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.stack} {'errors' if not self.number else f'kills {self.number}/{self.of}'}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """What a part found."""
+
+    part: Part
+    trials: list[Trial] = field(default_factory=list)
+    planned: int = 0
+    """Faults that there were to try; fewer were tried where the time ran out."""
+    tried: int = 0
+
+
+def parts_of(stack: str) -> list[Part]:
+    """The parts of a stack, the long ones first."""
+    count = PARTS.get(platform_of(ROOT / f"Pulumi.{stack}.yaml"), 2)
+    return [Part(stack=stack, number=n, of=count) for n in (*range(1, count + 1), 0)]
+
+
+def run(
+    chosen: Sequence[str],
+    folder: Path,
+    *,
+    workers: int,
+    until: float,
+    say: Callable[[str], None],
+) -> list[Result]:
+    """The results of all parts of these stacks. Begins nothing after `until`, a monotonic time."""
+    parts = [part for stack in chosen for part in parts_of(stack)]
+    parts.sort(key=lambda part: -part.of)
+    results = []
+    # moto's account is one for the process, so a stage gets a fresh process.
+    with ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1
+    ) as pool:
+        asked = [pool.submit(one, part, folder, until) for part in parts]
+        for done in as_completed(asked):
+            result = done.result()
+            results.append(result)
+            bad = sum(not trial.recovered for trial in result.trials)
+            say(f"{result.part}: {result.tried} of {result.planned} faults, {bad} with losses")
+    return sorted(results, key=lambda result: (result.part.stack, result.part.number))
+
+
+def one(part: Part, folder: Path, until: float) -> Result:
+    """Runs a part in this process."""
+    result = Result(part=part)
+    name = f"{part.stack}-{part.number}"
+    work = _errors if part.number == 0 else _kills
+    for trials in work(part, folder / name, result, until):
+        result.trials += trials
+    return result
+
+
+def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
+    with Benches(part.stack, folder) as benches:
+        first = benches.ready()
+        most = max(first.ups, first.destroys)
+        points = [(k, m) for k in range(part.number, most + 1, part.of) for m in MOMENTS]
+        result.planned = len(points)
+        for number, moment in points:
+            if time.monotonic() > until:
+                return
+            trials = cycle(benches.ready(), number, moment)
+            result.tried += 1
+            if any(trial.lost for trial in trials):
+                benches.close()
+            yield trials
+
+
+def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
+    with Benches(part.stack, folder) as benches:
+        for position, fault in enumerate(FAULTS):
+            if time.monotonic() > until:
+                result.planned += len(FAULTS) - position
+                return
+            if (trial := inject(benches.ready(), fault)) is None:
+                continue
+            result.planned += 1
+            result.tried += 1
+            if trial.lost:
+                benches.close()
+            yield [trial]
+
+
+class Benches:
+    """One bench after the other: where something was lost, the next fault gets a fresh one."""
+
+    def __init__(self, stack: str, folder: Path) -> None:
+        self._stack, self._folder = stack, folder
+        self._bench: Bench | None = None
+
+    def __enter__(self) -> "Benches":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ready(self) -> Bench:
+        """A bench with nothing on it."""
+        if self._bench is None:
+            self._bench = Bench(self._stack, self._folder)
+            self._bench.__enter__()
+            self._bench.whole()
+        return self._bench
+
+    def close(self) -> None:
+        if self._bench is not None:
+            self._bench.__exit__(None, None, None)
+            self._bench = None
