@@ -23,7 +23,7 @@ def misplaced(groups: Sequence[NodeGroup], observed: Observed) -> list[str]:
     """GPU pods on nodes without those GPUs; installers and plugins on nodes without any."""
     by_name = {group.name: group for group in groups}
     nodes = {node["metadata"]["name"]: node for node in observed.nodes}
-    wrong = []
+    wrong: list[str] = []
     for pod in observed.pods:
         node = nodes.get(pod["spec"].get("nodeName") or "")
         if node is None or phase(pod) not in ("ready", "succeeded"):
