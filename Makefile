@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
 
-.PHONY: help setup rehearse down quota gpus cost test lint unit readme clean
+.PHONY: help setup rehearse down quota gpus cost test lint unit readme bench clean
 
 help:
 	@echo "make rehearse STACK=dev   rehearse an environment on this machine (KEEP=1 leaves it running)"
@@ -14,6 +14,7 @@ help:
 	@echo "make gpus STACK=dev       every node's GPUs, and what GPU nodes lack (REHEARSAL=1: of KEEP=1's)"
 	@echo "make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)"
 	@echo "make test                 all tests and linters"
+	@echo "make bench                what the program costs in time, memory and money (RUNS=5)"
 	@echo "make setup                what the others need: Python packages, the engine, a control plane"
 
 setup: $(VENV)/.ready
@@ -62,6 +63,11 @@ unit: setup
 # Writes into the README what commands print: the config keys, the last rehearsal of dev.
 readme: $(VENV)/.ready
 	@$(RUN) -m checks.readme
+
+# Results go to .rehearsal/bench and, as a section and pictures, into the README. A quiet machine,
+# please: 20 minutes on two cores.
+bench: setup
+	@$(RUN) -m bench --runs $(or $(RUNS),5) --readme
 
 clean:
 	rm -rf $(VENV) .rehearsal .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -87,14 +87,13 @@ def _given(package: str, path: str, inputs: Mapping[str, Any]) -> dict[str, Any]
     module, _, name = path.rpartition(".")
     sdk = importlib.import_module(".".join(filter(None, (package, module))))
     parameters = inspect.signature(getattr(sdk, name)._internal_init).parameters
-    free = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
     given = {}
     for wire, value in inputs.items():
         known = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", wire).lower()
-        # What the SDK's class itself fixes, such as a Deployment's kind, it fixes here as well.
-        if package == "pulumi_kubernetes" and not free and wire in ("apiVersion", "kind"):
+        # A class of its own, such as Deployment, has fixed its kind already.
+        if wire in ("apiVersion", "kind") and known not in parameters:
             continue
-        if known not in parameters and not free:
+        if known not in parameters:
             raise ValueError(f"{package}.{path} has no argument {known}")
         given[known] = value
     return given
