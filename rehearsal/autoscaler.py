@@ -189,12 +189,13 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
     """Group name -> Karpenter's weight, 100 to 1: the cheapest of those with the fewest GPUs first.
 
     Karpenter compares the prices of one pool's instance types only; of the pools that fit a pod it
-    takes the one with the greatest weight. Clouds take the smallest node that fits.
+    takes the one with the greatest weight. Clouds take the smallest node that fits; Spot is for
+    those who ask for it.
     """
 
-    def size(group: NodeGroup) -> tuple[int, float, int]:
+    def size(group: NodeGroup) -> tuple[int, float, int, bool]:
         price = group.on_demand_per_hour or _guessed_price(group.template)
-        return _gpus(group.template), price, _milli(group.template.capacity["cpu"])
+        return _gpus(group.template), price, _milli(group.template.capacity["cpu"]), group.spot
 
     order = sorted({size(group) for group in groups})
     return {group.name: max(100 - order.index(size(group)), 1) for group in groups}

@@ -50,8 +50,9 @@ def serve(
             token = folder / "eks-token"
 
             def admit(granted: bool) -> None:
-                pki = control_plane.pki
-                token.write_text(pki.token_file.read_text() if granted else "nobody")
+                known, written = control_plane.pki.token_file.read_text(), token.with_suffix(".new")
+                written.write_text(known if granted else "of-nobody-that-is-known")
+                written.replace(token)  # at once: somebody may just read it
 
             amazon = aws.AwsCloud(control_plane=control_plane, faults=faults, on_access=admit)
             ending.callback(amazon.close)

@@ -26,6 +26,8 @@ class Situation:
     """Group name -> its nodes."""
     pods: Sequence[Object] = ()
     daemon_sets: Sequence[Object] = ()
+    events: Sequence[Object] = ()
+    """The cluster's own events."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Group name -> why the cloud would not run another node of it."""
 
@@ -70,6 +72,9 @@ def diagnose(pod: Object, situation: Situation) -> Verdict:
             message=f"pool {group.name}: {who} cannot be scheduled: {'; '.join(lines)}",
             hopeless=True,
         )
+    if any(group.auto_provisioned for group in fitting):
+        # A node is made for the pod: the smallest, or none.
+        fitting = [min(fitting, key=lambda group: (int(group.template.capacity.get(GPU, 0))))]
     verdicts = [_room(pod, who, group, situation) for group in fitting]
     # While any pool may still take the pod, that one's state is what there is to say.
     return min(verdicts, key=lambda verdict: verdict.hopeless)
@@ -84,9 +89,12 @@ def _nearest(pod: Object, situation: Situation) -> tuple[NodeGroup, list[str]]:
     """The pool that the pod was most likely meant for, and what keeps it away."""
     asks_gpu = gpus_asked(pod["spec"]) > 0
 
-    def distance(group: NodeGroup) -> tuple[bool, int]:
+    def distance(group: NodeGroup) -> tuple[bool, int, int]:
         has_gpu = GPU in group.node.capacity or GPU in group.template.capacity
-        return (asks_gpu != has_gpu, len(mismatches(pod["spec"], _best_shape(group, situation))))
+        shape = _best_shape(group, situation)
+        # A label with another value is a slip; a label that is not there is another pool.
+        strange = set(pod["spec"].get("nodeSelector") or {}) - set(shape.labels)
+        return asks_gpu != has_gpu, len(strange), len(mismatches(pod["spec"], shape))
 
     group = min(situation.groups, key=distance)
     lines = mismatches(pod["spec"], _best_shape(group, situation))

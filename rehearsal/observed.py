@@ -16,6 +16,7 @@ KINDS = {
     "Deployment": "/apis/apps/v1/deployments",
     "Job": "/apis/batch/v1/jobs",
     "ConfigMap": "/api/v1/configmaps",
+    "Event": "/api/v1/events",
 }
 
 

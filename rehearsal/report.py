@@ -206,7 +206,7 @@ def _parts(node: NodeLife) -> str:
 def _promise(promise: Mapping[str, Any]) -> str:
     wrong, tags, real = promise["differences"], promise["tags"], promise["real"]
     node = f"node {promise['node']}" if promise["node"] else "a node of it (none came up)"
-    verdict = f"{len(wrong)} differences" if wrong else "all of it so"
+    verdict = f"{len(wrong)} not so" if wrong else "all of it so"
     rows = [(key, value, "-" if real[key] is None else real[key]) for key, value in tags.items()]
     return (
         f"pool {promise['pool']}: {len(tags)} tags, read back, promise what {node} has: {verdict}"

@@ -136,12 +136,16 @@ class Rehearsal:
         hopeless: dict[str, float] = {}
         while thread.is_alive():
             thread.join(0.2)
-            pods = [pod for pod in stage.observed.pods if phase(pod) == "pending"]
             last = max((e.at for e in stage.journal.events if e.kind == "engine"), default=0.0)
-            if not pods or stage.journal.now - last < 5 * SETTLE_SECONDS:
+            idle = stage.journal.now - last
+            if idle < 5 * SETTLE_SECONDS:
                 continue
             # Nothing else is being made any more, so what is wrong now stays wrong.
-            if lines := self._hopeless(self._from_cluster(), hopeless):
+            waiting = self._waiting(self._from_cluster())
+            lines = self._hopeless(waiting, hopeless)
+            if waiting and idle > self.deadline:
+                lines = self._in_vain(waiting)
+            if lines:
                 stage.engine.interrupt()
                 thread.join(5)
                 stage.engine.interrupt()
@@ -157,7 +161,7 @@ class Rehearsal:
             Workload(
                 kind=kind, namespace=item["metadata"]["namespace"], name=item["metadata"]["name"]
             )
-            for kind in ("Deployment", "Job", "Pod")
+            for kind in ("Deployment", "DaemonSet", "Job", "Pod")
             for item in observed.all(kind)
             if not item["metadata"].get("ownerReferences")
         ]
@@ -172,14 +176,16 @@ class Rehearsal:
             if lines := self._hopeless(waiting, hopeless):
                 raise Failure(*lines, *self._behind_it())
             if time.monotonic() - began > self.deadline:
-                situation = self.stage.situation()
-                raise Failure(*(
-                    f"{why_not(w, self._item(w), situation).message} "
-                    f"(waited {self.deadline:.0f} s)"
-                    for w in waiting
-                ), *self._behind_it())  # fmt: skip
+                raise Failure(*self._in_vain(waiting), *self._behind_it())
             time.sleep(0.1)
         return f"all have reached their state: {', '.join(map(str, self.workloads))}"
+
+    def _in_vain(self, waiting: list[Workload]) -> list[str]:
+        situation = self.stage.situation()
+        return [
+            f"{why_not(w, self._item(w), situation).message} (waited {self.deadline:.0f} s)"
+            for w in waiting
+        ]
 
     def _behind_it(self) -> list[str]:
         """What the autoscaler was told wrongly, and did: the reason, where pods wait in vain."""

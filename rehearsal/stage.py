@@ -147,6 +147,7 @@ class Stage:
             nodes=nodes,
             pods=self.observed.pods,
             daemon_sets=self.observed.all("DaemonSet"),
+            events=self.observed.all("Event"),
             refusals=dict(self.nodes.refusals),
         )
 

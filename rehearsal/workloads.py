@@ -74,7 +74,20 @@ def why_not(wanted: Workload, item: Object | None, situation: Situation) -> Verd
     verdicts = [diagnose(pod, situation) for pod in waiting]
     if verdicts:
         return max(verdicts, key=lambda verdict: verdict.hopeless)
-    if refused := condition(item, "ReplicaFailure").get("message"):
+    refused = condition(item, "ReplicaFailure").get("message")
+    if refused := refused or _failed_to_create(wanted, situation):
         return Verdict(message=f"{wanted} cannot make its pods: {refused}", hopeless=True)
     states = ", ".join(phase(pod) for pod in pods) or "none yet"
     return Verdict(message=f"{wanted} is not done: its pods are {states}", hopeless=False)
+
+
+def _failed_to_create(wanted: Workload, situation: Situation) -> str | None:
+    """What the API server said when the workload's controller wanted to make a pod."""
+    for event in situation.events:
+        about = event["involvedObject"]
+        named = (about.get("kind"), about.get("namespace"), about.get("name"))
+        if event.get("reason") == "FailedCreate" and named == (
+            wanted.kind, wanted.namespace, wanted.name,
+        ):  # fmt: skip
+            return str(event.get("message", "")).removeprefix("Error creating: ")
+    return None

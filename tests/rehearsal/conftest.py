@@ -95,9 +95,7 @@ def plain(message: str) -> str:
     message = re.sub(r"(train-gpu|system)-\d{14}[0-9a-f]{12}\b", r"\1", message)
     message = re.sub(r"eks-train-gpu-[0-9a-f-]{36}", "eks-train-gpu", message)
     message = re.sub(r"(k8s-ml-(?:nodes|vpc-cni|autoscaler))-[0-9a-f]{7}\b", r"\1", message)
-    message = re.sub(
-        r"(installer-cos|nvidia-device-plugin(?:-more)?)-[a-z0-9]{5}\b", r"\1-POD", message
-    )
+    message = re.sub(r"(installer-cos|nvidia-device-plugin)-[a-z0-9]{5}\b", r"\1-POD", message)
     message = re.sub(
         r"node (gpu-dev-system|k8s-ml-system|system)-[0-9a-f]{4}\b", r"node \1-NODE", message
     )

@@ -12,7 +12,7 @@ from rehearsal.cloud import Faults
 from rehearsal.program import Mutation
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import Stage
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, plain, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
@@ -335,23 +335,30 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
 
 
 @pytest.mark.prove
-def test_deleted_in_the_wrong_order_nodes_keep_what_they_need(rehearse: Rehearse) -> None:
-    """Where a node group does not wait for its role's policies, destroy takes those first, and
-    AWS's own order says no."""
-    rehearsal = rehearse(
-        edited("components/eks/cluster.py", "            *self.node_role.grants,\n", ""),
-        configured(lambda config: config.update({"gpu-cluster:workloads": {}})),
-        stack="train",
-    )
+def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
+    """AWS's own order: a policy of running nodes cannot go, by itself or in a destroy; the program
+    takes the node groups away first, and waits for nothing else."""
+    rehearsal = rehearse(stack="train")
     assert rehearsal.failures == []
-    destroyed = rehearsal.stage.engine.destroy()
-    assert not destroyed.ok
-    refusals = [plain(error) for error in destroyed.errors]
+    engine, program = rehearsal.stage.engine, rehearsal.stage.folder / "program"
+    file, policies = "components/eks/cluster.py", '("AmazonEKSWorkerNodePolicy", "AmazonEC2'
+    edited(file, policies, '("AmazonEC2')(program)
+    refused = engine.up()
+    assert not refused.ok
     assert any(
-        error.startswith(f"{ATTACHMENT} k8s-ml-nodes-")
+        error.startswith(f"{ATTACHMENT} k8s-ml-nodes-AmazonEKSWorkerNodePolicy: ")
         and "still needs it and could not be deleted afterwards" in error
-        for error in refusals
-    ), refusals
+        for error in refused.errors
+    ), refused.errors
+    edited(file, '("AmazonEC2', policies)(program)
+    destroyed = engine.destroy()
+    assert destroyed.ok, destroyed.errors
+    kinds = [urn.split("::")[2].split("$")[-1] for what, urn in destroyed.resources]
+    last = max(place for place, kind in enumerate(kinds) if kind == GROUP)
+    needed = {ATTACHMENT, "aws:iam/role:Role", "aws:ec2/subnet:Subnet", "aws:ec2/route:Route"}
+    assert needed & set(kinds[:last]) == set()
+    assert needed <= set(kinds[last:])
+    assert rehearsal.stage.cloud.holdings() == []
 
 
 @pytest.mark.prove

@@ -139,3 +139,35 @@ def test_the_journal_writes_what_it_keeps(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert [line["what"] for line in lines] == ["two plugins", "joined"]
     assert journal.findings == ["two plugins"]
+
+
+def test_what_the_tags_promise_stands_beside_the_node() -> None:
+    """Every tag with its value and the node's; what differs is counted in the title."""
+    promise = {
+        "pool": "train-gpu",
+        "node": "gpu",
+        "tags": {"label/role": "train-gpu", "label/zone": "b"},
+        "real": {"label/role": "train-gpu", "label/zone": None},
+        "differences": ["tag label/zone says b"],
+    }
+    told = text(report(promises=[promise])).split("\n\n")
+    (block,) = [block for block in told if block.startswith("pool train-gpu: 2 tags")]
+    assert block.splitlines()[0].endswith("promise what node gpu has: 1 not so")
+    assert [line.split() for line in block.splitlines()[2:]] == [
+        ["label/role", "train-gpu", "train-gpu"],
+        ["label/zone", "b", "-"],
+    ]
+    assert json.loads(json.dumps(report(promises=[promise]).document()))["promises"] == [promise]
+
+
+def test_a_node_knows_when_its_plugin_ran_and_whether_it_was_used() -> None:
+    """The first time that the daemon's pod was ready there counts."""
+
+    def daemon(at: float) -> Event:
+        given = {"workload": "DaemonSet kube-system/p", "gpus": 0, "node": "gpu", "part": "plugin"}
+        return event(at, "pod", "kube-system/p-1", "ready", **given)
+
+    *_, plain = node_lives(EVENTS[:5])
+    assert (plain.parts, plain.used) == ({}, False)
+    *_, node = node_lives([*EVENTS[:5], daemon(4.0), daemon(6.0), *EVENTS[5:]])
+    assert (node.parts, node.used) == ({"plugin": 4.0}, True)

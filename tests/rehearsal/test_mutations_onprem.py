@@ -1,0 +1,150 @@
+"""One thing wrong at a time on a cluster that is already there: each fails the rehearsal, in words.
+
+Nothing scales here: what counts is whether driver, plugin, labels and pods fit the machines.
+"""
+
+import pytest
+
+from rehearsal.program import Mutation
+from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
+
+DAEMON_SET, POD = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Pod"
+PLUGIN = "DaemonSet kube-system/nvidia-device-plugin"
+WHO = "Pod default/gpu-k8s"
+REFUSED = f"pool dgx-a: {WHO} cannot be scheduled: "
+WAITS = f"pool dgx-a: {WHO} waits for GPUs that never appear on node dgx-a: "
+TAINT = "nvidia.com/gpu=present:NoSchedule"
+
+
+def sample(code: str, name: str = "gpu-k8s") -> Mutation:
+    """Changes a sample, whose spec the code calls `pod`."""
+    return changed(POD, f'pod = props["spec"]\n{code}', name=name)
+
+
+def plugin(code: str) -> Mutation:
+    """Changes the device plugin's pod template, which `code` calls `pod`."""
+    return changed(DAEMON_SET, f'pod = props["spec"]["template"]["spec"]\n{code}')
+
+
+def pools(**values: object) -> Mutation:
+    """Other settings of both pools."""
+
+    def change(config: dict) -> None:
+        for pool in config["gpu-cluster:gpuPools"].values():
+            pool.update(values)
+
+    return configured(change)
+
+
+def workload(name: str, **values: object) -> Mutation:
+    return configured(lambda config: config["gpu-cluster:workloads"][name].update(values))
+
+
+_ONCE = "            self.daemon_sets.append("
+TWICE = (
+    _ONCE,
+    '            self._daemon_set("another-" + group.name, group, pod, cluster, [])\n' + _ONCE,
+)
+"""What the program says, and what makes a second DaemonSet of the same kind."""
+
+MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
+    "more GPUs than the machine has": (
+        [sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "10"')],
+        REFUSED + "it asks for 10 nvidia.com/gpu, a node there has 9",
+    ),
+    "more memory than the machine has": (
+        [workload("gpu-pod-using-device-plugin", requests={"memory": "100Gi"}, limits={})],
+        "pool workstation: Pod default/gpu-pod-using-device-plugin cannot be scheduled: it asks "
+        "for 100 Gi of memory, a node there has 64Gi",
+    ),
+    "a label that no machine has": (
+        [sample('pod["node_selector"] = {"gpus": "yes"}')],
+        REFUSED + "it selects label gpus=yes, a node there has gpus=true",
+    ),
+    "the pool's label is not the machines'": (
+        [configured(lambda c: c["gpu-cluster:gpuPools"]["workstations"].update(
+            nodeSelector={"node-type": "gpus"}
+        ))],
+        "pool workstation: Pod default/gpu-pod-using-device-plugin cannot be scheduled: it selects "
+        "label node-type=gpus, a node there has node-type=gpu",
+    ),
+    "the GPUs are all in use": (
+        [workload("gpu-k8s", gpus=9), workload("gpu-k8s2", gpus=9),
+         configured(lambda c: c["gpu-cluster:workloads"].update(
+             one_more_of(c["gpu-cluster:workloads"])
+         ))],
+        "cannot be scheduled: the pool has 1 node, no autoscaling, and none has 2 nvidia.com/gpu "
+        "free, used by Pod default/gpu-k8s",
+    ),
+    "the device plugin selects no machine": (
+        [plugin('pod["affinity"] = None\npod["nodeSelector"] = {"gpus": "yes"}')],
+        WAITS + f"{PLUGIN} misses it: it selects label gpus=yes, a node there has gpus=true",
+    ),
+    "the device plugin does not tolerate the GPU taint": (
+        [plugin('pod["tolerations"] = []')],
+        f"pool dgx-b: node dgx-b offers none of its GPUs: {PLUGIN} selects it, but it does not "
+        f"tolerate the taint {TAINT}",
+    ),
+    "the machines' taint is not the pool's": (
+        [pools(taints=[{"key": "gpu", "value": "yes"}])],
+        f"pool dgx-b: node dgx-b offers none of its GPUs: {PLUGIN} selects it, but it does not "
+        f"tolerate the taint {TAINT}",
+    ),
+    "nobody runs a device plugin": (
+        [pools(devicePlugin="none")],
+        WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
+        "DaemonSet",
+    ),
+    "a second device plugin": (
+        [edited("components/gpu/device_plugin.py", *TWICE)],
+        "pool dgx-a: node dgx-a has two device plugins: "
+        "kube-system/another-nvidia-device-plugin-POD and kube-system/nvidia-device-plugin-POD",
+    ),
+    "the device plugin runs on every machine": (
+        [plugin('pod["affinity"] = None')],
+        "kube-system/nvidia-device-plugin-POD runs on node control of pool control, which has no "
+        "GPU",
+    ),
+    "a runtime that is not there": (
+        [pools(runtimeClass="nvidia")],
+        'RuntimeClass "nvidia" not found',
+    ),
+    "another context": (
+        [configured(lambda c: c["gpu-cluster:cluster"].update(context="production"))],
+        "gpu-cluster:cluster.context: 'production' is not in the kubeconfig; allowed: rehearsal",
+    ),
+}  # fmt: skip
+
+
+def one_more_of(workloads: dict) -> dict:
+    """A third sample with two GPUs, like the first."""
+    return {"gpu-k8s3": {**workloads["gpu-k8s"], "gpus": 2}}
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("what", MUTATIONS)
+def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) -> None:
+    """The rehearsal fails with the machine, the workload and the mismatch in one line."""
+    mutations, message = MUTATIONS[what]
+    failures = said(rehearse(*mutations, stack="onprem"))
+    assert any(message in failure for failure in failures), failures
+
+
+def test_shared_gpus_are_offered_once_for_each_share(rehearse: Rehearse) -> None:
+    """The device plugin's config says how often a GPU is offered: nine GPUs are thirty-six."""
+    shared = pools(sharing={"strategy": "time-slicing", "replicas": 4})
+    one_each = configured(
+        lambda c: [each.update(gpus=min(each["gpus"], 1)) for each in
+                   c["gpu-cluster:workloads"].values()]
+    )  # fmt: skip
+    rehearsal = rehearse(shared, one_each, stack="onprem")
+    assert rehearsal.failures == []
+    offered = {
+        node["metadata"]["labels"]["kubernetes.io/hostname"].rpartition("-")[0]: node["status"][
+            "allocatable"
+        ].get("nvidia.com/gpu", "0")
+        for node in rehearsal.stage.observed.nodes
+    }
+    assert offered == {
+        "dgx-a": "36", "dgx-b": "36", "workstation": "8", "forgotten": "0", "control": "0",
+    }  # fmt: skip
