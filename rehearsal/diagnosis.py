@@ -74,7 +74,7 @@ def diagnose(pod: Object, situation: Situation) -> Verdict:
         )
     if any(group.auto_provisioned for group in fitting):
         # A node is made for the pod: the smallest, or none.
-        fitting = [min(fitting, key=lambda group: (int(group.template.capacity.get(GPU, 0))))]
+        fitting = [min(fitting, key=lambda group: int(group.template.capacity.get(GPU, 0)))]
     verdicts = [_room(pod, who, group, situation) for group in fitting]
     # While any pool may still take the pod, that one's state is what there is to say.
     return min(verdicts, key=lambda verdict: verdict.hopeless)
