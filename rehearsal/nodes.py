@@ -162,7 +162,7 @@ class Nodes:
             if karpenters(node) and sizes[group.name] >= group.max_nodes:
                 # Karpenter counts a new node's size only once it has seen it whole, and may have
                 # asked for one more by then.
-                remove_node(self._api, node)
+                self._refuse(node)
                 continue
             sizes[group.name] += 1
             self._join(name, node, group)
@@ -209,12 +209,17 @@ class Nodes:
             added = [node for node in self._of_group(group) if karpenters(node)]
             added.sort(key=lambda node: self._order[node["metadata"]["name"]])
             for node in added[before - nodes :]:
-                remove_node(self._api, node)
+                self._refuse(node)
             # Karpenter would ask again at once; the cloud would say the same.
             self._scale(groups)
         else:
             self._journal.record("cloud", group.name, "size", nodes=nodes, before=before)
         self._sizes[group.name] = nodes
+
+    def _refuse(self, node: Mapping[str, Any]) -> None:
+        """Takes back a node that the cloud would never have started."""
+        self._journal.record("node", node["metadata"]["name"], "taken back")
+        remove_node(self._api, node)
 
     def _shape(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Gives the node the labels and taints that the group's nodes have now."""

@@ -71,6 +71,7 @@ class Report:
 
 
 def node_lives(events: Iterable[Event]) -> list[NodeLife]:
+    """Every node that there was; one that the cloud refused never was."""
     lives: dict[str, NodeLife] = {}
     for event in events:
         if event.kind == "pod" and (life := lives.get(event.detail["node"] or "")) is not None:
@@ -91,6 +92,8 @@ def node_lives(events: Iterable[Event]) -> list[NodeLife]:
             life.gpus_at = event.at
         elif event.what == "left":
             life.left = event.at
+        elif event.what == "taken back":
+            del lives[event.subject]
     return list(lives.values())
 
 

@@ -329,7 +329,7 @@ def test_without_an_access_policy_the_kubeconfig_opens_nothing(rehearse: Rehears
 def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) -> None:
     """The node group is made, as in life, and its first node refused."""
     rehearsal = rehearse(stack="train", faults=Faults(quota={"P": 0}))
-    failure = said(rehearsal)[0]
+    (failure,) = said(rehearsal)
     assert failure.startswith(REFUSED + "the cloud refuses another node: AsgInstanceLaunchFailures")
     assert "VcpuLimitExceeded" in failure
 

@@ -60,9 +60,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         "gpus",
     ),
     "nobody installs the driver": (
-        [edited("components/gke/pool_args.py",
-                'installer=self.os_image if self.driver == "daemonset" else None',
-                "installer=None")],
+        [edited("__main__.py", 'DriverInstaller("nvidia-driver-installer", cluster=cluster)',
+                "pass")],
         WAITS + "the cloud installs no driver there and the stack has no driver installer "
         "DaemonSet",
     ),

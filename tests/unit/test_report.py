@@ -141,6 +141,12 @@ def test_the_journal_writes_what_it_keeps(tmp_path: Path) -> None:
     assert journal.findings == ["two plugins"]
 
 
+def test_a_node_that_the_cloud_refused_never_was() -> None:
+    """The autoscaler's idea of it is taken back; what is said of it later is of no node."""
+    refused = [event(3.0, "node", "gpu", "taken back"), *EVENTS[5:]]
+    assert [life.name for life in node_lives([*EVENTS[:5], *refused])] == ["cpu"]
+
+
 def test_what_the_tags_promise_stands_beside_the_node() -> None:
     """Every tag with its value and the node's; what differs is counted in the title."""
     promise = {
