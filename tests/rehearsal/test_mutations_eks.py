@@ -341,8 +341,9 @@ def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
     rehearsal = rehearse(stack="train")
     assert rehearsal.failures == []
     engine, program = rehearsal.stage.engine, rehearsal.stage.folder / "program"
-    file, policies = "components/eks/cluster.py", '("AmazonEKSWorkerNodePolicy", "AmazonEC2'
-    edited(file, policies, '("AmazonEC2')(program)
+    file = "components/eks/cluster.py"
+    needs, other = '("AmazonEKSWorkerNodePolicy"', '("AmazonSSMManagedInstanceCore"'
+    edited(file, needs, other)(program)
     refused = engine.up()
     assert not refused.ok
     assert any(
@@ -350,7 +351,7 @@ def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
         and "still needs it and could not be deleted afterwards" in error
         for error in refused.errors
     ), refused.errors
-    edited(file, '("AmazonEC2', policies)(program)
+    edited(file, other, needs)(program)
     destroyed = engine.destroy()
     assert destroyed.ok, destroyed.errors
     kinds = [urn.split("::")[2].split("$")[-1] for what, urn in destroyed.resources]
