@@ -58,7 +58,9 @@ lint: $(VENV)/.ready
 	@$(RUN) -m mypy
 
 unit: setup
-	@$(RUN) -m pytest -n 2 --dist loadfile
+	@$(RUN) -m pytest -n 2 --dist loadfile || \
+	  { echo "once more, alone: what failed, in case the machine was only too busy"; \
+	    $(RUN) -m pytest --last-failed --last-failed-no-failures none; }
 
 # Writes into the README what commands print: the config keys, the last rehearsal of dev.
 readme: $(VENV)/.ready
