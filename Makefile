@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
 
-.PHONY: help setup rehearse down quota gpus cost test lint unit readme bench clean
+.PHONY: help setup rehearse down quota gpus cost recover prove test lint unit readme bench clean
 
 help:
 	@echo "make rehearse STACK=dev   rehearse an environment on this machine (KEEP=1 leaves it running)"
@@ -13,6 +13,8 @@ help:
 	@echo "make quota STACK=dev      whether the cloud's GPU quotas let the pools grow to maxNodes"
 	@echo "make gpus STACK=dev       every node's GPUs, and what GPU nodes lack (REHEARSAL=1: of KEEP=1's)"
 	@echo "make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)"
+	@echo "make recover STACK=dev    puts the state in order after a killed up or destroy (UNHEARD=1: a lost answer)"
+	@echo "make prove                every fault at every operation of every environment; up to an hour"
 	@echo "make test                 all tests and linters"
 	@echo "make bench                what the program costs in time, memory and money (RUNS=5)"
 	@echo "make setup                what the others need: Python packages, the engine, a control plane"
@@ -46,6 +48,12 @@ gpus: setup
 cost: $(VENV)/.ready
 	@$(RUN) -m checks.cost $(STACK) $(if $(JSON),--json) $(if $(COMPARE),--compare $(COMPARE)) \
 	  $(if $(CEILING),--ceiling $(CEILING))
+
+recover: setup
+	@$(RUN) -m recovery $(STACK) $(if $(UNHEARD),--unheard) $(if $(YES),--yes)
+
+prove: setup
+	@$(RUN) -m prove $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command line,$(origin STACK)),--stack $(STACK))
 
 test: setup lint unit
 

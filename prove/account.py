@@ -1,11 +1,12 @@
 """What recovery is told when it asks the stand-in clouds, in the words of their own APIs."""
 
+import json
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from recovery.amazon import Amazon
-from recovery.google import COMPUTE, CONTAINER
+from recovery.google import COMPUTE, CONTAINER, MONITORING
 from rehearsal.cloud import Cloud
 
 
@@ -47,9 +48,19 @@ class StandIns:
         path = url.removeprefix(f"{COMPUTE}/").removeprefix(f"{CONTAINER}/")
         with self._cloud.lock:
             things = {name: dict(thing.state) for name, thing in self._cloud.things.items()}
+        if url.startswith(MONITORING):
+            kind = path.rpartition("/")[2]
+            found = {name: _title(row) for name, row in things.items() if f"/{kind}/" in name}
+            return {kind: [{"name": name, "displayName": found[name]} for name in found]}
         if path in things:  # a router, which has its gateways
             project, _, region, _, router = path.split("/")[1:6]
             prefix = f"{project}/{region}/{router}/"
             return {"nats": [row for name, row in things.items() if name.startswith(prefix)]}
         rows = [row for name, row in things.items() if name.rpartition("/")[0] == path]
         return {"nodePools" if path.endswith("/nodePools") else "items": rows}
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    """What a dashboard or an alert policy is called."""
+    text = row.get("dashboardJson")
+    return str(json.loads(text)["displayName"] if text else row["displayName"])

@@ -116,10 +116,10 @@ def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
         return [google.kubernetes_identity(one.inputs)]
     if package == "gcp":
         inputs = google.complete(one.inputs, one.provider)
-        if one.unheard and auto_named(one.inputs):
+        known = google.identity(one.type, inputs)
+        if known is None or (one.unheard and auto_named(one.inputs)):
             return google.find(one.type, one.urn.rpartition("::")[2], inputs, clouds.google)
-        name = google.identity(one.type, inputs)
-        return None if name is None else [name]
+        return [known]
     if package == "aws":
         region = one.inputs.get("region") or one.provider.get("region")
         return clouds.amazon(str(region)).find(one.type, one.inputs)

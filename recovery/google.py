@@ -3,6 +3,7 @@
 Where its generated name is not known any more, Google is asked what there is. Nothing is written.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,6 +27,7 @@ def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
     return {**given, **inputs}
 
 
+MONITORING = "https://monitoring.googleapis.com"
 COMPUTE, CONTAINER = (
     "https://compute.googleapis.com/compute/v1",
     "https://container.googleapis.com/v1",
@@ -35,8 +37,9 @@ Get = Callable[[str], Mapping[str, Any]]
 """URL -> what a GET answers, as JSON; raises LookupError in Google's words."""
 
 
-def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str]:
-    """Ids of what the provider may have made under a name of its own finding: `name-0123abc`."""
+def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | None:
+    """Ids of what the provider may have made under a name of its own finding, `name-0123abc`, or
+    under a number that Google gave it; None for a type that is not known here."""
     ours = re.compile(re.escape(name) + "-[0-9a-f]{7}")
     region = f"projects/{inputs['project']}/regions/{inputs.get('region')}"
     rows: list[Any]
@@ -58,8 +61,17 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str]:
         case "gcp:container/nodePool:NodePool":
             place = _node_pool({**inputs, "name": ""}).rstrip("/")
             rows = list(get(f"{CONTAINER}/{place}").get("nodePools") or ())
+        case "gcp:monitoring/dashboard:Dashboard":
+            title = json.loads(inputs["dashboardJson"])["displayName"]
+            found = get(f"{MONITORING}/v1/projects/{inputs['project']}/dashboards")
+            return [each["name"] for each in found.get("dashboards") or ()
+                    if each["displayName"] == title]  # fmt: skip
+        case "gcp:monitoring/alertPolicy:AlertPolicy":
+            found = get(f"{MONITORING}/v3/projects/{inputs['project']}/alertPolicies")
+            return [each["name"] for each in found.get("alertPolicies") or ()
+                    if each["displayName"] == inputs["displayName"]]  # fmt: skip
         case _:
-            return []
+            return None
     return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
 
 
