@@ -1,0 +1,168 @@
+"""Configs that nobody wrote: made to be valid, for each platform, then with something broken."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.program.environments import STACKS, values_of
+
+Values = dict[str, Any]
+
+NAMES = st.from_regex(r"[a-z][a-z0-9]{0,7}(-[a-z0-9]{1,7})?", fullmatch=True)
+LABELS = st.dictionaries(
+    st.sampled_from(["role", "team", "example.com/tier"]), st.sampled_from(["ml", "train", "x"])
+)
+TAINTS = st.lists(
+    st.fixed_dictionaries(
+        {"key": st.sampled_from(["team", "example.com/only"]), "value": st.just("ml")},
+        optional={"effect": st.sampled_from(["NoSchedule", "NoExecute"])},
+    ),
+    max_size=1,
+)
+NODES = {"minNodes": st.integers(0, 2), "maxNodes": st.integers(2, 9)}
+SHARING = st.fixed_dictionaries(
+    {"strategy": st.sampled_from(["time-slicing", "mps"]), "replicas": st.integers(2, 8)}
+)
+PARTS = {"labels": LABELS, "taints": TAINTS, "diskSizeGb": st.sampled_from([100, 200])}
+
+
+def some(required: Mapping[str, Any], **optional: st.SearchStrategy[Any]) -> Any:
+    """A map with all of `required` and any of `optional`."""
+    fixed = {
+        key: value if isinstance(value, st.SearchStrategy) else st.just(value)
+        for key, value in required.items()
+    }
+    return st.fixed_dictionaries(fixed, optional=optional)
+
+
+POOLS: Mapping[str, st.SearchStrategy[Values]] = {
+    "dev": st.one_of(
+        some(
+            {"machineType": "n1-standard-8", "accelerator": "nvidia-tesla-t4", **NODES},
+            **PARTS,
+            gpusPerNode=st.sampled_from([1, 2]),
+            capacity=st.sampled_from(["on-demand", "spot"]),
+            driver=st.sampled_from(["managed", "daemonset"]),
+            osImage=st.sampled_from(["cos", "ubuntu"]),
+            replaceOrder=st.just("create-first"),
+        ),
+        some({"machineType": st.sampled_from(["g2-standard-4", "a2-highgpu-1g"]), **NODES},
+             **PARTS, sharing=SHARING, devicePlugin=st.just("gke")),
+    ),
+    "autopilot": some(
+        {"accelerator": st.sampled_from(["nvidia-tesla-t4", "nvidia-l4"])},
+        capacity=st.sampled_from(["on-demand", "spot"]),
+        gpusPerNode=st.sampled_from([1, 2]),
+        sharing=SHARING,
+    ),
+    "train": some(
+        {
+            "instanceTypes": st.sampled_from(
+                [["g4dn.xlarge"], ["g5.xlarge", "g5.2xlarge"], ["p3.2xlarge"], ["g6.12xlarge"]]
+            ),
+            **NODES,
+        },
+        **PARTS,
+        capacity=st.sampled_from(["on-demand", "spot"]),
+        os=st.sampled_from(["al2023", "bottlerocket"]),
+        sharing=SHARING,
+        zones=st.just(["us-east-1b"]),
+    ),
+    "onprem": some(
+        {"nodeSelector": st.sampled_from([{"gpus": "true"}, {"gpus": "a", "rack": "1"}]),
+         "gpusPerNode": st.integers(1, 9)},
+        devicePlugin=st.sampled_from(["nvidia", "none"]),
+        runtimeClass=st.just("nvidia"),
+        sharing=SHARING,
+        tolerations=st.just([{"key": "CriticalAddonsOnly"}]),
+    ),
+}  # fmt: skip
+"""Environment, one per platform -> a pool there."""
+
+CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
+    "dev": some(
+        {},
+        location=st.sampled_from(["us-central1-a", "us-central1", "europe-west4"]),
+        releaseChannel=st.sampled_from(["rapid", "stable"]),
+        labels=st.just({"team": "ml"}),
+        network=st.just({"flowLogs": True}),
+        systemPool=some({}, maxNodes=st.integers(1, 5), spot=st.booleans()),
+        deletionProtection=st.booleans(),
+        privateEndpoint=st.just(True),
+    ),
+    "autopilot": some(
+        {}, location=st.sampled_from(["us-central1", "europe-west4"]), labels=st.just({"a": "b"})
+    ),
+    "train": some(
+        {},
+        version=st.sampled_from(["1.34", "1.35"]),
+        network=some(
+            {"zones": st.sampled_from([["us-east-1a", "us-east-1b"], ["use1-az1", "use1-az2"]])},
+            nat=st.sampled_from(["single", "per-zone"]),
+        ),
+        secretsKey=st.just("arn:aws:kms:us-east-1:123456789012:key/00000000"),
+        tags=st.just({"team": "ml"}),
+        addonVersions=st.just({"coredns": "v1.12.1-eksbuild.2"}),
+        autoscaler=st.just({"scaleDownUnneededTime": "5m", "image": "example.com/autoscaler:1"}),
+    ),
+    "onprem": some({}, name=NAMES),
+}
+
+WORKLOAD = some(
+    {
+        "kind": st.sampled_from(["deployment", "pod", "job"]),
+        "image": st.just("docker.io/nvidia/cuda:12.6.3-base-ubuntu24.04"),
+    },
+    gpus=st.sampled_from([0, 1, 1, 2]),
+    env=st.just({"A": "b"}),
+    ports=st.just({"http": 80}),
+    limits=st.just({"cpu": "1", "memory": "1Gi"}),
+    wait=st.booleans(),
+    driverLibraries=st.just("/usr/lib/nvidia"),
+)
+JUNK = st.sampled_from([None, True, -1, 3.5, "", "no such thing", "a\nb", [], {}, [{}], {"x": 1}])
+
+
+@st.composite
+def configs(draw: st.DrawFn, stack: str) -> Values:
+    """An environment's config with another cluster, other pools and other workloads."""
+    values = copy.deepcopy(values_of(stack))
+    values["gpu-cluster:cluster"] |= draw(CLUSTERS[stack])
+    pools = draw(st.dictionaries(NAMES, POOLS[stack], min_size=1, max_size=3))
+    values["gpu-cluster:gpuPools"] = pools
+    workloads = draw(st.dictionaries(NAMES, WORKLOAD, max_size=2))
+    for workload in workloads.values():
+        workload["pool"] = draw(st.sampled_from(sorted(pools)))
+    values["gpu-cluster:workloads"] = workloads
+    monitoring = draw(some({"enabled": st.booleans()}, intervalSeconds=st.just(60)))
+    if draw(st.booleans()):
+        values["gpu-cluster:monitoring"] = monitoring
+    return values
+
+
+@st.composite
+def broken(draw: st.DrawFn, stack: str) -> Values:
+    """Such a config with one value, at any depth, replaced by something else or removed."""
+    values = draw(configs(stack))
+    path = draw(st.sampled_from(list(_paths({k: v for k, v in values.items() if "gpu-" in k}))))
+    place: Any = values
+    for step in path[:-1]:
+        place = place[step]
+    if isinstance(place, dict) and draw(st.booleans()):
+        del place[path[-1]]
+    else:
+        place[path[-1]] = draw(JUNK)
+    return values
+
+
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        found += _paths(item, (*path, key)) if isinstance(item, dict | list) else [(*path, key)]
+    return found
+
+
+PLATFORM_STACKS = tuple(stack for stack in STACKS if stack in POOLS)

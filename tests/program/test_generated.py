@@ -1,0 +1,95 @@
+"""Preview equals update, and a bad config is one line: for configs that nobody wrote."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from components import settings as config
+from tests.components.recording import Recording, record
+from tests.program.environments import as_engine_config, run_program
+from tests.program.generated import PLATFORM_STACKS, broken, configs
+from tests.program.test_environments import CLUSTER_OUTPUTS
+
+QUICK = settings(
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+"""The same examples in every run: a test that others wait for must not fail by chance."""
+
+
+def refusal(values: dict[str, Any]) -> str | None:
+    """What refuses the config; None where it is accepted."""
+    try:
+        config.from_config(as_engine_config(values))
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def agree(preview: Any, update: Any) -> bool:
+    """Whether what a preview knows is what the update has; what it does not know is missing."""
+    if preview is None:
+        return True
+    if isinstance(preview, dict) and isinstance(update, dict):
+        return all(key in update and agree(item, update[key]) for key, item in preview.items())
+    if isinstance(preview, list) and isinstance(update, list):
+        return len(preview) == len(update) and all(map(agree, preview, update))
+    return bool(preview == update)
+
+
+def check_the_same(preview: Recording, update: Recording) -> None:
+    """Asserts that both register the same resources with the same inputs where known."""
+    planned = {each.urn: each for each in preview.resources}
+    made = {each.urn: each for each in update.resources}
+    assert planned.keys() == made.keys()
+    assert len(planned) == len(preview.resources)
+    for urn, each in planned.items():
+        assert agree(each.inputs, made[urn].inputs), urn
+        assert each.ignore_changes == made[urn].ignore_changes, urn
+
+
+@pytest.mark.parametrize("stack", PLATFORM_STACKS)
+def test_a_preview_shows_what_the_update_makes(stack: str) -> None:
+    """Every accepted config registers the same resources with the same known inputs in both."""
+    accepted = configs(stack).filter(lambda values: refusal(values) is None)
+
+    @settings(QUICK, max_examples=5)
+    @given(values=accepted)
+    def check(values: dict[str, Any]) -> None:
+        given_config = as_engine_config(values)
+        preview = record(run_program, config=given_config, preview=True)
+        update = record(run_program, config=given_config, outputs=CLUSTER_OUTPUTS)
+        check_the_same(preview, update)
+
+    check()
+
+
+@pytest.mark.parametrize("stack", PLATFORM_STACKS)
+def test_a_broken_config_is_refused_in_one_line(stack: str) -> None:
+    """Whatever stands at whatever key, it is read or refused in one line that names a key."""
+    refused = 0
+
+    @settings(QUICK, max_examples=60)
+    @given(values=broken(stack))
+    def check(values: dict[str, Any]) -> None:
+        nonlocal refused
+        says = refusal(values)
+        if says is not None:
+            refused += 1
+            assert says.startswith(("gpu-cluster:", "gcp:", "aws:")), says
+            assert len(says.splitlines()) == 1, says
+
+    check()
+    assert refused >= 20
+
+
+@given(value=st.recursive(st.integers() | st.text(max_size=3), st.lists, max_leaves=4))
+def test_a_difference_is_seen(value: Any) -> None:
+    """The comparison itself tells one value from another."""
+    assert agree(value, json.loads(json.dumps(value)))
+    assert not agree({"a": value}, {"a": [value]})
+    assert not agree({"a": value}, {})
