@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from components import settings as config
@@ -16,6 +16,7 @@ from tests.program.test_environments import CLUSTER_OUTPUTS
 QUICK = settings(
     deadline=None,
     derandomize=True,
+    phases=[Phase.generate],  # to shrink a failing config takes minutes, and it is small as it is
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 """The same examples in every run: a test that others wait for must not fail by chance."""
