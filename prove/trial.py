@@ -84,7 +84,7 @@ class Bench:
         self.must(self.stage.engine.up)
         self.ups, self.strike.count = self.strike.count, 0
         self.kinds = self._kinds()
-        self.count = len(self._resources())
+        self.made = self._resources()
         self.must(self.stage.engine.destroy)
         self.destroys = self.strike.count
         self.empty()
@@ -134,8 +134,8 @@ class Bench:
         kinds = self._kinds()
         lines += [f"the cloud has {kinds[k]} of {k}, not {self.kinds[k]}"
                   for k in sorted(kinds | self.kinds) if kinds[k] != self.kinds[k]]  # fmt: skip
-        if len(self._resources()) != self.count:
-            lines.append(f"the state has {len(self._resources())} resources, not {self.count}")
+        if (count := len(self._resources())) != len(self.made):
+            lines.append(f"the state has {count} resources, not {len(self.made)}")
         if lines:
             raise Trouble(*lines)
 

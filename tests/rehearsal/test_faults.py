@@ -1,0 +1,93 @@
+"""Killed at an operation, or told an error: the documented way back leaves nothing twice or lost.
+
+`make prove` does this at every operation of every environment; here are the points that hurt most.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from prove.injected import FAULTS, inject
+from prove.trial import Bench, cycle
+from rehearsal.stage import ROOT
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """The dev environment, up and down once."""
+    with Bench("dev", tmp_path_factory.mktemp("stage")) as made:
+        made.whole()
+        yield made
+
+
+PROVIDERS = 2
+"""Of the custom resources that dev has, those that no cloud makes: gcp's and Kubernetes' own."""
+
+
+def test_no_operation_is_missed(bench: Bench) -> None:
+    """Every custom resource of the state is counted once: clouds' and Kubernetes' alike."""
+    assert bench.ups == sum(each["custom"] for each in bench.made) - PROVIDERS
+
+
+def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(bench: Bench) -> None:
+    """`python -m recovery` unlocks, names what it adopts, and `up` then changes only the rest."""
+    engine = bench.stage.engine
+
+    def clusters(number: int, kind: str, urn: str) -> bool:
+        return "gcp:container/cluster:Cluster" in urn
+
+    bench.strike.arm(clusters, "done", engine.kill)
+    assert not engine.up().ok
+    bench.strike.disarm()
+    bench.strike.settle()
+    bench.stage.drop_plugins()
+    assert "is currently locked" in engine.up().errors[0]
+    done = subprocess.run(
+        [sys.executable, "-m", "recovery", "dev", "--yes"],
+        cwd=bench.folder / "program",
+        env={**engine.environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    cluster = "projects/my-project/locations/us-central1-a/clusters/gpu-dev"
+    assert f"gcp:container/cluster:Cluster gpu-dev: adopted {cluster}" in done.stdout
+    assert "unlocked: it was created by" in done.stdout
+    assert bench.must(engine.up).changes["same"] >= 5
+    bench.settled()
+    bench.must(engine.destroy)
+    bench.empty()
+
+
+@pytest.mark.prove
+def test_a_kill_in_the_middle_is_recovered_from(bench: Bench) -> None:
+    """In `up` and in `destroy`, with several operations under way."""
+    trials = cycle(bench, 5, "asked")
+    assert [(one.tries, one.recovered, one.lost) for one in trials] == [(1, True, ())] * 2
+
+
+def test_a_lost_answer_does_not_make_a_second_network(bench: Bench) -> None:
+    """Its generated name is in no state; recovery finds it in the cloud."""
+    (fault,) = (each for each in FAULTS if each.name.startswith("the network is made"))
+    trial = inject(bench, fault)
+    assert trial is not None
+    assert (trial.tries, trial.lost) == (1, ())
+    assert "timeout while waiting for state" in trial.seen
+
+
+def test_without_recovery_it_would_be_there_twice(bench: Bench) -> None:
+    """What the trials call a loss is one: a plain second `up` leaves a network behind."""
+    engine = bench.stage.engine
+    bench.strike.arm(
+        lambda number, kind, urn: "gcp:compute/network:Network" in urn and kind == "create",
+        "done",
+        lambda: None,
+        error=lambda urn: "timeout",
+    )
+    assert not engine.up().ok
+    bench.strike.disarm()
+    bench.must(engine.up)
+    kinds = [line.split()[0] for line in bench.stage.cloud.holdings()]
+    assert kinds.count("network") == 2

@@ -1,0 +1,94 @@
+"""How faults are aimed, and how their table is written."""
+
+import threading
+
+import pytest
+
+from prove.injected import FAULTS
+from prove.shards import Part, Result, parts_of
+from prove.strike import Strike, kill_at
+from prove.table import document, markdown, summary
+from prove.trial import Trial
+from rehearsal.handler import CloudError
+
+
+def operations(strike: Strike, count: int) -> list[str]:
+    """What becomes of so many creates: `done`, or `not asked`, or `unheard`."""
+    found = []
+    for number in range(count):
+        did = False
+        try:
+            with strike.around("create", f"urn:{number}"):
+                did = True
+            found.append("done")
+        except CloudError:
+            found.append("unheard" if did else "not asked")
+    return found
+
+
+@pytest.mark.parametrize(("moment", "second"), [("asked", "not asked"), ("done", "unheard")])
+def test_one_operation_is_hit_before_or_after_the_cloud_acts(moment: str, second: str) -> None:
+    """The others are left alone, and the act comes exactly once."""
+    strike, acts = Strike(), []
+    strike.arm(kill_at(2), moment, lambda: acts.append(1))  # type: ignore[arg-type]
+    assert operations(strike, 3) == ["done", second, "done"]
+    assert (strike.hit, strike.count, acts) == (["urn:1"], 3, [1])
+
+
+def test_a_disarmed_strike_hits_nothing_and_remembers() -> None:
+    """The next run is whole."""
+    strike = Strike()
+    strike.arm(kill_at(1), "asked", lambda: None)
+    operations(strike, 1)
+    strike.disarm()
+    assert operations(strike, 2) == ["done", "done"]
+    assert strike.hit == ["urn:0"]
+
+
+def test_a_killed_runs_operations_are_waited_for() -> None:
+    """The cloud goes on with what it was asked."""
+    strike, begun, ended = Strike(), threading.Event(), []
+
+    def slow() -> None:
+        with strike.around("create", "urn:slow"):
+            begun.set()
+            threading.Event().wait(0.3)
+            ended.append(1)
+
+    thread = threading.Thread(target=slow)
+    thread.start()
+    begun.wait()
+    strike.settle()
+    assert ended == [1]
+    thread.join()
+
+
+def trial(number: int, *lost: str) -> Trial:
+    return Trial(
+        environment="dev", fault="SIGKILL", at=f"{number}: T n", tries=number,
+        recovered=not lost, lost=lost,
+    )  # fmt: skip
+
+
+def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
+    """How often, how many tries at the least and the most, and what was lost."""
+    part = Part(stack="dev", number=1, of=1)
+    found = [trial(1), trial(2, "a network"), trial(3, "a network")]
+    results = [Result(part=part, trials=found, planned=5, tried=3)]
+    *_, last = markdown(results, 2).rstrip().splitlines()
+    assert last == "| SIGKILL | dev | 3 operations | 1 to 3 | 1 of 3 | a network |"
+    assert "2 were left out" in markdown(results, 2)
+    assert '"not_tried": 2' in document(results, 2)
+    assert len(summary(results)) == 2
+
+
+def test_every_part_of_a_stack_is_worked_on() -> None:
+    """Kills are dealt to parts from 1 on; part 0 has the errors."""
+    assert sorted(part.number for part in parts_of("dev")) == [0, 1, 2]
+
+
+def test_every_fault_says_what_a_cloud_says() -> None:
+    """None is empty, and none hits before the first operation."""
+    for fault in FAULTS:
+        assert fault.says
+        assert 1 <= fault.first <= fault.last

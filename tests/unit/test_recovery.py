@@ -1,0 +1,301 @@
+"""What a killed run leaves in the state, and what recovery makes of it."""
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recovery import google
+from recovery.amazon import Amazon, route_id
+from recovery.command import recover
+from recovery.engine import Pulumi, RecoveryError
+from recovery.state import adopting, interrupted
+from recovery.unheard import UNKNOWN, twins, with_unheard
+
+STACK = "urn:pulumi:dev::gpu-cluster::pulumi:pulumi:Stack::gpu-cluster-dev"
+GCP = "urn:pulumi:dev::gpu-cluster::pulumi:providers:gcp::default"
+
+
+def urn(kind: str, name: str) -> str:
+    return f"urn:pulumi:dev::gpu-cluster::{kind}::{name}"
+
+
+def row(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    """A resource as the state has it."""
+    return {
+        "urn": urn(kind, name),
+        "type": kind,
+        "custom": True,
+        "parent": STACK,
+        "provider": f"{GCP}::1",
+        **more,
+    }
+
+
+def state(*rows: dict[str, Any], pending: Mapping[str, dict[str, Any]] | None = None) -> Any:
+    """A deployment with a stack, a provider, these resources, and these operations under way."""
+    first = [
+        {"urn": STACK, "type": "pulumi:pulumi:Stack", "custom": False},
+        {
+            "urn": GCP,
+            "type": "pulumi:providers:gcp",
+            "custom": True,
+            "id": "1",
+            "inputs": {"project": "p", "zone": "us-central1-a"},
+        },
+    ]
+    operations = [{"type": kind, "resource": each} for kind, each in (pending or {}).items()]
+    body = {"resources": [*first, *rows], "pending_operations": operations}
+    return {"version": 3, "deployment": body}
+
+
+NETWORK = row(
+    "gcp:compute/network:Network", "net", inputs={"name": "net-0123abc", "__defaults": ["name"]}
+)
+
+
+class FakePulumi(Pulumi):
+    """Keeps a deployment as the engine would, and notes the commands."""
+
+    __slots__ = ("answers", "calls", "deployment", "gone")
+
+    def __init__(self, deployment: Any, **answers: str) -> None:
+        super().__init__(command=Path("pulumi"), program=Path(), stack="dev", environment={})
+        set_ = object.__setattr__
+        set_(self, "deployment", deployment)
+        set_(self, "calls", [])
+        set_(self, "answers", answers)
+        set_(self, "gone", set())
+
+    def _once_anywhere(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        self.calls.append(arguments[:2])
+        command = " ".join(arguments[:2])
+        if refusal := self.answers.get(arguments[0]) or self.answers.get(command):
+            del self.answers[arguments[0] if arguments[0] in self.answers else command]
+            return subprocess.CompletedProcess(arguments, 255, "", refusal)
+        if command == "stack export":
+            return subprocess.CompletedProcess(arguments, 0, json.dumps(self.deployment), "")
+        if command == "stack import":
+            set_ = object.__setattr__
+            set_(self, "deployment", json.loads(Path(arguments[3]).read_text()))
+        if arguments[0] == "refresh":
+            body = self.deployment["deployment"]
+            body["resources"] = [r for r in body["resources"] if r.get("id") not in self.gone]
+        if arguments[0] == "whoami":
+            return subprocess.CompletedProcess(arguments, 0, self.answers["url"], "")
+        return subprocess.CompletedProcess(arguments, 0, "", "")
+
+
+class Nobody:
+    """Clouds that must not be asked."""
+
+    def amazon(self, region: str) -> Amazon:
+        raise AssertionError("AWS was asked")
+
+    def google(self, url: str) -> Mapping[str, Any]:
+        raise AssertionError("Google was asked")
+
+
+def test_what_was_made_unheard_is_adopted_under_its_generated_name() -> None:
+    """The state's pending operation has the name; the zone of the provider says the rest."""
+    pulumi = FakePulumi(state(pending={"creating": NETWORK}))
+    found = recover(pulumi, clouds=Nobody())
+    identity = "projects/p/global/networks/net-0123abc"
+    assert found.adopted == {NETWORK["urn"]: identity}
+    body = pulumi.deployment["deployment"]
+    assert "pending_operations" not in body
+    last = body["resources"][-1]
+    assert (last["id"], last["outputs"]) == (identity, {"name": "net-0123abc"})
+
+
+def test_what_was_not_made_is_forgotten() -> None:
+    """The refresh does not find it, so it is not in the state, and `up` makes it."""
+    pulumi = FakePulumi(state(pending={"creating": NETWORK}))
+    pulumi.gone.add("projects/p/global/networks/net-0123abc")
+    assert recover(pulumi, clouds=Nobody()).adopted == {}
+    assert [each["urn"] for each in pulumi.deployment["deployment"]["resources"]] == [STACK, GCP]
+
+
+def test_changes_and_deletions_are_read_again() -> None:
+    """The state has these resources; the refresh is for them alone."""
+    there = {**NETWORK, "id": "projects/p/global/networks/net-0123abc"}
+    pulumi = FakePulumi(state(there, pending={"deleting": there}))
+    assert recover(pulumi, clouds=Nobody()).adopted == {}
+    assert [call[0] for call in pulumi.calls] == ["stack", "stack", "refresh", "stack"]
+
+
+def test_nothing_is_adopted_without_consent() -> None:
+    """Somebody else's cluster of that name is not taken over: nothing is written."""
+    pulumi = FakePulumi(state(pending={"creating": NETWORK}))
+    with pytest.raises(RecoveryError, match="nothing was changed"):
+        recover(pulumi, clouds=Nobody(), agree=lambda candidates: False)
+    assert pulumi.deployment["deployment"]["pending_operations"]
+
+
+def locked(pid: int) -> str:
+    host = socket.gethostname()
+    return (
+        "error: the stack is currently locked by 1 lock(s). Either wait ...\n"
+        f"  file:///state/l.json: created by me@{host} (pid {pid}) at 2026-11-21T03:38:35Z"
+    )
+
+
+def test_the_lock_of_a_dead_run_is_removed() -> None:
+    """Its last words may have come late, so the state is read again after that."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    pulumi = FakePulumi(state(), **{"stack import": locked(child.pid)})
+    said: list[str] = []
+    recover(pulumi, clouds=Nobody(), say=said.append)
+    assert [" ".join(call) for call in pulumi.calls] == [
+        "stack export", "stack import", "cancel --yes", "stack export", "stack import"
+    ]  # fmt: skip
+    assert f"(pid {child.pid})" in said[0]
+
+
+def test_a_run_that_goes_on_is_left_alone() -> None:
+    """Its lock stays."""
+    pulumi = FakePulumi(state(), **{"stack import": locked(os.getpid())})
+    with pytest.raises(RecoveryError, match=f"in use by me's process {os.getpid()}: let it finish"):
+        recover(pulumi, clouds=Nobody())
+    assert ("cancel", "--yes") not in pulumi.calls
+
+
+def test_a_half_written_attribute_file_is_removed(tmp_path: Path) -> None:
+    """SIGKILL may leave one empty beside the state, which then cannot be read: EOF."""
+    folder = tmp_path / ".pulumi" / "stacks"
+    folder.mkdir(parents=True)
+    for name, text in (("dev.json.attrs", ""), ("dev.json", "{}"), ("other.json.attrs", "{}")):
+        (folder / name).write_text(text)
+    url = json.dumps({"url": f"file://{tmp_path}?no_tmp_dir=true"})
+    pulumi = FakePulumi(state(), stack="error: failed to load checkpoint: EOF", url=url)
+    recover(pulumi, clouds=Nobody())
+    assert sorted(file.name for file in folder.iterdir()) == ["dev.json", "other.json.attrs"]
+
+
+def test_an_unknown_kind_is_named_for_people() -> None:
+    """Whether it is there cannot be told, so nothing is pretended."""
+    odd = row("random:index/pet:Pet", "odd", inputs={})
+    found = recover(FakePulumi(state(pending={"creating": odd})), clouds=Nobody())
+    assert found.notes == [
+        "random:index/pet:Pet odd: look for it by hand, its id is not in its inputs"
+    ]
+
+
+def test_of_a_replacement_the_old_one_goes_next() -> None:
+    """Both are there: the new one is adopted, the old one marked as replaced."""
+    old = {**NETWORK, "id": "projects/p/global/networks/net-aaaaaaa"}
+    user = row("gcp:compute/subnetwork:Subnetwork", "s", id="s", dependencies=[NETWORK["urn"]])
+    deployment = state(old, user, pending={"creating": NETWORK})
+    rows = adopting(deployment, {NETWORK["urn"]: "new"})["deployment"]["resources"]
+    assert [(each.get("id"), each.get("delete")) for each in rows[2:]] == [
+        ("new", None), ("projects/p/global/networks/net-aaaaaaa", True), ("s", None)
+    ]  # fmt: skip
+    assert not deployment["deployment"]["resources"][2].get("delete")
+
+
+def test_components_and_providers_are_made_by_nobody() -> None:
+    """They are forgotten; `up` registers them again."""
+    component = {**row("gpu-cluster:gke:Cluster", "c"), "custom": False}
+    provider = row("pulumi:providers:kubernetes", "k", inputs={})
+    operations = interrupted(state(pending={"creating": component})) + interrupted(
+        state(pending={"creating": provider})
+    )
+    assert [one.may_be_there for one in operations] == [False, False]
+
+
+def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
+    """A preview names it, Google lists what there is under a generated name."""
+    wanted = {**NETWORK, "inputs": {"name": "net-fffffff", "__defaults": ["name"]}}
+    unknown = row("gcp:compute/router:Router", "r", inputs={"network": UNKNOWN})
+    orphan = row("gcp:compute/router:Router", "o", inputs={}, parent="urn:of:nobody")
+    steps = [{"op": "create", "newState": each} for each in (wanted, unknown, orphan)]
+    deployment = with_unheard(state(), {"steps": steps})
+    (one,) = interrupted(deployment)
+    assert (one.urn, one.unheard) == (NETWORK["urn"], True)
+
+    asked: list[str] = []
+
+    def answer(url: str) -> Mapping[str, Any]:
+        asked.append(url)
+        return {"items": [{"name": name} for name in ("net-0123abc", "net", "network-0123abc")]}
+
+    inputs = google.complete(one.inputs, one.provider)
+    (identity,) = google.find(one.type, "net", inputs, answer) or ()
+    assert asked == ["https://compute.googleapis.com/compute/v1/projects/p/global/networks"]
+    (adopted,) = adopting(deployment, {one.urn: identity})["deployment"]["resources"][2:]
+    assert adopted["inputs"]["name"] == "net-0123abc"
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "identity"),
+    [
+        (
+            "gcp:container/nodePool:NodePool",
+            {"cluster": "projects/p/locations/l/clusters/c", "name": "n"},
+            "projects/p/locations/l/clusters/c/nodePools/n",
+        ),
+        (
+            "gcp:compute/routerNat:RouterNat",
+            {"router": "projects/p/regions/us-central1/routers/r", "name": "n"},
+            "p/us-central1/r/n",
+        ),
+        (
+            "gcp:serviceaccount/account:Account",
+            {"accountId": "a"},
+            "projects/p/serviceAccounts/a@p.iam.gserviceaccount.com",
+        ),
+        (
+            "gcp:projects/iAMMember:IAMMember",
+            {"project": "p", "role": "roles/viewer", "member": "user:a@b.c"},
+            "p/roles/viewer/user:a@b.c",
+        ),
+    ],
+)
+def test_google_ids_follow_from_inputs(kind: str, inputs: Any, identity: str) -> None:
+    """As the official provider has them, with the region that the provider's zone is in."""
+    complete = google.complete(inputs, {"project": "p", "zone": "us-central1-a"})
+    assert google.identity(kind, complete) == identity
+
+
+def test_kubernetes_ids_are_namespace_and_name() -> None:
+    """Of what has no namespace, the name alone."""
+    identity = google.kubernetes_identity
+    assert identity({"metadata": {"name": "a", "namespace": "b"}}) == "b/a"
+    assert identity({"metadata": {"name": "a"}}) == "a"
+
+
+def test_a_routes_id_is_the_official_one() -> None:
+    """The number of the default route is in many a state file."""
+    default = {"routeTableId": "rtb-1", "destinationCidrBlock": "0.0.0.0/0"}
+    assert route_id(default) == "r-rtb-11080289494"
+
+
+class Gateways:
+    """EC2 with two NAT gateways in a subnet, one of them gone."""
+
+    def describe_nat_gateways(self, Filters: Any) -> Any:
+        assert Filters == [{"Name": "subnet-id", "Values": ["subnet-1"]}]
+        rows = [("nat-1", "available"), ("nat-2", "available"), ("nat-0", "deleted")]
+        return {"NatGateways": [{"NatGatewayId": each, "State": now} for each, now in rows]}
+
+    def get_waiter(self, name: str) -> "Gateways":
+        return self
+
+    def wait(self, **_: Any) -> None:
+        """They are there."""
+
+
+def test_a_second_one_on_aws_is_named() -> None:
+    """What looks like the stack's and is not in the state costs money unseen."""
+    kind = "aws:ec2/natGateway:NatGateway"
+    known = row(kind, "nat", id="nat-1", inputs={"subnetId": "subnet-1"}, outputs={"region": "r"})
+    amazon = Amazon(lambda service: Gateways())
+    assert list(twins(state(known), {"r": amazon})) == [
+        f"{kind} nat-2 looks like nat, and is not in the state"
+    ]
