@@ -14,7 +14,7 @@ help:
 	@echo "make gpus STACK=dev       every node's GPUs, and what GPU nodes lack (REHEARSAL=1: of KEEP=1's)"
 	@echo "make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)"
 	@echo "make recover STACK=dev    puts the state in order after a killed up or destroy (UNHEARD=1: a lost answer)"
-	@echo "make prove                every fault at every operation of every environment; up to an hour"
+	@echo "make prove                every fault at every operation, then every single mistake; over an hour"
 	@echo "make test                 all tests and linters"
 	@echo "make bench                what the program costs in time, memory and money (RUNS=5)"
 	@echo "make setup                what the others need: Python packages, the engine, a control plane"
@@ -54,6 +54,7 @@ recover: setup
 
 prove: setup
 	@$(RUN) -m prove $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command line,$(origin STACK)),--stack $(STACK))
+	@$(if $(MINUTES)$(filter command line,$(origin STACK)),,$(RUN) -m pytest -m prove -n 2 --dist loadfile)
 
 test: setup lint unit
 

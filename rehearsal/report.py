@@ -202,7 +202,8 @@ def _parts(node: NodeLife) -> str:
     """When the pods of driver installer and device plugin ran; where there are none, the cloud (or
     the node's image) brings it."""
     return ", ".join(
-        _time(node.parts[part]) if part in node.parts else "cloud" for part in ("driver", "plugin")
+        _time(node.parts[part]) if part in node.parts else "built in"
+        for part in ("driver", "plugin")
     )
 
 
@@ -210,7 +211,9 @@ def _promise(promise: Mapping[str, Any]) -> str:
     wrong, tags, real = promise["differences"], promise["tags"], promise["real"]
     node = f"node {promise['node']}" if promise["node"] else "a node of it (none came up)"
     verdict = f"{len(wrong)} not so" if wrong else "all of it so"
-    rows = [(key, value, "-" if real[key] is None else real[key]) for key, value in tags.items()]
+    rows = [
+        (key, value, "-" if real[key] is None else real[key]) for key, value in sorted(tags.items())
+    ]
     return (
         f"pool {promise['pool']}: {len(tags)} tags, read back, promise what {node} has: {verdict}"
         f"\n{table(('tag', 'promises', 'node has'), rows)}"

@@ -238,7 +238,7 @@ class Rehearsal:
         if wrong := proof.broken(self.promises):
             raise Failure(*wrong, *self._for_nothing())
         if not self.promises:
-            return "the cloud scales the pools itself"
+            return "no pool is described by tags"
         tags = sum(len(promise["tags"]) for promise in self.promises)
         return f"{tags} tags, read back, say what the nodes are"
 
