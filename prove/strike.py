@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 Moment = Literal["asked", "done"]
 """Before the cloud did anything, or after it did what was asked and before anybody heard of it."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from rehearsal.cloud import Cloud, Faults
-from rehearsal.control_plane import LocalControlPlane
+from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.existing import ExistingCluster
 
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")

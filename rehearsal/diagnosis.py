@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.cloud import NodeGroup
-from rehearsal.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
-from rehearsal.matching import mismatches, quantity, requests, shape_of
-from rehearsal.pods import condition, full_name, gpus_asked, gpus_offered, phase, workload
+from rehearsal.cluster.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
+from rehearsal.cluster.matching import mismatches, quantity, requests, shape_of
+from rehearsal.cluster.pods import condition, full_name, gpus_asked, gpus_offered, phase, workload
 
 Object = Mapping[str, Any]
 

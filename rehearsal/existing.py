@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from rehearsal.api import Api, ApiError, Object
 from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint, Promise, Scaler
-from rehearsal.gpus import GPU
-from rehearsal.handler import CloudError
+from rehearsal.cluster.api import Api, ApiError, Object
+from rehearsal.cluster.gpus import GPU
+from rehearsal.provider.handler import CloudError
 
 INVENTORIES = Path(__file__).with_name("inventories")
 _PODS = "110"

@@ -5,12 +5,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rehearsal.cloud import Cloud, NodeGroup, NodeShape
+from rehearsal.cluster.gpus import GPU, is_device_plugin, part, replicas
+from rehearsal.cluster.joining import group_name
+from rehearsal.cluster.matching import mismatches, shape_of
+from rehearsal.cluster.observed import Observed
+from rehearsal.cluster.pods import full_name, gpus_asked, gpus_offered, phase, workload
 from rehearsal.diagnosis import Situation
-from rehearsal.gpus import GPU, is_device_plugin, part, replicas
-from rehearsal.joining import group_name
-from rehearsal.matching import mismatches, shape_of
-from rehearsal.observed import Observed
-from rehearsal.pods import full_name, gpus_asked, gpus_offered, phase, workload
 from rehearsal.report import NodeLife, PodLife
 
 SETTLE_SECONDS = 2.0

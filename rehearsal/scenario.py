@@ -9,9 +9,9 @@ from typing import Any
 import yaml
 
 from rehearsal import proof
+from rehearsal.cluster.gpus import GPU, part
+from rehearsal.cluster.pods import gpus_asked, phase
 from rehearsal.engine import Outcome, run_in_thread
-from rehearsal.gpus import GPU, part
-from rehearsal.pods import gpus_asked, phase
 from rehearsal.proof import SETTLE_SECONDS
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.stage import Stage

@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal import clouds
-from rehearsal.autoscaler import Autoscaler
 from rehearsal.cloud import Cloud, Faults
-from rehearsal.control_plane import LocalControlPlane
+from rehearsal.cluster.autoscaler import Autoscaler
+from rehearsal.cluster.control_plane import LocalControlPlane
+from rehearsal.cluster.joining import group_name
+from rehearsal.cluster.kubelets import Kubelets
+from rehearsal.cluster.nodes import Nodes
+from rehearsal.cluster.observed import Observed
+from rehearsal.cluster.scalers import scaled_groups
 from rehearsal.diagnosis import Situation
 from rehearsal.engine import BIN, Engine
-from rehearsal.joining import group_name
 from rehearsal.journal import Journal
-from rehearsal.kubelets import Kubelets
 from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
-from rehearsal.nodes import Nodes
-from rehearsal.observed import Observed
 from rehearsal.processes import ProcessError, Processes, end_leftovers
 from rehearsal.program import Mutation, copy_program, stack_file
-from rehearsal.scalers import scaled_groups
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_SECONDS = 30.0

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rehearsal.cluster.pods import condition, full_name, holds, phase, workload
 from rehearsal.diagnosis import Situation, Verdict, diagnose
-from rehearsal.pods import condition, full_name, holds, phase, workload
 
 Object = Mapping[str, Any]
 

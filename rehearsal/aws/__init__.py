@@ -24,8 +24,8 @@ from rehearsal.aws.security_groups import (
     SecurityGroupIngressRule,
 )
 from rehearsal.aws.settings import check_config
-from rehearsal.handler import Config, Handler
-from rehearsal.provider import ProviderServer, ProviderSettings
+from rehearsal.provider.handler import Config, Handler
+from rehearsal.provider.server import ProviderServer, ProviderSettings
 
 __all__ = ["AwsCloud", "serve", "settings_for"]
 

@@ -16,7 +16,7 @@ import botocore.session
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import ClientError, ParamValidationError
 
-from rehearsal.handler import CloudError, NotFoundError
+from rehearsal.provider.handler import CloudError, NotFoundError
 
 NUMBER = "123456789012"
 """The account id that moto gives whoever does not assume a role."""

@@ -11,7 +11,7 @@ from rehearsal.aws.account import ClusterParts
 from rehearsal.aws.joining import guarded
 from rehearsal.aws.kind import CloudError, Kind, NotFoundError, Problem
 from rehearsal.aws.roles import role_of
-from rehearsal.schema import UNKNOWN
+from rehearsal.provider.schema import UNKNOWN
 
 _NAMESPACES = {
     "vpc-cni": "kube-system",

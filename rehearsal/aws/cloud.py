@@ -15,7 +15,7 @@ from rehearsal.aws.node_group_rules import has_driver
 from rehearsal.aws.permissions import why_not_scaled
 from rehearsal.aws.scaling_group import group_tags, resize
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 FRESH_SECONDS = 5.0
 """How long what was read of the account counts: somebody may change it by an AWS client."""

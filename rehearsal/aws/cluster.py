@@ -14,7 +14,7 @@ from rehearsal.aws.kind import CloudError, Config, Kind, Problem
 from rehearsal.aws.roles import require_trust
 from rehearsal.aws.shapes import request
 from rehearsal.cloud import ControlPlane
-from rehearsal.schema import UNKNOWN
+from rehearsal.provider.schema import UNKNOWN
 
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")

@@ -7,7 +7,7 @@ from typing import Any
 from rehearsal.aws.evaluation import statements
 from rehearsal.aws.kind import CloudError, Kind, mapping, pairs, pick
 from rehearsal.aws.roles import users
-from rehearsal.schema import UNKNOWN, Problem
+from rehearsal.provider.schema import UNKNOWN, Problem
 
 
 class IamKind(Kind):

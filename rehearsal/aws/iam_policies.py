@@ -6,7 +6,7 @@ from typing import Any
 from rehearsal.aws.iam import IamKind, document_text, misshapen
 from rehearsal.aws.joining import guarded
 from rehearsal.aws.kind import CloudError, NotFoundError, mapping, pairs, pick
-from rehearsal.schema import Problem
+from rehearsal.provider.schema import Problem
 
 _MOST_ATTACHED = 10
 

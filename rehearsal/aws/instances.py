@@ -6,7 +6,7 @@ from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.catalog.eks_instances import Quota
 from rehearsal.aws.account import Account, answering
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 DEFAULT_VCPUS = 2048
 """Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""

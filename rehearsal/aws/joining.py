@@ -10,7 +10,7 @@ from typing import Any
 
 from rehearsal.aws.account import Account, ClusterParts
 from rehearsal.aws.roles import lacks, role_name
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 _WORK = ("eks-auth:AssumeRoleForPodIdentity",)
 """What AmazonEKSWorkerNodePolicy and AmazonEKSWorkerNodeMinimalPolicy have in common."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from rehearsal.aws.evaluation import statements
 from rehearsal.aws.kind import CloudError, Kind, NotFoundError
-from rehearsal.schema import UNKNOWN, Problem
+from rehearsal.provider.schema import UNKNOWN, Problem
 
 _SHORTEST_WINDOW_DAYS, _LONGEST_WINDOW_DAYS = 7, 30
 

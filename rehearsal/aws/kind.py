@@ -8,8 +8,8 @@ import jmespath  # type: ignore[import-untyped]
 
 from rehearsal.aws.account import Account, answering
 from rehearsal.aws.settings import default_tags
-from rehearsal.handler import CloudError, Config, Handler, NotFoundError
-from rehearsal.schema import UNKNOWN, Problem
+from rehearsal.provider.handler import CloudError, Config, Handler, NotFoundError
+from rehearsal.provider.schema import UNKNOWN, Problem
 
 
 class Kind(Handler):

@@ -5,7 +5,7 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 _DEFAULT_TYPE = "t3.medium"
 _AL2_LAST = (1, 32)

@@ -7,7 +7,7 @@ from rehearsal.aws.evaluation import UnplayedConditionError, allowed
 from rehearsal.aws.roles import policies, role_name
 from rehearsal.aws.scaling_group import describe
 from rehearsal.cloud import Scaler
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 _LOOK = (
     "autoscaling:DescribeAutoScalingGroups",

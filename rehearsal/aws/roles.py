@@ -6,7 +6,7 @@ from typing import Any
 
 from rehearsal.aws.account import NUMBER, Account, answering
 from rehearsal.aws.evaluation import Document, allowed, trusts
-from rehearsal.handler import CloudError, NotFoundError
+from rehearsal.provider.handler import CloudError, NotFoundError
 
 POD_IDENTITY = "pods.eks.amazonaws.com"
 

@@ -5,8 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.handler import CloudError, Config
-from rehearsal.schema import UNKNOWN, Problem, block
+from rehearsal.provider.handler import CloudError, Config
+from rehearsal.provider.schema import UNKNOWN, Problem, block
 
 _PLAYED = frozenset(
     {

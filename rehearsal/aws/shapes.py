@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 
 def request(

@@ -7,7 +7,7 @@ from rehearsal.gcp.network import Firewall, Network, Router, RouterNat, Subnetwo
 from rehearsal.gcp.node_pool import NodePool
 from rehearsal.gcp.project import AlertPolicy, Dashboard, Repository, Service
 from rehearsal.gcp.settings import check_config
-from rehearsal.provider import ProviderServer, ProviderSettings
+from rehearsal.provider.server import ProviderServer, ProviderSettings
 
 __all__ = ["GcpCloud", "serve", "settings_for"]
 

@@ -16,7 +16,7 @@ from components.catalog.gke import (
 from rehearsal.gcp.network import is_network, network_name
 from rehearsal.gcp.offers import location_of, master_version, node_locations
 from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
-from rehearsal.schema import UNKNOWN, Problem
+from rehearsal.provider.schema import UNKNOWN, Problem
 
 _KINDS = Path(__file__).with_name("managed_prometheus.yaml")
 

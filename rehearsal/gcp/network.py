@@ -13,7 +13,7 @@ from rehearsal.gcp.thing import (
     region_of,
     self_link,
 )
-from rehearsal.schema import UNKNOWN, Problem
+from rehearsal.provider.schema import UNKNOWN, Problem
 
 
 class _ComputeKind(Kind):

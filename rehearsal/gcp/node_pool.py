@@ -18,7 +18,7 @@ from components.catalog.gke import (
 from rehearsal.gcp import nodes
 from rehearsal.gcp.offers import location_of, node_locations
 from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
-from rehearsal.schema import UNKNOWN, Problem
+from rehearsal.provider.schema import UNKNOWN, Problem
 
 _IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.gcp.thing import PROJECT_NUMBER, CloudError, Config, Kind, Thing
-from rehearsal.schema import UNKNOWN, Problem
+from rehearsal.provider.schema import UNKNOWN, Problem
 
 
 class Service(Kind):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pulumi_gcp.provider
 
-from rehearsal.schema import Problem, block, did_you_mean
+from rehearsal.provider.schema import Problem, block, did_you_mean
 
 _PLAYED = frozenset(
     {

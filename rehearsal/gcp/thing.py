@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rehearsal.handler import CloudError, Config, Handler, NotFoundError
+from rehearsal.provider.handler import CloudError, Config, Handler, NotFoundError
 
 if TYPE_CHECKING:
     from rehearsal.gcp.cloud import GcpCloud

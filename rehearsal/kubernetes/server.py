@@ -25,7 +25,6 @@ from pulumi.runtime.proto import (
 )
 
 from rehearsal.cloud import Faults
-from rehearsal.handler import CloudError
 from rehearsal.kubernetes import settings
 from rehearsal.kubernetes.plugin import sdk_version
 from rehearsal.kubernetes.provider import Provider
@@ -37,6 +36,7 @@ from rehearsal.kubernetes.requests import (
     Resource,
 )
 from rehearsal.kubernetes.wire import decode, encode
+from rehearsal.provider.handler import CloudError
 
 _OPERATIONS = 128
 """Resources that may be worked on at once; a wait holds one of these threads."""

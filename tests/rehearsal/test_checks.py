@@ -16,10 +16,10 @@ from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
 from rehearsal.aws.cloud import AwsCloud
 from rehearsal.aws.service_quotas import answer_quotas
 from rehearsal.cloud import ControlPlane, Faults
+from rehearsal.cluster.gpus import GPU
 from rehearsal.existing import INVENTORIES
 from rehearsal.gcp import GcpCloud
 from rehearsal.gcp.quota_api import QuotaApi
-from rehearsal.gpus import GPU
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import tools
-from rehearsal.handler import CloudError, Config, Handler
-from rehearsal.provider import ProviderServer, ProviderSettings
+from rehearsal.provider.handler import CloudError, Config, Handler
+from rehearsal.provider.server import ProviderServer, ProviderSettings
 
 ROOT = Path(__file__).parents[2]
 

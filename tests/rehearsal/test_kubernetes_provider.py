@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.control_plane import LocalControlPlane
+from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.kubernetes import KubernetesProviderServer
 from rehearsal.kubernetes.wire import UNKNOWN
 from rehearsal.processes import Processes

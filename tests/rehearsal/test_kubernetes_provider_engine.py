@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tools
-from rehearsal.control_plane import LocalControlPlane
+from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.kubernetes import KubernetesProviderServer
 from rehearsal.processes import Processes
 from tests.rehearsal.kubernetes_engine import kubeconfig

@@ -14,7 +14,7 @@ import pytest
 
 from rehearsal.aws.settings import check_config, default_tags
 from rehearsal.cloud import Scaler
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.stand_in_engine import Refused

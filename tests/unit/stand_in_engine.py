@@ -5,8 +5,8 @@ from typing import Any
 
 from pulumi.runtime.proto import provider_pb2
 
-from rehearsal.provider import Provider, ProviderSettings
-from rehearsal.wire import decode, encode
+from rehearsal.provider.server import Provider, ProviderSettings
+from rehearsal.provider.wire import decode, encode
 
 
 class Refused(Exception):

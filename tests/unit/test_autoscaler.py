@@ -2,7 +2,13 @@
 
 import pytest
 
-from rehearsal.autoscaler import instance_types, node_pool, pool_name, reserved, types_document
+from rehearsal.cluster.autoscaler import (
+    instance_types,
+    node_pool,
+    pool_name,
+    reserved,
+    types_document,
+)
 from tests.unit.rehearsed import GPU, group, shape
 
 TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal.gpus import conflicts, gpu_parts, installs_driver_on, is_device_plugin
+from rehearsal.cluster.gpus import conflicts, gpu_parts, installs_driver_on, is_device_plugin
 from tests.unit.rehearsed import (
     COS_INSTALLER,
     DEVICE_PLUGIN,

@@ -9,7 +9,7 @@ from prove.shards import Part, Result, parts_of
 from prove.strike import Strike, kill_at
 from prove.table import document, markdown, summary
 from prove.trial import Trial
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 
 def operations(strike: Strike, count: int) -> list[str]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.autoscaler import STARTING, node_pool, pool_weights
 from rehearsal.cloud import Scaler
-from rehearsal.scalers import running, scaled_groups
+from rehearsal.cluster.autoscaler import STARTING, node_pool, pool_weights
+from rehearsal.cluster.scalers import running, scaled_groups
 from tests.unit.rehearsed import group, pod, shape
 
 DISCOVERY = "--node-group-auto-discovery=asg:tag=a/enabled,a/k8s-ml"

@@ -6,7 +6,7 @@ import pytest
 
 from components.catalog import eks as catalog
 from rehearsal.aws.node_group_rules import check, check_scaling, complete, types_of
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 
 BASE: dict[str, Any] = {
     "nodeGroupName": "train-gpu",

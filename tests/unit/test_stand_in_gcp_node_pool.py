@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from rehearsal.cloud import NodeGroup, NodeTaint
-from rehearsal.handler import CloudError
+from rehearsal.provider.handler import CloudError
 from tests.unit.gcp_stack import ACCOUNT, POOL, GcpStack, pool, t4
 from tests.unit.stand_in_engine import Refused
 

@@ -5,9 +5,9 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
-from rehearsal.provider import ProviderServer
-from rehearsal.schema import UNKNOWN
-from rehearsal.wire import decode, encode
+from rehearsal.provider.schema import UNKNOWN
+from rehearsal.provider.server import ProviderServer
+from rehearsal.provider.wire import decode, encode
 from tests.unit.gcp_stack import CLUSTER, MEMBER, NETWORK, POOL, GcpStack, cluster, pool, t4
 from tests.unit.stand_in_engine import Refused
 

@@ -1,8 +1,8 @@
 import pytest
 
-from rehearsal.immutable import Facts, common_parent, facts, given, values, within
-from rehearsal.rules import breaches
-from rehearsal.schema import (
+from rehearsal.provider.immutable import Facts, common_parent, facts, given, values, within
+from rehearsal.provider.rules import breaches
+from rehearsal.provider.schema import (
     UNKNOWN,
     Block,
     Problem,
@@ -11,7 +11,7 @@ from rehearsal.schema import (
     property_at,
     resource_schema,
 )
-from rehearsal.wire import decode, encode, mark_secrets
+from rehearsal.provider.wire import decode, encode, mark_secrets
 
 POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"

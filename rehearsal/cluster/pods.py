@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.gpus import GPU
+from rehearsal.cluster.gpus import GPU
 
 Object = Mapping[str, Any]
 

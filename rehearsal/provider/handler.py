@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.schema import Problem
+from rehearsal.provider.schema import Problem
 
 Config = Mapping[str, Any]
 """The provider's own configuration, e.g. `project`, `region`, `zone`."""

@@ -5,10 +5,10 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rehearsal.immutable import Facts, blocks, given
-from rehearsal.rules import breaches
-from rehearsal.schema import Block, Problem, fit_block
-from rehearsal.wire import decode
+from rehearsal.provider.immutable import Facts, blocks, given
+from rehearsal.provider.rules import breaches
+from rehearsal.provider.schema import Block, Problem, fit_block
+from rehearsal.provider.wire import decode
 
 _SUFFIX_DIGITS = 7
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rehearsal.cloud import Faults
-from rehearsal.handler import Config, Handler
-from rehearsal.schema import Problem
+from rehearsal.provider.handler import Config, Handler
+from rehearsal.provider.schema import Problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

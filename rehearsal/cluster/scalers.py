@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from rehearsal.cloud import Cloud, NodeGroup, Scaler
-from rehearsal.pods import phase
+from rehearsal.cluster.pods import phase
 
 _NAME = "cluster-autoscaler"
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="

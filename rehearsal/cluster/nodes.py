@@ -16,18 +16,25 @@ from typing import Any
 
 import urllib3
 
-from rehearsal.api import STRATEGIC, Api, ApiError
-from rehearsal.autoscaler import Autoscaler, pool_name, remove_node
 from rehearsal.cloud import Cloud, NodeGroup
-from rehearsal.control_plane import LocalControlPlane
-from rehearsal.gpus import CLOUD_SECONDS, GPU, conflicts, gpu_parts, is_device_plugin, replicas
-from rehearsal.handler import CloudError
-from rehearsal.joining import belongs, karpenters, new_node, wanted_taints
+from rehearsal.cluster.api import STRATEGIC, Api, ApiError
+from rehearsal.cluster.autoscaler import Autoscaler, pool_name, remove_node
+from rehearsal.cluster.control_plane import LocalControlPlane
+from rehearsal.cluster.gpus import (
+    CLOUD_SECONDS,
+    GPU,
+    conflicts,
+    gpu_parts,
+    is_device_plugin,
+    replicas,
+)
+from rehearsal.cluster.joining import belongs, karpenters, new_node, wanted_taints
+from rehearsal.cluster.observed import KINDS, Observed
+from rehearsal.cluster.pods import gpus_offered, holds
+from rehearsal.cluster.scalers import scaled_groups
+from rehearsal.cluster.watch import Watcher
 from rehearsal.journal import Journal
-from rehearsal.observed import KINDS, Observed
-from rehearsal.pods import gpus_offered, holds
-from rehearsal.scalers import scaled_groups
-from rehearsal.watch import Watcher
+from rehearsal.provider.handler import CloudError
 
 REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.immutable import Facts, blocks, common_parent, given, values
-from rehearsal.schema import UNKNOWN, Problem
+from rehearsal.provider.immutable import Facts, blocks, common_parent, given, values
+from rehearsal.provider.schema import UNKNOWN, Problem
 
 
 def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:

@@ -14,10 +14,10 @@ from typing import Any
 import yaml
 
 import tools
-from rehearsal.api import Api, ApiError
 from rehearsal.cloud import NodeGroup, NodeShape
-from rehearsal.gpus import GPU
-from rehearsal.pods import holds
+from rehearsal.cluster.api import Api, ApiError
+from rehearsal.cluster.gpus import GPU
+from rehearsal.cluster.pods import holds
 from rehearsal.processes import Processes, free_port
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"

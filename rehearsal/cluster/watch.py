@@ -10,7 +10,7 @@ from typing import Literal
 
 import urllib3
 
-from rehearsal.api import Api, ApiError, Object
+from rehearsal.cluster.api import Api, ApiError, Object
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Handler = Callable[[str, Change, Object], None]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rehearsal.cloud import NodeShape, NodeTaint
-from rehearsal.gpus import GPU
+from rehearsal.cluster.gpus import GPU
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 """Taints that come and go with a node's state, and say nothing about its shape."""

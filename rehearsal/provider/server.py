@@ -16,18 +16,18 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-from rehearsal.diff import Change, Comparison
-from rehearsal.handler import CloudError, Config, Handler, NotFoundError
-from rehearsal.immutable import Facts, facts
-from rehearsal.inputs import as_declared, checked, merge, with_ignored, without_meta
-from rehearsal.provider_settings import Operation, ProviderSettings
-from rehearsal.schema import (
+from rehearsal.provider.diff import Change, Comparison
+from rehearsal.provider.handler import CloudError, Config, Handler, NotFoundError
+from rehearsal.provider.immutable import Facts, facts
+from rehearsal.provider.inputs import as_declared, checked, merge, with_ignored, without_meta
+from rehearsal.provider.schema import (
     UNKNOWN,
     ResourceSchema,
     UnknownTypeError,
     resource_schema,
 )
-from rehearsal.wire import decode, encode, mark_secrets
+from rehearsal.provider.settings import Operation, ProviderSettings
+from rehearsal.provider.wire import decode, encode, mark_secrets
 
 _log = logging.getLogger(__name__)
 _DIFFERS = {False: provider_pb2.DiffResponse.DIFF_NONE, True: provider_pb2.DiffResponse.DIFF_SOME}

@@ -16,9 +16,9 @@ from typing import Any
 import urllib3
 
 import tools
-from rehearsal.api import Api, ApiError
-from rehearsal.pki import make_pki
-from rehearsal.pods import holds
+from rehearsal.cluster.api import Api, ApiError
+from rehearsal.cluster.pki import make_pki
+from rehearsal.cluster.pods import holds
 from rehearsal.processes import ProcessError, Processes, free_port
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -3,11 +3,11 @@
 import threading
 from typing import Any
 
-from rehearsal.autoscaler import STARTING
-from rehearsal.gpus import part
+from rehearsal.cluster.autoscaler import STARTING
+from rehearsal.cluster.gpus import part
+from rehearsal.cluster.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
+from rehearsal.cluster.watch import Change
 from rehearsal.journal import Journal
-from rehearsal.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
-from rehearsal.watch import Change
 
 KINDS = {
     "Node": "/api/v1/nodes",

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pulumi import _types
 
-from rehearsal.immutable import Facts
-from rehearsal.schema import UNKNOWN, Block, block, key_path, plain
+from rehearsal.provider.immutable import Facts
+from rehearsal.provider.schema import UNKNOWN, Block, block, key_path, plain
 
 Kind = Literal["add", "delete", "update"]
 

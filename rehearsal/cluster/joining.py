@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rehearsal.autoscaler import STARTING, pool_name
 from rehearsal.cloud import NodeGroup
-from rehearsal.gpus import GPU
-from rehearsal.kubelets import MANAGED
+from rehearsal.cluster.autoscaler import STARTING, pool_name
+from rehearsal.cluster.gpus import GPU
+from rehearsal.cluster.kubelets import MANAGED
 
 GROUP = "rehearsal.gpu-cluster/group"
 """Annotation of the nodes that the cloud keeps by itself."""
