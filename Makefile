@@ -71,7 +71,7 @@ unit: setup
 	  { echo "once more, alone: what failed, in case the machine was only too busy"; \
 	    $(RUN) -m pytest --last-failed --last-failed-no-failures none; }
 
-# Writes into the README what commands print: the config keys, the last rehearsal of dev.
+# Writes into the README what commands print: the config keys, the last rehearsal of dev, the last tests.
 readme: $(VENV)/.ready
 	@$(RUN) -m checks.readme
 

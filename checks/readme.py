@@ -27,7 +27,7 @@ def filled(text: str, section: str, content: str) -> str:
 
 
 def main() -> None:
-    """Config keys always; a rehearsal's output and picture where one of dev has just run."""
+    """Config keys always; what the last rehearsal of dev and the last tests said, where they ran."""
     text = filled(README.read_text(), "keys", f"\n{keys.markdown()}\n")
     folder = ROOT / ".rehearsal" / "dev"
     if (folder / "report.txt").is_file() and json.loads((folder / "report.json").read_text())["ok"]:
@@ -36,6 +36,11 @@ def main() -> None:
         shutil.copy(folder / "timeline.svg", ROOT / "docs" / "timeline.svg")
     else:
         sys.stderr.write("no report of dev: run `make rehearse` first for its section\n")
+    tests = ROOT / ".rehearsal" / "test.txt"
+    if tests.is_file():
+        text = filled(text, "test", f"\n```text\n{tests.read_text().strip()}\n```\n\n")
+    else:
+        sys.stderr.write("no report of the tests: run `make test` first for its section\n")
     README.write_text(text)
 
 

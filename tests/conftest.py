@@ -1,6 +1,9 @@
 """Tests marked `prove` take minutes together: they run with `-m prove` or `PROVE=1`."""
 
 import os
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -8,6 +11,10 @@ import pytest
 # How long one example takes says more of the machine's load than of the code.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
+
+BEGAN = time.monotonic()
+REPORT = Path(__file__).parents[1] / ".rehearsal" / "test.txt"
+"""The table of the last run of everything; `make readme` takes it from there."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -18,3 +25,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("prove"):
             item.add_marker(skipped)
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Tests and their time per folder; kept if the run was of all folders."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    seconds: Counter[str] = Counter()
+    for outcome in ("passed", "failed", "error", "skipped"):
+        for report in terminalreporter.stats.get(outcome, []):
+            room = report.nodeid.split("/")[1]
+            counts[room][outcome] += 1
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.split("/")[1]] += report.duration
+    rows = [f"{'tests':12}{'passed':>8}{'failed':>8}{'skipped':>9}   test time"]
+    for room, count in sorted(counts.items()):
+        failed = count["failed"] + count["error"]
+        rows.append(
+            f"{room:12}{count['passed']:>8}{failed:>8}{count['skipped']:>9}{seconds[room]:>10.0f} s"
+        )
+    rows.append(f"in {time.monotonic() - BEGAN:.0f} s on {os.cpu_count()} cores")
+    terminalreporter.section("by folder")
+    terminalreporter.write_line("\n".join(rows))
+    if len(counts) == len([p for p in Path(__file__).parent.iterdir() if list(p.glob("test_*"))]):
+        REPORT.parent.mkdir(exist_ok=True)
+        REPORT.write_text("\n".join(rows) + "\n")
