@@ -27,7 +27,7 @@ def filled(text: str, section: str, content: str) -> str:
 
 
 def main() -> None:
-    """Config keys always; what the last rehearsal of dev and the last tests said, where they ran."""
+    """Config keys always; the last rehearsal of dev and the last tests where there were any."""
     text = filled(README.read_text(), "keys", f"\n{keys.markdown()}\n")
     folder = ROOT / ".rehearsal" / "dev"
     if (folder / "report.txt").is_file() and json.loads((folder / "report.json").read_text())["ok"]:
