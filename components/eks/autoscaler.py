@@ -210,6 +210,8 @@ def _deployment(args: EksClusterArgs, region: str) -> DeploymentSpecArgsDict:
             "spec": {
                 "service_account_name": NAME,
                 "priority_class_name": "system-cluster-critical",
+                # The node's: the cluster's own DNS may be waiting for a node from this autoscaler.
+                "dns_policy": "Default",
                 "security_context": {
                     "run_as_non_root": True,
                     "run_as_user": 65534,

@@ -1,6 +1,7 @@
 """An EKS cluster: control plane, who may use it, addons, one small autoscaled CPU node group."""
 
 import json
+from collections.abc import Sequence
 from datetime import date
 
 import pulumi
@@ -163,16 +164,20 @@ class EksCluster(pulumi.ComponentResource):
             managed=["AmazonEKS_CNI_Policy"],
             opts=pulumi.ResourceOptions(parent=self),
         )
-        identity = self._addon(name, "eks-pod-identity-agent", args)
-        network = self._addon(
-            name,
-            "vpc-cni",
-            args,
-            role=role,
-            configuration={"enableNetworkPolicy": "true"},
-            depends_on=[identity, *role.grants],
-        )
-        return [identity, network, self._addon(name, "kube-proxy", args), *role.grants]
+        # Side by side: the plugin's pods and the agent's meet on the first node, after both.
+        return [
+            self._addon(name, "eks-pod-identity-agent", args),
+            self._addon(
+                name,
+                "vpc-cni",
+                args,
+                role=role,
+                configuration={"enableNetworkPolicy": "true"},
+                depends_on=role.grants,
+            ),
+            self._addon(name, "kube-proxy", args),
+            *role.grants,
+        ]
 
     def _addon(
         self,
@@ -182,7 +187,7 @@ class EksCluster(pulumi.ComponentResource):
         *,
         role: EksRole | None = None,
         configuration: dict[str, str] | None = None,
-        depends_on: list[pulumi.Resource] | None = None,
+        depends_on: Sequence[pulumi.Resource] = (),
     ) -> aws.eks.Addon:
         return aws.eks.Addon(
             f"{name}-{addon}",
@@ -196,7 +201,7 @@ class EksCluster(pulumi.ComponentResource):
             resolve_conflicts_on_create="OVERWRITE",
             resolve_conflicts_on_update="OVERWRITE",
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=depends_on, deleted_with=self.cluster
+                parent=self, depends_on=list(depends_on), deleted_with=self.cluster
             ),
         )
 
