@@ -52,6 +52,26 @@ CREATION: Final[Mapping[str, float]] = MappingProxyType(
 )
 """Resource type -> seconds. `OTHER` where it is not in the list."""
 
+ONE_AFTER_ANOTHER: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "gke": (
+            "gcp:compute/network:Network",
+            "gcp:compute/subnetwork:Subnetwork",
+            "gcp:container/cluster:Cluster",
+        ),
+        # Nodes wait for their network plugin, and coredns for the first of them.
+        "eks": (
+            "aws:ec2/vpc:Vpc",
+            "aws:ec2/subnet:Subnet",
+            "aws:eks/cluster:Cluster",
+            "aws:eks/addon:Addon",
+            "aws:eks/nodeGroup:NodeGroup",
+            "aws:eks/addon:Addon",
+        ),
+    }
+)
+"""What a cloud itself puts in this order before a GPU can be asked for, whatever the program."""
+
 OTHER: Final = 2.0
 
 

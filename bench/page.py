@@ -47,7 +47,7 @@ def text(sections: Sequence[Section]) -> str:
 
 def _row(row: Comparison) -> str:
     limit = "" if row.limit is None else f"{row.limit:g}"
-    verdict = "" if row.ok and not limit else ("pass" if row.ok else "**miss**")
+    verdict = row.verdict if row.ok else "**miss**"
     return (
         f"| {row.what} | {_values(row.ours, row.unit)} | {_values(row.theirs, row.unit)} "
         f"| {row.ratio:.2f} | {limit} | {verdict} |"
