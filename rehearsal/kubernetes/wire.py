@@ -1,6 +1,5 @@
 """Pulumi's property values as gRPC carries them: JSON in which secrets and unknowns are marked.
 
-The marks are those of https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/sig.
 Resource references and output values are not asked for in the handshake, so none arrive.
 """
 
@@ -10,14 +9,13 @@ from typing import Any
 
 from google.protobuf.struct_pb2 import Struct, Value
 
+from rehearsal.provider import wire
+
 Properties = dict[str, Any]
 """JSON values, `Secret` and `UNKNOWN`."""
 
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"
-_UNKNOWN_STRING = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 _UNKNOWNS = {
-    _UNKNOWN_STRING,
+    wire.UNKNOWN,
     "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
     "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
     "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
@@ -48,25 +46,25 @@ class Secret:
 def decode(struct: Struct) -> Properties:
     """The properties of a request; nulls are left out, as the official provider does."""
     return {
-        name: value for name, wire in struct.fields.items() if (value := _decode(wire)) is not None
+        name: value for name, sent in struct.fields.items() if (value := _decode(sent)) is not None
     }
 
 
-def _decode(wire: Value) -> Any:
-    kind = wire.WhichOneof("kind")
+def _decode(sent: Value) -> Any:
+    kind = sent.WhichOneof("kind")
     if kind == "struct_value":
-        if wire.struct_value.fields.get(_SIGNATURE, Value()).string_value == _SECRET:
-            return Secret(_decode(wire.struct_value.fields["value"]))
-        return decode(wire.struct_value)
+        if sent.struct_value.fields.get(wire.SIGNATURE, Value()).string_value == wire.SECRET:
+            return Secret(_decode(sent.struct_value.fields["value"]))
+        return decode(sent.struct_value)
     if kind == "list_value":
-        return [_decode(item) for item in wire.list_value.values]
+        return [_decode(item) for item in sent.list_value.values]
     if kind == "string_value":
-        return UNKNOWN if wire.string_value in _UNKNOWNS else wire.string_value
+        return UNKNOWN if sent.string_value in _UNKNOWNS else sent.string_value
     if kind == "number_value":
-        number = wire.number_value
+        number = sent.number_value
         return int(number) if number.is_integer() else number
     if kind == "bool_value":
-        return wire.bool_value
+        return sent.bool_value
     return None
 
 
@@ -79,9 +77,9 @@ def encode(properties: Properties) -> Struct:
 
 def _encode(value: Any) -> Any:
     if isinstance(value, Secret):
-        return {_SIGNATURE: _SECRET, "value": _encode(value.value)}
+        return {wire.SIGNATURE: wire.SECRET, "value": _encode(value.value)}
     if isinstance(value, Unknown):
-        return _UNKNOWN_STRING
+        return wire.UNKNOWN
     if isinstance(value, dict):
         return {name: _encode(item) for name, item in value.items() if item is not None}
     if isinstance(value, list):

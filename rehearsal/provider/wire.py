@@ -5,10 +5,11 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"
+# The engine's marks: https://github.com/pulumi/pulumi/blob/master/sdk/go/common/resource/sig
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 _OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
-_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 def decode(struct: struct_pb2.Struct) -> dict[str, Any]:
@@ -23,10 +24,10 @@ def _decode(value: struct_pb2.Value) -> Any:
         return int(number) if number.is_integer() else number
     if kind == "struct_value":
         fields = decode(value.struct_value)
-        if fields.get(_SIGNATURE) == _SECRET:
+        if fields.get(SIGNATURE) == SECRET:
             return fields.get("value")
-        if fields.get(_SIGNATURE) == _OUTPUT:
-            return fields.get("value", _UNKNOWN)
+        if fields.get(SIGNATURE) == _OUTPUT:
+            return fields.get("value", UNKNOWN)
         return fields
     if kind == "list_value":
         return [_decode(element) for element in value.list_value.values]
@@ -68,5 +69,5 @@ def mark_secrets(properties: Mapping[str, Any], paths: Iterable[str]) -> dict[st
         if rest:
             marked[name] = mark_secrets(value, [rest]) if isinstance(value, Mapping) else value
         else:
-            marked[name] = {_SIGNATURE: _SECRET, "value": value}
+            marked[name] = {SIGNATURE: SECRET, "value": value}
     return marked
