@@ -30,7 +30,6 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
             [monthly("disk", price_of("aws", "ebs-gp3"), system.disk_size_gb)],
             (system.min_nodes, system.max_nodes),
             "spot" if system.spot else "on-demand",
-            gpus=False,
         )
     ]
     for name, pool in settings.pools.items():
@@ -42,6 +41,7 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
                 [monthly("disk", price_of("aws", "ebs-gp3"), pool.disk_size_gb)],
                 (pool.min_nodes, pool.max_nodes),
                 bought_as(pool.capacity),
+                pool.gpu_pool(name),
             )
         )
     support = eks.support(cluster.version, today)

@@ -34,6 +34,15 @@ def fixed(name: str, hourly: float | None, source: str, *, uncertain: bool = Fal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PodGpu:
+    """What a pod gets for one `nvidia.com/gpu`, and how many of those a piece has."""
+
+    what: str
+    """`1/4 of nvidia-tesla-t4`."""
+    per_piece: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """A line of the bill: so many pieces, idle and full, of these parts."""
 
@@ -44,8 +53,13 @@ class Item:
     """Pieces; None where nothing says how many."""
     full: float | None
     bought: Bought = "on-demand"
-    gpus: bool = False
-    """Whether it is a GPU pool; nothing else changes with how GPUs are bought."""
+    pod_gpu: PodGpu | None = None
+    """Of a GPU pool; nothing else changes with how GPUs are bought."""
+
+    @property
+    def gpus(self) -> bool:
+        """Whether it is a GPU pool."""
+        return self.pod_gpu is not None
 
     def hourly(self, purchase: Purchase) -> float | None:
         """Dollars per hour of one piece."""
@@ -56,6 +70,11 @@ class Item:
         prices = [part.spot if spot else part.on_demand for part in self.parts]
         known = [price for price in prices if price is not None]
         return sum(known) if known and len(known) == len(prices) else None
+
+    def per_gpu(self, purchase: Purchase) -> float | None:
+        """Dollars per hour of one `nvidia.com/gpu` of a piece that gives all of them to pods."""
+        hourly = self.hourly(purchase)
+        return None if hourly is None or self.pod_gpu is None else hourly / self.pod_gpu.per_piece
 
     def cost(self, purchase: Purchase, time: Time) -> float | None:
         """Dollars per hour of all pieces; None where count or price is not known."""
@@ -122,6 +141,20 @@ class Bill:
                     "bought": item.bought,
                     "pieces": {"idle": item.idle, "full": item.full},
                     "hourly": _costs(item),
+                    **(
+                        {
+                            "podGpu": {
+                                "what": item.pod_gpu.what,
+                                "perPiece": item.pod_gpu.per_piece,
+                                "hourly": {
+                                    _key(purchase): _rounded(item.per_gpu(purchase))
+                                    for purchase in PURCHASES
+                                },
+                            }
+                        }
+                        if item.pod_gpu
+                        else {}
+                    ),
                     "parts": [
                         {
                             "name": part.name,

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from checks.bill import Bought, Item, Metered, Part, fixed
+from checks.bill import Bought, Item, Metered, Part, PodGpu, fixed
 from components.catalog.node_prices import PRICE_REGION, NodePrice
 from components.catalog.prices import HOURS_PER_MONTH, PRICES, Price
+from components.cluster import GpuPool
 
 Cloud = Literal["gcp", "aws"]
 
@@ -17,8 +18,7 @@ def node_pool(
     extra: Sequence[Part],
     nodes: tuple[int, int],
     bought: Bought,
-    *,
-    gpus: bool = True,
+    pool: GpuPool | None = None,
 ) -> Item:
     """A pool of `nodes`, least and most; `extra` is what a node has besides its machine."""
     machine = Part(
@@ -35,8 +35,18 @@ def node_pool(
         idle=nodes[0],
         full=nodes[1],
         bought=bought,
-        gpus=gpus,
+        pod_gpu=pod_gpu(pool) if pool else None,
     )
+
+
+def pod_gpu(pool: GpuPool) -> PodGpu:
+    """A pod's GPU, as the pool shares its GPUs."""
+    what, sharing = pool.accelerator, pool.sharing
+    if sharing and sharing.partition:
+        what = f"{sharing.partition} of {what}"
+    if sharing and sharing.replicas > 1:
+        what = f"1/{sharing.replicas} of {what}"
+    return PodGpu(what=what, per_piece=pool.allocatable)
 
 
 def bought_as(capacity: str) -> Bought:

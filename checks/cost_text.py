@@ -8,6 +8,7 @@ from components.catalog.prices import HOURS_PER_MONTH
 
 UNKNOWN = "unknown"
 _PER = (1, HOURS_PER_MONTH)
+_BOUGHT: tuple[Purchase, ...] = ("on-demand", "spot")
 
 
 def shown(bill: Bill) -> str:
@@ -17,6 +18,7 @@ def shown(bill: Bill) -> str:
     lines = ["GPU nodes on demand", _table(bill, "on-demand", bill.items), ""]
     if pools := [item for item in bill.items if item.gpus]:
         lines += ["GPU nodes as Spot; the rest is the same", _table(bill, "spot", pools), ""]
+        lines += ["one nvidia.com/gpu, on a node whose pods have all of them", _shares(pools), ""]
     for time in TIMES:
         hour, month = (_sum(bill, "configured", time, per) for per in _PER)
         lines.append(f"as configured, {time}: {hour} an hour, {month} a month")
@@ -78,6 +80,25 @@ def _table(bill: Bill, purchase: Purchase, items: Sequence[Item]) -> str:
     sums = [_sum(bill, purchase, time, per) for time in TIMES for per in _PER]
     head = ["ITEM", "WHAT", "PIECES", "IDLE/HOUR", "IDLE/MONTH", "FULL/HOUR", "FULL/MONTH"]
     return _money_table(head, [*rows, ["in all", "", "", *sums]], words=3)
+
+
+def _shares(pools: Sequence[Item]) -> str:
+    rows = [
+        [
+            item.name,
+            item.pod_gpu.what,
+            str(item.pod_gpu.per_piece),
+            *(
+                UNKNOWN if (cost := item.per_gpu(purchase)) is None else _at(cost, per)
+                for purchase in _BOUGHT
+                for per in _PER
+            ),
+        ]
+        for item in pools
+        if item.pod_gpu
+    ]
+    head = ["ITEM", "A POD HAS", "A NODE", "ON DEMAND/HOUR", "/MONTH", "SPOT/HOUR", "/MONTH"]
+    return _money_table(head, rows, words=3)
 
 
 def _money_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:

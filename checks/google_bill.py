@@ -8,6 +8,7 @@ from checks.bill_parts import (
     metered,
     monthly,
     node_pool,
+    pod_gpu,
     pool_notes,
     price_of,
     region_notes,
@@ -31,7 +32,6 @@ def standard_bill(settings: GkeSettings) -> Bill:
             [_disk("pd-balanced", system.disk_size_gb)],
             (system.min_nodes, system.max_nodes),
             "spot" if system.spot else "on-demand",
-            gpus=False,
         )
     ]
     for name, pool in settings.pools.items():
@@ -48,6 +48,7 @@ def standard_bill(settings: GkeSettings) -> Bill:
                 extra,
                 (pool.min_nodes, pool.max_nodes),
                 bought_as(pool.capacity),
+                pool.gpu_pool(name),
             )
         )
     pools = settings.pools.values()
@@ -76,7 +77,7 @@ def autopilot_bill(settings: AutopilotSettings) -> Bill:
             idle=0,
             full=None,
             bought=bought_as(pool.capacity),
-            gpus=True,
+            pod_gpu=pod_gpu(pool.gpu_pool(name)),
         )
         for name, pool in settings.pools.items()
     ]

@@ -117,6 +117,8 @@ class GpuPool:
     """Whether NVIDIA's device plugin DaemonSet of this stack must run on these nodes."""
     runtime_class: str | None = None
     """RuntimeClass that GPU pods need where the NVIDIA runtime is not the node's default."""
+    host_ipc: bool = False
+    """Whether GPU pods need the host's IPC namespace: GKE's MPS daemon is reached through it."""
 
     @property
     def tolerations(self) -> list[Toleration]:
@@ -160,6 +162,7 @@ class GpuPool:
             "minNodes": self.min_nodes,
             "maxNodes": self.max_nodes,
             "runtimeClass": self.runtime_class,
+            "hostIPC": self.host_ipc,
         }
 
 

@@ -13,6 +13,8 @@ import yaml
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, GpuPool, Sharing, Taint, Toleration
 
+_MAX_MPS_CLIENTS = 48
+"""Of one GPU; NVIDIA's device plugin does not start with more replicas."""
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",
     "client-certificate": "client-certificate-data",
@@ -116,11 +118,15 @@ class ExistingSharingArgs:
 
     strategy: Literal["time-slicing", "mps"]
     replicas: int
-    """Pods per GPU, 2 or more."""
+    """Pods per GPU, 2 or more; with MPS at most 48."""
 
     def __post_init__(self) -> None:
         if self.replicas < 2:
             raise ValueError(f"replicas: {self.replicas} is too small; allowed: 2 or more")
+        if self.strategy == "mps" and self.replicas > _MAX_MPS_CLIENTS:
+            raise ValueError(
+                f"replicas: {self.replicas} is too many for MPS; allowed: 2 to {_MAX_MPS_CLIENTS}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

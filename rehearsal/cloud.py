@@ -7,7 +7,7 @@ forgotten tag, label or taint shows as it would in the cloud.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 Doer = Literal["cloud", "pod"]
 """Who does a part: the cloud (or the node's image) by itself, or a pod that runs on the node."""
@@ -30,6 +30,21 @@ class NodeShape:
     taints: tuple[NodeTaint, ...]
     capacity: Mapping[str, str]
     """cpu, memory, ephemeral-storage, pods, and `nvidia.com/gpu` once driver and plugin are up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """How the device plugin of a node shares out its GPUs, read from what configures it there."""
+
+    strategy: Literal["none", "time-slicing", "mps"] = "none"
+    replicas: int = 1
+    """Pods that one GPU, or one partition of it, can hold."""
+    most: int | None = None
+    """Shares that one container may ask for; None where the plugin does not care."""
+    host_ipc: bool = False
+    """Whether a pod reaches the MPS daemon in the host's IPC namespace only."""
+    fault: str = ""
+    """Why the plugin offers nothing, with the plugin as its subject; empty where it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +73,10 @@ class NodeGroup:
     """Why no autoscaler changes the size although one should; empty where one does."""
     auto_provisioned: bool = False
     """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
+    gpus: int = 0
+    """Physical GPUs of a node, however they are partitioned and shared."""
+    shares: Shares = Shares()
+    """As the cloud's own device plugin is configured; that of a pod is read from the pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +147,14 @@ class Cloud(Protocol):
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Registers what is called after every change of `node_groups`."""
+
+
+@runtime_checkable
+class Provisioner(Protocol):
+    """A cloud that makes nodes to the measure of pods: GKE Autopilot."""
+
+    def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
+        """Tells it the node selectors of all pods; `node_groups` then has what fits them."""
 
 
 @dataclass(slots=True, kw_only=True)

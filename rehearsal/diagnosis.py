@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rehearsal.cloud import NodeGroup
+from rehearsal.cloud import NodeGroup, Shares
 from rehearsal.cluster.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
 from rehearsal.cluster.matching import mismatches, quantity, requests, shape_of
 from rehearsal.cluster.pods import condition, full_name, gpus_asked, gpus_offered, phase, workload
@@ -30,6 +30,8 @@ class Situation:
     """The cluster's own events."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Group name -> why the cloud would not run another node of it."""
+    shares: Mapping[str, Shares] = field(default_factory=dict)
+    """Node -> how its device plugin shares out its GPUs, where that is not the group's."""
 
     def on(self, node: Object) -> list[Object]:
         """The pods that take up room on a node."""
@@ -204,6 +206,8 @@ def missing_part(node: Object, group: NodeGroup, situation: Situation) -> Verdic
             "device plugin", "device plugin", node, group, situation,
             [ds for ds in situation.daemon_sets if is_device_plugin(ds["spec"]["template"])],
         )  # fmt: skip
+    if fault := situation.shares.get(node["metadata"]["name"], group.shares).fault:
+        return Verdict(message=fault, hopeless=True)
     return Verdict(message="driver and device plugin are there, the GPUs soon", hopeless=False)
 
 

@@ -81,6 +81,7 @@ def _group(machine: dict[str, Any]) -> NodeGroup:
         node=shape,
         plugin="pod",
         autoscaled=False,
+        gpus=gpus,
     )
 
 

@@ -5,11 +5,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rehearsal.cloud import Cloud, NodeGroup, NodeShape
-from rehearsal.cluster.gpus import GPU, is_device_plugin, part, replicas
+from rehearsal.cluster.gpus import GPU, part
 from rehearsal.cluster.joining import group_name
 from rehearsal.cluster.matching import mismatches, shape_of
 from rehearsal.cluster.observed import Observed
 from rehearsal.cluster.pods import full_name, gpus_asked, gpus_offered, phase, workload
+from rehearsal.cluster.shares import template_shares
 from rehearsal.diagnosis import Situation
 from rehearsal.report import NodeLife, PodLife
 
@@ -65,9 +66,12 @@ def without_gpus(situation: Situation) -> list[str]:
         for node in situation.of(group):
             if GPU not in group.node.capacity or gpus_offered(node):
                 continue
+            name = node["metadata"]["name"]
+            start = f"pool {group.name}: node {name} offers none of its GPUs: "
+            if fault := situation.shares.get(name, group.shares).fault:
+                found.append(start + fault)
             missed = [
-                f"pool {group.name}: node {node['metadata']['name']} offers none of its GPUs: "
-                f"DaemonSet {full_name(daemon_set)} selects it, but {'; '.join(lines)}"
+                f"{start}DaemonSet {full_name(daemon_set)} selects it, but {'; '.join(lines)}"
                 for daemon_set in situation.daemon_sets
                 if part(template := daemon_set["spec"]["template"])
                 and (lines := mismatches(template["spec"], shape_of(node)))
@@ -133,7 +137,7 @@ def promises(cloud: Cloud, observed: Observed) -> list[dict[str, Any]]:
     came = {group_name(node, groups): node for node in observed.gpu_nodes}
     for group in groups:
         node = came.get(group.name)
-        shape = _of_cloud(shape_of(node), group) if node else _shared(group, observed)
+        shape = _of_cloud(shape_of(node), group) if node else would_join(group, observed)
         promise = cloud.promise(group.name, shape)
         if promise is not None:
             name = node["metadata"]["name"] if node else None
@@ -153,13 +157,14 @@ def _of_cloud(shape: NodeShape, group: NodeGroup) -> NodeShape:
     return replace(shape, labels=labels)
 
 
-def _shared(group: NodeGroup, observed: Observed) -> NodeShape:
+def would_join(group: NodeGroup, observed: Observed) -> NodeShape:
     """A node of the group as its device plugin would share out its GPUs."""
     gpus, shape = int(group.node.capacity.get(GPU, 0)), group.node
+    config_maps = observed.config_maps
     for daemon_set in observed.all("DaemonSet"):
-        template = daemon_set["spec"]["template"]
-        fits = is_device_plugin(template) and not mismatches(template["spec"], shape)
-        if gpus and group.plugin == "pod" and fits:
-            shares = gpus * replicas(template, observed.config_maps)
-            return replace(shape, capacity={**shape.capacity, GPU: str(shares)})
+        shares = template_shares(
+            group, daemon_set, lambda namespace, name: config_maps.get(f"{namespace}/{name}")
+        )
+        if gpus and shares and not mismatches(daemon_set["spec"]["template"]["spec"], shape):
+            return replace(shape, capacity={**shape.capacity, GPU: str(gpus * shares.replicas)})
     return shape

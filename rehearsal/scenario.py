@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal import proof
+from rehearsal import contract, proof
 from rehearsal.cluster.gpus import GPU, part
 from rehearsal.cluster.pods import gpus_asked, phase
 from rehearsal.engine import Outcome, run_in_thread
@@ -233,14 +233,18 @@ class Rehearsal:
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
 
     def _promised(self) -> str:
-        """The autoscaler was told the truth about the nodes."""
-        self.promises = proof.promises(self.stage.cloud, self.stage.observed)
-        if wrong := proof.broken(self.promises):
+        """The autoscaler was told the truth about the nodes, and so are other projects."""
+        stage = self.stage
+        self.promises = proof.promises(stage.cloud, stage.observed)
+        pools = contract.exported(stage.engine.resources())
+        wrong = proof.broken(self.promises)
+        wrong += contract.broken(pools, stage.situation(), stage.observed)
+        if wrong:
             raise Failure(*wrong, *self._for_nothing())
-        if not self.promises:
-            return "no pool is described by tags"
         tags = sum(len(promise["tags"]) for promise in self.promises)
-        return f"{tags} tags, read back, say what the nodes are"
+        if not tags:
+            return "the output gpuPools says what the nodes are"
+        return f"{tags} tags, read back, and the output gpuPools say what the nodes are"
 
     def _up_again(self) -> str:
         """The autoscaler has changed node counts by now; reading them must not plan a change."""

@@ -149,6 +149,7 @@ class Stage:
             daemon_sets=self.observed.all("DaemonSet"),
             events=self.observed.all("Event"),
             refusals=dict(self.nodes.refusals),
+            shares=dict(self.nodes.shares),
         )
 
     def _start_providers(self) -> dict[str, int]:

@@ -14,6 +14,7 @@ from components.cluster import GpuPool
 from components.eks.autoscaler_tags import autoscaler_tags, resource_tags
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.scaling import ignored, scaling_config, size_check
+from components.eks.sharing import bottlerocket_settings
 
 _CAPACITY = {"on-demand": "ON_DEMAND", "spot": "SPOT", "capacity-block": "CAPACITY_BLOCK"}
 
@@ -39,7 +40,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         self.pool = args.gpu_pool(name)
-        template = _launch_template(name, args, tags, pulumi.ResourceOptions(parent=self))
+        template = _launch_template(self.pool, args, tags, pulumi.ResourceOptions(parent=self))
         for warning in args.warnings():
             pulumi.log.warn(f"gpuPools.{name}: {warning}", self)
         if args.desired_nodes is not None:
@@ -93,8 +94,9 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
 
 
 def _launch_template(
-    name: str, args: EksGpuNodeGroupArgs, tags: Mapping[str, str], opts: pulumi.ResourceOptions
+    pool: GpuPool, args: EksGpuNodeGroupArgs, tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> aws.ec2.LaunchTemplate:
+    name = pool.name
     block = args.reservation is not None
     return aws.ec2.LaunchTemplate(
         name,
@@ -108,7 +110,7 @@ def _launch_template(
         }
         if args.reservation
         else None,
-        user_data=_user_data(args),
+        user_data=_user_data(args, pool),
         opts=opts,
     )
 
@@ -152,20 +154,7 @@ def _volumes(args: EksGpuNodeGroupArgs) -> list[LaunchTemplateBlockDeviceMapping
     return [volume("/dev/xvda", args.disk_size_gb)]
 
 
-def _user_data(args: EksGpuNodeGroupArgs) -> str | None:
-    """Bottlerocket's settings for shared GPUs: there the device plugin is a service of the host.
-
-    https://github.com/bottlerocket-os/bottlerocket/pull/4230
-    """
-    if args.os != "bottlerocket" or args.sharing is None:
+def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:
+    if args.os != "bottlerocket" or pool.sharing is None:
         return None
-    plugin = "settings.kubelet-device-plugins.nvidia"
-    settings = f"""[{plugin}]
-device-sharing-strategy = "time-slicing"
-
-[{plugin}.time-slicing]
-replicas = {args.sharing.replicas}
-rename-by-default = false
-fail-requests-greater-than-one = true
-"""
-    return base64.b64encode(settings.encode()).decode()
+    return base64.b64encode(bottlerocket_settings(pool.sharing).encode()).decode()

@@ -246,7 +246,9 @@ class EksGpuNodeGroupArgs:
 
     def _check_sharing(self, sharing: EksSharingArgs) -> None:
         try:
-            sharing.check(os=self.os, gpu_model=self.gpu_model)
+            sharing.check(
+                os=self.os, gpu_model=self.gpu_model, release_version=self.release_version
+            )
         except ValueError as error:
             raise ValueError(f"sharing.{error}") from None
 

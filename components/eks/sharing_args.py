@@ -1,11 +1,15 @@
 """What a user says of the sharing of a pool's GPUs on EKS."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from components.catalog.accelerators import GPUS
 
 _MAX_REPLICAS = 48
+_BOTTLEROCKET_WITH_MPS = (1, 54)
+"""Bottlerocket's first release whose device plugin does MPS (bottlerocket PR 4744)."""
+_RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,23 +23,26 @@ class EksSharingArgs:
     def __post_init__(self) -> None:
         if self.strategy == "mig":
             raise ValueError(
-                "strategy: mig needs a manager that partitions the GPUs of each new node, which "
-                "EKS has not and this stack does not run; take time-slicing"
+                "strategy: mig partitions the GPUs of each new node, which this stack does on GKE "
+                "alone; take time-slicing"
             )
         if not 2 <= self.replicas <= _MAX_REPLICAS:
             raise ValueError(
                 f"replicas: {self.replicas} is out of range; allowed: 2 to {_MAX_REPLICAS}"
             )
 
-    def check(self, *, os: str, gpu_model: str) -> None:
+    def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:
         """Raises ValueError where nodes of this image and GPU cannot share so."""
-        if self.strategy == "mps" and os == "bottlerocket":
-            raise ValueError(
-                "strategy: mps is unknown to Bottlerocket's own device plugin; take time-slicing, "
-                "or os al2023"
-            )
-        if self.strategy == "mps" and not GPUS[gpu_model].supports_mps:
+        if self.strategy != "mps":
+            return
+        if not GPUS[gpu_model].supports_mps:
             raise ValueError(
                 f"strategy: mps does not keep clients' memory apart on {gpu_model}; take "
                 "time-slicing"
+            )
+        release = _RELEASE.match(release_version or "") if os == "bottlerocket" else None
+        if release and (int(release[1]), int(release[2])) < _BOTTLEROCKET_WITH_MPS:
+            raise ValueError(
+                f"strategy: mps is unknown to Bottlerocket {release[0]}; raise releaseVersion to "
+                "1.54.0 or later, or take time-slicing"
             )

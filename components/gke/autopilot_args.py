@@ -10,7 +10,7 @@ from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.pool_args import SPOT_TAINT, Capacity
 from components.gke.sharing_args import GkeSharingArgs
 
-_SHARING_LABELS = {"time-slicing": "time-sharing", "mps": "mps"}
+_SHARING_LABELS = {"time-slicing": "time-sharing"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +64,12 @@ class GkeAutopilotPoolArgs:
                 + ("name it" if self.reservation is None else "set capacity, or drop the key")
             )
         if self.sharing is not None:
+            if self.sharing.strategy == "mps":
+                # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
+                raise ValueError(
+                    "sharing.strategy: mps is for GKE Standard alone; take time-slicing, or "
+                    "platform gke"
+                )
             self.sharing.check(card)
 
     def gpu_pool(self, name: str) -> GpuPool:

@@ -166,6 +166,7 @@ class GkeGpuNodePoolArgs:
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",
+            host_ipc=self.sharing is not None and self.sharing.strategy == "mps",
         )
 
     def _check_card(self) -> None:

@@ -53,6 +53,7 @@ job = kubernetes.batch.v1.Job(
                 "tolerations": pool["tolerations"],
                 # A stack's outputs keep no null: a pool that needs no RuntimeClass has no such key.
                 "runtime_class_name": pool.apply(lambda given: given.get("runtimeClass")),
+                "host_ipc": pool["hostIPC"],
                 "containers": [
                     {
                         "name": "vectoradd",

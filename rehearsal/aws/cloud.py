@@ -94,6 +94,8 @@ class AwsCloud:
             node_os=nodes.node_os(group),
             spot=group["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
+            gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
+            shares=nodes.shares(account, parts),
         )
 
     def set_size(self, group: str, nodes: int) -> None:

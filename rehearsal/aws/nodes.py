@@ -1,9 +1,6 @@
 """The nodes of a node group: what Cluster Autoscaler believes of them, and what really joins."""
 
-import base64
-import binascii
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -14,7 +11,8 @@ from rehearsal.aws.instances import instance
 from rehearsal.aws.launch_template import LaunchTemplate
 from rehearsal.aws.node_group_rules import has_driver
 from rehearsal.aws.scaling_group import group_tags
-from rehearsal.cloud import NodeShape, NodeTaint
+from rehearsal.aws.user_data import host_shares
+from rehearsal.cloud import NodeShape, NodeTaint, Shares
 
 GPU = "nvidia.com/gpu"
 MAX_PODS = 110
@@ -123,6 +121,15 @@ def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "othe
     return "al2023" if image.startswith("AL2023") else "other"
 
 
+def shares(account: Account, parts: GroupParts) -> Shares:
+    """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
+    return _host_shares(parts.inputs, _template_data(account, parts.inputs))
+
+
+def _host_shares(group: Mapping[str, Any], data: Mapping[str, Any]) -> Shares:
+    return host_shares(data.get("UserData")) if node_os(group) == "bottlerocket" else Shares()
+
+
 def _generic_labels(account: Account, parts: GroupParts, row: InstanceType) -> dict[str, str]:
     ec2 = account.client("ec2")
     subnet = ec2.describe_subnets(SubnetIds=parts.inputs["subnetIds"][:1])["Subnets"][0]
@@ -159,7 +166,7 @@ def _capacity(
         "pods": str(MAX_PODS),
     }
     if row.vendor == "NVIDIA" and row.gpus >= 1 and has_driver(group["amiType"]):
-        capacity[GPU] = str(int(row.gpus) * _host_replicas(group, data))
+        capacity[GPU] = str(int(row.gpus) * _host_shares(group, data).replicas)
     return capacity
 
 
@@ -170,17 +177,3 @@ def disk_gib(group: Mapping[str, Any], data: Mapping[str, Any]) -> int:
         if mapping.get("DeviceName") == device and mapping.get("Ebs", {}).get("VolumeSize"):
             return int(mapping["Ebs"]["VolumeSize"])
     return int(group.get("diskSize") or catalog.DEFAULT_DISK_GIB)
-
-
-def _host_replicas(group: Mapping[str, Any], data: Mapping[str, Any]) -> int:
-    """Pods per GPU that Bottlerocket's own device plugin is set to in the user data."""
-    if node_os(group) != "bottlerocket" or not data.get("UserData"):
-        return 1
-    try:
-        settings = tomllib.loads(base64.b64decode(data["UserData"]).decode())["settings"]
-        plugin = settings["kubelet-device-plugins"]["nvidia"]
-        if plugin["device-sharing-strategy"] != "time-slicing":
-            return 1
-        return int(plugin["time-slicing"]["replicas"])
-    except (binascii.Error, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError):
-        return 1

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import yaml
-
 from rehearsal.cloud import NodeGroup
 
 GPU = "nvidia.com/gpu"
@@ -42,7 +40,7 @@ def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
     plugins = ["the cloud"] if group.plugin == "cloud" else []
     misfits = []
     for pod in pods:
-        if not _ready(pod):
+        if not is_ready(pod):
             continue
         made_for = installs_driver_on(pod)
         if made_for is not None and made_for == group.node_os:
@@ -101,25 +99,6 @@ def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
     return "plugin" if is_device_plugin(pod) else None
 
 
-def replicas(pod: Mapping[str, Any], config_maps: Mapping[str, Mapping[str, Any]]) -> int:
-    """Pods that share a GPU as the device plugin in this pod (or pod template) is configured.
-
-    `config_maps`: by `namespace/name`. The plugin's own namespace is its pod's, `kube-system` in a
-    template.
-    """
-    namespace = pod["metadata"].get("namespace", "kube-system")
-    for volume in pod["spec"].get("volumes") or []:
-        name = (volume.get("configMap") or {}).get("name")
-        for text in (config_maps.get(f"{namespace}/{name}", {}).get("data") or {}).values():
-            config = yaml.safe_load(text)
-            sharing = config.get("sharing") or {} if isinstance(config, dict) else {}
-            for way in sharing.values():
-                for resource in way.get("resources") or []:
-                    if resource.get("name") == GPU:
-                        return int(resource.get("replicas", 1))
-    return 1
-
-
 def host_paths(pod: Mapping[str, Any]) -> set[str]:
     """The directories of the host that a pod (or a pod template) mounts, without a final `/`."""
     volumes = pod["spec"].get("volumes") or []
@@ -127,7 +106,8 @@ def host_paths(pod: Mapping[str, Any]) -> set[str]:
     return {path.rstrip("/") or "/" for path in paths}
 
 
-def _ready(pod: Mapping[str, Any]) -> bool:
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod runs and says so; one that is being deleted does not count."""
     if pod["metadata"].get("deletionTimestamp"):
         return False
     conditions = pod.get("status", {}).get("conditions") or []

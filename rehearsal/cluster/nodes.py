@@ -16,7 +16,7 @@ from typing import Any
 
 import urllib3
 
-from rehearsal.cloud import Cloud, NodeGroup
+from rehearsal.cloud import Cloud, NodeGroup, Shares
 from rehearsal.cluster.api import STRATEGIC, Api, ApiError
 from rehearsal.cluster.autoscaler import Autoscaler, pool_name, remove_node
 from rehearsal.cluster.control_plane import LocalControlPlane
@@ -26,12 +26,13 @@ from rehearsal.cluster.gpus import (
     conflicts,
     gpu_parts,
     is_device_plugin,
-    replicas,
+    is_ready,
 )
 from rehearsal.cluster.joining import belongs, karpenters, new_node, wanted_taints
 from rehearsal.cluster.observed import KINDS, Observed
 from rehearsal.cluster.pods import gpus_offered, holds
 from rehearsal.cluster.scalers import scaled_groups
+from rehearsal.cluster.shares import Reader, refused
 from rehearsal.cluster.watch import Watcher
 from rehearsal.journal import Journal
 from rehearsal.provider.handler import CloudError
@@ -58,6 +59,8 @@ class Nodes:
         self._watcher: Watcher | None = None
         self.refusals: dict[str, str] = {}
         """Group -> why the cloud would not run another node of it."""
+        self.shares: dict[str, Shares] = {}
+        """Node -> how its device plugin shares out its GPUs."""
         cloud.on_change(lambda: self._changes.put(("cloud", "MODIFIED", {})))
 
     @property
@@ -78,7 +81,8 @@ class Nodes:
         """Nodes whose group is on record."""
         self._offered: dict[str, int] = {}
         """Node -> the GPUs that it was given last."""
-        self.refusals = {}
+        self.refusals, self.shares = {}, {}
+        self._reader = Reader(self._config_map)
         self._thread = threading.Thread(target=self._guarded, name="nodes", daemon=True)
         self._thread.start()
 
@@ -111,7 +115,7 @@ class Nodes:
             try:
                 found = scaled_groups(self._cloud, self._observed.pods)
                 groups = {group.name: group for group in found}
-                before, unscaled = unscaled, {g.name: g.unscaled for g in found if g.unscaled}
+                before, unscaled = unscaled, {g.name: g.unscaled for g in found}
                 if cloud_changed or before != unscaled:
                     self.refusals.clear()
                     self._scale(groups)
@@ -256,7 +260,7 @@ class Nodes:
     def _gpus(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Gives the node its GPUs once driver and plugin are there, and takes them with those."""
         name = node["metadata"]["name"]
-        has = int(group.node.capacity.get(GPU, 0))
+        has, shares = int(group.node.capacity.get(GPU, 0)), group.shares
         if not holds(node, "Ready"):
             self._ready_since.pop(name, None)
             due = False
@@ -265,13 +269,16 @@ class Nodes:
             due = has > 0 and time.monotonic() - since >= CLOUD_SECONDS
         if due:
             pods = [pod for pod in self._observed.pods if pod["spec"].get("nodeName") == name]
-            plugins = [pod for pod in pods if is_device_plugin(pod)]
+            plugins = [pod for pod in pods if is_device_plugin(pod) and is_ready(pod)]
             if plugins and group.plugin == "pod":
-                has *= replicas(plugins[0], self._observed.config_maps)
+                shares = self._reader.of(plugins[0], pods)
+                has *= shares.replicas
             parts = gpu_parts(group, pods)
-            for conflict in conflicts(name, group, parts):
-                self._journal.finding(group.name, conflict)
-            due = parts.complete
+            wrong = conflicts(name, group, parts) + refused(name, group, shares, pods)
+            for line in wrong:
+                self._journal.finding(group.name, line)
+            due = parts.complete and not shares.fault
+        self.shares[name] = shares
         wanted = has if due else 0
         offered = gpus_offered(node)
         capacity = node["status"].get("capacity", {})
@@ -287,3 +294,12 @@ class Nodes:
         if self._offered.get(name, 0) != wanted:
             self._offered[name] = wanted
             self._journal.record("node", name, "gpus", gpus=wanted, group=group.name)
+
+    def _config_map(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """As it is now: what was last seen of it may be older than the pod that reads it."""
+        try:
+            return self._api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rehearsal.cloud import Cloud, NodeGroup, Scaler
+from rehearsal.cloud import Cloud, NodeGroup, Provisioner, Scaler
 from rehearsal.cluster.pods import phase
 
 _NAME = "cluster-autoscaler"
@@ -13,6 +13,9 @@ _DISCOVERY = "--node-group-auto-discovery=asg:tag="
 
 def scaled_groups(cloud: Cloud, pods: Iterable[Mapping[str, Any]]) -> list[NodeGroup]:
     """The cloud's groups; those that no autoscaler among the cluster's pods scales say why."""
+    pods = list(pods)
+    if isinstance(cloud, Provisioner):
+        cloud.asked([pod["spec"].get("nodeSelector") or {} for pod in pods])
     reasons = cloud.not_scaled(running(pods))
     return [
         replace(group, unscaled=reasons[group.name]) if group.name in reasons else group

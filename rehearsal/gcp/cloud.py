@@ -7,7 +7,12 @@ from typing import Any
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
 from rehearsal.gcp import nodes
-from rehearsal.gcp.autopilot import ACCELERATOR_COUNT_LABEL, autopilot_groups
+from rehearsal.gcp.autopilot import (
+    ACCELERATOR_COUNT_LABEL,
+    Portion,
+    autopilot_groups,
+    portions,
+)
 from rehearsal.gcp.iam import missing_identity
 from rehearsal.gcp.thing import CloudError, NotFoundError, Thing
 
@@ -32,6 +37,8 @@ class GcpCloud:
         """Everything that exists, by its id. Hold `lock` to read or change it."""
         self.auto_nodes: dict[str, int] = {}
         """Autopilot's group -> its nodes now. Hold `lock`, as for `things`."""
+        self._portions: set[Portion] = set()
+        """Shared and partitioned GPUs that pods ever selected on Autopilot."""
         self._workload_pools: set[str] = set()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
@@ -39,12 +46,13 @@ class GcpCloud:
     # The stage's view.
 
     def node_groups(self) -> list[NodeGroup]:
-        """One per node pool; on Autopilot one per accelerator and count, and one without GPUs."""
+        """One per node pool; on Autopilot one per accelerator and count, one for each way to share
+        them that pods selected, and one without GPUs."""
         with self.lock:
             groups = []
             for cluster in self.of(CLUSTER):
                 if cluster.state.get("enableAutopilot"):
-                    groups += autopilot_groups(cluster)
+                    groups += autopilot_groups(cluster, self._portions)
                 elif not cluster.state.get("removeDefaultNodePool"):
                     groups.append(nodes.default_group(cluster))
             for pool in self.of(NODE_POOL):
@@ -65,6 +73,11 @@ class GcpCloud:
             if nodes > self.auto_nodes.get(group, 0):
                 self._check_auto_quota(known[group], nodes)
             self.auto_nodes[group] = nodes
+
+    def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
+        """Node selectors of the cluster's pods, for which Autopilot makes shared GPUs."""
+        with self.lock:
+            self._portions |= portions(selectors)
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
         """GKE scales its node pools itself."""

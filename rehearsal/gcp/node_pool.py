@@ -243,6 +243,8 @@ def _check_sharing(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
                 f"maxSharedClientsPerGpu {sharing['maxSharedClientsPerGpu']} is not within "
                 f"{MIN_SHARED_CLIENTS} to {MAX_SHARED_CLIENTS}"
             )
+        if size and sharing["gpuSharingStrategy"] == "MPS":
+            raise _refuse(f"gpuSharingStrategy MPS does not run on partitions (here {size})")
 
 
 def _check_provisioning(state: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from components.catalog.gke import (
     machine_type,
     region_of,
 )
-from rehearsal.cloud import Doer, NodeGroup, NodeShape, NodeTaint
+from rehearsal.cloud import Doer, NodeGroup, NodeShape, NodeTaint, Shares
 from rehearsal.gcp.thing import Thing
 
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
@@ -18,6 +18,9 @@ NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
 """What GKE puts on GPU nodes by itself, in the API's spelling."""
 GPU_RESOURCE = "nvidia.com/gpu"
+PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
+STRATEGY_LABEL = "cloud.google.com/gke-gpu-sharing-strategy"
+CLIENTS_LABEL = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
 _EFFECTS = {
     "NO_SCHEDULE": "NoSchedule",
@@ -75,7 +78,8 @@ def group(pool: Thing, cluster: Thing) -> NodeGroup:
     )
     disabled = driver_version(config) == "INSTALLATION_DISABLED"
     own_plugin = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
-    has_gpus = accelerator_of(state) is not None
+    gpus = accelerator_of(state)
+    has_gpus = gpus is not None
     driver: Doer = "pod" if has_gpus and disabled else "cloud"
     plugin: Doer = "pod" if has_gpus and own_plugin else "cloud"
     return NodeGroup(
@@ -89,8 +93,30 @@ def group(pool: Thing, cluster: Thing) -> NodeGroup:
         plugin=plugin,
         node_os=node_os(config["imageType"]),
         spot=bool(config.get("spot")),
-        on_demand_per_hour=price(_machine(config), accelerator_of(state)),
+        on_demand_per_hour=price(_machine(config), gpus),
         autoscaled=bool(scaling),
+        gpus=gpus[1] if gpus else 0,
+        shares=gke_shares(_first_gpu(config), gpus) if plugin == "cloud" and gpus else Shares(),
+    )
+
+
+def gke_shares(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> Shares:
+    """How GKE's own device plugin shares the GPUs of `guestAccelerators[]`.
+
+    GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/gpusharing: with time-sharing
+    a container gets one share, with MPS as many as it asks for where the node has one device only.
+    Its MPS daemon is reached through the host's IPC (cloud.google.com, nvidia-mps-gpus).
+    """
+    sharing = given.get("gpuSharingConfig")
+    if not sharing:
+        return Shares()
+    mps = sharing["gpuSharingStrategy"] == "MPS"
+    devices = gpus[1] * gpus[0].mig.get(given.get("gpuPartitionSize") or "", 1)
+    return Shares(
+        strategy="mps" if mps else "time-slicing",
+        replicas=sharing["maxSharedClientsPerGpu"],
+        most=None if mps and devices == 1 else 1,
+        host_ipc=mps,
     )
 
 
@@ -179,16 +205,19 @@ def _gpu_labels(config: Mapping[str, Any], found: tuple[Accelerator, int] | None
     version = driver_version(config)
     if version != "INSTALLATION_DISABLED":
         labels["cloud.google.com/gke-gpu-driver-version"] = (version or "DEFAULT").lower()
-    given: dict[str, Any] = next(iter(config.get("guestAccelerators") or ()), {})
+    given = _first_gpu(config)
     if size := given.get("gpuPartitionSize"):
-        labels["cloud.google.com/gke-gpu-partition-size"] = size
+        labels[PARTITION_LABEL] = size
     if sharing := given.get("gpuSharingConfig"):
         strategy = sharing["gpuSharingStrategy"].lower().replace("_", "-")
-        labels["cloud.google.com/gke-gpu-sharing-strategy"] = strategy
-        labels["cloud.google.com/gke-max-shared-clients-per-gpu"] = str(
-            sharing["maxSharedClientsPerGpu"]
-        )
+        labels[STRATEGY_LABEL] = strategy
+        labels[CLIENTS_LABEL] = str(sharing["maxSharedClientsPerGpu"])
     return labels
+
+
+def _first_gpu(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The pool's one entry of `guestAccelerators`, empty without."""
+    return next(iter(config.get("guestAccelerators") or ()), {})
 
 
 def _machine(config: Mapping[str, Any]) -> MachineType:
@@ -204,9 +233,11 @@ def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
     )
     if (found := accelerator_of(pool)) is not None:
         accelerator, count = found
-        given: dict[str, Any] = next(iter(config.get("guestAccelerators") or ()), {})
+        given = _first_gpu(config)
         partitions = accelerator.mig.get(given.get("gpuPartitionSize") or "", 1)
-        clients = given.get("gpuSharingConfig", {}).get("maxSharedClientsPerGpu", 1)
+        # What GKE's fields say of sharing is for its own device plugin alone.
+        own = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
+        clients = 1 if own else gke_shares(given, found).replicas
         capacity[GPU_RESOURCE] = str(count * partitions * clients)
     return capacity
 

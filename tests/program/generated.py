@@ -55,7 +55,9 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
         {"accelerator": st.sampled_from(["nvidia-tesla-t4", "nvidia-l4"])},
         capacity=st.sampled_from(["on-demand", "spot"]),
         gpusPerNode=st.sampled_from([1, 2]),
-        sharing=SHARING,
+        sharing=st.fixed_dictionaries(
+            {"strategy": st.just("time-slicing"), "replicas": st.integers(2, 8)}
+        ),
     ),
     "train": some(
         {

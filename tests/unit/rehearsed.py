@@ -1,5 +1,6 @@
 """Node groups, nodes and pods as the rehearsal's unit tests need them, plain but complete."""
 
+import json
 from typing import Any
 
 from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint
@@ -77,6 +78,7 @@ def pod(
     return {
         "metadata": {
             "name": name,
+            "uid": name,
             "namespace": "default",
             "labels": {"pod-template-hash": "abc"},
             "ownerReferences": [{"kind": owner[0], "name": owner[1]}] if owner else [],
@@ -111,6 +113,35 @@ DEVICE_PLUGIN: dict[str, Any] = {
     "containers": [{"name": "plugin"}],
     "tolerations": [{"key": GPU, "operator": "Exists"}],
 }
+CONFIG = "/etc/plugin/config.yaml"
+SHARING_PLUGIN: dict[str, Any] = {
+    **DEVICE_PLUGIN,
+    "volumes": [*DEVICE_PLUGIN["volumes"], {"name": "config", "configMap": {"name": "shares"}}],
+    "containers": [
+        {
+            "name": "plugin",
+            "env": [{"name": "CONFIG_FILE", "value": CONFIG}],
+            "volumeMounts": [
+                {"name": "plugins", "mountPath": "/var/lib/kubelet/device-plugins"},
+                {"name": "config", "mountPath": "/etc/plugin"},
+            ],
+        }
+    ],
+}
+"""The device plugin with a config in a ConfigMap `shares`."""
+
+
+def sharing_config(block: str = "timeSlicing", replicas: int = 4, **fields: Any) -> dict[str, Any]:
+    """The plugin's config where pods share each GPU."""
+    resources = [{"name": GPU, "replicas": replicas}]
+    return {"version": "v1", "sharing": {block: {"resources": resources, **fields}}}
+
+
+def config_map(config: dict[str, Any]) -> Object:
+    return {
+        "metadata": {"namespace": "kube-system", "name": "shares"},
+        "data": {"config.yaml": json.dumps(config)},
+    }
 
 
 def daemon_set(name: str, spec: dict[str, Any]) -> Object:

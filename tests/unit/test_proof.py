@@ -10,14 +10,21 @@ from rehearsal import proof
 from rehearsal.cloud import Promise
 from rehearsal.diagnosis import Situation
 from rehearsal.report import NodeLife, PodLife
-from tests.unit.rehearsed import DEVICE_PLUGIN, GPU, T4, daemon_set, group, node, pod, shape
+from tests.unit.rehearsed import (
+    DEVICE_PLUGIN,
+    GPU,
+    SHARING_PLUGIN,
+    T4,
+    config_map,
+    daemon_set,
+    group,
+    node,
+    pod,
+    shape,
+    sharing_config,
+)
 
 OWN_PLUGIN = group(plugin="pod")
-SHARING = {
-    "metadata": {"namespace": "kube-system", "name": "shares"},
-    "data": {"config.yaml": '{"sharing": {"timeSlicing": {"resources": '
-             '[{"name": "nvidia.com/gpu", "replicas": 4}]}}}'},
-}  # fmt: skip
 
 
 def life(**fields: Any) -> NodeLife:
@@ -160,15 +167,13 @@ def test_a_promise_is_held_against_the_node_that_came_up() -> None:
 
 def test_without_a_node_a_promise_is_held_against_the_one_that_would_come() -> None:
     """With its GPUs as often as the device plugin's config offers them."""
-    volume = {"name": "config", "configMap": {"name": "shares"}}
-    sharing = {**DEVICE_PLUGIN, "volumes": [*DEVICE_PLUGIN["volumes"], volume]}
     cloud = Cloud(replace(OWN_PLUGIN, node=shape(gpus=2)))
     proof.promises(
         cloud,  # type: ignore[arg-type]
         observed(
             nodes=[],
-            daemon_sets=[daemon_set("plugin", sharing)],
-            config_maps={"kube-system/shares": SHARING},
+            daemon_sets=[daemon_set("plugin", SHARING_PLUGIN)],
+            config_maps={"kube-system/shares": config_map(sharing_config())},
         ),
     )
     assert cloud.asked[0].capacity[GPU] == "8"
