@@ -13,18 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import kubernetes.client
-import kubernetes.config
-import urllib3
-import yaml
 
+from checks.cluster import asked, client_of, kubeconfig_of
 from checks.gpu_findings import Finding, findings
 from checks.gpu_nodes import GpuNode, Object, gpu_node
-from checks.report import FINDING, FINE, CheckError, end, table
-from checks.stack import ROOT, config_of, kubeconfig_output, settings_of
+from checks.report import FINDING, FINE, end, table
+from checks.stack import config_of, settings_of
 from components.cluster import GpuPool
 
-TIMEOUT_SECONDS = (5.0, 30.0)
-"""To connect, and to read."""
 _HEAD = [
     "NODE", "POOL", "MODEL", "RESOURCE", "CAPACITY", "ALLOCATABLE", "REQUESTED", "FREE",
     "DRIVER", "PLUGIN", "STATE",
@@ -44,7 +40,9 @@ def main() -> int:
     args = parser.parse_args()
 
     def ask() -> tuple[int, Mapping[str, Any], str]:
-        return check(args.stack, _kubeconfig(args.stack, args.kubeconfig, args.rehearsal))
+        return check(
+            args.stack, kubeconfig_of(args.stack, args.kubeconfig, rehearsal=args.rehearsal)
+        )
 
     return end("gpus", ask, as_json=args.json)
 
@@ -119,29 +117,9 @@ def _document(row: GpuNode) -> dict[str, Any]:
     }
 
 
-def _kubeconfig(stack: str, given: Path | None, rehearsal: bool) -> str:
-    """The content of the kubeconfig to use."""
-    if rehearsal:
-        given = ROOT / ".rehearsal" / stack / "kubeconfig"
-        if not given.exists():
-            raise CheckError(
-                f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
-            )
-    if given is None:
-        return kubeconfig_output(stack)
-    try:
-        return given.read_text()
-    except OSError as error:
-        raise CheckError(f"--kubeconfig {given}: {error.strerror}") from None
-
-
 def _ask(kubeconfig: str) -> tuple[list[Object], list[Object], list[Object]]:
     """Nodes, pods on nodes and DaemonSets, as the API server has them."""
-    try:
-        client = kubernetes.config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
-    except (kubernetes.config.ConfigException, yaml.YAMLError, TypeError) as error:
-        raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
-    client.configuration.retries = urllib3.Retry(1)
+    client = client_of(kubeconfig)
     core, apps = kubernetes.client.CoreV1Api(client), kubernetes.client.AppsV1Api(client)
     return (
         _list(core.list_node),
@@ -154,29 +132,11 @@ def _list(ask: Any, **query: str) -> list[Object]:
     items: list[Object] = []
     more = ""
     while True:
-        try:
-            answer = ask(
-                limit=500,
-                _preload_content=False,
-                _request_timeout=TIMEOUT_SECONDS,
-                **query,
-                **({"_continue": more} if more else {}),
-            )
-        except kubernetes.client.ApiException as error:
-            denied = "not allowed to look: " if error.status in (401, 403) else ""
-            raise CheckError(
-                f"the cluster says: {denied}HTTP {error.status} {error.reason}"
-            ) from None
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise CheckError(f"the cluster does not answer: {_line(error)}") from None
-        body = json.loads(answer.data)
+        answer = asked(ask, limit=500, **query, **({"_continue": more} if more else {}))
+        body = json.loads(answer)
         items += body["items"]
         if not (more := body["metadata"].get("continue") or ""):
             return items
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 if __name__ == "__main__":

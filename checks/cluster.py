@@ -1,0 +1,62 @@
+"""A stack's live cluster: which kubeconfig, and what the API server answers or why it does not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import kubernetes.client
+import kubernetes.config
+import urllib3
+import yaml
+
+from checks.report import CheckError
+from checks.stack import ROOT, kubeconfig_output
+
+TIMEOUT_SECONDS = (5.0, 30.0)
+"""To connect, and to read."""
+
+
+def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
+    """The content of a given file, of the stack's kept rehearsal, or else of the stack's output.
+
+    Raises CheckError where there is none.
+    """
+    if rehearsal:
+        given = ROOT / ".rehearsal" / stack / "kubeconfig"
+        if not given.exists():
+            raise CheckError(
+                f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
+            )
+    if given is None:
+        return kubeconfig_output(stack)
+    try:
+        return given.read_text()
+    except OSError as error:
+        raise CheckError(f"--kubeconfig {given}: {error.strerror}") from None
+
+
+def client_of(kubeconfig: str) -> Any:
+    """A client for the cluster; raises CheckError where the kubeconfig cannot be used."""
+    try:
+        client = kubernetes.config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
+    except (kubernetes.config.ConfigException, yaml.YAMLError, TypeError) as error:
+        raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
+    client.configuration.retries = urllib3.Retry(1)
+    return client
+
+
+def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
+    """The body of an answer, as it came; raises CheckError where the cluster refuses or is mute."""
+    try:
+        answer = ask(*given, _preload_content=False, _request_timeout=TIMEOUT_SECONDS, **query)
+    except kubernetes.client.ApiException as error:
+        denied = "not allowed to look: " if error.status in (401, 403) else ""
+        raise CheckError(f"the cluster says: {denied}HTTP {error.status} {error.reason}") from None
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise CheckError(f"the cluster does not answer: {_line(error)}") from None
+    body: bytes = answer.data
+    return body
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
