@@ -150,6 +150,16 @@ def test_bottlerocket_shares_gpus_by_its_own_settings() -> None:
     assert "userData" not in template(os="al2023", sharing=sharing)
 
 
+def test_bottlerockets_mps_keeps_the_resources_name() -> None:
+    """Left out, its settings would rename what is shared; more than one share it always refuses."""
+    encoded = template(os="bottlerocket", sharing=EksSharingArgs(strategy="mps", replicas=8))
+    settings = tomllib.loads(base64.b64decode(encoded["userData"]).decode())
+    assert settings["settings"]["kubelet-device-plugins"]["nvidia"] == {
+        "device-sharing-strategy": "mps",
+        "mps": {"replicas": 8, "rename-by-default": False},
+    }
+
+
 def test_spot_takes_several_types_of_equal_gpus() -> None:
     """A Spot pool names all its instance types."""
     found = group(capacity="spot", instance_types=["g4dn.xlarge", "g4dn.2xlarge"])

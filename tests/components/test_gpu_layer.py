@@ -139,6 +139,13 @@ def test_a_spot_pod_ends_within_the_notice() -> None:
     assert "terminationGracePeriodSeconds" not in workload(pool())
 
 
+def test_a_pod_enters_the_hosts_ipc_only_where_its_gpus_need_it() -> None:
+    """For GKE's MPS daemon; a pod without GPUs has no business there."""
+    assert workload(pool(host_ipc=True), gpus=1)["hostIPC"] is True
+    assert "hostIPC" not in workload(pool(host_ipc=True), gpus=0)
+    assert "hostIPC" not in workload(pool(), gpus=1)
+
+
 def test_a_pod_has_no_credentials_and_cannot_gain_privileges() -> None:
     """No token of the cluster is mounted, and no process gains more than it started with."""
     spec = workload(pool())

@@ -323,3 +323,51 @@ def test_every_purchase_and_time_is_in_the_document() -> None:
     for sums in totals.values():
         assert set(sums) == set(TIMES)
         assert all({"hour", "month", "missing"} == set(one) for one in sums.values())
+
+
+A100 = {"machineType": "a2-highgpu-1g", "accelerator": None, "gpusPerNode": None,
+        "driver": "managed"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stack", "pool", "what", "units"),
+    [
+        ("dev", {}, "nvidia-tesla-t4", 1),
+        ("dev", {"sharing": {"strategy": "time-slicing", "replicas": 4}, "gpusPerNode": 2},
+         "1/4 of nvidia-tesla-t4", 8),
+        ("dev", {**A100, "sharing": {"strategy": "mig", "partition": "1g.5gb"}},
+         "1g.5gb of nvidia-tesla-a100", 7),
+        ("dev", {**A100, "sharing": {"strategy": "time-slicing", "replicas": 2,
+                                     "partition": "3g.20gb"}},
+         "1/2 of 3g.20gb of nvidia-tesla-a100", 4),
+        ("train", {"sharing": {"strategy": "mps", "replicas": 8}}, "1/8 of nvidia-tesla-v100", 8),
+    ],
+)  # fmt: skip
+def test_a_share_of_a_gpu_costs_its_part_of_the_node(
+    stack: str, pool: dict[str, Any], what: str, units: int
+) -> None:
+    """The node's cost by the number that the pool's sharing makes of its GPUs."""
+    config = config_of(stack)
+    config["gpu-cluster:gpuPools"]["train-gpu"].update(pool)
+    config["gpu-cluster:workloads"] = {}
+    bill = cost.bill_at(stack, config)
+    of = item(bill, "train-gpu")
+    node = of.hourly("on-demand")
+    assert node is not None
+    assert of.pod_gpu is not None
+    assert (of.pod_gpu.what, of.pod_gpu.per_piece) == (what, units)
+    assert of.per_gpu("on-demand") == pytest.approx(node / units)
+    (document,) = [one for one in bill.document()["items"] if one["name"] == "train-gpu"]
+    assert document["podGpu"]["perPiece"] == units
+    assert document["podGpu"]["hourly"]["onDemand"] == pytest.approx(node / units, abs=1e-5)
+    (row,) = [line for line in shown(bill).splitlines() if f" {what} " in line]
+    assert f"${node / units:,.4f}" in row
+
+
+def test_a_share_of_unknown_cost_is_unknown() -> None:
+    """Autopilot's pods have no price here; what is no GPU pool has no share of one."""
+    config = config_of("autopilot")
+    config["gpu-cluster:gpuPools"]["t4"]["sharing"] = {"strategy": "time-slicing", "replicas": 4}
+    bill = cost.bill_at("autopilot", config)
+    assert item(bill, "t4").per_gpu("on-demand") is None
+    assert "podGpu" not in bill.document()["items"][0]
