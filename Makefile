@@ -5,13 +5,18 @@ RUN := $(VENV)/bin/python
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
 
-.PHONY: help setup rehearse down quota gpus cost recover prove test lint unit readme bench clean
+# What a real node runs, built on demand: rehearsal/node.
+REAL_NODE := kubelet containerd runc cni-plugins device-plugin container-toolkit
+
+.PHONY: help setup rehearse real-node down quota gpus check cards cost recover prove test lint unit readme bench clean
 
 help:
 	@echo "make rehearse STACK=dev   rehearse an environment on this machine (KEEP=1 leaves it running)"
+	@echo "make rehearse STACK=onprem NODE=gpu   with this machine's GPUs and kubelet, as root"
 	@echo "make down STACK=dev       end what KEEP=1 left running"
 	@echo "make quota STACK=dev      whether the cloud's GPU quotas let the pools grow to maxNodes"
 	@echo "make gpus STACK=dev       every node's GPUs, and what GPU nodes lack (REHEARSAL=1: of KEEP=1's)"
+	@echo "make check STACK=dev      what the acceptance workload (gpuCheck) measured on the stack's GPUs"
 	@echo "make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)"
 	@echo "make recover STACK=dev    puts the state in order after a killed up or destroy (UNHEARD=1: a lost answer)"
 	@echo "make prove                every fault at every operation, then every single mistake; over an hour"
@@ -30,8 +35,13 @@ $(VENV)/.ready: requirements.txt requirements-dev.txt
 	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
-rehearse: setup
-	@$(RUN) -m rehearsal run $(STACK) $(if $(KEEP),--keep)
+rehearse: $(if $(NODE),real-node) setup
+	@$(RUN) -m rehearsal run $(STACK) $(if $(KEEP),--keep) $(if $(NODE),--node $(NODE))
+
+# NODE=gpu: this machine as one of the nodes. Says at once where it cannot be, then builds.
+real-node: $(VENV)/.ready
+	@$(RUN) -m rehearsal.node $(STACK) --node $(NODE)
+	@$(RUN) -m tools build $(REAL_NODE)
 
 down: $(VENV)/.ready
 	@$(RUN) -m rehearsal down $(STACK)
@@ -44,6 +54,14 @@ quota: $(VENV)/.ready
 gpus: setup
 	@$(RUN) -m checks.gpus $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json) \
 	  $(if $(KUBECONFIG_FILE),--kubeconfig $(KUBECONFIG_FILE))
+
+check: setup
+	@$(RUN) -m checks.check $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json) \
+	  $(if $(KUBECONFIG_FILE),--kubeconfig $(KUBECONFIG_FILE))
+
+# Writes the README's table of measured cards; FILES are results to add to docs/measured.
+cards: $(VENV)/.ready
+	@$(RUN) -m checks.check_cards $(FILES)
 
 cost: $(VENV)/.ready
 	@$(RUN) -m checks.cost $(STACK) $(if $(JSON),--json) $(if $(COMPARE),--compare $(COMPARE)) \

@@ -3,6 +3,7 @@
 import pulumi
 
 from components import settings
+from components.gpu.check import GpuCheck
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
 from components.gpu.monitoring import GpuMonitoring
@@ -50,6 +51,8 @@ if environment.monitoring and environment.monitoring.source == "exporter":
 
 for name, workload in environment.workloads.items():
     GpuWorkload(name, workload, cluster=cluster)
+if environment.check:
+    GpuCheck("gpu-check", environment.check, cluster=cluster)
 
 pulumi.export("platform", cluster.platform)
 pulumi.export("clusterName", cluster.name)

@@ -20,6 +20,7 @@ from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
 from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gpu.check_args import GpuCheckArgs
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
 
@@ -34,6 +35,7 @@ TABLES: Mapping[str, type] = {
     "`gpu-cluster:gpuPools.<name>` on existing": ExistingGpuPoolArgs,
     "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
     "`gpu-cluster:monitoring`, everywhere": MonitoringArgs,
+    "`gpu-cluster:gpuCheck`, everywhere": GpuCheckArgs,
 }
 
 

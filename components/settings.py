@@ -15,6 +15,7 @@ from pulumi.runtime import config as runtime_config
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import decode, decode_map, unknown
+from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 NAMESPACE = "gpu-cluster"
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
-_KEYS = ("cluster", "gpuPools", "workloads", "monitoring")
+_KEYS = ("cluster", "gpuPools", "workloads", "monitoring", "gpuCheck")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class GkeSettings:
     pools: Mapping[str, "GkeGpuNodePoolArgs"]
     workloads: Mapping[str, WorkloadArgs]
     monitoring: MonitoringArgs | None = None
+    check: GpuCheckArgs | None = None
     platform: Literal["gke"] = "gke"
 
     @property
@@ -60,6 +62,7 @@ class AutopilotSettings:
     pools: Mapping[str, "GkeAutopilotPoolArgs"]
     workloads: Mapping[str, WorkloadArgs]
     monitoring: MonitoringArgs | None = None
+    check: GpuCheckArgs | None = None
     platform: Literal["gke-autopilot"] = "gke-autopilot"
 
     @property
@@ -78,6 +81,7 @@ class EksSettings:
     pools: Mapping[str, "EksGpuNodeGroupArgs"]
     workloads: Mapping[str, WorkloadArgs]
     monitoring: MonitoringArgs | None = None
+    check: GpuCheckArgs | None = None
     platform: Literal["eks"] = "eks"
 
 
@@ -91,6 +95,7 @@ class ExistingSettings:
     pools: Mapping[str, "ExistingGpuPoolArgs"]
     workloads: Mapping[str, WorkloadArgs]
     monitoring: MonitoringArgs | None = None
+    check: GpuCheckArgs | None = None
     platform: Literal["existing"] = "existing"
 
 
@@ -140,8 +145,9 @@ def from_config(config: Mapping[str, str]) -> Settings:
         )
     settings = read[platform](config, cluster, pools, workloads)
     settings = replace(settings, monitoring=_monitoring(given, settings))
-    _check_workloads(workloads, {n: pool.gpu_pool(n) for n, pool in settings.pools.items()})
-    return settings
+    gpu_pools = {n: pool.gpu_pool(n) for n, pool in settings.pools.items()}
+    _check_workloads(workloads, gpu_pools)
+    return replace(settings, check=_gpu_check(given, settings, gpu_pools))
 
 
 # Each platform's classes are imported where they are used: a stack on one platform has no use for
@@ -243,6 +249,33 @@ def _monitoring(given: Mapping[str, str], settings: Settings) -> MonitoringArgs 
         return args.on(settings.platform)
     except ValueError as error:
         raise ValueError(f"{path}.{error}") from None
+
+
+def _gpu_check(
+    given: Mapping[str, str], settings: Settings, pools: Mapping[str, GpuPool]
+) -> GpuCheckArgs | None:
+    value = _structured(given, "gpuCheck")
+    path = f"{NAMESPACE}:gpuCheck"
+    if not value:
+        return None
+    args = decode(path, GpuCheckArgs, value)
+    for position, pool in enumerate(args.pools):
+        if pool not in pools:
+            raise ValueError(
+                f"{path}.pools[{position}]: {pool!r} is not a pool; "
+                f"{unknown(pool, pools) if pools else 'gpuPools has none'}"
+            )
+        try:
+            args.check_on(pools[pool], settings.platform)
+        except ValueError as error:
+            raise ValueError(f"{path}.{error}") from None
+        other = settings.workloads.get(job_name(pool))
+        if other is not None and other.namespace == args.namespace:
+            raise ValueError(
+                f"{NAMESPACE}:workloads.{job_name(pool)}: is the name of the Job that measures "
+                f"pool {pool}; take another"
+            )
+    return args
 
 
 def _google_monitoring(args: MonitoringArgs | None) -> "GkeGpuMonitoringArgs | None":

@@ -1,0 +1,151 @@
+"""The acceptance workload: Jobs that measure the GPUs of a node, on any pool of any platform.
+
+The program is in `check_program/` and travels in a ConfigMap, so that it runs in whatever image
+with PyTorch the user names.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.core.v1 import (
+    EnvVarArgsDict,
+    PodSpecArgsDict,
+    VolumeArgsDict,
+    VolumeMountArgsDict,
+)
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
+
+from components.catalog import data_sheets
+from components.cluster import Cluster, GpuPool
+from components.gpu.check_args import GpuCheckArgs, job_name
+from components.gpu.check_request import request
+
+_PROGRAM = Path(__file__).parent / "check_program"
+_FOLDER = "/gpu-check"
+_POD_SECONDS = 1800
+"""From the pod's start on its node, its image of some gigabytes included; a broken GPU may hang."""
+
+
+class GpuCheck(pulumi.ComponentResource):
+    """A Job and its ConfigMap for each pool that is to be measured."""
+
+    def __init__(
+        self,
+        name: str,
+        args: GpuCheckArgs,
+        *,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gpu:Check", name, None, opts)
+        for pool in args.pools:
+            self._job(args, cluster.pools[pool], cluster)
+        self.register_outputs({})
+
+    def _job(self, args: GpuCheckArgs, pool: GpuPool, cluster: Cluster) -> None:
+        name = job_name(pool.name)
+        labels = {"app": name}
+        metadata: ObjectMetaArgsDict = {
+            "name": name,
+            "namespace": args.namespace,
+            "labels": labels,
+        }
+        files = program(args, pool, cluster.platform)
+        config_map = kubernetes.core.v1.ConfigMap(
+            name, metadata=metadata, data=files, opts=cluster.options(self)
+        )
+        kubernetes.batch.v1.Job(
+            name,
+            metadata={
+                **metadata,
+                "annotations": {"pulumi.com/timeoutSeconds": "3600"}
+                if args.wait
+                else {"pulumi.com/skipAwait": "true"},
+            },
+            spec={
+                # What failed must be seen, not tried until it passes.
+                "backoff_limit": 0,
+                "template": {
+                    "metadata": {
+                        "labels": labels,
+                        # A Job's template cannot change: another program or request, or another
+                        # round, is another Job, and measures anew.
+                        "annotations": {"gpu-cluster/check": _digest(files, args.round)},
+                    },
+                    "spec": _pod_spec(name, args, pool, config_map),
+                },
+            },
+            opts=cluster.options(self, depends_on=[config_map]),
+        )
+
+
+def program(args: GpuCheckArgs, pool: GpuPool, platform: str) -> dict[str, str]:
+    """File name -> content: the program's modules and its request."""
+    asked = request(
+        pool=pool.name,
+        gpus=args.gpus_on(pool),
+        expected=data_sheets.expected(pool.accelerator, platform),
+        thresholds=args.thresholds,
+    )
+    modules = {path.name: path.read_text() for path in sorted(_PROGRAM.glob("*.py"))}
+    return {**modules, "request.json": json.dumps(asked, indent=1)}
+
+
+def _digest(files: dict[str, str], number: int) -> str:
+    text = json.dumps([files, number], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _pod_spec(
+    name: str, args: GpuCheckArgs, pool: GpuPool, config_map: kubernetes.core.v1.ConfigMap
+) -> PodSpecArgsDict:
+    gpus = args.gpus_on(pool)
+    requests = {"cpu": args.requests.cpu, "memory": args.requests.memory}
+    volumes: list[VolumeArgsDict] = [
+        {"name": "program", "config_map": {"name": config_map.metadata["name"]}},
+        # NCCL's processes meet there where GPUs cannot reach each other's memory.
+        {"name": "shared-memory", "empty_dir": {"medium": "Memory", "size_limit": "1Gi"}},
+    ]
+    mounts: list[VolumeMountArgsDict] = [
+        {"name": "program", "mount_path": f"{_FOLDER}/gpu_check", "read_only": True},
+        {"name": "shared-memory", "mount_path": "/dev/shm"},
+    ]
+    for number, (inside, host) in enumerate(args.mounts.items()):
+        volumes.append({"name": f"host-{number}", "host_path": {"path": host, "type": "Directory"}})
+        mounts.append({"name": f"host-{number}", "mount_path": inside, "read_only": True})
+    environment: list[EnvVarArgsDict] = [
+        {"name": "NODE_NAME", "value_from": {"field_ref": {"field_path": "spec.nodeName"}}},
+        # The mounted program is read-only.
+        {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
+    ]
+    environment += [{"name": key, "value": value} for key, value in args.env.items()]
+    return {
+        "restart_policy": "Never",
+        "active_deadline_seconds": _POD_SECONDS,
+        "automount_service_account_token": False,
+        "node_selector": dict(pool.node_selector),
+        "tolerations": [toleration.manifest() for toleration in pool.tolerations],
+        "runtime_class_name": pool.runtime_class,
+        "security_context": {"seccomp_profile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": name,
+                "image": args.image,
+                "image_pull_policy": args.image_pull_policy,
+                "command": [args.python, "-m", "gpu_check"],
+                "working_dir": _FOLDER,
+                "env": environment,
+                "resources": {
+                    "requests": {key: amount for key, amount in requests.items() if amount},
+                    "limits": {pool.resource: str(gpus)},
+                },
+                "security_context": {"allow_privilege_escalation": False},
+                "termination_message_policy": "FallbackToLogsOnError",
+                "volume_mounts": mounts,
+            }
+        ],
+        "volumes": volumes,
+    }

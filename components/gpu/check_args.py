@@ -1,0 +1,105 @@
+"""What a user says of the acceptance workload, and whether a pool can run it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.catalog import kubernetes as names
+from components.cluster import GpuPool, Platform
+from components.gpu.check_request import ThresholdsArgs
+from components.gpu.workload_args import ResourcesArgs
+
+LEAST_MEMORY = "8Gi"
+"""PyTorch with CUDA takes 4 GiB of a node's memory, pinned buffers and NCCL some more."""
+
+
+def job_name(pool: str) -> str:
+    """The name of a pool's Job, of its ConfigMap, and the label `app` of its pod."""
+    return f"gpu-check-{pool}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuCheckArgs:
+    """A Job for each of some pools that measures every GPU of one node, and fails where one is
+    broken or slow."""
+
+    pools: Sequence[str]
+    """Each costs a node of that pool for some minutes, after every change of this block."""
+    image: str
+    """Any with Python 3.10 and PyTorch for the cards in question."""
+    round: int = 1
+    """Raise it to measure again."""
+    gpus: int | None = None
+    """GPUs to measure; left out, all of a node. On Autopilot, where a node is as large as its pod
+    asks for: left out, the pool's `gpusPerNode`, else the fewest that a pod may have."""
+    thresholds: ThresholdsArgs = field(default_factory=ThresholdsArgs)
+    namespace: str = "default"
+    python: str = "python3"
+    """The interpreter that has PyTorch, where it is not the image's `python3`."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Path in the container -> directory of the host, read-only: for PyTorch or driver libraries
+    that are on the node and not in the image."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Such as `LD_LIBRARY_PATH`, or what NCCL is to know."""
+    requests: ResourcesArgs = field(
+        default_factory=lambda: ResourcesArgs(cpu="2", memory=LEAST_MEMORY)
+    )
+    """Left out, 2 CPUs and 8Gi."""
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    wait: bool = False
+    """Whether `pulumi up` waits until the GPUs are measured, and fails where one is not good."""
+
+    def __post_init__(self) -> None:
+        if not self.pools:
+            raise ValueError("pools: is empty; name a pool, or drop the whole key")
+        for position, pool in enumerate(self.pools):
+            if pool in self.pools[:position]:
+                raise ValueError(f"pools[{position}]: {pool!r} is there already; drop it")
+        if not self.image.strip():
+            raise ValueError("image: is empty; give an image with PyTorch, with a tag or digest")
+        if self.round < 1:
+            raise ValueError(f"round: {self.round} is too small; allowed: 1 or more")
+        if self.gpus is not None and self.gpus < 1:
+            raise ValueError(f"gpus: {self.gpus} is too small; allowed: 1 or more")
+        if reason := names.invalid_dns_label(self.namespace):
+            raise ValueError(f"namespace: {self.namespace!r} {reason}")
+        for inside, host in self.mounts.items():
+            for path in (inside, host):
+                if not path.startswith("/"):
+                    raise ValueError(f"mounts.{inside}: {path!r} is not an absolute path")
+        for key in self.env:
+            if not key or "=" in key:
+                raise ValueError(f"env.{key}: is not the name of an environment variable")
+
+    def gpus_on(self, pool: GpuPool) -> int:
+        """GPUs that the Job asks for on this pool."""
+        if self.gpus is not None:
+            return self.gpus
+        if pool.pod_gpus and names.GKE_ACCELERATOR_COUNT not in pool.node_selector:
+            return min(pool.pod_gpus)
+        return pool.gpus_per_node
+
+    def check_on(self, pool: GpuPool, platform: Platform) -> None:
+        """Raises ValueError, with the key in front, where the pool's GPUs cannot be measured so."""
+        if pool.sharing is not None:
+            what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
+            raise ValueError(
+                f"pools: {pool.name} shares its GPUs ({what}), and half a GPU says nothing of the "
+                "whole; name a pool without sharing, or drop its sharing for the time"
+            )
+        if self.mounts and platform == "gke-autopilot":
+            raise ValueError(
+                "mounts: Autopilot admits no directory of the host; drop the key, and take an "
+                "image with PyTorch"
+            )
+        gpus = self.gpus_on(pool)
+        if gpus > pool.gpus_per_node:
+            raise ValueError(
+                f"gpus: {gpus} are more than a node of pool {pool.name} has, {pool.gpus_per_node}; "
+                "lower it, or leave it out"
+            )
+        if pool.pod_gpus and gpus not in pool.pod_gpus:
+            raise ValueError(
+                f"gpus: {gpus} is not possible for a pod on pool {pool.name}; allowed: "
+                f"{', '.join(map(str, pool.pod_gpus))}"
+            )

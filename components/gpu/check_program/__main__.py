@@ -1,0 +1,119 @@
+"""`python3 -m gpu_check [REQUEST]`: measures every GPU of this node and says whether each is good.
+
+REQUEST is a JSON file: pool, GPUs asked for, data sheets with thresholds; left out, `request.json`
+beside this file. Prints tables and, as the last line, `gpu-check-result` and the whole as JSON.
+Exit code 0: good. 1: a GPU is broken or slow. 2: something could not be measured.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import all_reduce, measures
+from .nvml import Driver, Gpu
+from .report import MARKER, text
+from .verdict import judge, sheet_of
+
+_GPU_SECONDS = 300
+
+
+def main() -> int:
+    """Parses the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__)
+    parser.add_argument("request", nargs="?", type=Path)
+    # How this program calls itself: a process for each GPU, so that one that hangs ends alone.
+    parser.add_argument("--one", metavar="MATRIX", help=argparse.SUPPRESS)
+    parser.add_argument("--all-reduce", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one is not None:
+        print(json.dumps(_one(args.one)))
+        return 0
+    if args.all_reduce:
+        print(json.dumps(all_reduce.worker()))
+        return 0
+    request = json.loads((args.request or Path(__file__).with_name("request.json")).read_text())
+    document = check(request)
+    print(f"{text(document)}\n\n{MARKER}{json.dumps(document)}", flush=True)
+    return int(document["verdict"]["exit"])
+
+
+def check(request: dict[str, Any]) -> dict[str, Any]:
+    """Measures all GPUs, one after the other, then their links; the document with its verdict."""
+    document: dict[str, Any] = {
+        "node": os.environ.get("NODE_NAME"),
+        "pool": request["pool"],
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "driver": None,
+        "gpusAsked": request["gpus"],
+        "gpus": [],
+        "allReduce": None,
+    }
+    try:
+        driver = Driver()
+    except OSError as error:
+        document["unmeasured"] = f"the NVIDIA driver cannot be asked: {error}"
+        return {**document, "verdict": judge(document)}
+    document["driver"] = driver.version
+    gpus = driver.gpus()
+    for index, gpu in enumerate(gpus):
+        document["gpus"].append(_checked(index, gpu, request))
+    uuids = [gpu.uuid for gpu in gpus if gpu.uuid]
+    if len(uuids) > 1 and all("measures" in gpu for gpu in document["gpus"]):
+        print(f"all-reduce over {len(uuids)} GPUs ...", file=sys.stderr, flush=True)
+        printed = all_reduce.run(uuids, _self("--all-reduce"))
+        document["allReduce"] = json.loads(printed.splitlines()[-1]) if printed else {}
+    return {**document, "verdict": judge(document)}
+
+
+def _checked(index: int, gpu: Gpu, request: dict[str, Any]) -> dict[str, Any]:
+    name = gpu.name
+    print(f"GPU {index}, {name} ...", file=sys.stderr, flush=True)
+    sheet = sheet_of(name, request["sheets"])
+    found: dict[str, Any] = {"index": index, "name": name, "uuid": gpu.uuid, "sheet": sheet}
+    if sheet is not None and sheet["model"] not in request["expected"]:
+        found["wrongCard"] = " or ".join(request["expected"])
+    if gpu.partitioned:
+        return {**found, "unmeasured": "MIG is on, so this is a part of a GPU"}
+    matrix = (sheet["matrixType"] or "none") if sheet else "?"
+    found |= _measured(gpu.uuid, _self("--one", matrix))
+    return {**found, "limits": gpu.limits(), "errors": gpu.errors()}
+
+
+def _measured(uuid: str | None, command: Sequence[str]) -> dict[str, Any]:
+    """What the process for one GPU says."""
+    environment = {**os.environ, **({"CUDA_VISIBLE_DEVICES": uuid} if uuid else {})}
+    try:
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, text=True, timeout=_GPU_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return {"broken": f"it did not finish in {_GPU_SECONDS} s"}
+    lines = done.stdout.splitlines()
+    if done.returncode < 0:
+        return {"broken": f"its process was ended by signal {-done.returncode}"}
+    if done.returncode or not lines:
+        return {"unmeasured": f"its process ended with {done.returncode}; see the log above"}
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer
+
+
+def _one(matrix: str) -> dict[str, Any]:
+    """Measures the GPU that `CUDA_VISIBLE_DEVICES` names by its UUID."""
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = Driver().gpus()
+    gpu = next((gpu for gpu in gpus if gpu.uuid == wanted), gpus[0])
+    return measures.main(None if matrix == "none" else matrix, gpu)
+
+
+def _self(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", __package__ or "gpu_check", *arguments]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

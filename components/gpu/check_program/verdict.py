@@ -1,0 +1,148 @@
+"""Whether measured GPUs are good: figures against data sheets, and what the driver reports.
+
+Pure functions on the document that `__main__` makes; nothing here knows of PyTorch or a driver.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .report import number, numbers
+
+GOOD, BAD, UNMEASURED = 0, 1, 2
+"""Exit codes: nothing is amiss; a GPU is broken or slow; something could not be measured."""
+
+MATRIX, FP32, MEMORY, HOST, ALL_REDUCE = "matrix", "fp32", "memory", "host", "allReduce"
+"""What a data sheet has a figure for, and a threshold is about."""
+
+_JUDGED = {
+    "bf16": MATRIX,
+    "fp16": MATRIX,
+    "fp32": FP32,
+    "copy": MEMORY,
+    "triad": MEMORY,
+    "hostToDevice": HOST,
+    "deviceToHost": HOST,
+}
+WRONG = {"bf16": 1e-2, "fp16": 1e-2, "fp32": 1e-5}
+"""The error, relative to the exact product, from which a result is wrong: rounding gives a tenth of
+it at most, and TF32 in place of fp32 gives 3e-4."""
+_HARDWARE = ("hardware slowdown", "hardware thermal slowdown", "power brake")
+
+Document = Mapping[str, Any]
+
+
+def sheet_of(name: str, sheets: Sequence[Document]) -> Document | None:
+    """The data sheet of a card by the name that the driver gives it."""
+    short = name.removeprefix("NVIDIA ").removeprefix("Tesla ")
+    return next((sheet for sheet in sheets if short in sheet["names"]), None)
+
+
+def judge(document: Document) -> dict[str, Any]:
+    """Rows (a figure each), findings, and the exit code that follows from them."""
+    rows = list(_rows(document))
+    findings = [
+        {
+            "gpu": row["gpu"],
+            "kind": "slow",
+            "message": f"{row['measure']} {number(row['value'])} {row['unit']} are "
+            f"{row['share']:.0%} of the data sheet's {number(row['sheet'])}, at least "
+            f"{row['least']:.0%} wanted",
+        }
+        for row in rows
+        if row["verdict"] == "slow"
+    ]
+    findings += [
+        {"gpu": gpu, "kind": kind, "message": message} for gpu, kind, message in _found(document)
+    ]
+    kinds = {finding["kind"] for finding in findings}
+    code = BAD if kinds - {"unmeasured", "note"} else UNMEASURED if "unmeasured" in kinds else GOOD
+    return {"exit": code, "rows": rows, "findings": findings}
+
+
+def _rows(document: Document) -> Iterator[dict[str, Any]]:
+    for gpu in document["gpus"]:
+        sheet = gpu.get("sheet")
+        for measure, figure in gpu.get("measures", {}).items():
+            kind = _JUDGED[measure]
+            promised = sheet and sheet[kind]
+            if kind == MATRIX and sheet and sheet["matrixType"] != measure:
+                promised = None
+            yield _row(gpu["index"], measure, figure, promised, sheet and sheet["least"][kind])
+    figure = document.get("allReduce")
+    if figure and "value" in figure:
+        # A data sheet's NVLink figure is of both directions, the bus bandwidth is of one.
+        sheet = document["gpus"][0].get("sheet")
+        link = sheet["nvlink"] / 2 if sheet and sheet["nvlink"] else None
+        yield _row("all", "allReduce", figure, link, sheet and sheet["least"][ALL_REDUCE])
+
+
+def _row(
+    gpu: int | str, measure: str, figure: Document, promised: float | None, least: float | None
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"gpu": gpu, "measure": measure, "value": figure["value"]}
+    row |= {"unit": figure["unit"], "sheet": promised, "share": None, "least": None}
+    if not promised or least is None:
+        return {**row, "verdict": "not compared"}
+    share = figure["value"] / promised
+    return {**row, "share": share, "least": least, "verdict": "good" if share >= least else "slow"}
+
+
+def _found(document: Document) -> Iterator[tuple[int | str, str, str]]:
+    gpus, asked = document["gpus"], document["gpusAsked"]
+    if "unmeasured" in document:
+        yield "all", "unmeasured", document["unmeasured"]
+    elif len(gpus) < asked:
+        yield "all", "missing", f"the pod asked for {asked} and sees {len(gpus)}"
+    for gpu in gpus:
+        index = gpu["index"]
+        for kind, message in (*_measuring(gpu), *_errors(gpu), *_load(gpu)):
+            yield index, kind, message
+    figure = document.get("allReduce")
+    if len(gpus) > 1 and figure is not None:
+        if "value" not in figure:
+            yield "all", "broken", "the all-reduce over all GPUs failed or hung; see the log above"
+        elif not figure["right"]:
+            yield "all", "broken", "the all-reduce gave a wrong sum"
+
+
+def _measuring(gpu: Document) -> Iterator[tuple[str, str]]:
+    if gpu.get("wrongCard"):
+        yield "wrong card", f"it is a {gpu['name']}, and the pool's is {gpu['wrongCard']}"
+    elif gpu.get("sheet") is None:
+        yield "unmeasured", f"no data sheet of {gpu['name']} is known, so nothing is compared"
+    if "unmeasured" in gpu:
+        yield "unmeasured", gpu["unmeasured"]
+    if "broken" in gpu:
+        yield "broken", gpu["broken"]
+    for name, product in gpu.get("products", {}).items():
+        if not product["error"] < WRONG[name]:  # a NaN is wrong as well
+            yield "broken", f"its {name} product is wrong by {product['error']:.1e}"
+        if not product["repeats"]:
+            yield "broken", f"the same {name} product gave two results"
+
+
+def _errors(gpu: Document) -> Iterator[tuple[str, str]]:
+    errors = gpu.get("errors", {})
+    if errors.get("uncorrectedSinceBoot"):
+        count = errors["uncorrectedSinceBoot"]
+        yield "broken", f"{count} uncorrected memory errors since its driver was loaded"
+    if errors.get("rowsRemapFailed"):
+        yield "broken", "a bad memory row could not be replaced: have the card replaced"
+    if errors.get("rowsRemapPending") or errors.get("pagesPending"):
+        yield "broken", "bad memory is still to be replaced: reset the GPU, or restart the node"
+    if errors.get("uncorrectedEver"):
+        yield "note", f"{errors['uncorrectedEver']} uncorrected memory errors in its life"
+    if gpu.get("xids"):
+        yield "broken", f"XID errors while it was measured: {numbers(gpu['xids'])}"
+    if errors.get("xidsInKernelLog"):
+        xids = numbers(errors["xidsInKernelLog"])
+        yield "note", f"XID errors in the node's kernel log, also of other programs: {xids}"
+
+
+def _load(gpu: Document) -> Iterator[tuple[str, str]]:
+    reasons = gpu.get("load", {}).get("throttling") or {}
+    for word, share in reasons.items():
+        if word in _HARDWARE:
+            yield "broken", f"{word} in {share:.0%} of the samples under load"
+        elif word != "power cap":  # every card works at its power limit
+            yield "note", f"{word} in {share:.0%} of the samples under load"

@@ -1,0 +1,75 @@
+"""What the measuring program is asked: the pool's cards, every data sheet, and what is enough."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from components.catalog.data_sheets import DATA_SHEETS, DataSheet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThresholdsArgs:
+    """The least share of the data sheet's figure that a good GPU reaches, above 0 and up to 1."""
+
+    matrix: float | None = None
+    """Of the dense bf16 rate, on older cards fp16. Left out, 0.6; 0.3 on cards of at most 75 W,
+    whose power limit does not let them hold the clock of that figure."""
+    fp32: float | None = None
+    """Of the fp32 rate, without TF32. Left out, 0.6; 0.3 on cards of at most 75 W."""
+    memory: float | None = None
+    """Of the memory bandwidth. Left out, 0.8; 0.7 on GDDR, where error correction takes a part."""
+    host: float | None = None
+    """Of the PCIe link, each direction alone. Left out, 0.6."""
+    all_reduce: float | None = None
+    """Of one direction of NVLink. Left out, 0.6."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            share = getattr(self, field.name)
+            if share is not None and not 0 < share <= 1:
+                key = "allReduce" if field.name == "all_reduce" else field.name
+                raise ValueError(
+                    f"{key}: {share:g} is out of range; allowed: above 0 and up to 1, the share of "
+                    "the data sheet's figure"
+                )
+
+    def on(self, sheet: DataSheet) -> dict[str, float]:
+        """Every threshold for a card; the only place where the defaults stand."""
+        # Measured on an H100 at its power limit (docs/measured): 0.70 of the matrix rate, 0.79 of
+        # fp32, 0.90 of the memory bandwidth, 0.86 of PCIe. What others report of their matrix
+        # rate: A10G 0.95, A100 0.79, V100S 0.68, T4 0.37. Good cards differ by less than 0.1.
+        rates = 0.3 if sheet.low_power else 0.6
+        least = {
+            "matrix": (self.matrix, rates),
+            "fp32": (self.fp32, rates),
+            "memory": (self.memory, 0.8 if sheet.memory == "HBM" else 0.7),
+            "host": (self.host, 0.6),
+            "allReduce": (self.all_reduce, 0.6),
+        }
+        return {key: own if given is None else given for key, (given, own) in least.items()}
+
+
+def request(
+    *, pool: str | None, gpus: int, expected: Iterable[DataSheet], thresholds: ThresholdsArgs
+) -> dict[str, Any]:
+    """The program's `request.json`. Every data sheet is in it, so that a node with another card
+    than `expected` is measured by that card's figures."""
+    return {
+        "pool": pool,
+        "gpus": gpus,
+        "expected": [sheet.model for sheet in expected],
+        "sheets": [
+            {
+                "model": sheet.model,
+                "names": list(sheet.names),
+                "matrixType": sheet.matrix,
+                "matrix": sheet.matrix_tflops,
+                "fp32": sheet.fp32_tflops,
+                "memory": sheet.memory_gbps,
+                "host": sheet.host_gbps,
+                "nvlink": sheet.nvlink_gbps,
+                "least": thresholds.on(sheet),
+            }
+            for sheet in DATA_SHEETS.values()
+        ],
+    }

@@ -1,0 +1,157 @@
+"""The acceptance workload, as the real program declares it on every platform."""
+
+import json
+from typing import Any
+
+import pytest
+
+from components.catalog.data_sheets import DATA_SHEETS
+from components.gpu.check_program.report import MARKER
+from tests.components.recording import Recording, record
+from tests.program.environments import ROOT, STACKS, as_engine_config, run_program, values_of
+from tests.program.test_environments import CLUSTER_OUTPUTS
+
+IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
+JOB, CONFIG_MAP = "kubernetes:batch/v1:Job", "kubernetes:core/v1:ConfigMap"
+
+
+@pytest.fixture(autouse=True)
+def _kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a cluster which nothing reaches."""
+    monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
+
+
+def pool_of(stack: str) -> str:
+    return next(iter(values_of(stack)["gpu-cluster:gpuPools"]))
+
+
+def declared(stack: str, *, preview: bool = False, **check: Any) -> Recording:
+    """What the stack registers with its first pool to be measured."""
+    values = values_of(stack)
+    values["gpu-cluster:gpuCheck"] = {"pools": [pool_of(stack)], "image": IMAGE, **check}
+    outputs = None if preview else CLUSTER_OUTPUTS
+    return record(run_program, config=as_engine_config(values), outputs=outputs, preview=preview)
+
+
+def job_of(recording: Recording, stack: str) -> Any:
+    return recording.one(JOB, f"gpu-check-{pool_of(stack)}").inputs
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_it_reaches_its_pool_through_the_pool(stack: str) -> None:
+    """On every platform, selector, tolerations and resource are those of the exported contract."""
+    recording = declared(stack)
+    contract = recording.outputs["gpuPools"][pool_of(stack)]
+    pod = job_of(recording, stack)["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == contract["nodeSelector"]
+    assert pod["tolerations"] == contract["tolerations"]
+    assert pod.get("runtimeClassName") == contract.get("runtimeClass")
+    (container,) = pod["containers"]
+    asked = json.loads(recording.one(CONFIG_MAP, f"gpu-check-{pool_of(stack)}").inputs["data"]
+                       ["request.json"])  # fmt: skip
+    assert container["resources"]["limits"] == {contract["resource"]: str(asked["gpus"])}
+    assert asked["gpus"] in contract["gpusPerPod"]
+    assert container["image"] == IMAGE
+
+
+@pytest.mark.parametrize(
+    ("stack", "models"),
+    [
+        ("dev", ["T4"]),
+        ("train", ["V100 16GB", "V100 32GB"]),
+        ("autopilot", ["T4"]),
+        ("onprem", list(DATA_SHEETS)),
+    ],
+)
+def test_the_request_names_the_pool_s_cards(stack: str, models: list[str]) -> None:
+    """The pool's accelerator decides which card is expected; all data sheets travel along."""
+    data = declared(stack).one(CONFIG_MAP, f"gpu-check-{pool_of(stack)}").inputs["data"]
+    asked = json.loads(data["request.json"])
+    assert asked["expected"] == models
+    assert asked["pool"] == pool_of(stack)
+    assert [sheet["model"] for sheet in asked["sheets"]] == list(DATA_SHEETS)
+
+
+def test_the_program_travels_whole() -> None:
+    """The ConfigMap has every module, which the pod finds as one package."""
+    recording = declared("dev")
+    data = recording.one(CONFIG_MAP, "gpu-check-train-gpu").inputs["data"]
+    assert {"__init__.py", "__main__.py", "measures.py", "verdict.py"} <= set(data)
+    assert MARKER in "".join(data.values())
+    pod = job_of(recording, "dev")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["command"] == ["python3", "-m", "gpu_check"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts["program"] == f"{container['workingDir']}/gpu_check"
+    assert pod["volumes"][0] == {"name": "program", "configMap": {"name": "gpu-check-train-gpu"}}
+
+
+def test_the_same_check_is_the_same_job_and_another_one_is_not() -> None:
+    """A Job's template cannot change, so whatever changes the measurement is in it."""
+
+    def digest(**check: Any) -> str:
+        template = job_of(declared("dev", **check), "dev")["spec"]["template"]
+        return str(template["metadata"]["annotations"]["gpu-cluster/check"])
+
+    assert digest() == digest()
+    different = {digest(), digest(round=2), digest(thresholds={"matrix": 0.5})}
+    assert len(different) == 3
+
+
+def test_a_failed_gpu_is_not_tried_until_it_passes() -> None:
+    """One pod, no retry, an end after half an hour."""
+    spec = job_of(declared("dev"), "dev")["spec"]
+    assert spec["backoffLimit"] == 0
+    pod = spec["template"]["spec"]
+    assert pod["restartPolicy"] == "Never"
+    assert pod["activeDeadlineSeconds"] == 1800
+
+
+@pytest.mark.parametrize(
+    ("wait", "annotations"),
+    [
+        (False, {"pulumi.com/skipAwait": "true"}),
+        (True, {"pulumi.com/timeoutSeconds": "3600"}),
+    ],
+)
+def test_an_update_waits_for_it_on_request(wait: bool, annotations: dict[str, str]) -> None:
+    """With `wait`, an update fails where a GPU is not good."""
+    assert job_of(declared("dev", wait=wait), "dev")["metadata"]["annotations"] == annotations
+
+
+def test_a_node_s_own_pytorch_is_mounted() -> None:
+    """Where the image has no PyTorch, interpreter, directories and variables are the user's."""
+    pod = job_of(
+        declared(
+            "onprem",
+            python="/opt/torch/bin/python3",
+            mounts={"/opt/torch": "/srv/torch"},
+            env={"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"},
+            imagePullPolicy="Never",
+            gpus=1,
+        ),
+        "onprem",
+    )["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["command"][0] == "/opt/torch/bin/python3"
+    assert container["imagePullPolicy"] == "Never"
+    assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in container["env"]
+    volume = {"name": "host-0", "hostPath": {"path": "/srv/torch", "type": "Directory"}}
+    assert volume in pod["volumes"]
+    mount = {"name": "host-0", "mountPath": "/opt/torch", "readOnly": True}
+    assert mount in container["volumeMounts"]
+
+
+def test_it_has_no_credentials_and_cannot_gain_privileges() -> None:
+    """It measures, and may do nothing else."""
+    pod = job_of(declared("dev"), "dev")["spec"]["template"]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {"allowPrivilegeEscalation": False}
+
+
+@pytest.mark.parametrize("stack", ["dev", "train", "autopilot", "onprem"])
+def test_a_preview_shows_what_an_update_makes(stack: str) -> None:
+    """Job and ConfigMap are known before the cluster is."""
+    before, after = declared(stack, preview=True), declared(stack)
+    assert sorted(one.urn for one in before.resources) == sorted(one.urn for one in after.resources)

@@ -1,0 +1,155 @@
+"""What of the acceptance workload's config is accepted, and what is refused in one line."""
+
+from typing import Any
+
+import pytest
+
+from components import settings
+from components.catalog.data_sheets import DATA_SHEETS
+from components.gpu.check_request import ThresholdsArgs
+from tests.program.environments import ROOT, as_engine_config, values_of
+
+KEY = "gpu-cluster:gpuCheck"
+IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
+
+
+@pytest.fixture(autouse=True)
+def _kubeconfig(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of a cluster which nothing reaches."""
+    monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
+
+
+def pool_of(stack: str) -> str:
+    """The stack's first pool."""
+    return next(iter(values_of(stack)["gpu-cluster:gpuPools"]))
+
+
+def read(stack: str, check: Any, **pool: Any) -> settings.Settings:
+    """The stack's settings with this check; `pool` changes its first pool."""
+    values = {**values_of(stack), KEY: check}
+    pools = values["gpu-cluster:gpuPools"]
+    values["gpu-cluster:gpuPools"] = {
+        **pools,
+        pool_of(stack): {**pools[pool_of(stack)], **pool},
+    }
+    return settings.from_config(as_engine_config(values))
+
+
+@pytest.mark.parametrize("stack", ["dev", "train-gke", "train", "autopilot", "onprem"])
+def test_there_is_none_unless_it_is_asked_for(stack: str) -> None:
+    """No environment measures GPUs by itself: that takes a node."""
+    assert read(stack, {}).check is None
+
+
+@pytest.mark.parametrize(
+    ("stack", "pool", "gpus"),
+    [
+        ("dev", {}, 1),
+        ("dev", {"gpusPerNode": 4}, 4),
+        ("train", {}, 1),
+        ("autopilot", {}, 1),
+        ("autopilot", {"gpusPerNode": 4}, 4),
+        ("onprem", {}, 9),
+    ],
+)
+def test_it_takes_every_gpu_of_a_node(stack: str, pool: dict[str, Any], gpus: int) -> None:
+    """Left out, the number is the pool's; on Autopilot without a size, the least there is."""
+    found = read(stack, {"pools": [pool_of(stack)], "image": IMAGE}, **pool)
+    assert found.check is not None
+    assert found.check.gpus_on(found.pools[pool_of(stack)].gpu_pool(pool_of(stack))) == gpus
+
+
+@pytest.mark.parametrize(
+    ("stack", "check", "pool", "says"),
+    [
+        ("dev", {"image": IMAGE}, {}, "pools: is missing; set it"),
+        ("dev", {"pools": [], "image": IMAGE}, {},
+         "pools: is empty; name a pool, or drop the whole key"),
+        ("dev", {"pools": ["train-gpu"]}, {}, "image: is missing; set it"),
+        ("dev", {"pools": ["train-gpu"], "image": " "}, {},
+         "image: is empty; give an image with PyTorch, with a tag or digest"),
+        ("dev", {"pools": ["train-gpus"], "image": IMAGE}, {},
+         "pools[0]: 'train-gpus' is not a pool; did you mean 'train-gpu'? allowed: train-gpu"),
+        ("dev", {"pools": ["train-gpu", "train-gpu"], "image": IMAGE}, {},
+         "pools[1]: 'train-gpu' is there already; drop it"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "gpus": 0}, {},
+         "gpus: 0 is too small; allowed: 1 or more"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "gpus": 2}, {},
+         "gpus: 2 are more than a node of pool train-gpu has, 1; lower it, or leave it out"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "round": 0}, {},
+         "round: 0 is too small; allowed: 1 or more"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "namespace": "A"}, {},
+         "namespace: 'A' must be lowercase letters, digits and hyphens, with a letter or digit at "
+         "each end"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"matrix": 60}}, {},
+         "thresholds.matrix: 60 is out of range; allowed: above 0 and up to 1, the share of the "
+         "data sheet's figure"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"allReduce": 0}}, {},
+         "thresholds.allReduce: 0 is out of range; allowed: above 0 and up to 1, the share of the "
+         "data sheet's figure"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"bf16": 0.5}}, {},
+         "thresholds.bf16: there is no such key; allowed: allReduce, fp32, host, matrix, memory"),
+        ("onprem", {"pools": ["gpus"], "image": IMAGE, "mounts": {"/opt/torch": "opt"}}, {},
+         "mounts./opt/torch: 'opt' is not an absolute path"),
+        ("onprem", {"pools": ["gpus"], "image": IMAGE, "env": {"A=B": "c"}}, {},
+         "env.A=B: is not the name of an environment variable"),
+        ("train", {"pools": ["train-gpu"], "image": IMAGE},
+         {"sharing": {"strategy": "time-slicing", "replicas": 4}},
+         "pools: train-gpu shares its GPUs (time-slicing by 4), and half a GPU says nothing of the "
+         "whole; name a pool without sharing, or drop its sharing for the time"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE},
+         {"machineType": "a2-highgpu-1g", "accelerator": "nvidia-tesla-a100",
+          "sharing": {"strategy": "mig", "partition": "1g.5gb"}},
+         "pools: train-gpu shares its GPUs (1g.5gb), and half a GPU says nothing of the whole; "
+         "name a pool without sharing, or drop its sharing for the time"),
+    ],
+)  # fmt: skip
+def test_refuses_what_cannot_be_measured(
+    stack: str, check: dict[str, Any], pool: dict[str, Any], says: str
+) -> None:
+    """Each refusal names the key, what was given and what to do, in one line."""
+    with pytest.raises(ValueError, match=r"^gpu-cluster:gpuCheck\.") as refused:
+        read(stack, check, **pool)
+    assert str(refused.value) == f"{KEY}.{says}"
+
+
+def test_autopilot_mounts_nothing_of_the_host() -> None:
+    """Said before GKE's admission does."""
+    check = {"pools": [pool_of("autopilot")], "image": IMAGE, "mounts": {"/opt": "/opt"}}
+    with pytest.raises(ValueError, match=r"gpuCheck\.mounts: Autopilot admits no directory"):
+        read("autopilot", check)
+
+
+def test_autopilot_gives_a_pod_some_counts_only() -> None:
+    """Three T4 are not to be had there."""
+    check = {"pools": [pool_of("autopilot")], "image": IMAGE, "gpus": 3}
+    with pytest.raises(ValueError, match=r"gpuCheck\.gpus: 3 is not possible for a pod on pool"):
+        read("autopilot", check)
+
+
+def test_a_workload_may_not_take_the_job_s_name() -> None:
+    """Two objects of one name would be one object with two owners."""
+    values = {**values_of("dev"), KEY: {"pools": ["train-gpu"], "image": IMAGE}}
+    sample = next(iter(values["gpu-cluster:workloads"].values()))
+    values["gpu-cluster:workloads"] = {"gpu-check-train-gpu": sample}
+    with pytest.raises(ValueError, match="is the name of the Job that measures") as refused:
+        settings.from_config(as_engine_config(values))
+    assert str(refused.value).startswith("gpu-cluster:workloads.gpu-check-train-gpu: ")
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        ("H100", {"matrix": 0.6, "fp32": 0.6, "memory": 0.8, "host": 0.6, "allReduce": 0.6}),
+        ("T4", {"matrix": 0.3, "fp32": 0.3, "memory": 0.7, "host": 0.6, "allReduce": 0.6}),
+        ("A10G", {"matrix": 0.6, "fp32": 0.6, "memory": 0.7, "host": 0.6, "allReduce": 0.6}),
+    ],
+)
+def test_thresholds_follow_the_card(model: str, least: dict[str, float]) -> None:
+    """A card of 75 W cannot hold its clocks, and GDDR gives up bandwidth for error correction."""
+    assert ThresholdsArgs().on(DATA_SHEETS[model]) == least
+    assert ThresholdsArgs(matrix=0.5, memory=0.9).on(DATA_SHEETS[model]) == {
+        **least,
+        "matrix": 0.5,
+        "memory": 0.9,
+    }
