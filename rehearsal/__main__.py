@@ -1,4 +1,4 @@
-"""`python -m rehearsal run STACK [--keep]` and `python -m rehearsal down STACK`."""
+"""`python -m rehearsal run STACK [--keep] [--node gpu]` and `python -m rehearsal down STACK`."""
 
 import argparse
 import os
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import tools
 from rehearsal import stage as stages
+from rehearsal.node import footprint
+from rehearsal.node.machine import NodeError, look
 from rehearsal.processes import LEASH, ProcessError
 from rehearsal.program import ProgramError
 from rehearsal.run import hold
@@ -22,12 +24,14 @@ def main() -> int:
     run = commands.add_parser("run", help="rehearse a stack on this machine")
     run.add_argument("--keep", action="store_true", help="leave it running once the workloads do")
     run.add_argument("--deadline", type=float, default=90.0, help="seconds for the workloads")
+    run.add_argument("--node", choices=["gpu"], help="this machine is one of the nodes")
     down = commands.add_parser("down", help="end what --keep left running")
     # The long-lived process behind `run`; not for people.
     held = commands.add_parser("hold")
     held.add_argument("--keep", action="store_true")
     held.add_argument("--deadline", type=float)
     held.add_argument("--answer", type=int)
+    held.add_argument("--node")
     for command in (run, down, held):
         command.add_argument("stack")
         command.add_argument("--folder", type=Path, help="default: .rehearsal/STACK")
@@ -35,18 +39,20 @@ def main() -> int:
     folder = (args.folder or stages.ROOT / ".rehearsal" / args.stack).absolute()
     match args.command:
         case "run":
-            return _run(args.stack, folder, keep=args.keep, deadline=args.deadline)
+            return _run(args.stack, folder, keep=args.keep, deadline=args.deadline, node=args.node)
         case "down":
             return _down(args.stack, folder)
         case _:
-            return _hold(args.stack, folder, args.keep, args.deadline, args.answer)
+            return _hold(args.stack, folder, args.keep, args.deadline, args.answer, node=args.node)
 
 
-def _run(stack: str, folder: Path, *, keep: bool, deadline: float) -> int:
+def _run(stack: str, folder: Path, *, keep: bool, deadline: float, node: str | None) -> int:
     """Starts the holding process and waits for its answer; with `keep` it then goes on alone."""
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "rehearsal", "hold", stack, "--folder", str(folder)]
     command += ["--answer", str(writing), "--deadline", str(deadline)]
+    if node is not None:
+        command += ["--node", node]
     if keep:
         command.append("--keep")
     else:
@@ -74,12 +80,18 @@ def _run(stack: str, folder: Path, *, keep: bool, deadline: float) -> int:
 
 
 def _down(stack: str, folder: Path) -> int:
+    node = footprint.read(folder)
     ended = stages.end(folder)
     print(f"rehearsal of {stack}: {'ended' if ended else 'was not running'}")
-    return 0
+    left = [line for lines in node.left().values() for line in lines] if node else []
+    for line in left:
+        print(f"its real node left {line}", file=sys.stderr)
+    return 1 if left else 0
 
 
-def _hold(stack: str, folder: Path, keep: bool, deadline: float, answer: int) -> int:
+def _hold(
+    stack: str, folder: Path, keep: bool, deadline: float, answer: int, *, node: str | None
+) -> int:
     """Runs the rehearsal; with `keep` stays until SIGTERM once it has given its answer."""
     ended = threading.Event()
 
@@ -99,7 +111,11 @@ def _hold(stack: str, folder: Path, keep: bool, deadline: float, answer: int) ->
         ended.wait()
 
     try:
-        return hold(stack, folder, keep=wait if keep else None, deadline=deadline)
+        machine = look() if node is not None else None
+        return hold(stack, folder, keep=wait if keep else None, deadline=deadline, machine=machine)
+    except NodeError as error:
+        print(f"rehearsal of {stack}: {error}", file=sys.stderr)
+        return 2
     except (ProgramError, ProcessError, tools.ToolError) as error:
         print(f"rehearsal of {stack}: {error}", file=sys.stderr)
         return 1

@@ -73,6 +73,8 @@ class NodeGroup:
     """Why no autoscaler changes the size although one should; empty where one does."""
     auto_provisioned: bool = False
     """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
+    real: bool = False
+    """Whether its one node is a machine with a kubelet of its own, named as the group."""
     gpus: int = 0
     """Physical GPUs of a node, however they are partitioned and shared."""
     shares: Shares = Shares()

@@ -1,9 +1,10 @@
 """Which stand-ins a stack's platform needs, and how they are served to the engine."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -38,9 +39,17 @@ def platform_of(stack_file: Path) -> str:
 
 
 def serve(
-    platform: str, stack: str, control_plane: LocalControlPlane, faults: Faults, folder: Path
+    platform: str,
+    stack: str,
+    control_plane: LocalControlPlane,
+    faults: Faults,
+    folder: Path,
+    here: Mapping[str, Any] | None = None,
 ) -> Served:
-    """Starts the platform's stand-ins. Each imports its SDK, so only the needed one is loaded."""
+    """Starts the platform's stand-ins. Each imports its SDK, so only the needed one is loaded.
+
+    `here`: what the machine with a real node has, on an existing cluster.
+    """
     ending = ExitStack()
     match platform:
         case "eks":
@@ -67,7 +76,7 @@ def serve(
                 environment={"REHEARSAL_TOKEN_FILE": str(token)},
             )
         case "existing":
-            there = ExistingCluster(stack, lambda: control_plane.api)
+            there = ExistingCluster(stack, lambda: control_plane.api, here)
             return Served(cloud=there, environment={"KUBECONFIG": str(control_plane.kubeconfig)})
         case _:
             from rehearsal import gcp

@@ -24,11 +24,17 @@ _OWN_GROUPS = (".sh", ".x-k8s.io")
 class ExistingCluster:
     """The `Cloud` of a platform without one: each machine is a group of exactly one node."""
 
-    def __init__(self, stack: str, api: Callable[[], Api]) -> None:
-        file = INVENTORIES / f"{stack}.yaml"
-        if not file.is_file():
-            raise CloudError(f"a rehearsal of an existing cluster needs its machines in {file}")
-        self._groups = [_group(machine) for machine in yaml.safe_load(file.read_text())]
+    def __init__(
+        self, stack: str, api: Callable[[], Api], here: Mapping[str, Any] | None = None
+    ) -> None:
+        """`here`: what the machine with the real node has, in the words of the inventory."""
+        machines = inventory(stack)
+        if here is not None:
+            machines = with_real_node(stack, machines, here)
+        self._groups = [
+            _group(machine, real=machine.get("name") == (here or {}).get("name"))
+            for machine in machines
+        ]
         self._api = api
 
     def node_groups(self) -> list[NodeGroup]:
@@ -60,7 +66,30 @@ class ExistingCluster:
         ]
 
 
-def _group(machine: dict[str, Any]) -> NodeGroup:
+def inventory(stack: str) -> list[dict[str, Any]]:
+    """The machines of a stack's cluster. Raises CloudError where nobody wrote them down."""
+    file = INVENTORIES / f"{stack}.yaml"
+    if not file.is_file():
+        raise CloudError(f"a rehearsal of an existing cluster needs its machines in {file}")
+    machines: list[dict[str, Any]] = yaml.safe_load(file.read_text())
+    return machines
+
+
+def with_real_node(
+    stack: str, machines: Sequence[dict[str, Any]], here: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The machine marked `real` as it is here, without the others that would do as well."""
+    marked = next((machine for machine in machines if machine.get("real")), None)
+    if marked is None:
+        raise CloudError(
+            f"no machine of {stack} stands for a real node: mark one with `real: true` in "
+            f"{INVENTORIES / stack}.yaml"
+        )
+    others = [machine for machine in machines if machine.get("labels") != marked.get("labels")]
+    return [{**marked, **here}, *others]
+
+
+def _group(machine: dict[str, Any], *, real: bool = False) -> NodeGroup:
     gpus = machine.get("gpus", 0)
     shape = NodeShape(
         labels={"kubernetes.io/os": "linux", **machine.get("labels", {})},
@@ -81,6 +110,7 @@ def _group(machine: dict[str, Any]) -> NodeGroup:
         node=shape,
         plugin="pod",
         autoscaled=False,
+        real=real,
         gpus=gpus,
     )
 

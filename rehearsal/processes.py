@@ -25,16 +25,16 @@ class ProcessError(Exception):
     """A child did not start or ended too early; the message has the end of its log."""
 
 
-def free_port() -> int:
-    """A port on 127.0.0.1 that nobody listens on now."""
+def free_port(address: str = "127.0.0.1") -> int:
+    """A port on this address that nobody listens on now."""
     for port in random.sample(PORTS, 200):
         with socket.socket() as probe:
             try:
-                probe.bind(("127.0.0.1", port))
+                probe.bind((address, port))
             except OSError:
                 continue
             return port
-    raise ProcessError(f"no free port on 127.0.0.1 from {PORTS.start} to {PORTS.stop - 1}")
+    raise ProcessError(f"no free port on {address} from {PORTS.start} to {PORTS.stop - 1}")
 
 
 class Processes:
@@ -97,6 +97,11 @@ class Processes:
         for name, code in ended:
             if code is not None:
                 raise ProcessError(f"{name} ended with {code}: {self.last_words(name)}")
+
+    def pid(self, name: str) -> int:
+        """The process id of a named child."""
+        with self._lock:
+            return self._children[name].pid
 
     def last_words(self, name: str, lines: int = 3) -> str:
         """The end of a child's log, on one line."""

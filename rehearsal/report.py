@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rehearsal.journal import Event
+from rehearsal.node.report import blocks as real_node_blocks
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +65,8 @@ class Report:
     promises: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     """What each pool's tags promise: `pool`, `node` (None where none came up), `tags` and `real`
     (tag -> value) and `differences`."""
+    real_node: Mapping[str, Any] | None = None
+    """Of a rehearsal with a real node: its cards, what it offered when, what ran, what it left."""
 
     def document(self) -> dict[str, Any]:
         """As `report.json` has it."""
@@ -153,6 +156,7 @@ def text(report: Report) -> str:
     """The report for a terminal, 100 columns wide."""
     blocks = [_steps(report), _resources(report), _nodes(report), _pods(report)]
     blocks += [_promise(promise) for promise in report.promises]
+    blocks += real_node_blocks(report.real_node) if report.real_node else []
     verdict = "passed" if report.ok else "FAILED"
     for title, lines in (
         ("why it failed", report.failures),

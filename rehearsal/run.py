@@ -4,12 +4,14 @@ import json
 import shutil
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tools.programs
 from rehearsal.journal import Event
+from rehearsal.node import footprint
 from rehearsal.processes import end_leftovers
 from rehearsal.report import (
     Report,
@@ -23,22 +25,32 @@ from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
 from rehearsal.timeline import svg
 
+if TYPE_CHECKING:
+    from rehearsal.node.machine import Machine
+
 POLICIES = ROOT / "policy"
 """The pack that every rehearsal keeps."""
 
-SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program")
+SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program", footprint.FILE)
 """What a finished rehearsal does not leave in its folder."""
 
 
-def hold(stack: str, folder: Path, *, keep: Callable[[int], None] | None, deadline: float) -> int:
+def hold(
+    stack: str,
+    folder: Path,
+    *,
+    keep: Callable[[int], None] | None,
+    deadline: float,
+    machine: "Machine | None" = None,
+) -> int:
     """Rehearses; `keep` is called with the exit status where the stage must stay, and returns
-    when it may end."""
+    when it may end. With `machine`, that is one of the nodes."""
     began = time.monotonic()
+    run = _rehearsal(stack, folder, deadline, machine)
+    stage = run.stage
     _say(f"rehearsing {stack}: the stage goes up ...")
-    stage = Stage(stack, folder=folder)
     with stage:
         stage.journal.listen(_tell)
-        run = Rehearsal(stage=stage, deadline=deadline, policy_pack=POLICIES, say=_say)
         running = run.until_running()
         if keep is not None:
             _write(stage, make_report(run, time.monotonic() - began))
@@ -49,11 +61,33 @@ def hold(stack: str, folder: Path, *, keep: Callable[[int], None] | None, deadli
             run.away()
         report_seconds = time.monotonic() - began
     run.failures += leftovers(stage)
+    left = traces(stage)
     for name in SECRET:
         _remove(stage.folder / name)
-    report = make_report(run, report_seconds)
+    report = make_report(run, report_seconds, left)
     _write(stage, report)
     return 0 if report.ok else 1
+
+
+def _rehearsal(stack: str, folder: Path, deadline: float, machine: "Machine | None") -> Rehearsal:
+    if machine is None:
+        return Rehearsal(
+            stage=Stage(stack, folder=folder), deadline=deadline, policy_pack=POLICIES, say=_say
+        )
+    # Its node is this machine's own: what is needed for that is loaded only here.
+    from rehearsal.node.here import here
+    from rehearsal.node.scenario import RealNodeRehearsal
+
+    node = here(stack, machine)
+    overrides = node.overrides()
+    return RealNodeRehearsal(
+        stage=Stage(stack, folder=folder, mutate=overrides, here=node),
+        deadline=deadline,
+        policy_pack=POLICIES,
+        say=_say,
+        machine=machine,
+        overrides=overrides,
+    )
 
 
 def leftovers(stage: Stage) -> list[str]:
@@ -67,11 +101,21 @@ def leftovers(stage: Stage) -> list[str]:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", int(port))) == 0:
                 found.append(f"port {port} of {name} still answers")
-    return found
+    return found + [line for lines in traces(stage).values() for line in lines]
 
 
-def make_report(run: Rehearsal, seconds: float) -> Report:
-    """The report of a run as far as it has got."""
+def traces(stage: Stage) -> dict[str, list[str]]:
+    """Sort of trace -> what a real node left on the machine; empty without one."""
+    node = footprint.read(stage.folder)
+    if node is None:
+        return {}
+    return {sort: [f"{line} ({sort})" for line in lines] for sort, lines in node.left().items()}
+
+
+def make_report(
+    run: Rehearsal, seconds: float, left: Mapping[str, Sequence[str]] | None = None
+) -> Report:
+    """The report of a run as far as it has got; `left`: the traces of its real node."""
     events = run.stage.journal.events
     nodes = node_lives(events)
     ups = [outcome for outcome in run.outcomes if outcome.operation == "up"]
@@ -89,6 +133,7 @@ def make_report(run: Rehearsal, seconds: float) -> Report:
         gpu_nodes=gpu_nodes_over_time(nodes),
         refusals=[f"{e.subject}: {e.detail['message']}" for e in events if e.what == "refused"],
         promises=list(run.promises),
+        real_node=run.real_node(left or {}),
     )
 
 

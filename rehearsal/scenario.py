@@ -1,7 +1,7 @@
 """The rehearsal itself: preview, up, workloads run, nothing changes twice, away again, destroy."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,10 @@ class Rehearsal:
                 ("nothing is left", self._nothing_left),
             )
         )
+
+    def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any] | None:
+        """What the report has of a real node, whose traces are `left`; without one, None."""
+        return None
 
     def _step(self, name: str, run: Callable[[], str]) -> bool:
         began = self.stage.journal.now

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rehearsal import clouds
 from rehearsal.cloud import Cloud, Faults
@@ -28,8 +28,13 @@ from rehearsal.engine import BIN, Engine
 from rehearsal.journal import Journal
 from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
+from rehearsal.node import footprint
 from rehearsal.processes import ProcessError, Processes, end_leftovers
 from rehearsal.program import Mutation, copy_program, stack_file
+
+if TYPE_CHECKING:
+    from rehearsal.node.here import Here
+    from rehearsal.node.node import RealNode
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_SECONDS = 30.0
@@ -51,8 +56,10 @@ class Stage:
         mutate: Mutation | None = None,
         job_seconds: float = 5.0,
         scaling: bool = True,
+        here: "Here | None" = None,
     ) -> None:
-        """Without `scaling` no node joins but those that the cloud itself keeps."""
+        """Without `scaling` no node joins but those that the cloud itself keeps. With `here`, this
+        machine is one of an existing cluster's nodes."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
         self._source = source
@@ -60,6 +67,8 @@ class Stage:
         self._mutate = mutate
         self._job_seconds = job_seconds
         self._scaling = scaling
+        self._here = here
+        self.real_node: RealNode | None = None
         self._closers: list[Callable[[], None]] = []
         self._nodes_made = threading.Event()
         self._stopping = False
@@ -101,6 +110,8 @@ class Stage:
             self.control_plane, self.cloud, self._autoscaler, self.observed, self.journal
         )
         self._nodes_made.set()
+        if self._here is not None:
+            self._start_real_node(self._here)
         if self.platform == "existing":
             self._wait_for_machines()
         self.engine = Engine(
@@ -154,7 +165,12 @@ class Stage:
 
     def _start_providers(self) -> dict[str, int]:
         self._served = clouds.serve(
-            self.platform, self.stack, self.control_plane, self._faults, self.folder
+            self.platform,
+            self.stack,
+            self.control_plane,
+            self._faults,
+            self.folder,
+            here=self._here.inventory if self._here else None,
         )
         self.cloud: Cloud = self._served.cloud
         self._closers.append(self._served.stop)
@@ -195,6 +211,14 @@ class Stage:
         self._autoscaler.stop()
         self._kubelets.stop()
 
+    def _start_real_node(self, here: "Here") -> None:
+        self.control_plane.ensure_started()
+        (group,) = (group for group in self.cloud.node_groups() if group.real)
+        node = here.node(self.folder, self.processes, self.control_plane, group)
+        self.real_node = node
+        self._closers.append(node.stop)
+        node.start()
+
     def _wait_for_machines(self) -> None:
         """Somebody else's cluster stands, with all its machines, before the stack does."""
         self.control_plane.ensure_started()
@@ -225,6 +249,8 @@ def take_over(folder: Path) -> Callable[[], None]:
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, str(os.getpid()).encode(), 0)
     end_leftovers(str(folder))
+    if (node := footprint.read(folder)) is not None:
+        node.take_back()
     for entry in folder.iterdir():
         if entry.name == "lock":
             continue

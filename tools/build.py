@@ -33,6 +33,7 @@ def _build(program: Program, label: str) -> None:
         if folder.is_dir():
             _say(f"{label}: done by the other build")
             return
+        _check_machine(program)
         started = time.monotonic()
         _say(f"{label}: building {program.version()}, usually {_clock(program.usually)}")
         compiler = go.command(program)
@@ -42,12 +43,30 @@ def _build(program: Program, label: str) -> None:
         _say(f"{label}: done in {_clock(time.monotonic() - started)}")
 
 
+def _check_machine(program: Program) -> None:
+    """Raises ToolError where the machine lacks what the program's parts in C need."""
+    if not program.c:
+        return
+    compiler = os.environ.get("CC", "cc")
+    if shutil.which(compiler) is None:
+        raise ToolError(f"{program.name} has parts in C, and there is no {compiler}: install gcc")
+    for header, package in program.headers:
+        asked = [compiler, "-E", "-x", "c", "-o", os.devnull, "-"]
+        done = subprocess.run(asked, input=f"#include <{header}>\n", text=True, capture_output=True)
+        if done.returncode:
+            raise ToolError(
+                f"{program.name} needs {header}: install Debian's {package}, or what has it here"
+            )
+
+
 def _compile(program: Program, compiler: Path, scratch: Path, label: str) -> None:
     out, work = scratch / "out", scratch / "work"
     out.mkdir()
     work.mkdir()
-    env = go.environment(compiler, work)
+    env = go.environment(compiler, work, c=program.c)
     flags = [*BUILD_FLAGS, "-ldflags", program.linker_flags(), "-o", f"{out}/"]
+    if program.tags:
+        flags += ["-tags", ",".join(program.tags)]
     _run([str(compiler), "build", *flags, "tool"], program, env, scratch, label)
     built = sorted(out.iterdir())
     if len(built) == 1:  # a package path like .../server/v3 gives the binary another name

@@ -23,10 +23,10 @@ def command(program: Program) -> Path:
     return _from_pypi()
 
 
-def environment(go: Path, scratch: Path) -> dict[str, str]:
-    """The environment of every `go` call: the host's target, no C, no other toolchain."""
+def environment(go: Path, scratch: Path, *, c: bool = False) -> dict[str, str]:
+    """The environment of every `go` call: the host's target, no other toolchain, C where asked."""
     own = {
-        "CGO_ENABLED": "0",
+        "CGO_ENABLED": "1" if c else "0",
         "GOOS": "linux",
         "GOARCH": GOARCH,
         "GOTOOLCHAIN": "local",

@@ -40,6 +40,12 @@ class Program:
     """Executables kept from the program's own folder here."""
     default: bool = True
     """Whether `build` without names builds it."""
+    tags: tuple[str, ...] = ()
+    """Go's build tags."""
+    c: bool = False
+    """Whether it has parts in C, for which the machine needs a C compiler."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """What those include: (header, the Debian package that has it)."""
 
     @property
     def source(self) -> Path:
@@ -64,7 +70,10 @@ class Program:
         key = hashlib.sha256()
         for file in ("go.mod", "go.sum", *self.scripts):
             key.update(hashlib.sha256((self.source / file).read_bytes()).digest())
-        key.update(repr((BUILD_FLAGS, self.linker_flags(), self.copies, "linux", GOARCH)).encode())
+        how: tuple[object, ...] = (BUILD_FLAGS, self.linker_flags(), self.copies, "linux", GOARCH)
+        if self.c or self.tags:
+            how += (self.tags, self.c)
+        key.update(repr(how).encode())
         return cache_folder() / f"{self.name}-{key.hexdigest()[:16]}"
 
 
@@ -137,6 +146,65 @@ PROGRAMS = (
         binaries=("kueue",),
         usually=175,
         copies=(("sigs.k8s.io/kueue", "config/components/crd/bases/*.yaml", "crds"),),
+        default=False,
+    ),
+    # What a real node runs: rehearsal/node.
+    Program(
+        name="kubelet",
+        module="k8s.io/kubernetes",
+        binaries=("kubelet",),
+        usually=165,
+        ldflags="-X k8s.io/component-base/version.gitVersion={version}"
+        " -X k8s.io/component-base/version.gitMajor={major}"
+        " -X k8s.io/component-base/version.gitMinor={minor}",
+        default=False,
+    ),
+    Program(
+        name="containerd",
+        module="github.com/containerd/containerd/v2",
+        binaries=("containerd", "containerd-shim-runc-v2", "ctr"),
+        usually=70,
+        ldflags="-X github.com/containerd/containerd/v2/version.Version={version}",
+        tags=("no_btrfs", "no_devmapper", "no_zfs"),
+        default=False,
+    ),
+    Program(
+        name="runc",
+        module="github.com/opencontainers/runc",
+        binaries=("runc",),
+        usually=15,
+        # Static: it begins in one file system and ends in another. Without seccomp, pods that ask
+        # for the runtime's default profile fail.
+        ldflags="-linkmode external -extldflags -static",
+        tags=("seccomp", "netgo", "osusergo"),
+        c=True,
+        headers=(("seccomp.h", "libseccomp-dev"),),
+        default=False,
+    ),
+    Program(
+        name="cni-plugins",
+        module="github.com/containernetworking/plugins",
+        binaries=("bridge", "host-local", "loopback"),
+        usually=15,
+        default=False,
+    ),
+    Program(
+        name="device-plugin",
+        module="github.com/NVIDIA/k8s-device-plugin",
+        binaries=("nvidia-device-plugin",),
+        usually=40,
+        # Symbols of the driver's libraries, which are not there yet.
+        ldflags="-extldflags=-Wl,-z,lazy",
+        c=True,
+        default=False,
+    ),
+    Program(
+        name="container-toolkit",
+        module="github.com/NVIDIA/nvidia-container-toolkit",
+        binaries=("nvidia-container-runtime", "nvidia-ctk", "nvidia-cdi-hook"),
+        usually=40,
+        ldflags="-extldflags=-Wl,-z,lazy",
+        c=True,
         default=False,
     ),
     Program(

@@ -42,6 +42,16 @@ class Api:
         items: list[Object] = self.get(path)["items"]
         return items
 
+    def text(self, path: str) -> str:
+        """What is no object: a container's log."""
+        reply = self._pool.request(
+            "GET", f"{self._base}{path}", headers=self._headers, timeout=30.0
+        )
+        said = reply.data.decode(errors="replace")
+        if reply.status >= 400:
+            raise ApiError(reply.status, f"GET {path}: {said.strip()}")
+        return said
+
     def create(self, path: str, manifest: Object) -> Object:
         return self._call("POST", path, manifest)
 

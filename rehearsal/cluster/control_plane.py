@@ -193,6 +193,10 @@ class LocalControlPlane:
             "service-account-signing-key-file": str(self.pki.service_account_key),
             "service-cluster-ip-range": "10.96.0.0/16",
             "allow-privileged": "true",
+            # Who asks a real node's kubelet for a log; nobody else may.
+            "kubelet-client-certificate": str(self.pki.server_certificate),
+            "kubelet-client-key": str(self.pki.server_key),
+            "kubelet-preferred-address-types": "InternalIP",
             "endpoint-reconciler-type": "none",
             "enable-priority-and-fairness": "false",
             "profiling": "false",

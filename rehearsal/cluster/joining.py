@@ -68,6 +68,8 @@ def group_name(node: Mapping[str, Any], groups: Sequence[NodeGroup]) -> str | No
 
 def belongs(node: Mapping[str, Any], group: NodeGroup) -> bool:
     """Whether a node is one of this group's."""
+    if group.real:
+        return bool(node["metadata"]["name"] == group.name)
     if karpenters(node):
         pool: str = node["metadata"]["labels"]["karpenter.sh/nodepool"]
         return pool == pool_name(group.name)

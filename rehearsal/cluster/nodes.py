@@ -198,6 +198,8 @@ class Nodes:
 
     def _keep(self, group: NodeGroup) -> None:
         """Creates or deletes nodes until the cloud's own count is there."""
+        if group.real:  # it joins by itself
+            return
         own = [node for node in self._of_group(group) if not karpenters(node)]
         coming = sum(1 for of in self._created.values() if of == group.name)
         for _ in range(group.target_nodes - len(own) - coming):
@@ -260,6 +262,9 @@ class Nodes:
     def _gpus(self, node: Mapping[str, Any], group: NodeGroup) -> None:
         """Gives the node its GPUs once driver and plugin are there, and takes them with those."""
         name = node["metadata"]["name"]
+        if group.real:
+            self._offers(name, group, gpus_offered(node))
+            return
         has, shares = int(group.node.capacity.get(GPU, 0)), group.shares
         if not holds(node, "Ready"):
             self._ready_since.pop(name, None)
@@ -291,9 +296,12 @@ class Nodes:
             {"status": {"capacity": size, "allocatable": size}},
             STRATEGIC,
         )
-        if self._offered.get(name, 0) != wanted:
-            self._offered[name] = wanted
-            self._journal.record("node", name, "gpus", gpus=wanted, group=group.name)
+        self._offers(name, group, wanted)
+
+    def _offers(self, name: str, group: NodeGroup, gpus: int) -> None:
+        if self._offered.get(name, 0) != gpus:
+            self._offered[name] = gpus
+            self._journal.record("node", name, "gpus", gpus=gpus, group=group.name)
 
     def _config_map(self, namespace: str, name: str) -> dict[str, Any] | None:
         """As it is now: what was last seen of it may be older than the pod that reads it."""

@@ -1,0 +1,95 @@
+"""Runs a plan's programs apart from the machine: when this process goes, all of it goes.
+
+`enclosure.py PLAN`, a JSON file. A mount namespace of its own keeps what the programs mount to
+themselves; in a process namespace of its own the kernel kills what they started, container or not,
+as soon as its first process is gone. Needs the standard library alone.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
+MS_REC, MS_BIND, MS_PRIVATE, MS_SHARED = 0x4000, 0x1000, 1 << 18, 1 << 20
+PR_SET_PDEATHSIG = 1
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main() -> None:
+    """The process that the rehearsal started, outside of the new process namespace."""
+    plan = json.loads(Path(sys.argv[1]).read_text())
+    check(libc.unshare(CLONE_NEWNS | CLONE_NEWPID), "unshare")
+    first = os.fork()
+    if first == 0:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        run(plan)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(first, signal.SIGKILL))
+    _, status = os.waitpid(first, 0)
+    sys.exit(os.waitstatus_to_exitcode(status) % 256)
+
+
+def run(plan: dict[str, Any]) -> None:
+    """The first process of the new namespace: it adopts every orphan in it."""
+    # Nothing that is mounted here is seen outside; what a pod mounts is seen by the others here.
+    mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    mount("none", "/", flags=MS_REC | MS_SHARED)
+    mount("proc", "/proc", kind="proc")
+    for source, target in plan["binds"]:
+        mount(source, target, flags=MS_BIND)
+    children: dict[int, str] = {}
+    for program in plan["programs"]:
+        # A kubelet that finds no container runtime gives up at once.
+        while program["after"] and not Path(program["after"]).exists():
+            end_with(children)
+            time.sleep(0.05)
+        with Path(program["log"]).open("ab") as log:
+            child = subprocess.Popen(
+                program["command"],
+                env={**os.environ, **program["environment"]},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        children[child.pid] = program["name"]
+    while True:
+        end_with(children)
+        time.sleep(0.05)
+
+
+def end_with(children: dict[int, str]) -> None:
+    """Takes in every process that has ended; ends this one, and so all, where it was a program."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:  # there is none yet
+            return
+        if pid == 0:
+            return
+        if pid in children:
+            code = os.waitstatus_to_exitcode(status)
+            sys.exit(f"{children[pid]} ended with {code}: see its log")
+
+
+def mount(source: str, target: str, *, kind: str | None = None, flags: int = 0) -> None:
+    """mount(2)."""
+    done = libc.mount(
+        source.encode(), target.encode(), kind.encode() if kind else None, flags, None
+    )
+    check(done, f"mount {source} on {target}")
+
+
+def check(result: int, what: str) -> None:
+    """Ends this process where a system call failed."""
+    if result != 0:
+        sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""This machine's cards and driver, or one line that says why it cannot be a GPU node."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+DRIVER_FOLDER = Path("/usr/local/nvidia")
+"""Where machines keep a driver that is no package of theirs."""
+FIELDS = ("name", "uuid", "memory.total", "driver_version")
+ANSWER_SECONDS = 60.0
+
+NAME = "this-machine"
+"""What the node is called: nothing of the machine's own name gets into a report."""
+
+
+class NodeError(Exception):
+    """This machine cannot be a GPU node; one line with what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One card, as `nvidia-smi` names it."""
+
+    name: str
+    uuid: str
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine with GPUs and a driver that answers."""
+
+    gpus: tuple[Gpu, ...]
+    driver: str
+    """The driver's version."""
+    nvidia_smi: Path
+    libraries: tuple[Path, ...] = ()
+    """Folders with the driver's libraries that the loader does not know."""
+
+    @property
+    def description(self) -> str:
+        names = sorted({gpu.name for gpu in self.gpus})
+        return f"{len(self.gpus)} x {', '.join(names)}, driver {self.driver}"
+
+
+def look(ask: Callable[[Path], str] | None = None) -> Machine:
+    """The machine that this runs on. Raises NodeError where it cannot be a GPU node.
+
+    `ask` gets the path of `nvidia-smi` and returns what it prints for FIELDS.
+    """
+    if sys.platform != "linux":
+        raise NodeError("NODE=gpu needs Linux: a kubelet runs nowhere else")
+    if os.geteuid() != 0:
+        raise NodeError("NODE=gpu needs root: a kubelet mounts and makes namespaces; use sudo")
+    found = nvidia_smi()
+    if found is None:
+        raise NodeError(
+            "NODE=gpu needs an NVIDIA driver, and there is no nvidia-smi on PATH or in "
+            f"{DRIVER_FOLDER}/bin; without NODE the nodes are played"
+        )
+    own = DRIVER_FOLDER / "lib64"
+    machine = read((ask or _ask)(found))
+    return Machine(
+        gpus=machine.gpus,
+        driver=machine.driver,
+        nvidia_smi=found,
+        libraries=(own,) if own.is_dir() else (),
+    )
+
+
+def nvidia_smi() -> Path | None:
+    """The program that comes with every driver."""
+    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(DRIVER_FOLDER / "bin")])
+    found = shutil.which("nvidia-smi", path=path)
+    return Path(found) if found else None
+
+
+def read(answer: str) -> Machine:
+    """What `nvidia-smi --query-gpu` printed: a line of FIELDS for each card, without units."""
+    gpus, drivers = [], set()
+    for line in filter(None, map(str.strip, answer.splitlines())):
+        try:
+            name, uuid, memory, driver = (part.strip() for part in line.split(","))
+            gpus.append(Gpu(name=name, uuid=uuid, memory_mib=int(memory)))
+        except ValueError:
+            raise NodeError(
+                f"NODE=gpu needs a GPU, and nvidia-smi says: {line}; see that it lists one"
+            ) from None
+        drivers.add(driver)
+    if not gpus:
+        raise NodeError("NODE=gpu needs a GPU, and nvidia-smi lists none")
+    return Machine(gpus=tuple(gpus), driver=drivers.pop(), nvidia_smi=Path("nvidia-smi"))
+
+
+def _ask(program: Path) -> str:
+    query = [str(program), f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=ANSWER_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise NodeError(
+            f"NODE=gpu needs a working driver: nvidia-smi gave no answer in {ANSWER_SECONDS:.0f} s"
+        ) from None
+    if done.returncode:
+        said = " ".join((done.stdout + done.stderr).split())
+        raise NodeError(f"NODE=gpu needs a working driver, and nvidia-smi says: {said}")
+    return done.stdout

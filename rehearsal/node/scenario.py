@@ -1,0 +1,270 @@
+"""The rehearsal with a real node: GPUs that appear, samples that run on them, then shares of one.
+
+Everything is awaited in the cluster, as anybody would see it; nothing here gives the node a GPU.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from checks.gpus import survey
+from checks.gpus import text as table_of
+from checks.stack import config_of, settings_of
+from rehearsal.cluster.pods import condition, gpus_offered, phase
+from rehearsal.diagnosis import diagnose
+from rehearsal.node import overrides
+from rehearsal.node.machine import NAME, Machine
+from rehearsal.node.node import RealNode
+from rehearsal.node.overrides import POOLS, WORKLOADS, Overrides
+from rehearsal.scenario import Failure, Rehearsal
+
+_SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
+"""A card's own number: enough of it to tell two apart."""
+REPLICAS = 4
+"""Pods on one GPU, once it is shared."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RealNodeRehearsal(Rehearsal):
+    """A rehearsal whose node of one pool is this machine."""
+
+    machine: Machine
+    overrides: Overrides
+    samples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Pod -> its state, who keeps it waiting, and what it said."""
+    offered: list[tuple[float, int]] = field(default_factory=list)
+    """(seconds, `nvidia.com/gpu` of the node from then on)."""
+    check: str = ""
+    """What `make gpus` shows once the GPUs are there."""
+
+    def until_running(self) -> bool:
+        """The node, its GPUs, the samples on them, a second up, then shared GPUs."""
+        return all(
+            self._step(name, step)
+            for name, step in (
+                ("the node is real", self._node_is_real),
+                ("pulumi preview", self._preview),
+                ("pulumi up", lambda: self._engine(
+                    lambda: self.stage.engine.up(self.policy_pack)
+                )),
+                ("GPUs appear", lambda: self._offers(len(self.machine.gpus))),
+                ("make gpus shows them", self._gpus_checked),
+                ("samples run", self._samples_run),
+                ("pulumi up again", self._up_again),
+                ("pulumi up with shared GPUs", self._share),
+                ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
+                ("pods share them", self._shares_run),
+            )
+        )  # fmt: skip
+
+    def away(self) -> bool:
+        """The samples leave, then everything else; the node outlives the stack."""
+        return all(
+            self._step(name, step)
+            for name, step in (
+                ("pulumi destroy", lambda: self._engine(self.stage.engine.destroy)),
+                ("nothing is left", self._gone),
+            )
+        )
+
+    def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
+        """What the report has of the node; `rehearsal.node.report` makes it readable."""
+        return {
+            "gpus": [{"name": gpu.name, "memoryMiB": gpu.memory_mib} for gpu in self.machine.gpus],
+            "driver": self.machine.driver,
+            "versions": self._real.version if self._real else {},
+            "overrides": self.overrides.made,
+            "allocatable": self.offered,
+            "samples": self.samples,
+            "check": self.check,
+            "left": dict(left),
+        }
+
+    @property
+    def _real(self) -> RealNode | None:
+        return self.stage.real_node
+
+    def _node_is_real(self) -> str:
+        node = self._node()
+        if gpus_offered(node):
+            raise Failure(f"node {NAME} offers {gpus_offered(node)} GPUs before the stack is there")
+        self.offered.append((round(self.stage.journal.now, 2), 0))
+        info = node["status"]["nodeInfo"]
+        return (
+            f"kubelet {info['kubeletVersion']} on {info['containerRuntimeVersion']}, "
+            f"{self.machine.description}, allocatable nvidia.com/gpu 0"
+        )
+
+    def _offers(self, gpus: int) -> str:
+        began = time.monotonic()
+
+        def offered() -> bool:
+            return gpus_offered(self._node()) == gpus
+
+        self._until(offered, lambda: f"node {NAME} offers {gpus_offered(self._node())} GPUs, not "
+                                     f"{gpus}: {self._about_plugin()}")  # fmt: skip
+        before = self.offered[-1][1]
+        self.offered.append((round(self.stage.journal.now, 2), gpus))
+        waited = time.monotonic() - began
+        return f"allocatable nvidia.com/gpu {before} -> {gpus}, {waited:.1f} s after up"
+
+    def _gpus_checked(self) -> str:
+        """The check that people run, on the stack's file as it is here."""
+        program = self.stage.folder / "program"
+        observed = self.stage.observed
+        settings = settings_of(
+            self.stage.stack,
+            config_of(self.stage.stack, program),
+            kubeconfig=self.stage.control_plane.kubeconfig.read_text(),
+        )
+        pools = [pool.gpu_pool(name) for name, pool in settings.pools.items()]
+        there = [pod for pod in observed.pods if pod["spec"].get("nodeName")]
+        rows, found = survey(observed.nodes, there, observed.all("DaemonSet"), pools)
+        self.check = table_of(rows, found)
+        row = next(row for row in rows if row.name == NAME)
+        wrong = [f"node {one.node} {one.message}" for one in found if one.node == NAME]
+        if row.allocatable != len(self.machine.gpus):
+            wrong.append(f"the check counts {row.allocatable} GPUs on node {NAME}")
+        if wrong:
+            raise Failure(*wrong)
+        return f"{NAME}: pool {row.pool}, {row.allocatable} allocatable, nothing amiss"
+
+    def _samples_run(self) -> str:
+        """With all GPUs asked for twice, one sample gets them and one waits; a third asks for
+        none and sees them all."""
+        workloads = self._workloads()
+        asking = [name for name, one in workloads.items() if one.get("gpus", 1)]
+        without = [name for name in workloads if name not in asking]
+        self._until(
+            lambda: len(self._running(asking)) == 1 and len(self._running(without)) == len(without),
+            lambda: self._not_running(workloads),
+        )
+        (runs,) = self._running(asking)
+        waits = [name for name in asking if name != runs]
+        for name in (runs, *without):
+            self._heard(name)
+        for name in waits:
+            self._waits(name)
+        return (
+            f"{runs} runs on all GPUs, {' and '.join(waits)} waits for them, "
+            f"{' and '.join(without)} sees them without a limit"
+        )
+
+    def _share(self) -> str:
+        pods = REPLICAS * len(self.machine.gpus) + 1
+        file = self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml"
+        overrides.edit(
+            file, lambda config: overrides.shared(config, self.overrides.pool, REPLICAS, pods)
+        )
+        return self._engine(lambda: self.stage.engine.up(self.policy_pack))
+
+    def _shares_run(self) -> str:
+        names = list(self._workloads())
+        self._until(
+            lambda: len(self._running(names)) == len(names) - 1,
+            lambda: self._not_running(names),
+        )
+        running = self._running(names)
+        for name in running:
+            self._heard(name)
+        (waits,) = [name for name in names if name not in running]
+        self._waits(waits)
+        cards = {line for name in running for line in self.samples[name]["said"].splitlines()}
+        return (
+            f"{len(running)} pods at once on {len(self.machine.gpus)} GPU, which they see as "
+            f"{' and '.join(sorted(_without_uuid(cards)))}; {waits} waits"
+        )
+
+    def _gone(self) -> str:
+        """Nobody waits for a sample's pod, and a real one takes up to its 30 s of grace."""
+        cloud = self.stage.cloud
+        self._until(lambda: not cloud.holdings(), lambda: "; ".join(cloud.holdings()))
+        return self._nothing_left()
+
+    def _heard(self, name: str) -> None:
+        """Keeps what a sample said, which must come from the driver."""
+        pod = self._pod(name)
+
+        def spoken() -> bool:
+            return "GPU" in self._log(name)
+
+        self._until(spoken, lambda: f"pod {name} runs, but nvidia-smi says: {self._log(name)!r}")
+        said = _SERIAL.sub(r"\1...", self._log(name))
+        self.samples[name] = {"state": phase(pod), "node": NAME, "said": said}
+
+    def _waits(self, name: str) -> None:
+        """Keeps why a sample waits, in the scheduler's words and in the rehearsal's."""
+        pod = self._pod(name)
+        if phase(pod) != "pending":
+            raise Failure(f"pod {name} is {phase(pod)}, though no GPU is free for it")
+        verdict = diagnose(pod, self.stage.situation())
+        said = condition(pod, "PodScheduled").get("message", "")
+        if "nvidia.com/gpu" not in said:
+            raise Failure(f"pod {name} waits for something else than GPUs: {said}")
+        self.samples[name] = {"state": "pending", "scheduler": said, "why": verdict.message}
+
+    def _workloads(self) -> dict[str, Any]:
+        """The stack's workloads on the real node's pool."""
+        config = config_of(self.stage.stack, self.stage.folder / "program")
+        if self.overrides.pool not in config[POOLS]:
+            raise Failure(f"there is no pool {self.overrides.pool}")
+        return {
+            name: one
+            for name, one in config[WORKLOADS].items()
+            if one["pool"] == self.overrides.pool
+        }
+
+    def _node(self) -> Mapping[str, Any]:
+        return next(n for n in self.stage.observed.nodes if n["metadata"]["name"] == NAME)
+
+    def _pod(self, name: str) -> Mapping[str, Any]:
+        pods = self.stage.observed.pods
+        found = [pod for pod in pods if pod["metadata"]["name"] == name]
+        if not found:
+            raise Failure(f"pod {name} is not in the cluster")
+        return found[0]
+
+    def _running(self, names: Iterable[str]) -> list[str]:
+        pods = {pod["metadata"]["name"]: pod for pod in self.stage.observed.pods}
+        return [name for name in names if name in pods and phase(pods[name]) == "ready"]
+
+    def _not_running(self, names: Iterable[str]) -> str:
+        running = self._running(names)
+        situation = self.stage.situation()
+        waiting = [self._pod(name) for name in names if name not in running]
+        return "; ".join(
+            f"{diagnose(pod, situation).message} {_of_containers(pod)}".strip() for pod in waiting
+        )
+
+    def _about_plugin(self) -> str:
+        for pod in self.stage.observed.pods:
+            name = pod["metadata"]["name"]
+            if pod["spec"].get("nodeName") == NAME and name.startswith("nvidia-device-plugin"):
+                said = self._log(name, "kube-system").strip().splitlines()[-3:]
+                return f"{name} is {phase(pod)} {_of_containers(pod)} {' | '.join(said)}"
+        return "no device plugin runs there"
+
+    def _log(self, name: str, namespace: str = "default") -> str:
+        return self._real.log(name, namespace) if self._real else ""
+
+    def _until(self, true: Callable[[], bool], why: Callable[[], str]) -> None:
+        began = time.monotonic()
+        while not true():
+            if time.monotonic() - began > self.deadline:
+                raise Failure(f"{why()} (waited {self.deadline:.0f} s)")
+            time.sleep(0.1)
+
+
+def _of_containers(pod: Mapping[str, Any]) -> str:
+    """Why its containers wait or ended, in the kubelet's words."""
+    said = []
+    for status in pod.get("status", {}).get("containerStatuses") or []:
+        for state in (status.get("state") or {}).values():
+            said += [str(state[key]) for key in ("reason", "message") if state.get(key)]
+    return f"({': '.join(said)})" if said else ""
+
+
+def _without_uuid(lines: Iterable[str]) -> set[str]:
+    return {line.partition(" (UUID")[0] for line in lines}

@@ -1,0 +1,163 @@
+"""The rehearsal with a real node, on a machine without a GPU: only driver and cards are played.
+
+Kubelet, containerd, runc, namespaces, control groups, network and images are what they are with
+one. It needs root and the node's programs, which `python -m tools build` makes on demand.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tools
+from rehearsal import stage as stages
+from rehearsal.cluster.api import STRATEGIC, ApiError
+from rehearsal.cluster.gpus import GPU
+from rehearsal.node import footprint
+from rehearsal.node.driver import Driver
+from rehearsal.node.here import Here, pool_of
+from rehearsal.node.machine import NAME, Gpu, Machine
+from rehearsal.node.node import PROGRAMS
+from rehearsal.node.scenario import RealNodeRehearsal
+from rehearsal.stage import Stage
+
+CARD = "GPU 0: NVIDIA Played (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
+MACHINE = Machine(
+    gpus=(Gpu(name="NVIDIA Played", uuid="GPU-0123abcd", memory_mib=1024),),
+    driver="0.0",
+    nvidia_smi=Path("nvidia-smi"),
+)
+NOTHING: dict[str, list[str]] = {
+    sort: [] for sort in ("processes", "mounts", "interfaces", "cgroups", "files", "settings")
+}
+
+
+def why_not() -> str:
+    """What this machine lacks, empty where it can be a node."""
+    if os.geteuid() != 0:
+        return "a real node needs root"
+    missing = [name for name in PROGRAMS if not tools.programs.program(name).folder().is_dir()]
+    return f"build them first: python -m tools build {' '.join(missing)}" if missing else ""
+
+
+pytestmark = [
+    pytest.mark.prove,
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "it can"),
+]
+
+
+class PlayedPlugin(threading.Thread):
+    """Offers a node's GPUs while the plugin's pod runs on it, as often as it is told."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(daemon=True)
+        self._stage = stage
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.wait(0.2):
+            plugins = [
+                pod
+                for pod in self._stage.observed.pods
+                if pod["metadata"]["name"].startswith("nvidia-device-plugin")
+                and pod["spec"].get("nodeName") == NAME
+                and pod["status"].get("phase") == "Running"
+            ]
+            if plugins:
+                self._offer(4 if "-on-gpus" in plugins[0]["metadata"]["name"] else 1)
+
+    def _offer(self, gpus: int) -> None:
+        # What a plugin registers, the kubelet alone may write; what nobody registered, anybody.
+        size = {"status": {"capacity": {GPU: str(gpus)}, "allocatable": {GPU: str(gpus)}}}
+        try:
+            self._stage.control_plane.api.patch(f"/api/v1/nodes/{NAME}/status", size, STRATEGIC)
+        except ApiError as error:
+            if error.status not in (404, 409):  # overtaken by another change
+                raise
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    """This machine with a card that is a shell script."""
+    smi, plugin = tmp_path / "nvidia-smi", tmp_path / "nvidia-device-plugin"
+    smi.write_text(f"#!/bin/sh\necho '{CARD}'\n")
+    plugin.write_text("#!/bin/sh\ntrap exit TERM\nwhile true; do sleep 1; done\n")
+    return Here(
+        machine=MACHINE,
+        pool=pool_of("onprem"),
+        drive=lambda folder, log: Driver(runtime=tools.binary("runc")),
+        programs={"/usr/bin/nvidia-smi": smi, "/usr/bin/nvidia-device-plugin": plugin},
+    )
+
+
+@pytest.fixture
+def rehearsal(tmp_path: Path, here: Here) -> Iterator[RealNodeRehearsal]:
+    """On a stage of its own, not started."""
+    overrides = here.overrides()
+    stage = Stage("onprem", folder=tmp_path / "stage", mutate=overrides, here=here)
+    yield RealNodeRehearsal(
+        stage=stage, machine=MACHINE, overrides=overrides, deadline=60, say=print
+    )
+    stage.stop()
+
+
+def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeRehearsal) -> None:
+    """GPUs appear with the stack's plugin, one sample takes them and one waits, shares are run by
+    four pods and not by a fifth; afterwards the machine is as it was."""
+    with rehearsal.stage as stage:
+        plugin = PlayedPlugin(stage)
+        plugin.start()
+        ran = rehearsal.until_running()
+        assert (rehearsal.failures, ran) == ([], True)
+        plugin.ended.set()
+        assert rehearsal.away()
+    assert [gpus for _, gpus in rehearsal.offered] == [0, 1, 4]
+    states = sorted(sample["state"] for sample in rehearsal.samples.values())
+    assert states == ["pending"] * 2 + ["ready"] * 6
+    left = footprint.read(stage.folder)
+    assert left is not None
+    assert left.left() == NOTHING
+
+
+HELD = """
+import sys, time, tools
+from pathlib import Path
+from rehearsal.node.driver import Driver
+from rehearsal.node.here import Here, pool_of
+from rehearsal.stage import Stage
+from tests.rehearsal.test_real_node import MACHINE
+here = Here(machine=MACHINE, pool=pool_of("onprem"),
+            drive=lambda folder, log: Driver(runtime=tools.binary("runc")), programs={})
+with Stage("onprem", folder=Path(sys.argv[1]), mutate=here.overrides(), here=here) as stage:
+    print("up", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path) -> None:
+    """Killed without a word, its processes go at once; the rest goes with `make down`."""
+    folder = tmp_path / "stage"
+    command = [sys.executable, "-c", HELD, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as held:
+        assert held.stdout is not None
+        assert held.stdout.readline() == "up\n"
+        node = footprint.read(folder)
+        assert node is not None
+        there = node.left()
+        assert there["processes"]
+        assert there["interfaces"] == [node.bridge]
+        held.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while node.left()["processes"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert node.left()["interfaces"] == [node.bridge]
+    stages.end(folder)
+    assert node.left() == NOTHING, json.dumps(node.left())
