@@ -53,9 +53,14 @@ def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
             f"Pulumi.{stack}.yaml has no gpu-cluster:gpuCheck: name pools and an image there, and "
             "run pulumi up"
         )
-    client = client_of(kubeconfig)
-    pools = [_pool(client, args, pool) for pool in args.pools]
+    pools = outcomes(args, kubeconfig)
     return exit_code(pools), {"stack": stack, "pools": pools}, "\n\n".join(map(_text, pools))
+
+
+def outcomes(args: GpuCheckArgs, kubeconfig: str) -> list[dict[str, Any]]:
+    """What came of each pool's Job, in the cluster's own words."""
+    client = client_of(kubeconfig)
+    return [_pool(client, args, pool) for pool in args.pools]
 
 
 def exit_code(pools: Sequence[Mapping[str, Any]]) -> int:

@@ -1,0 +1,52 @@
+"""The acceptance workload on a rehearsed pool: scheduled, completed, asked for its result.
+
+Only a real scheduler and API server show that its Job fits a node of the pool that it measures.
+"""
+
+from typing import Any
+
+import pytest
+
+from checks.check import outcomes
+from components.gpu.check_args import GpuCheckArgs, job_name
+from rehearsal.cluster.pods import gpus_asked, holds
+from tests.rehearsal.conftest import Rehearse, configured
+
+IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
+
+
+@pytest.mark.parametrize(
+    ("stack", "pool", "gpus", "label"),
+    [
+        ("dev", "train-gpu", None, "cloud.google.com/gke-accelerator"),
+        pytest.param("autopilot", "t4", None, "cloud.google.com/gke-accelerator",
+                     marks=pytest.mark.prove),
+        pytest.param("train", "train-gpu", None, "k8s.amazonaws.com/accelerator",
+                     marks=pytest.mark.prove),
+        # The samples have two GPUs of each of these nodes.
+        pytest.param("onprem", "gpus", 7, "gpus", marks=pytest.mark.prove),
+    ],
+)  # fmt: skip
+def test_it_completes_on_a_node_of_its_pool(
+    rehearse: Rehearse, stack: str, pool: str, gpus: int | None, label: str
+) -> None:
+    """A node comes for it where none is free; a played pod leaves no log, which the check says."""
+    check: dict[str, Any] = {"pools": [pool], "image": IMAGE, "gpus": gpus}
+    change = configured(lambda config: config.update({"gpu-cluster:gpuCheck": check}))
+    rehearsal = rehearse(change, stack=stack, deadline=60)
+    assert rehearsal.failures == []
+    observed, name = rehearsal.stage.observed, job_name(pool)
+    (job,) = [one for one in observed.all("Job") if one["metadata"]["name"] == name]
+    assert holds(job, "Complete")
+    (pod,) = [one for one in observed.pods if one["metadata"]["labels"].get("app") == name]
+    assert gpus_asked(pod["spec"]) == (gpus or 1)
+    (node,) = [one for one in observed.nodes if one["metadata"]["name"] == pod["spec"]["nodeName"]]
+    assert label in node["metadata"]["labels"]
+    selector = pod["spec"]["nodeSelector"]
+    assert selector.items() <= node["metadata"]["labels"].items()
+    kubeconfig = rehearsal.stage.control_plane.kubeconfig.read_text()
+    (found,) = outcomes(GpuCheckArgs(pools=[pool], image=IMAGE), kubeconfig)
+    assert found["exit"] == 2
+    assert found["why"] == (
+        f"Job {name} left no result: its pod is Succeeded (Completed, exit code 0)"
+    )
