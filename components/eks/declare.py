@@ -8,14 +8,17 @@ from components.cluster import Cluster
 from components.eks.autoscaler import ClusterAutoscaler
 from components.eks.cluster import EksCluster
 from components.eks.cluster_args import EksClusterArgs
+from components.eks.lasting import CLUSTER, POOL
 from components.eks.node_group import EksGpuNodeGroup
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.replacement import LastingSettings
 
 
 def declare(
     args: EksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str
 ) -> Cluster:
     """Declares an EKS cluster with its GPU node groups and their autoscaler."""
+    LastingSettings(args, pools, cluster=CLUSTER, pool=POOL)
     eks = EksCluster(args.name, args, region=region)
     gpu_pools = [
         EksGpuNodeGroup(

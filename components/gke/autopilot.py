@@ -15,8 +15,10 @@ from components.gke.control_plane import (
     kubeconfig_of,
 )
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+from components.gke.lasting import CONTROL_PLANE
 from components.gke.network import GkeNetwork
 from components.gke.nodes import NODE_SCOPES, GkeNodeIdentity
+from components.replacement import LastingSettings
 
 
 class GkeAutopilotCluster(pulumi.ComponentResource):
@@ -68,6 +70,7 @@ def autopilot(
     monitoring: GkeGpuMonitoringArgs | None = None,
 ) -> Cluster:
     """Declares a GKE Autopilot cluster; its GPU pools are what pods select."""
+    LastingSettings(args, {}, cluster=CONTROL_PLANE, pool={})
     gke = GkeAutopilotCluster(
         args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm)
     )

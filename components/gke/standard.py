@@ -9,8 +9,10 @@ from components.gke.cluster import GkeCluster
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import cluster_id
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+from components.gke.lasting import CLUSTER, POOL
 from components.gke.node_pool import GkeGpuNodePool
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.replacement import LastingSettings
 
 
 def standard(
@@ -21,6 +23,7 @@ def standard(
     monitoring: GkeGpuMonitoringArgs | None = None,
 ) -> Cluster:
     """Declares a GKE Standard cluster with its GPU node pools."""
+    LastingSettings(args, pools, cluster=CLUSTER, pool=POOL)
     gke = GkeCluster(args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm))
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [

@@ -1,0 +1,27 @@
+"""The settings that EKS can only change by making a cluster or a node group anew.
+
+`make prove` previews a change of every setting; one that replaces and is not here fails it.
+"""
+
+from components.replacement import Lasting
+
+CLUSTER: Lasting = {
+    "name": "cluster",
+    "network.zones": "GPU pools",
+    # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
+    "network.cidr": "nothing",
+    "network.subnet_ids": "GPU pools",
+    "service_cidr": "cluster",
+    "system_pool.instance_types": "system pool",
+    "system_pool.spot": "system pool",
+}
+
+POOL: Lasting = {
+    "instance_types": "GPU pool",
+    "zones": "GPU pool",
+    "subnet_ids": "GPU pool",
+    "capacity": "GPU pool",
+    "reservation": "GPU pool",
+    "os": "GPU pool",
+    "ami_type": "GPU pool",
+}
