@@ -87,6 +87,7 @@ def _rehearsal(stack: str, folder: Path, deadline: float, machine: "Machine | No
         say=_say,
         machine=machine,
         overrides=overrides,
+        pytorch=node.pytorch,
     )
 
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rehearsal.node.machine import NodeError
+
 MOUNTS = Path("/proc/self/mounts")
 REMOVE_SECONDS = 10.0
 """How long the kernel may take to forget processes that have just been killed."""
@@ -12,10 +14,6 @@ INHERITED = ("cpuset.mems", "cpuset.cpus")
 """Empty in a new group of version 1, which then runs nothing."""
 NEEDED = ("cpu", "cpuset", "io", "memory", "pids")
 """What a kubelet wants to control, with version 2."""
-
-
-class CgroupError(Exception):
-    """The machine's control groups cannot be used; one line with what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Cgroup:
     def make(self) -> list[str]:
         """Makes it; returns the controllers of version 2 that only now work below the root.
 
-        Raises CgroupError where the machine lets nobody.
+        Raises NodeError where the machine lets nobody.
         """
         enabled = []
         for root, version in hierarchies():
@@ -54,7 +52,7 @@ class Cgroup:
                     if (folder / file).exists() and not (folder / file).read_text().strip():
                         (folder / file).write_text((root / file).read_text())
             except OSError as error:
-                raise CgroupError(
+                raise NodeError(
                     f"the control group {folder} cannot be made ({error.strerror}): a real node "
                     "needs a machine whose control groups may be changed"
                 ) from None

@@ -12,11 +12,12 @@ from checks.stack import config_of, platform_of
 from rehearsal.cloud import NodeGroup
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.existing import inventory, with_real_node
-from rehearsal.node import driver, overrides, settings
+from rehearsal.node import driver, overrides, pytorch, settings
 from rehearsal.node.driver import Driver
 from rehearsal.node.machine import NAME, Machine, NodeError
 from rehearsal.node.node import RealNode
 from rehearsal.node.overrides import POOLS, Overrides
+from rehearsal.node.pytorch import PyTorch
 from rehearsal.processes import Processes
 from rehearsal.provider.handler import CloudError
 
@@ -32,6 +33,8 @@ class Here:
     """(Folder, log file) -> what runs the containers."""
     programs: Mapping[str, Path]
     """What the node's images hold beside a shell."""
+    pytorch: PyTorch | None = None
+    """What the acceptance workload runs with; without one it is left out."""
 
     @property
     def inventory(self) -> Mapping[str, Any]:
@@ -71,11 +74,16 @@ def here(stack: str, machine: Machine) -> Here:
 
     Raises NodeError where the stack has none.
     """
+    programs = {"/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin")}
+    found = pytorch.find()
+    if found is not None:
+        programs[str(found.binary)] = found.binary
     return Here(
         machine=machine,
         pool=pool_of(stack),
         drive=lambda folder, log: driver.nvidia(machine, folder, log),
-        programs={"/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin")},
+        programs=programs,
+        pytorch=found,
     )
 
 

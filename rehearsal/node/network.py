@@ -9,6 +9,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from rehearsal.node.machine import NodeError
+
 INTERFACES = Path("/sys/class/net")
 SIOCGIFFLAGS, SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK = 0x8913, 0x8914, 0x8916, 0x891C
 SIOCBRADDBR, SIOCBRDELBR = 0x89A0, 0x89A1
@@ -34,9 +36,15 @@ class Bridge:
         return (INTERFACES / self.name).exists()
 
     def make(self) -> None:
-        """Makes it and gives it its address. Raises OSError where the kernel has no bridges."""
+        """Makes it and gives it its address. Raises NodeError where the kernel has no bridges."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-            fcntl.ioctl(control, SIOCBRADDBR, self.name.encode() + b"\0")
+            try:
+                fcntl.ioctl(control, SIOCBRADDBR, self.name.encode() + b"\0")
+            except OSError as error:
+                raise NodeError(
+                    f"a real node's pods need a network bridge, and none can be made "
+                    f"({error.strerror}): load the kernel's module `bridge`"
+                ) from None
             for request, address in (
                 (SIOCSIFADDR, self.address),
                 (SIOCSIFNETMASK, "255.255.255.0"),

@@ -11,11 +11,13 @@ from typing import Any
 import yaml
 
 from rehearsal.node.image import Image
+from rehearsal.node.pytorch import PyTorch
 
 PLUGIN = "localhost/nvidia-device-plugin:rehearsal"
 SAMPLE = "localhost/cuda-base:rehearsal"
 IMAGES = Path("components", "catalog", "images.py")
 POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
+CHECK = "gpu-cluster:gpuCheck"
 EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 """What NVIDIA's own images say: without a limit, a container sees every GPU of its node."""
 
@@ -57,6 +59,8 @@ class Overrides:
     def _stack(self, config: Mapping[str, Any]) -> None:
         pool = config[POOLS][self.pool]
         self._set(f"{POOLS}.{self.pool}", pool, "gpusPerNode", self.gpus, "what this machine has")
+        # The file may say one thing for two of them.
+        config[WORKLOADS].update({name: dict(one) for name, one in config[WORKLOADS].items()})
         for name, workload in config[WORKLOADS].items():
             if workload["pool"] != self.pool:
                 continue
@@ -73,16 +77,21 @@ class Overrides:
             self.made.append(f"{path}.{key}: {before} -> {value} ({why})")
 
 
-def shared(config: Mapping[str, Any], pool: str, replicas: int, pods: int) -> list[str]:
+def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:
+    """Puts the acceptance workload in the place of the pool's samples; returns their names."""
+    config[CHECK] = how.config(pool, SAMPLE)
+    return _without_samples(config, pool)
+
+
+def shared(config: dict[str, Any], pool: str, replicas: int, pods: int) -> list[str]:
     """Makes the pool share its GPUs by time, and its samples `pods` that ask for one share each;
     returns their names."""
+    config.pop(CHECK, None)  # half a GPU says nothing of the whole
     config[POOLS][pool]["sharing"] = {"strategy": "time-slicing", "replicas": replicas}
-    workloads = config[WORKLOADS]
-    for name in [name for name, workload in workloads.items() if workload["pool"] == pool]:
-        del workloads[name]
+    _without_samples(config, pool)
     names = [f"share-{number}" for number in range(1, pods + 1)]
     for name in names:
-        workloads[name] = {
+        config[WORKLOADS][name] = {
             "kind": "pod",
             "pool": pool,
             "gpus": 1,
@@ -92,6 +101,14 @@ def shared(config: Mapping[str, Any], pool: str, replicas: int, pods: int) -> li
             # The first process of a container hears no SIGTERM that it does not ask for.
             "args": ["nvidia-smi -L; trap exit TERM; while true; do sleep 1; done"],
         }
+    return names
+
+
+def _without_samples(config: dict[str, Any], pool: str) -> list[str]:
+    workloads = config[WORKLOADS]
+    names = [name for name, workload in workloads.items() if workload["pool"] == pool]
+    for name in names:
+        del workloads[name]
     return names
 
 

@@ -12,16 +12,22 @@ from typing import Any
 from checks.gpus import survey
 from checks.gpus import text as table_of
 from checks.stack import config_of, settings_of
+from components.gpu.check_args import job_name
+from components.gpu.check_program.report import result_in
+from components.gpu.check_program.report import text as result_text
 from rehearsal.cluster.pods import condition, gpus_offered, phase
 from rehearsal.diagnosis import diagnose
 from rehearsal.node import overrides
 from rehearsal.node.machine import NAME, Machine
 from rehearsal.node.node import RealNode
 from rehearsal.node.overrides import POOLS, WORKLOADS, Overrides
+from rehearsal.node.pytorch import PyTorch
 from rehearsal.scenario import Failure, Rehearsal
 
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
 """A card's own number: enough of it to tell two apart."""
+MEASURE_SECONDS = 300.0
+"""How long the acceptance workload may take, once nothing else has the GPUs."""
 REPLICAS = 4
 """Pods on one GPU, once it is shared."""
 
@@ -32,12 +38,15 @@ class RealNodeRehearsal(Rehearsal):
 
     machine: Machine
     overrides: Overrides
+    pytorch: PyTorch | None = None
     samples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Pod -> its state, who keeps it waiting, and what it said."""
     offered: list[tuple[float, int]] = field(default_factory=list)
     """(seconds, `nvidia.com/gpu` of the node from then on)."""
     check: str = ""
     """What `make gpus` shows once the GPUs are there."""
+    measured: dict[str, Any] | None = None
+    """What the acceptance workload found, in its own words."""
 
     def until_running(self) -> bool:
         """The node, its GPUs, the samples on them, a second up, then shared GPUs."""
@@ -53,6 +62,7 @@ class RealNodeRehearsal(Rehearsal):
                 ("make gpus shows them", self._gpus_checked),
                 ("samples run", self._samples_run),
                 ("pulumi up again", self._up_again),
+                ("gpu-check measures", self._measured),
                 ("pulumi up with shared GPUs", self._share),
                 ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
                 ("pods share them", self._shares_run),
@@ -79,6 +89,7 @@ class RealNodeRehearsal(Rehearsal):
             "allocatable": self.offered,
             "samples": self.samples,
             "check": self.check,
+            "gpuCheck": self.measured,
             "left": dict(left),
         }
 
@@ -151,6 +162,39 @@ class RealNodeRehearsal(Rehearsal):
             f"{runs} runs on all GPUs, {' and '.join(waits)} waits for them, "
             f"{' and '.join(without)} sees them without a limit"
         )
+
+    def _measured(self) -> str:
+        """The acceptance workload, with the machine's PyTorch, on all GPUs."""
+        if self.pytorch is None:
+            return "not measured: this machine's python3 has no PyTorch"
+        stage, how = self.stage, self.pytorch
+        file = stage.folder / "program" / f"Pulumi.{stage.stack}.yaml"
+        overrides.edit(file, lambda config: overrides.measured(config, self.overrides.pool, how))
+        self._engine(lambda: stage.engine.up(self.policy_pack))
+        label = job_name(self.overrides.pool)
+
+        def pods() -> list[Any]:
+            return [
+                pod
+                for pod in stage.observed.pods
+                if pod["metadata"].get("labels", {}).get("app") == label
+            ]
+
+        self._until(
+            lambda: [phase(pod) for pod in pods()] in (["succeeded"], ["failed"]),
+            lambda: self._not_running([pod["metadata"]["name"] for pod in pods()]) or label,
+            MEASURE_SECONDS,
+        )
+        log = _SERIAL.sub(r"\1...", self._log(pods()[0]["metadata"]["name"]))
+        self.measured = result_in(log)
+        if self.measured is None:
+            raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
+        self.samples[label] = {
+            "state": phase(pods()[0]), "node": NAME, "said": result_text(self.measured),
+        }  # fmt: skip
+        if self.measured["verdict"]["exit"]:
+            raise Failure(*map(str, self.measured["verdict"]["findings"]))
+        return f"every one of {len(self.measured['gpus'])} GPUs is good"
 
     def _share(self) -> str:
         pods = REPLICAS * len(self.machine.gpus) + 1
@@ -249,11 +293,14 @@ class RealNodeRehearsal(Rehearsal):
     def _log(self, name: str, namespace: str = "default") -> str:
         return self._real.log(name, namespace) if self._real else ""
 
-    def _until(self, true: Callable[[], bool], why: Callable[[], str]) -> None:
+    def _until(
+        self, true: Callable[[], bool], why: Callable[[], str], seconds: float | None = None
+    ) -> None:
+        limit = self.deadline if seconds is None else seconds
         began = time.monotonic()
         while not true():
-            if time.monotonic() - began > self.deadline:
-                raise Failure(f"{why()} (waited {self.deadline:.0f} s)")
+            if time.monotonic() - began > limit:
+                raise Failure(f"{why()} (waited {limit:.0f} s)")
             time.sleep(0.1)
 
 

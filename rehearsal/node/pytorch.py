@@ -1,0 +1,76 @@
+"""The machine's own PyTorch, for the acceptance workload: no image with one can be pulled here."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LIBRARIES = "/machine-libraries"
+"""Where a container sees the machine's own libraries, which PyTorch's need beside the driver's."""
+_ASK = """
+import importlib.util, json, sys, sysconfig
+torch = importlib.util.find_spec("torch")
+print(json.dumps({
+    "python": sys.executable, "standard": sysconfig.get_path("stdlib"), "prefix": sys.prefix,
+    "base": sys.base_prefix, "torch": torch.origin if torch else None,
+}))
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PyTorch:
+    """An interpreter that has PyTorch, and what a container must see of the machine to run it."""
+
+    python: str
+    binary: Path
+    """What `python` is in the end: part of the image."""
+    mounts: Mapping[str, str]
+    """Path in the container -> directory here."""
+
+    def config(self, pool: str, image: str) -> dict[str, Any]:
+        """The stack's `gpu-cluster:gpuCheck` with it."""
+        return {
+            "pools": [pool],
+            "image": image,
+            "imagePullPolicy": "Never",
+            "python": self.python,
+            "mounts": dict(self.mounts),
+            "env": {"LD_LIBRARY_PATH": f"/usr/local/nvidia/lib64:{LIBRARIES}"},
+        }
+
+
+def find(python: str = "python3") -> PyTorch | None:
+    """The one that `python` on PATH has; None where there is none."""
+    found = shutil.which(python)
+    if found is None:
+        return None
+    done = subprocess.run([found, "-c", _ASK], capture_output=True, text=True)
+    if done.returncode:
+        return None
+    said = json.loads(done.stdout)
+    if said["torch"] is None:
+        return None
+    binary = Path(said["python"]).resolve()
+    # Of a Python of its own, all; of the system's, only what the interpreter cannot do without.
+    base = said["standard"] if Path(said["base"]) in (Path("/usr"), Path("/")) else said["base"]
+    places = {base, said["prefix"], str(Path(said["torch"]).parent.parent)} - {"/usr", "/"}
+    needed = sorted(
+        place for place in places
+        if not any(place != other and Path(place).is_relative_to(other) for other in places)
+    )  # fmt: skip
+    mounts = {place: place for place in needed}
+    return PyTorch(
+        python=said["python"], binary=binary, mounts=mounts | {LIBRARIES: str(_libraries(binary))}
+    )
+
+
+def _libraries(binary: Path) -> Path:
+    """The folder that the machine's libraries are in: that of the C library."""
+    done = subprocess.run(["ldd", binary], capture_output=True, text=True)
+    for word in done.stdout.split():
+        if Path(word).name == "libc.so.6" and word.startswith("/"):
+            return Path(word).resolve().parent
+    return Path("/usr/lib")
