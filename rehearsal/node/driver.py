@@ -42,8 +42,9 @@ def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
     with log.open("a") as file:
         file.write(done.stdout + done.stderr)
     if done.returncode:
-        lines = (done.stdout + done.stderr).strip().splitlines() or ["it said nothing"]
-        raise NodeError(f"the machine's driver cannot be given to containers: {lines[-1]}")
+        said = (done.stdout + done.stderr).strip().splitlines() or ["it said nothing"]
+        message = said[-1].rpartition("msg=")[2].strip('"')
+        raise NodeError(f"the machine's driver cannot be given to containers: {message}")
     config = folder / "nvidia-container-runtime.toml"
     config.write_text(
         settings.nvidia_runtime(
