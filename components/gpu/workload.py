@@ -1,5 +1,7 @@
 """A GPU workload that reaches its pool through the pool alone: selector, tolerations, resource."""
 
+from collections.abc import Sequence
+
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import (
@@ -11,6 +13,7 @@ from pulumi_kubernetes.core.v1 import (
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
+from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
 from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
 
@@ -27,20 +30,23 @@ class GpuWorkload(pulumi.ComponentResource):
         args: WorkloadArgs,
         *,
         cluster: Cluster,
+        queues: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`queues`: what a job with a queue cannot be without."""
         super().__init__("gpu-cluster:gpu:Workload", name, None, opts)
         pool = cluster.pools[args.pool]
         labels = {"app": name}
         metadata: ObjectMetaArgsDict = {
             "name": name,
             "namespace": args.namespace,
-            "labels": labels,
+            # Whether a queued job is suspended is its queue's business, and no field of this stack.
+            "labels": {**labels, names.QUEUE_LABEL: args.queue} if args.queue else labels,
             "annotations": _await_annotations(args),
         }
         pod = _pod_spec(name, args, pool)
         template: PodTemplateSpecArgsDict = {"metadata": {"labels": labels}, "spec": pod}
-        options = cluster.options(self)
+        options = cluster.options(self, depends_on=queues if args.queue else ())
         match args.kind:
             case "deployment":
                 kubernetes.apps.v1.Deployment(
@@ -79,6 +85,9 @@ def _await_annotations(args: WorkloadArgs) -> dict[str, str]:
     if args.wait:
         # A pool at zero: a node, a driver and an image of many gigabytes come first.
         return {"pulumi.com/timeoutSeconds": "1800"}
+    if args.queue:
+        # There at once; but not gone before Kueue has let it go, which may be deleted next.
+        return {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
     return {"pulumi.com/skipAwait": "true"}
 
 

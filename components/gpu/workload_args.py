@@ -79,8 +79,10 @@ class WorkloadArgs:
     """The resource to ask for; no other name is known any more."""
     api_version: str | None = None
     """Left out, the kind's own."""
+    queue: str | None = None
+    """Queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
     wait: bool = False
-    """Whether `pulumi up` waits until it runs (a job: completes)."""
+    """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
 
     def __post_init__(self) -> None:
         if not self.image.strip():
@@ -94,6 +96,8 @@ class WorkloadArgs:
         self._check_kind("completions", self.completions, "job", least=1)
         self._check_kind("parallelism", self.parallelism, "job", least=0)
         self._check_kind("backoffLimit", self.backoff_limit, "job", least=0)
+        if self.queue is not None and self.kind != "job":
+            raise ValueError(f"queue: a {self.kind} has none; drop it, or make kind job")
         for name, port in self.ports.items():
             if names.invalid_dns_label(name) or len(name) > 15 or not any(map(str.isalpha, name)):
                 raise ValueError(

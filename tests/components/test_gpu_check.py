@@ -72,6 +72,16 @@ def test_the_request_names_the_pool_s_cards(stack: str, models: list[str]) -> No
     assert [sheet["model"] for sheet in asked["sheets"]] == list(DATA_SHEETS)
 
 
+def test_a_pod_has_the_pool_s_runtime_class() -> None:
+    """Where the NVIDIA runtime is not the node's default, the pod says that it wants it."""
+    values = values_of("onprem")
+    values["gpu-cluster:gpuPools"]["gpus"]["runtimeClass"] = "nvidia"
+    values["gpu-cluster:gpuCheck"] = {"pools": ["gpus"], "image": IMAGE}
+    found = record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
+    pod = job_of(found, "onprem")["spec"]["template"]["spec"]
+    assert pod["runtimeClassName"] == "nvidia"
+
+
 def test_the_program_travels_whole() -> None:
     """The ConfigMap has every module, which the pod finds as one package."""
     recording = declared("dev")

@@ -64,10 +64,8 @@ def _rows(document: Document) -> Iterator[dict[str, Any]]:
         sheet = gpu.get("sheet")
         for measure, figure in gpu.get("measures", {}).items():
             kind = _JUDGED[measure]
-            promised = sheet and sheet[kind]
-            if kind == MATRIX and sheet and sheet["matrixType"] != measure:
-                promised = None
-            yield _row(gpu["index"], measure, figure, promised, sheet and sheet["least"][kind])
+            promised, least = (sheet[kind], sheet["least"][kind]) if sheet else (None, None)
+            yield _row(gpu["index"], measure, figure, promised, least)
     figure = document.get("allReduce")
     if figure and "value" in figure:
         # A data sheet's NVLink figure is of both directions, the bus bandwidth is of one.
