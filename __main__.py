@@ -3,6 +3,7 @@
 import pulumi
 
 from components import settings
+from components.batch.declare import declare_batch
 from components.gpu.check import GpuCheck
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
@@ -10,7 +11,6 @@ from components.gpu.monitoring import GpuMonitoring
 from components.gpu.workload import GpuWorkload
 
 environment = settings.load()
-
 # Each platform's package is imported only where it is used: its SDK is large.
 match environment.platform:
     case "gke":
@@ -48,9 +48,9 @@ if any(pool.device_plugin for pool in cluster.pools.values()):
     DevicePlugin("nvidia-device-plugin", cluster=cluster)
 if environment.monitoring and environment.monitoring.source == "exporter":
     GpuMonitoring("gpu-monitoring", environment.monitoring, cluster=cluster)
-
+batch = declare_batch(environment.batch, environment.training_jobs, cluster=cluster)
 for name, workload in environment.workloads.items():
-    GpuWorkload(name, workload, cluster=cluster)
+    GpuWorkload(name, workload, cluster=cluster, queues=batch)
 if environment.check:
     GpuCheck("gpu-check", environment.check, cluster=cluster)
 

@@ -13,6 +13,8 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from components.batch.batch_args import BatchArgs
+from components.batch.training_args import TrainingArgs
 from components.decode import camel
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -36,6 +38,8 @@ TABLES: Mapping[str, type] = {
     "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
     "`gpu-cluster:monitoring`, everywhere": MonitoringArgs,
     "`gpu-cluster:gpuCheck`, everywhere": GpuCheckArgs,
+    "`gpu-cluster:batch`, everywhere": BatchArgs,
+    "`gpu-cluster:trainingJobs.<name>`, everywhere": TrainingArgs,
 }
 
 

@@ -266,6 +266,7 @@ class Rehearsal:
         file = self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml"
         document = yaml.safe_load(file.read_text())
         document["config"]["gpu-cluster:workloads"] = {}
+        document["config"]["gpu-cluster:trainingJobs"] = {}
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         return self._engine(self.stage.engine.up)
 

@@ -18,10 +18,12 @@ from rehearsal import clouds
 from rehearsal.cloud import Cloud, Faults
 from rehearsal.cluster.autoscaler import Autoscaler
 from rehearsal.cluster.control_plane import LocalControlPlane
+from rehearsal.cluster.controllers import Controllers, provide
 from rehearsal.cluster.joining import group_name
 from rehearsal.cluster.kubelets import Kubelets
 from rehearsal.cluster.nodes import Nodes
 from rehearsal.cluster.observed import Observed
+from rehearsal.cluster.pod_network import PodNetwork
 from rehearsal.cluster.scalers import scaled_groups
 from rehearsal.diagnosis import Situation
 from rehearsal.engine import BIN, Engine
@@ -92,13 +94,24 @@ class Stage:
         stack_file(self._source, self.stack)
         self._closers.append(take_over(self.folder))
         copy_program(self._source, self.stack, self.folder / "program", self._mutate)
-        self.platform = clouds.platform_of(self.folder / "program" / f"Pulumi.{self.stack}.yaml")
+        copied = self.folder / "program" / f"Pulumi.{self.stack}.yaml"
+        self.platform = clouds.platform_of(copied)
+        provide(copied)
         self.journal = Journal(self.folder / "events.jsonl")
         self.observed = Observed(self.journal)
         self.processes = Processes(self.folder / "logs", self.mark)
         self._closers.append(self.processes.stop)
+        network = PodNetwork(self.folder)
+        self._closers.append(network.stop)
         self.control_plane = LocalControlPlane(
-            self.folder, self.processes, on_start=self._cluster_started, on_stop=self._cluster_stops
+            self.folder,
+            self.processes,
+            on_start=self._cluster_started,
+            on_stop=self._cluster_stops,
+            egress=network.egress,
+        )
+        self._controllers = Controllers(
+            self.folder, self.control_plane, self.processes, network, self.observed, self.journal
         )
         self._kubelets = Kubelets(self.folder, self.processes, job_seconds=self._job_seconds)
         self._autoscaler = Autoscaler(self.folder, self.processes, idle=not self._scaling)
@@ -204,8 +217,10 @@ class Stage:
         self._nodes_made.wait()
         if not self._stopping:
             self.nodes.start()
+            self._controllers.start()
 
     def _cluster_stops(self) -> None:
+        self._controllers.stop()
         if hasattr(self, "nodes"):
             self.nodes.stop()
         self._autoscaler.stop()

@@ -15,6 +15,7 @@ KINDS = {
     "kubernetes:batch/v1:Job": "Job",
     "kubernetes:core/v1:Pod": "Pod",
 }
+_JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,27 @@ def declared(state: Sequence[Mapping[str, Any]]) -> list[Workload]:
     """The workloads in a stack's state, as `pulumi stack export` lists its resources."""
     found = []
     for resource in state:
+        if resource["type"] == _JOB_SET and not resource.get("delete"):
+            found += _jobs(resource["outputs"])
         if (kind := KINDS.get(resource["type"])) and not resource.get("delete"):
             metadata = resource["outputs"]["metadata"]
             namespace = metadata.get("namespace") or "default"
             found.append(Workload(kind=kind, namespace=namespace, name=metadata["name"]))
     return found
+
+
+def _jobs(job_set: Mapping[str, Any]) -> list[Workload]:
+    """The Jobs that the controller makes of a JobSet, and names."""
+    metadata = job_set["metadata"]
+    return [
+        Workload(
+            kind="Job",
+            namespace=metadata.get("namespace") or "default",
+            name=f"{metadata['name']}-{each['name']}-{number}",
+        )
+        for each in job_set["spec"]["replicatedJobs"]
+        for number in range(int(each.get("replicas", 1)))
+    ]
 
 
 def reached(workload: Workload, item: Object | None) -> bool:

@@ -98,6 +98,22 @@ CUDA_BASE: Final = Image(
 )
 """A shell and the CUDA runtime, for pods that wait or run `nvidia-smi`."""
 
+JOBSET: Final = Image(
+    repository="registry.k8s.io/jobset/jobset",
+    tag="v0.12.0",
+    source="tags of kubernetes-sigs/jobset; the version that a rehearsal builds and runs",
+    read="2026-05-08",
+)
+"""The JobSet controller."""
+
+KUEUE: Final = Image(
+    repository="registry.k8s.io/kueue/kueue",
+    tag="v0.14.0",
+    source="tags of kubernetes-sigs/kueue; the newest that builds from the Go module proxy",
+    read="2026-11-21",
+)
+"""Kueue. Definitions, RBAC and configuration of `components/batch` are this version's."""
+
 CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "1.30": "1.30.7",
@@ -121,6 +137,8 @@ IMAGES: Final[Mapping[str, Image]] = MappingProxyType(
         "pause": PAUSE,
         "cuda-sample": CUDA_SAMPLE,
         "cuda-base": CUDA_BASE,
+        "jobset": JOBSET,
+        "kueue": KUEUE,
     }
 )
 """What `cluster_autoscaler` does not give."""

@@ -86,6 +86,9 @@ REMOVED_API_VERSIONS: Final[Mapping[tuple[str, str], tuple[str, str]]] = Mapping
 )
 """(apiVersion, kind) -> what to write instead, and the Kubernetes minor that stopped serving it."""
 
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+"""Kueue's, on a Job or a JobSet: the LocalQueue of its namespace in which it waits."""
+
 CRITICAL_POD_ANNOTATION: Final = "scheduler.alpha.kubernetes.io/critical-pod"
 """Gone since 1.16; a `priorityClassName` takes its place."""
 PRIORITY_CLASSES: Final = ("system-node-critical", "system-cluster-critical")

@@ -37,12 +37,15 @@ class LocalControlPlane:
         *,
         on_start: Callable[[], None] = lambda: None,
         on_stop: Callable[[], None] = lambda: None,
+        egress: Path | None = None,
         extended_resource_toleration: bool = False,
     ) -> None:
         self._folder = folder
         self._processes = processes
         self._on_start = on_start
         """Called once the API server answers, e.g. to start what plays the kubelets."""
+        self._egress = egress
+        """How the API server reaches webhooks; None: as it comes, which is not at all."""
         self._on_stop = on_stop
         """Called before the servers end."""
         # GKE's own API server adds the toleration for nvidia.com/gpu to pods that ask for it; EKS
@@ -201,6 +204,10 @@ class LocalControlPlane:
             "enable-priority-and-fairness": "false",
             "profiling": "false",
         }
+        if self._egress is not None:
+            flags["egress-selector-config-file"] = str(self._egress)
+            # To a pod behind the Service, as there is nobody here who would route a cluster IP.
+            flags["enable-aggregator-routing"] = "true"
         if self._extended_resource_toleration:
             flags["enable-admission-plugins"] = "ExtendedResourceToleration"
         return flags

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PLATFORMS = {"gke", "eks", "existing", "existing_args"}
 ALLOWED = {
-    "settings": {"cluster", "decode", "catalog", "gpu", *PLATFORMS},
+    "settings": {"cluster", "decode", "catalog", "gpu", "batch", *PLATFORMS},
     "decode": set(),
     "replacement": {"decode"},
     "cluster": set(),
@@ -19,6 +19,7 @@ ALLOWED = {
     "existing": {"existing_args", "cluster"},
     "existing_args": {"cluster", "catalog"},
     "gpu": {"gpu", "cluster", "catalog"},
+    "batch": {"batch", "gpu", "cluster", "decode", "catalog"},
 }
 """Room of `components/` -> the rooms that it may import from."""
 

@@ -1,0 +1,105 @@
+"""The controllers that a stack runs for jobs, and its queues."""
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.batch import kueue
+from components.batch.batch_args import BatchArgs, QueueArgs
+from components.batch.jobset import job_set
+from components.cluster import Cluster, GpuPool
+
+
+class Batch(pulumi.ComponentResource):
+    """JobSet and Kueue, as far as they are asked for; with each queue a flavor for each pool."""
+
+    def __init__(
+        self,
+        name: str,
+        args: BatchArgs,
+        *,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:batch:Batch", name, None, opts)
+        if args.job_set:
+            job_set(cluster=cluster, parent=self)
+        if args.queues:
+            controller = kueue.kueue(job_set=args.job_set, cluster=cluster, parent=self)
+            for queue, queue_args in args.queues.items():
+                self._queue(queue, queue_args, cluster, controller)
+        self.register_outputs({})
+
+    def _queue(
+        self, name: str, args: QueueArgs, cluster: Cluster, controller: pulumi.Resource
+    ) -> None:
+        api = f"{kueue.GROUP}/{kueue.VERSION}"
+        pools = [cluster.pools[pool] for pool in args.pools]
+        # Kueue lets nothing go that is still used: each is deleted before what it refers to.
+        flavors = [
+            kubernetes.apiextensions.CustomResource(
+                f"flavor-{pool.name}",
+                api_version=api,
+                kind="ResourceFlavor",
+                metadata={"name": pool.name},
+                spec=flavor(pool),
+                opts=cluster.options(self, depends_on=[controller]),
+            )
+            for pool in pools
+        ]
+        cluster_queue = kubernetes.apiextensions.CustomResource(
+            f"cluster-queue-{name}",
+            api_version=api,
+            kind="ClusterQueue",
+            metadata={"name": name},
+            spec={
+                "namespaceSelector": {
+                    "matchExpressions": [
+                        {
+                            "key": "kubernetes.io/metadata.name",
+                            "operator": "In",
+                            "values": list(args.namespaces),
+                        }
+                    ]
+                },
+                # A large job at the front holds back the small ones behind it, or it never starts.
+                "queueingStrategy": "StrictFIFO",
+                "resourceGroups": [
+                    {
+                        "coveredResources": [pools[0].resource],
+                        "flavors": [_quota(pool, args) for pool in pools],
+                    }
+                ],
+            },
+            opts=cluster.options(self, depends_on=flavors),
+        )
+        for namespace in args.namespaces:
+            kubernetes.apiextensions.CustomResource(
+                f"queue-{name}-{namespace}",
+                api_version=api,
+                kind="LocalQueue",
+                metadata={"name": name, "namespace": namespace},
+                spec={"clusterQueue": name},
+                opts=cluster.options(self, depends_on=[cluster_queue]),
+            )
+
+
+def flavor(pool: GpuPool) -> dict[str, object]:
+    """What brings a pod to the pool. Kueue adds what a job's pods lack of it."""
+    return {
+        "nodeLabels": dict(pool.node_selector),
+        "nodeTaints": [
+            {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            for taint in pool.taints
+            if taint.effect != "PreferNoSchedule"
+        ],
+        # To the letter those of this stack's own workloads: Kueue then changes nothing in them.
+        "tolerations": [dict(toleration.manifest()) for toleration in pool.tolerations],
+    }
+
+
+def _quota(pool: GpuPool, args: QueueArgs) -> dict[str, object]:
+    # As text: the API server gives it back as text.
+    return {
+        "name": pool.name,
+        "resources": [{"name": pool.resource, "nominalQuota": str(args.quota(pool))}],
+    }

@@ -1,0 +1,129 @@
+"""What a user says of queues, and how many GPUs each may hand out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from components.catalog import kubernetes as names
+from components.cluster import GpuPool
+from components.decode import unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueArgs:
+    """A queue, and the pools whose GPUs it hands out, whole jobs at a time."""
+
+    pools: Sequence[str]
+    """Each pool is one queue's alone. A job that names none gets the first with GPUs to spare."""
+    namespaces: Sequence[str] = ("default",)
+    """Where jobs may name it."""
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    """Pool -> how much of its GPU resource the queue hands out at once. Left out, `maxNodes` times
+    what a node offers."""
+
+    def __post_init__(self) -> None:
+        for key, given in (("pools", self.pools), ("namespaces", self.namespaces)):
+            if not given:
+                raise ValueError(f"{key}: is empty; name one at least")
+            if double := sorted({each for each in given if given.count(each) > 1}):
+                raise ValueError(f"{key}: {double[0]!r} is there twice; name it once")
+        for position, namespace in enumerate(self.namespaces):
+            if reason := names.invalid_dns_label(namespace):
+                raise ValueError(f"namespaces[{position}]: {namespace!r} {reason}")
+        for pool, gpus in self.gpus.items():
+            if pool not in self.pools:
+                raise ValueError(
+                    f"gpus.{pool}: is not a pool of this queue; allowed: {', '.join(self.pools)}"
+                )
+            if gpus < 1:
+                raise ValueError(f"gpus.{pool}: {gpus} is too small; allowed: 1 or more")
+
+    def quota(self, pool: GpuPool) -> int:
+        """Units of the pool's GPU resource that the queue hands out at once.
+
+        Raises ValueError where that is not known, or more than the pool can ever have.
+        """
+        given = self.gpus.get(pool.name)
+        if pool.max_nodes is None:
+            if given is None:
+                raise ValueError(
+                    f"gpus.{pool.name}: is missing, and the pool has no maxNodes to tell it from; "
+                    "set how many GPUs the queue may hand out"
+                )
+            return given
+        most = pool.max_nodes * pool.allocatable
+        if not most:
+            raise ValueError(
+                f"pools: {pool.name} has maxNodes 0 and so no GPU; raise it, or drop the pool"
+            )
+        if given is not None and given > most:
+            raise ValueError(
+                f"gpus.{pool.name}: {given} are more than the pool can have, {most}; ask for "
+                "fewer, or raise its maxNodes"
+            )
+        return most if given is None else given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRequest:
+    """What a job asks of its queue, all at once."""
+
+    queue: str | None
+    """None for one that waits in none."""
+    namespace: str
+    pool: GpuPool
+    pods: int
+    gpus: int
+    """Of each pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchArgs:
+    """The controllers for jobs on several nodes, and for jobs that wait their turn."""
+
+    job_set: bool = False
+    """Whether this stack runs the JobSet controller, which `trainingJobs` need. Once it is gone, so
+    is every JobSet of the cluster."""
+    queues: Mapping[str, QueueArgs] = field(default_factory=dict)
+    """Queue name -> queue. With any, this stack runs Kueue."""
+
+    def __post_init__(self) -> None:
+        owners: dict[str, str] = {}
+        for name, queue in self.queues.items():
+            if reason := names.invalid_dns_label(name):
+                raise ValueError(f"queues.{name}: {reason}")
+            for pool in queue.pools:
+                if pool in owners:
+                    raise ValueError(
+                        f"queues.{name}.pools: {pool!r} is a pool of queue {owners[pool]} already, "
+                        "and two queues would hand out the same GPUs; name it in one"
+                    )
+                owners[pool] = name
+
+    def check_queue(self, asked: QueueRequest) -> None:
+        """Raises ValueError where the job would never leave its queue."""
+        name, pool = asked.queue, asked.pool
+        if name is None:
+            return
+        if name not in self.queues:
+            allowed = unknown(name, self.queues) if self.queues else "batch.queues has none"
+            raise ValueError(f"queue: {name!r} is not a queue; {allowed}")
+        args = self.queues[name]
+        if asked.namespace not in args.namespaces:
+            raise ValueError(
+                f"queue: {name} takes no jobs of namespace {asked.namespace}; allowed: "
+                f"{', '.join(args.namespaces)}"
+            )
+        if pool.name not in args.pools:
+            raise ValueError(
+                f"queue: {name} does not hand out pool {pool.name}; allowed pools: "
+                f"{', '.join(args.pools)}"
+            )
+        if not asked.gpus:
+            raise ValueError(
+                f"queue: {name} hands out GPUs, and gpus is 0; ask for GPUs, or drop the queue"
+            )
+        if asked.pods * asked.gpus > (quota := args.quota(pool)):
+            raise ValueError(
+                f"queue: {name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods "
+                f"with {asked.gpus} each would wait for ever; ask for fewer, or raise maxNodes"
+            )

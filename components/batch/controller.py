@@ -1,0 +1,200 @@
+"""A controller with admission webhooks: JobSet's and Kueue's are alike in everything but content.
+
+Names, certificates and probes follow kubernetes-sigs/kueue 0.14.0 and kubernetes-sigs/jobset
+0.12.0, config/default (read 2026-11-21). Each makes its own certificates, keeps them in its Secret
+and writes its authority into its webhook configurations: neither is a field of this stack.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
+from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
+
+from components.batch import controller_pod, definitions
+from components.batch.controller_args import WEBHOOK_PORT, ControllerArgs, Webhook, rule
+from components.cluster import Cluster
+
+
+class Controller(pulumi.ComponentResource):
+    """The definitions, the controller's rights, its webhooks and its Deployment."""
+
+    deployment: kubernetes.apps.v1.Deployment
+
+    def __init__(
+        self,
+        name: str,
+        args: ControllerArgs,
+        *,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:batch:Controller", name, None, opts)
+        self._args, self._cluster = args, cluster
+        kinds = definitions.declare(args.source, cluster=cluster, parent=self)
+        self._homespace = kubernetes.core.v1.Namespace(
+            self._home, metadata={"name": self._home}, opts=cluster.options(self)
+        )
+        before = [*kinds, *self._rights(), *self._configuration(), *self._webhooks()]
+        self.deployment = kubernetes.apps.v1.Deployment(
+            self._manager,
+            metadata=self._metadata(self._manager),
+            spec=controller_pod.deployment(args, self._manager),
+            opts=self._options(*before),
+        )
+        kubernetes.core.v1.Service(
+            self._named("webhook-service"),
+            metadata=self._metadata(self._named("webhook-service")),
+            spec={
+                "selector": controller_pod.labels(args),
+                "ports": [{"name": "webhook", "port": 443, "target_port": WEBHOOK_PORT}],
+            },
+            opts=self._options(),
+        )
+        self.register_outputs({})
+
+    @property
+    def _home(self) -> str:
+        return f"{self._args.source}-system"
+
+    @property
+    def _manager(self) -> str:
+        return self._named("controller-manager")
+
+    def _named(self, suffix: str) -> str:
+        return f"{self._args.source}-{suffix}"
+
+    def _metadata(self, name: str, *, namespaced: bool = True) -> ObjectMetaArgsDict:
+        metadata: ObjectMetaArgsDict = {"name": name, "labels": controller_pod.labels(self._args)}
+        return {**metadata, "namespace": self._home} if namespaced else metadata
+
+    def _options(self, *depends_on: pulumi.Resource) -> pulumi.ResourceOptions:
+        return self._cluster.options(self, depends_on=[self._homespace, *depends_on])
+
+    def _rights(self) -> list[pulumi.Resource]:
+        name, options = self._manager, self._options()
+        account = kubernetes.core.v1.ServiceAccount(
+            name, metadata=self._metadata(name), opts=options
+        )
+        subjects: list[kubernetes.rbac.v1.SubjectArgsDict] = [
+            {"kind": "ServiceAccount", "name": name, "namespace": self._home}
+        ]
+        group = "rbac.authorization.k8s.io"
+        return [
+            account,
+            kubernetes.rbac.v1.ClusterRole(
+                name,
+                metadata=self._metadata(name, namespaced=False),
+                rules=[*self._args.rules, *_webhook_rules(self._configurations)],
+                opts=options,
+            ),
+            kubernetes.rbac.v1.ClusterRoleBinding(
+                name,
+                metadata=self._metadata(name, namespaced=False),
+                role_ref={"api_group": group, "kind": "ClusterRole", "name": name},
+                subjects=subjects,
+                opts=options,
+            ),
+            kubernetes.rbac.v1.Role(
+                name, metadata=self._metadata(name), rules=_own_rules(self._args), opts=options
+            ),
+            kubernetes.rbac.v1.RoleBinding(
+                name,
+                metadata=self._metadata(name),
+                role_ref={"api_group": group, "kind": "Role", "name": name},
+                subjects=subjects,
+                opts=options,
+            ),
+        ]
+
+    def _configuration(self) -> list[pulumi.Resource]:
+        name, secret = self._named("manager-config"), self._named("webhook-server-cert")
+        return [
+            kubernetes.core.v1.ConfigMap(
+                name,
+                metadata=self._metadata(name),
+                data={"controller_manager_config.yaml": controller_pod.configuration(self._args)},
+                opts=self._cluster.options(
+                    self, delete_before_replace=True, depends_on=[self._homespace]
+                ),
+            ),
+            # Empty: the controller fills it, and may not make one.
+            kubernetes.core.v1.Secret(
+                secret, metadata=self._metadata(secret), opts=self._options()
+            ),
+        ]
+
+    @property
+    def _configurations(self) -> list[str]:
+        return [self._named(f"{kind}-webhook-configuration") for kind in ("mutating", "validating")]
+
+    def _webhooks(self) -> list[pulumi.Resource]:
+        mutating, validating = self._configurations
+        hooks = self._args.webhooks
+        return [
+            kubernetes.admissionregistration.v1.MutatingWebhookConfiguration(
+                mutating,
+                metadata=self._metadata(mutating, namespaced=False),
+                webhooks=[self._hook(hook, "mutate") for hook in hooks if hook.completes],
+                opts=self._options(),
+            ),
+            kubernetes.admissionregistration.v1.ValidatingWebhookConfiguration(
+                validating,
+                metadata=self._metadata(validating, namespaced=False),
+                webhooks=[self._hook(hook, "validate") for hook in hooks],
+                opts=self._options(),
+            ),
+        ]
+
+    def _hook(self, hook: Webhook, verb: str) -> Any:
+        updates = verb == "validate" and hook.updates
+        selector = {"match_expressions": [{"key": hook.label, "operator": "Exists"}]}
+        return {
+            "name": f"{verb[0]}{hook.kind}.kb.io",
+            "admission_review_versions": ["v1"],
+            "client_config": {
+                "service": {
+                    "name": self._named("webhook-service"),
+                    "namespace": self._home,
+                    "path": hook.path(verb),
+                }
+            },
+            "failure_policy": "Fail",
+            "object_selector": selector if hook.label else None,
+            "rules": [
+                {
+                    "api_groups": [hook.group],
+                    "api_versions": [hook.version],
+                    "operations": ["CREATE", "UPDATE"] if updates else ["CREATE"],
+                    "resources": list(hook.resources if verb == "validate" else hook.resources[:1]),
+                }
+            ],
+            "side_effects": "None",
+        }
+
+
+def _webhook_rules(names: Sequence[str]) -> list[PolicyRuleArgsDict]:
+    kinds = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+    group = "admissionregistration.k8s.io"
+    return [
+        rule(group, kinds, "list", "watch"),
+        {**rule(group, kinds, "get", "update"), "resource_names": list(names)},
+    ]
+
+
+def _own_rules(args: ControllerArgs) -> list[PolicyRuleArgsDict]:
+    return [
+        rule("", ["secrets"], "list", "watch"),
+        {
+            **rule("", ["secrets"], "get", "update"),
+            "resource_names": [f"{args.source}-webhook-server-cert"],
+        },
+        rule("coordination.k8s.io", ["leases"], "create"),
+        {
+            **rule("coordination.k8s.io", ["leases"], "get", "update"),
+            "resource_names": [args.lease],
+        },
+        rule("", ["events"], "create", "patch"),
+    ]

@@ -1,0 +1,26 @@
+"""What a stack has of batch work, in the order in which it must stand."""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from components.batch.batch import Batch
+from components.batch.batch_args import BatchArgs
+from components.batch.training import GpuTraining
+from components.batch.training_args import TrainingArgs
+from components.cluster import Cluster
+
+
+def declare_batch(
+    args: BatchArgs | None, training_jobs: Mapping[str, TrainingArgs], *, cluster: Cluster
+) -> Sequence[pulumi.Resource]:
+    """Declares controllers, queues and training jobs; returns what a queued job cannot be without.
+
+    `args` may be None where there are no training jobs.
+    """
+    if args is None:
+        return []
+    batch = Batch("batch", args, cluster=cluster)
+    for name, job in training_jobs.items():
+        GpuTraining(name, job, cluster=cluster, after=[batch])
+    return [batch]

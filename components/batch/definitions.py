@@ -1,0 +1,45 @@
+"""The resource definitions of JobSet and Kueue, from the files beside it.
+
+`python -m tools.crds` writes those from the modules that `tools/` pins: what is declared here is
+what a rehearsal runs. Both are under the Apache License 2.0.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.cluster import Cluster
+
+Source = Literal["jobset", "kueue"]
+
+
+def declare(
+    source: Source, *, cluster: Cluster, parent: pulumi.Resource
+) -> list[kubernetes.apiextensions.v1.CustomResourceDefinition]:
+    """One resource for each definition."""
+    return [
+        kubernetes.apiextensions.v1.CustomResourceDefinition(
+            definition["metadata"]["name"],
+            metadata={"name": definition["metadata"]["name"]},
+            spec=definition["spec"],
+            opts=cluster.options(parent),
+        )
+        for definition in read(source)
+    ]
+
+
+def read(source: Source) -> list[dict[str, Any]]:
+    """The definitions, with extensions of the schema named as the SDK names them."""
+    text = Path(__file__).parent.joinpath("crds", f"{source}.json").read_text()
+    definitions: list[dict[str, Any]] = json.loads(text, object_hook=_renamed)["definitions"]
+    return definitions
+
+
+def _renamed(schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name.replace("-", "_") if name.startswith("x-kubernetes-") else name: value
+        for name, value in schema.items()
+    }

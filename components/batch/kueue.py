@@ -1,0 +1,126 @@
+"""Kueue: jobs wait until the GPUs for all of their pods are free, and then start as a whole."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
+
+from components.batch import jobset
+from components.batch.controller import Controller
+from components.batch.controller_args import READ, ControllerArgs, Webhook, rule
+from components.catalog import images
+from components.catalog import kubernetes as names
+from components.cluster import Cluster
+
+GROUP, VERSION = "kueue.x-k8s.io", "v1beta1"
+
+UNCOUNTED = ("cpu", "memory", "ephemeral-storage")
+"""A queue hands out GPUs alone. How much of these a node has left for pods is known only once it is
+there; a pod that finds too little waits for the autoscaler as any other."""
+
+_CHANGE = ("patch", "update")
+
+RULES: list[PolicyRuleArgsDict] = [
+    rule("", ["events"], "create", "patch"),
+    rule("", ["limitranges", "namespaces", "nodes"], *READ),
+    rule("", ["pods"], *READ),
+    rule("scheduling.k8s.io", ["priorityclasses"], *READ),
+    rule("node.k8s.io", ["runtimeclasses"], *READ),
+    rule("batch", ["jobs"], *READ, *_CHANGE),
+    rule("batch", ["jobs/finalizers", "jobs/status"], "get", *_CHANGE),
+    rule(GROUP, ["workloads"], *READ, *_CHANGE, "create", "delete"),
+    rule(
+        GROUP,
+        ["admissionchecks", "clusterqueues", "cohorts", "localqueues", "resourceflavors"],
+        *READ,
+        *_CHANGE,
+    ),
+    rule(GROUP, ["topologies", "workloadpriorityclasses"], *READ),
+    rule(
+        GROUP,
+        [
+            f"{kind}/{part}"
+            for kind in (
+                "admissionchecks",
+                "clusterqueues",
+                "cohorts",
+                "localqueues",
+                "resourceflavors",
+                "workloads",
+            )
+            for part in ("finalizers", "status")
+        ],
+        "get",
+        *_CHANGE,
+    ),
+]
+"""Of config/components/rbac/role.yaml of 0.14.0, what Jobs and queues need."""
+
+JOB_SET_RULES: list[PolicyRuleArgsDict] = [
+    rule(jobset.GROUP, ["jobsets"], *READ, *_CHANGE),
+    rule(jobset.GROUP, ["jobsets/finalizers", "jobsets/status"], "get", *_CHANGE),
+]
+
+
+def kueue(*, job_set: bool, cluster: Cluster, parent: pulumi.Resource) -> Controller:
+    """The controller of this stack's version; with `job_set` also for JobSets."""
+    frameworks = ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_set else [])]
+    args = ControllerArgs(
+        source="kueue",
+        image=images.KUEUE,
+        config=_config(frameworks),
+        lease="c1f6bfd2.kueue.x-k8s.io",
+        rules=[*RULES, *(JOB_SET_RULES if job_set else [])],
+        webhooks=_webhooks(job_set),
+    )
+    return Controller("kueue", args, cluster=cluster, opts=pulumi.ResourceOptions(parent=parent))
+
+
+def _config(frameworks: Sequence[str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta1",
+        "namespace": "kueue-system",
+        "clientConnection": {"qps": 50, "burst": 100},
+        "integrations": {"frameworks": list(frameworks)},
+        "resources": {"excludeResourcePrefixes": list(UNCOUNTED)},
+        # None of these is used here, and each would need more rights.
+        "featureGates": {
+            "MultiKueue": False,
+            "TopologyAwareScheduling": False,
+            "VisibilityOnDemand": False,
+        },
+    }
+
+
+def _webhooks(job_set: bool) -> list[Webhook]:
+    job = Webhook(
+        kind="job", group="batch", version="v1", resources=["jobs"], label=names.QUEUE_LABEL
+    )
+    sets = Webhook(
+        kind="jobset",
+        group=jobset.GROUP,
+        version=jobset.VERSION,
+        resources=["jobsets"],
+        label=names.QUEUE_LABEL,
+    )
+    own = {
+        "clusterqueue": ["clusterqueues"],
+        "resourceflavor": ["resourceflavors"],
+        "workload": ["workloads", "workloads/status"],
+        "cohort": ["cohorts"],
+    }
+    return [
+        job,
+        *([sets] if job_set else []),
+        *(
+            Webhook(
+                kind=kind,
+                group=GROUP,
+                version=VERSION,
+                resources=resources,
+                completes=kind != "cohort",
+            )
+            for kind, resources in own.items()
+        ),
+    ]

@@ -1,0 +1,135 @@
+"""A training job on several nodes: a JobSet of `torchrun` workers that know the first by name."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.batch import jobset
+from components.batch.training_args import TrainingArgs
+from components.catalog import kubernetes as names
+from components.cluster import Cluster, GpuPool
+from components.gpu.workload_args import ResourcesArgs
+
+WORKERS = "workers"
+MASTER_PORT = 29500
+"""torchrun's own default."""
+
+
+class GpuTraining(pulumi.ComponentResource):
+    """The JobSet. Its controller makes the headless Service of the same name."""
+
+    def __init__(
+        self,
+        name: str,
+        args: TrainingArgs,
+        *,
+        cluster: Cluster,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`after`: the controllers and queues, which must stand first and last longer."""
+        super().__init__("gpu-cluster:batch:Training", name, None, opts)
+        kubernetes.apiextensions.CustomResource(
+            name,
+            api_version=f"{jobset.GROUP}/{jobset.VERSION}",
+            kind="JobSet",
+            metadata={
+                "name": name,
+                "namespace": args.namespace,
+                "labels": {"app": name, **({names.QUEUE_LABEL: args.queue} if args.queue else {})},
+                "annotations": _await_annotations(args),
+            },
+            spec=spec(name, args, cluster.pools[args.pool]),
+            opts=pulumi.ResourceOptions.merge(
+                cluster.options(self, delete_before_replace=True, depends_on=after),
+                # A JobSet that has started does not change any more.
+                pulumi.ResourceOptions(replace_on_changes=["spec"]),
+            ),
+        )
+        self.register_outputs({})
+
+
+def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
+    """The JobSet's spec. Whether it is suspended is its queue's business, and not in it."""
+    return {
+        "network": {"enableDNSHostnames": True, "subdomain": name},
+        # One worker alone cannot go on: all start again.
+        "failurePolicy": {"maxRestarts": args.max_restarts},
+        "replicatedJobs": [
+            {
+                "name": WORKERS,
+                "replicas": 1,
+                "template": {
+                    "spec": {
+                        "completionMode": "Indexed",
+                        "completions": args.nodes,
+                        "parallelism": args.nodes,
+                        "backoffLimit": 0,
+                        "template": {
+                            "metadata": {"labels": {"app": name}},
+                            "spec": _pod(name, args, pool),
+                        },
+                    }
+                },
+            }
+        ],
+    }
+
+
+def _await_annotations(args: TrainingArgs) -> dict[str, str]:
+    if not args.wait:
+        return {}
+    return {"pulumi.com/waitFor": "condition=Completed", "pulumi.com/timeoutSeconds": "7200"}
+
+
+def _pod(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "automountServiceAccountToken": False,
+        "nodeSelector": dict(pool.node_selector),
+        "restartPolicy": "Never",
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [_worker(name, args, pool)],
+        # NCCL and data loaders pass tensors through it; a container's own has 64 MiB.
+        "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}],
+    }
+    if tolerations := [dict(toleration.manifest()) for toleration in pool.tolerations]:
+        spec["tolerations"] = tolerations
+    if pool.runtime_class is not None:
+        spec["runtimeClassName"] = pool.runtime_class
+    return spec
+
+
+def _worker(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
+    gpus = args.worker_gpus(pool)
+    # JobSet's name for the pod of the first index of the first job.
+    env = {"MASTER_ADDR": f"{name}-{WORKERS}-0-0.{name}", "MASTER_PORT": str(MASTER_PORT)}
+    resources = {"limits": {**_quantities(args.limits), pool.resource: str(gpus)}}
+    if requests := _quantities(args.requests):
+        # Nothing empty in a custom resource: Kueue writes it back without, which looks changed.
+        resources["requests"] = requests
+    return {
+        "name": "worker",
+        "image": args.image,
+        "command": [
+            "torchrun",
+            f"--nnodes={args.nodes}",
+            f"--nproc-per-node={gpus}",
+            # Kubernetes gives it to each pod of an indexed Job.
+            "--node-rank=$(JOB_COMPLETION_INDEX)",
+            "--master-addr=$(MASTER_ADDR)",
+            "--master-port=$(MASTER_PORT)",
+            *args.command,
+        ],
+        "env": [{"name": key, "value": value} for key, value in {**args.env, **env}.items()],
+        "ports": [{"name": "rendezvous", "containerPort": MASTER_PORT}],
+        "resources": resources,
+        "securityContext": {"allowPrivilegeEscalation": False},
+        "volumeMounts": [{"name": "shared-memory", "mountPath": "/dev/shm"}],
+    }
+
+
+def _quantities(given: ResourcesArgs) -> dict[str, str]:
+    amounts = {"cpu": given.cpu, "memory": given.memory}
+    return {name: amount for name, amount in amounts.items() if amount is not None}

@@ -1,0 +1,105 @@
+"""What a user says of a training job on several nodes, and whether its pool can carry it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from components.batch.batch_args import QueueRequest
+from components.catalog import kubernetes as names
+from components.cluster import GpuPool
+from components.gpu.workload_args import ResourcesArgs
+
+_LONGEST_NAME = 40
+"""Of 63 characters of a pod's name; the rest is `-workers-0-` with an index and a suffix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingArgs:
+    """PyTorch's `torchrun` on several nodes of a pool, one worker pod on each, all or none."""
+
+    pool: str
+    image: str
+    """Has `torchrun` on its PATH, as PyTorch's images do."""
+    nodes: int
+    """Worker pods, each on a node of its own."""
+    command: Sequence[str]
+    """What torchrun starts once for each GPU, and its arguments: `[train.py, --epochs, "3"]`."""
+    gpus: int | None = None
+    """GPUs of each worker; left out, all of a node."""
+    queue: str | None = None
+    """Queue of `batch.queues` in which it waits until the GPUs for all workers are free."""
+    namespace: str = "default"
+    env: Mapping[str, str] = field(default_factory=dict)
+    requests: ResourcesArgs = field(default_factory=ResourcesArgs)
+    """Of each worker."""
+    limits: ResourcesArgs = field(default_factory=ResourcesArgs)
+    """Of each worker."""
+    max_restarts: int = 3
+    """How often all workers start again after one of them failed."""
+    wait: bool = False
+    """Whether `pulumi up` waits until it completes. Its time in the queue counts."""
+
+    def __post_init__(self) -> None:
+        if not self.image.strip():
+            raise ValueError("image: is empty; give an image with a tag or digest")
+        if not self.command:
+            raise ValueError("command: is empty; give the script that torchrun starts")
+        if reason := names.invalid_dns_label(self.namespace):
+            raise ValueError(f"namespace: {self.namespace!r} {reason}")
+        for key, value in (("nodes", self.nodes), ("gpus", self.gpus)):
+            if value is not None and value < 1:
+                raise ValueError(f"{key}: {value} is too small; allowed: 1 or more")
+        if self.max_restarts < 0:
+            raise ValueError(f"maxRestarts: {self.max_restarts} is negative; allowed: 0 or more")
+        for name in self.env:
+            if not name or "=" in name:
+                raise ValueError(f"env.{name}: is not the name of an environment variable")
+            if name in ("MASTER_ADDR", "MASTER_PORT"):
+                raise ValueError(f"env.{name}: is the job's own; drop it")
+        for resource in ("cpu", "memory"):
+            low, high = getattr(self.requests, resource), getattr(self.limits, resource)
+            if low and high and names.quantity(low) > names.quantity(high):
+                raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
+
+    def worker_gpus(self, pool: GpuPool) -> int:
+        """GPUs of one worker on `pool`."""
+        return max(pool.gpus_per_pod) if self.gpus is None else self.gpus
+
+    def request(self, pool: GpuPool) -> QueueRequest:
+        """What all workers together ask of the queue."""
+        return QueueRequest(
+            queue=self.queue,
+            namespace=self.namespace,
+            pool=pool,
+            pods=self.nodes,
+            gpus=self.worker_gpus(pool),
+        )
+
+    def check_fits(self, pool: GpuPool) -> None:
+        """Raises ValueError where `pool` could never carry all workers at once."""
+        if pool.sharing is not None:
+            raise ValueError(
+                f"pool: {pool.name} shares its GPUs, and NCCL needs whole ones; take a pool "
+                "without sharing"
+            )
+        gpus = self.worker_gpus(pool)
+        if gpus not in pool.gpus_per_pod:
+            raise ValueError(
+                f"gpus: {gpus} is not possible for a pod on pool {pool.name}; allowed: "
+                f"{', '.join(map(str, pool.gpus_per_pod))}"
+            )
+        if pool.max_nodes is not None and self.nodes > pool.max_nodes:
+            raise ValueError(
+                f"nodes: {self.nodes} are more than pool {pool.name} can have, {pool.max_nodes}; "
+                "ask for fewer, or raise its maxNodes"
+            )
+
+
+def invalid_name(name: str) -> str | None:
+    """Why a training job cannot have this name, or None. It begins a Service's and pods' names."""
+    if reason := names.invalid_dns_label(name):
+        return reason
+    if not name[0].isalpha():
+        return "must begin with a letter"
+    if len(name) > _LONGEST_NAME:
+        return f"has {len(name)} characters, at most {_LONGEST_NAME} are allowed"
+    return None

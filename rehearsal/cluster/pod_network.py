@@ -1,0 +1,111 @@
+"""The way from the API server to pods that are really processes on this machine's loopback.
+
+The API server is told to reach the cluster through a proxy, as on GKE and with Konnectivity. It
+finds a webhook's Service, that one's endpoints and their pods by itself, and speaks TLS with what
+it finds; only the last hop, a pod's address and port, becomes the process that plays the pod.
+"""
+
+import json
+import secrets
+import select
+import socket
+import socketserver
+import threading
+from pathlib import Path
+
+CHUNK = 65_536
+CONNECT_SECONDS = 5.0
+
+
+class PodNetwork:
+    """An HTTP CONNECT proxy on an abstract socket, which has no file. Thread-safe."""
+
+    def __init__(self, folder: Path) -> None:
+        self._ports: dict[tuple[str, int], int] = {}
+        self._name = f"gpu-cluster-{secrets.token_hex(8)}"
+        self._server = _Server(f"\0{self._name}", _Tunnel)
+        self._server.network = self
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.1,), name="pod-network", daemon=True
+        ).start()
+        self.egress = folder / "egress.json"
+        """The API server's `--egress-selector-config-file`."""
+        self.egress.write_text(json.dumps(self._selection()))
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def play(self, address: str, port: int, local: int) -> None:
+        """From now on a pod's address and port are a port of 127.0.0.1."""
+        self._ports[address, port] = local
+
+    def forget(self, address: str) -> None:
+        """The pod of this address is gone."""
+        self._ports = {at: local for at, local in self._ports.items() if at[0] != address}
+
+    def target(self, address: str, port: int) -> tuple[str, int]:
+        """Where a connection really goes: to the process, or where it says (a real kubelet)."""
+        local = self._ports.get((address, port))
+        return (address, port) if local is None else ("127.0.0.1", local)
+
+    def _selection(self) -> dict[str, object]:
+        return {
+            "apiVersion": "apiserver.k8s.io/v1beta1",
+            "kind": "EgressSelectorConfiguration",
+            "egressSelections": [
+                {
+                    "name": "cluster",
+                    "connection": {
+                        "proxyProtocol": "HTTPConnect",
+                        "transport": {"uds": {"udsName": f"@{self._name}"}},
+                    },
+                }
+            ],
+        }
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    network: PodNetwork
+
+
+class _Tunnel(socketserver.StreamRequestHandler):
+    """One connection: `CONNECT address:port`, and from then on bytes both ways."""
+
+    rbufsize = 0
+    server: _Server
+
+    def handle(self) -> None:
+        words = self.rfile.readline().split()
+        while self.rfile.readline().strip():
+            pass  # headers say nothing more
+        if len(words) != 3 or words[0] != b"CONNECT":
+            self.wfile.write(b"HTTP/1.1 405 Only CONNECT\r\n\r\n")
+            return
+        address, _, port = words[1].decode().rpartition(":")
+        target = self.server.network.target(address.strip("[]"), int(port))
+        try:
+            other = socket.create_connection(target, CONNECT_SECONDS)
+        except OSError as error:
+            self.wfile.write(f"HTTP/1.1 502 {error}\r\n\r\n".encode())
+            return
+        with other:
+            other.settimeout(None)
+            self.wfile.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+            _pump(self.connection, other)
+
+
+def _pump(one: socket.socket, other: socket.socket) -> None:
+    """Copies both ways until either side ends."""
+    peers = {one: other, other: one}
+    while True:
+        readable, _, _ = select.select([one, other], [], [])
+        for each in readable:
+            try:
+                data = each.recv(CHUNK)
+                if not data:
+                    return
+                peers[each].sendall(data)
+            except OSError:  # the other side has ended
+                return

@@ -1,0 +1,118 @@
+"""`python -m tools.crds`: the pinned definitions of JobSet and Kueue, as the program declares them.
+
+Descriptions are left out, and so is what lies deeper than `DEEPEST`: the engine's messages nest
+three levels for each of these, and Python's protobuf refuses to read more than 100.
+"""
+
+import json
+import sys
+from typing import Any
+
+import yaml
+
+import tools
+from tools.programs import HERE, ToolError, program
+
+FOLDER = HERE.parent / "components" / "batch" / "crds"
+PROGRAMS = ("jobset", "kueue")
+DEEPEST = 28
+"""Levels of a definition, lists and scalars included: down to a variable's name in a pod template
+of a JobSet."""
+
+_OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""A schema that takes any object and keeps all of it."""
+
+
+def document(name: str) -> dict[str, Any]:
+    """A program's definitions, with where they are from."""
+    built = program(name)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    definitions = [yaml.load(file.read_text(), loader) for file in tools.crds(name)]
+    return {
+        "source": f"{built.module} {built.version()}, {built.copies[0][1]}",
+        "license": "Apache-2.0",
+        "definitions": [shortened(definition) for definition in definitions],
+    }
+
+
+def shortened(definition: dict[str, Any]) -> dict[str, Any]:
+    """A definition without descriptions, and open where it is too deep."""
+    versions = [
+        {
+            **version,
+            # Above it: the definition, its spec, versions, one of these and its schema.
+            "schema": {"openAPIV3Schema": _schema(version["schema"]["openAPIV3Schema"], 6)},
+        }
+        for version in definition["spec"]["versions"]
+    ]
+    return {
+        "apiVersion": definition["apiVersion"],
+        "kind": definition["kind"],
+        "metadata": {
+            key: value for key, value in definition["metadata"].items() if key != "annotations"
+        },
+        "spec": {**definition["spec"], "versions": versions},
+    }
+
+
+def text(name: str) -> str:
+    """A program's file: one definition a line."""
+    head = document(name)
+    lines = [json.dumps(each, separators=(",", ":")) for each in head.pop("definitions")]
+    fields = "".join(f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in head.items())
+    return f'{{{fields}"definitions": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def _schema(schema: dict[str, Any], depth: int) -> dict[str, Any]:
+    """A schema at this depth; `properties` and each of them are a level."""
+    plain: dict[str, Any] = _plain(schema)
+    if _depth(plain) + depth - 1 <= DEEPEST or schema.get("type") not in ("object", "array"):
+        return plain
+    if schema["type"] == "array":
+        return _array(plain, _schema(schema["items"], depth + 1))
+    if "properties" not in schema or depth + 3 > DEEPEST:
+        kept = {key: schema[key] for key in ("x-kubernetes-map-type",) if key in schema}
+        return {**_OPEN, **kept}
+    inside = {name: _schema(each, depth + 2) for name, each in schema["properties"].items()}
+    return {**plain, "properties": inside}
+
+
+def _array(schema: dict[str, Any], items: dict[str, Any]) -> dict[str, Any]:
+    if _OPEN.items() <= items.items():
+        # A list whose items are open has no keys by which they could be told apart.
+        keyed = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
+        schema = {key: value for key, value in schema.items() if key not in keyed}
+    return {**schema, "items": items}
+
+
+def _plain(schema: Any, *, names: bool = False) -> Any:
+    """Without descriptions; `names`: the keys are those of properties."""
+    if isinstance(schema, dict):
+        return {
+            key: _plain(value, names=key == "properties" and not names)
+            for key, value in schema.items()
+            if names or key != "description"
+        }
+    return [_plain(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _depth(value: Any) -> int:
+    """Levels of objects and lists, scalars included."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
+
+
+def main() -> int:
+    try:
+        for name in PROGRAMS:
+            file = FOLDER / f"{name}.json"
+            file.write_text(text(name))
+            print(f"{file.relative_to(HERE.parent)}: {document(name)['source']}")
+    except ToolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
