@@ -90,6 +90,9 @@ def privileged(resource: Resource, *, namespaces: Sequence[str]) -> Iterator[str
             continue
         powers = [field for field in ("hostNetwork", "hostPID", "hostIPC") if is_on(
             get(pods.spec, field))]  # fmt: skip
+        if get(pods.spec, "nodeSelector", names.GKE_GPU_SHARING_STRATEGY) in ("mps", UNKNOWN):
+            # GKE's MPS daemon is reached in no other way.
+            powers = [power for power in powers if power != "hostIPC"]
         for container in pods.containers:
             context = get(container, "securityContext")
             added = each(context, "capabilities", "add")

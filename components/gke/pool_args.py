@@ -112,6 +112,10 @@ class GkeGpuNodePoolArgs:
             return int(self.machine.gpus)
         return 1 if self.gpus_per_node is None else self.gpus_per_node
 
+    @property
+    def _mps(self) -> bool:
+        return self.sharing is not None and self.sharing.strategy == "mps"
+
     def zones_in(self, location: str) -> tuple[str, ...]:
         """The zones of the pool's nodes in a cluster at `location`, a zone or a region."""
         card, machine = self.card, self.machine
@@ -160,13 +164,17 @@ class GkeGpuNodePoolArgs:
             max_nodes=self.max_nodes,
             labels=labels,
             taints=[GPU_TAINT, *([SPOT_TAINT] if self.capacity == "spot" else []), *self.taints],
-            node_selector={POOL_LABEL: name},
+            # Pods that enter the host's IPC for MPS say so: they are on nodes with MPS alone.
+            node_selector={
+                POOL_LABEL: name,
+                **({names.GKE_GPU_SHARING_STRATEGY: "mps"} if self._mps else {}),
+            },
             spot=self.capacity == "spot",
             sharing=self.sharing.of(self.card) if self.sharing else None,
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",
-            host_ipc=self.sharing is not None and self.sharing.strategy == "mps",
+            host_ipc=self._mps,
         )
 
     def _check_card(self) -> None:

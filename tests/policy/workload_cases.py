@@ -191,6 +191,21 @@ CASES = [
     ),
     Case(
         rule="privileged-pods",
+        good=(
+            changed(
+                changed(POD, ("spec", "hostIPC"), True),
+                ("spec", "nodeSelector"),
+                {"cloud.google.com/gke-gpu-sharing-strategy": "mps"},
+            ),
+            POD,
+        ),
+        path=("spec", "hostIPC"),
+        bad=True,
+        message="pod sample in namespace default has hostIPC; drop it, or move it to kube-system "
+        "or gpu-monitoring-system",
+    ),
+    Case(
+        rule="privileged-pods",
         good=(changed(POD, ("metadata",), {"name": "sample"}),),
         path=("spec", "containers", 0, "securityContext", "capabilities", "add"),
         bad=["SYS_ADMIN"],

@@ -133,3 +133,5 @@ def test_gkes_mps_is_reached_through_the_hosts_ipc(
     """NVIDIA's own plugin mounts what its clients need instead."""
     made = shared(stack, {"strategy": strategy, "replicas": 2}).pools[POOLS[stack]].gpu_pool("p")
     assert made.host_ipc is made.contract()["hostIPC"] is host_ipc
+    selects = made.node_selector.get("cloud.google.com/gke-gpu-sharing-strategy")
+    assert selects == ("mps" if host_ipc else None)
