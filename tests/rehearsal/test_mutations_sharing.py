@@ -4,16 +4,18 @@ What a node offers is read from what configures it there: the device plugin's po
 launch template's user data, GKE's own fields, a pod's selector on Autopilot.
 """
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from rehearsal import contract
 from rehearsal.cluster.pods import gpus_offered
 from rehearsal.program import Mutation
 from rehearsal.scenario import Rehearsal
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, edited, plain, said
 
 JOB, POD, DEPLOYMENT = (
     "kubernetes:batch/v1:Job",
@@ -374,3 +376,35 @@ def test_on_premises_the_fifth_pod_waits_for_ever(rehearse: Rehearse) -> None:
     assert failure.startswith("pool workstation: Pod default/gpu-k8s-")
     assert f"the pool has 1 node, no autoscaling, and none has 1 {GPU} free, used by " in failure
     assert max(at_once(rehearsal).values()) == 4
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("told", [True, False], ids=["as it is", "without the pods' checksum"])
+def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
+    rehearse: Rehearse, told: bool
+) -> None:
+    """The plugin reads its config once: a ConfigMap alone changes nothing on a running node."""
+    checksum = '{"gpu-cluster/config": checksum} if checksum else None'
+    forgotten = edited("components/gpu/device_plugin.py", checksum, "None")
+    rehearsal = rehearse(
+        pool("workstations", {"sharing": TIME_SLICING}, gpus=1),
+        *([] if told else [forgotten]),
+        stack="onprem",
+    )
+    assert rehearsal.failures == []
+    stage = rehearsal.stage
+    eight = pool("workstations", {"sharing": {"strategy": "time-slicing", "replicas": 8}})
+    eight(stage.folder / "program")
+    outcome = stage.engine.up()
+    assert outcome.ok, outcome.errors
+    pools = contract.exported(stage.engine.resources())
+    deadline = time.monotonic() + 15
+    while wrong := contract.broken(pools, stage.situation(), stage.observed):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.2)
+    stale = (
+        f"output gpuPools.workstations, pool workstation: allocatablePerNode says 16 {GPU}, node "
+        "workstation offers 8"
+    )
+    assert [plain(line) for line in wrong] == ([] if told else [stale])
