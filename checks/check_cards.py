@@ -1,8 +1,8 @@
 """`python -m checks.check_cards [FILE...]`: writes the README's table of measured cards.
 
-Each FILE is what `python -m checks.check STACK --json` or `python -m bench.card --out` made; it is
-kept under `docs/measured/`, without what identifies the machine, and the table is made of all that
-is there.
+Each FILE is what `python -m checks.check STACK --json` or `python -m bench.card --out` made, or the
+log of the workload's pod. It is kept under `docs/measured/`, without what identifies the machine,
+and the table is made of all that is there.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from checks.readme import README, ROOT, filled
+from components.gpu.check_program.report import result_in
 
 MEASURED = ROOT / "docs" / "measured"
 SECTION = "cards"
@@ -34,7 +35,8 @@ def main() -> None:
     parser.add_argument("files", nargs="*", type=Path)
     args = parser.parse_args()
     for file in args.files:
-        for document in documents_in(json.loads(file.read_text())):
+        content = file.read_text()
+        for document in documents_in(result_in(content) or json.loads(content)):
             keep(document)
     README.write_text(filled(README.read_text(), SECTION, f"\n{markdown(measured())}\n\n"))
 

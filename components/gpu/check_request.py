@@ -35,9 +35,10 @@ class ThresholdsArgs:
 
     def on(self, sheet: DataSheet) -> dict[str, float]:
         """Every threshold for a card; the only place where the defaults stand."""
-        # Measured on an H100 at its power limit (docs/measured): 0.70 of the matrix rate, 0.79 of
-        # fp32, 0.90 of the memory bandwidth, 0.86 of PCIe. What others report of their matrix
-        # rate: A10G 0.95, A100 0.79, V100S 0.68, T4 0.37. Good cards differ by less than 0.1.
+        # Measured on an H100 and two H200 at their power limit (docs/measured): 0.68 to 0.71 of the
+        # matrix rate, 0.78 to 0.81 of fp32, 0.89 to 0.91 of the memory bandwidth, 0.86 of PCIe,
+        # 0.72 of NVLink. What others report of their matrix rate: A10G 0.95, A100 0.79, V100S 0.68,
+        # T4 0.37. A card that another program uses as well came to 0.31.
         rates = 0.3 if sheet.low_power else 0.6
         least = {
             "matrix": (self.matrix, rates),

@@ -105,6 +105,7 @@ def test_a_threshold_is_met_when_it_is_reached(document: dict[str, Any]) -> None
         ("unmeasured", "this image has no PyTorch", "unmeasured", "this image has no PyTorch"),
         ("sheet", None, "unmeasured",
          "no data sheet of NVIDIA H100 80GB HBM3 is known, so nothing is compared"),
+        ("otherPrograms", 1, "note", "1 other programs computed on it when this began"),
         ("errors.uncorrectedEver", 7, "note", "7 uncorrected memory errors in its life"),
         ("errors.xidsInKernelLog", [31], "note",
          "XID errors in the node's kernel log, also of other programs: 31"),

@@ -80,6 +80,7 @@ def _checked(index: int, gpu: Gpu, request: dict[str, Any]) -> dict[str, Any]:
         found["wrongCard"] = " or ".join(request["expected"])
     if gpu.partitioned:
         return {**found, "unmeasured": "MIG is on, so this is a part of a GPU"}
+    found["otherPrograms"] = gpu.programs
     matrix = (sheet["matrixType"] or "none") if sheet else "?"
     found |= _measured(gpu.uuid, _self("--one", matrix))
     return {**found, "limits": gpu.limits(), "errors": gpu.errors()}

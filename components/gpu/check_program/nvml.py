@@ -13,6 +13,8 @@ _LIBRARY = os.environ.get("GPU_CHECK_NVML", "libnvidia-ml.so.1")  # a path, wher
 _SM, _MEMORY = 1, 2
 _UNCORRECTED, _SINCE_BOOT, _EVER = 1, 0, 1
 _XID = 8
+_TOO_SMALL = 7
+"""What a list's length comes with where no room was given for the list."""
 
 THROTTLING = {
     0x04: "power cap",
@@ -50,10 +52,14 @@ class Driver:
         if code := self._library.nvmlInit_v2():
             raise OSError(f"{_LIBRARY} does not start, code {code}")
 
+    def code(self, function: str, *arguments: Any) -> int | None:
+        """Calls a function; what it returns, None where the library lacks it."""
+        call = getattr(self._library, function, None)
+        return None if call is None else int(call(*arguments))
+
     def succeeds(self, function: str, *arguments: Any) -> bool:
         """Calls a function; False where the library lacks it or the GPU has no such thing."""
-        call = getattr(self._library, function, None)
-        return call is not None and call(*arguments) == 0
+        return self.code(function, *arguments) == 0
 
     @property
     def version(self) -> str | None:
@@ -118,6 +124,15 @@ class Gpu:
             "nvmlDeviceGetMigMode", self._handle, ctypes.byref(now), ctypes.byref(later)
         )
         return asked and now.value == 1
+
+    @property
+    def programs(self) -> int | None:
+        """Programs that compute on it at this moment, whoever's they are."""
+        count = ctypes.c_uint(0)
+        code = self._driver.code(
+            "nvmlDeviceGetComputeRunningProcesses_v3", self._handle, ctypes.byref(count), None
+        )
+        return int(count.value) if code in (0, _TOO_SMALL) else None
 
     def state(self) -> dict[str, Any]:
         """Clocks in MHz, power in W, temperature in C and throttling reasons, at this moment."""

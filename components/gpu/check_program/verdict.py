@@ -108,6 +108,8 @@ def _measuring(gpu: Document) -> Iterator[tuple[str, str]]:
         yield "wrong card", f"it is a {gpu['name']}, and the pool's is {gpu['wrongCard']}"
     elif gpu.get("sheet") is None:
         yield "unmeasured", f"no data sheet of {gpu['name']} is known, so nothing is compared"
+    if gpu.get("otherPrograms"):
+        yield "note", f"{gpu['otherPrograms']} other programs computed on it when this began"
     if "unmeasured" in gpu:
         yield "unmeasured", gpu["unmeasured"]
     if "broken" in gpu:
