@@ -50,3 +50,25 @@ def test_it_completes_on_a_node_of_its_pool(
     assert found["why"] == (
         f"Job {name} left no result: its pod is Succeeded (Completed, exit code 0)"
     )
+
+
+@pytest.mark.prove
+def test_another_round_is_another_job(rehearse: Rehearse) -> None:
+    """A Job never runs twice: raising `round` makes it, and the program that it mounts, anew."""
+    check: dict[str, Any] = {"pools": ["train-gpu"], "image": IMAGE}
+    change = configured(lambda config: config.update({"gpu-cluster:gpuCheck": check}))
+    rehearsal = rehearse(change, deadline=60)
+    stage = rehearsal.stage
+
+    def job() -> dict[str, Any]:
+        (found,) = stage.observed.all("Job")
+        return found
+
+    first = job()["metadata"]["uid"]
+    configured(lambda config: config["gpu-cluster:gpuCheck"].update(round=2, wait=True))(
+        stage.folder / "program"
+    )
+    outcome = stage.engine.up()
+    assert outcome.ok, outcome.errors
+    assert job()["metadata"]["uid"] != first
+    assert holds(job(), "Complete")

@@ -5,6 +5,7 @@ power and run faster), after a warm-up, timed by events on the GPU.
 """
 
 import importlib
+import math
 import statistics
 import threading
 import time
@@ -97,7 +98,11 @@ def _product(
     rows, columns = slice(0, 64), slice(size - 256, size)
     exact = left[rows].double() @ right[:, columns].double()
     error = ((out[rows, columns].double() - exact).norm() / exact.norm()).item()
-    product = {"error": error, "repeats": bool(torch.equal(before, out))}
+    # JSON has no NaN; a result that is none has no error either.
+    product = {
+        "error": error if math.isfinite(error) else None,
+        "repeats": bool(torch.equal(before, out)),
+    }
     return measured, product, summary(samples)
 
 

@@ -115,7 +115,9 @@ def _measuring(gpu: Document) -> Iterator[tuple[str, str]]:
     if "broken" in gpu:
         yield "broken", gpu["broken"]
     for name, product in gpu.get("products", {}).items():
-        if not product["error"] < WRONG[name]:  # a NaN is wrong as well
+        if product["error"] is None:
+            yield "broken", f"its {name} product is not a number"
+        elif product["error"] >= WRONG[name]:
             yield "broken", f"its {name} product is wrong by {product['error']:.1e}"
         if not product["repeats"]:
             yield "broken", f"the same {name} product gave two results"

@@ -1,0 +1,134 @@
+"""How the measuring program runs its processes, one for each GPU, and what it makes of their ends.
+
+The processes here are small Python programs; drivers and GPUs are played.
+"""
+
+import json
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from components.catalog.data_sheets import DATA_SHEETS
+from components.gpu.check_program import __main__ as program
+from components.gpu.check_program import all_reduce
+from components.gpu.check_request import ThresholdsArgs, request
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", f"import os, signal, sys, time\n{code}"]
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        ('print("noise"); print(\'{"measures": {}}\')', {"measures": {}}),
+        ("os.kill(os.getpid(), signal.SIGKILL)",
+         {"broken": "its process was ended by signal 9"}),
+        ("sys.exit(3)", {"unmeasured": "its process ended with 3; see the log above"}),
+        ("", {"unmeasured": "its process ended with 0; see the log above"}),
+        ("time.sleep(60)", {"broken": "it did not finish in 2 s"}),
+    ],
+)  # fmt: skip
+def test_a_gpu_that_hangs_or_kills_its_process_is_broken(
+    monkeypatch: pytest.MonkeyPatch, code: str, answer: dict[str, Any]
+) -> None:
+    """A process that ends by itself with an error has only measured nothing."""
+    monkeypatch.setattr(program, "_GPU_SECONDS", 2)
+    assert program._measured("GPU-1", python(code)) == answer
+
+
+def test_a_process_sees_its_gpu_alone() -> None:
+    """By the UUID that the driver gives, so that both mean the same card."""
+    code = 'print(\'{"seen": "\' + os.environ["CUDA_VISIBLE_DEVICES"] + \'"}\')'
+    assert program._measured("GPU-1", python(code)) == {"seen": "GPU-1"}
+
+
+def test_an_all_reduce_has_a_process_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each knows its rank, all see all GPUs, and what NCCL was told before stays."""
+    monkeypatch.setenv("NCCL_NVLS_ENABLE", "0")
+    code = (
+        'names = ("RANK", "WORLD_SIZE", "CUDA_VISIBLE_DEVICES", "NCCL_NVLS_ENABLE")\n'
+        'print(" ".join(os.environ[name] for name in names))'
+    )
+    assert all_reduce.run(["GPU-1", "GPU-2"], python(code)) == "0 2 GPU-1,GPU-2 0\n"
+
+
+@pytest.mark.parametrize(
+    "code", ['sys.exit(os.environ["RANK"] == "1")', 'os.environ["RANK"] == "1" and time.sleep(60)']
+)
+def test_an_all_reduce_that_fails_or_hangs_anywhere_has_no_figure(
+    monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """One of its processes is enough, and none of them is left behind."""
+    monkeypatch.setattr(all_reduce, "_SECONDS", 2)
+    assert all_reduce.run(["GPU-1", "GPU-2"], python(code)) is None
+
+
+def played(name: str, number: int) -> Any:
+    """A GPU as the driver would have it."""
+    return SimpleNamespace(
+        name=name,
+        uuid=f"GPU-{number}",
+        partitioned=False,
+        programs=0,
+        limits=dict,
+        errors=dict,
+    )
+
+
+def checked(monkeypatch: pytest.MonkeyPatch, gpus: list[Any], **asked: Any) -> dict[str, Any]:
+    """The document of a node with these GPUs, each of which measures nothing."""
+    monkeypatch.setattr(
+        program, "Driver", lambda: SimpleNamespace(version="580.1", gpus=lambda: gpus)
+    )
+    monkeypatch.setattr(program, "_measured", lambda uuid, command: {"measures": {}, "as": command})
+    reduced = json.dumps({"value": 326.0, "unit": "GB/s", "right": True})
+    monkeypatch.setattr(all_reduce, "run", lambda uuids, command: reduced)
+    given: dict[str, Any] = {"gpus": len(gpus), "expected": [DATA_SHEETS["H200"]], **asked}
+    return program.check(request(pool="p", thresholds=ThresholdsArgs(), **given))
+
+
+def test_every_gpu_is_measured_and_several_are_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data sheet decides the type of the product; two GPUs have an all-reduce."""
+    found = checked(monkeypatch, [played("NVIDIA H200", 0), played("NVIDIA H200", 1)])
+    assert [gpu["uuid"] for gpu in found["gpus"]] == ["GPU-0", "GPU-1"]
+    assert [gpu["as"][-2:] for gpu in found["gpus"]] == [["--one", "bf16"]] * 2
+    assert found["allReduce"]["value"] == 326.0
+    assert found["verdict"]["exit"] == 0
+
+
+def test_one_gpu_has_no_all_reduce(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nobody to exchange with."""
+    assert checked(monkeypatch, [played("NVIDIA H200", 0)])["allReduce"] is None
+
+
+def test_another_card_than_the_pool_s_is_measured_by_its_own_sheet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An A100 in a pool of H200 is a finding, and not a slow H200."""
+    found = checked(monkeypatch, [played("NVIDIA A100-SXM4-80GB", 0)])
+    assert found["gpus"][0]["sheet"]["model"] == "A100 80GB"
+    (finding,) = found["verdict"]["findings"]
+    assert finding["kind"] == "wrong card"
+    assert finding["message"] == "it is a NVIDIA A100-SXM4-80GB, and the pool's is H200"
+    assert found["verdict"]["exit"] == 1
+
+
+def test_a_card_that_nobody_knows_is_measured_without_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It takes the type that it has, and the exit code says that nothing was compared."""
+    found = checked(monkeypatch, [played("NVIDIA X1000", 0)])
+    assert found["gpus"][0]["as"][-1] == "?"
+    assert found["verdict"]["exit"] == 2
+
+
+def test_a_part_of_a_gpu_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With MIG on, whatever the pod has is not the card of the data sheet."""
+    gpu = played("NVIDIA H200", 0)
+    gpu.partitioned = True
+    found = checked(monkeypatch, [gpu])
+    assert "measures" not in found["gpus"][0]
+    assert found["verdict"]["exit"] == 2
