@@ -152,8 +152,12 @@ def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
 
 
 def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
+    detailed = step.get("detailedDiff") or {}
+    kinds = {path: str(each.get("diffKind") or each.get("kind")) for path, each in detailed.items()}
+    # The engine's own list of reasons has top-level properties alone.
+    forcing = [path for path, kind in kinds.items() if kind.endswith("replace")]
     return tuple(
-        step.get("replaceReasons") or step.get("diffReasons") or step.get("detailedDiff") or ()
+        forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ()
     )
 
 

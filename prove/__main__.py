@@ -6,7 +6,7 @@ import time
 
 from checks.readme import README, filled
 from prove import shards
-from prove.table import document, markdown, summary
+from prove.table import document, markdown, replacements, summary
 from rehearsal.program import stacks
 from rehearsal.stage import ROOT
 
@@ -28,10 +28,15 @@ def main() -> int:
     minutes = (time.monotonic() - began) / 60
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "faults.json").write_text(document(results, minutes))
-    text = markdown(results, minutes)
+    sections = {"faults": markdown(results, minutes), "changes": replacements(results)}
     if not args.stack:
-        README.write_text(filled(README.read_text(), "faults", f"\n{text}\n"))
-    print(f"\n{text}\n{FOLDER / 'faults.json'}", flush=True)
+        text = README.read_text()
+        for section, content in sections.items():
+            text = filled(text, section, f"\n{content}\n")
+        README.write_text(text)
+    for content in sections.values():
+        print(f"\n{content}")
+    print(FOLDER / "faults.json", flush=True)
     wrong = summary(results)
     for line in wrong:
         print(line, file=sys.stderr)

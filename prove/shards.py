@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+from prove.changes import Effect, effects, table
 from prove.injected import FAULTS, inject
 from prove.strike import Moment
 from prove.trial import Bench, Trial, cycle
 from rehearsal.clouds import platform_of
 from rehearsal.stage import ROOT
 
-MOMENTS: tuple[Moment, ...] = ("asked", "done")
+ASKED_EVERY = {"eks": 3}
+"""Platform -> of how many operations one is also killed at before the cloud acts on it: to the
+state that is the kill after the one before, with another operation under way."""
 PARTS = {"eks": 6, "existing": 1}
 """Platform -> the parts into which its kills are dealt; an EKS stack has four times as many
 operations as one on GKE."""
@@ -21,15 +25,16 @@ operations as one on GKE."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some of the faults of one stack."""
+    """Some of the work on one stack."""
 
     stack: str
-    number: int
-    """0: the injected errors; else every `of`-th kill, from this one."""
-    of: int
+    work: Literal["kills", "errors", "changes"]
+    number: int = 1
+    """Of kills: every `of`-th, from this one."""
+    of: int = 1
 
     def __str__(self) -> str:
-        return f"{self.stack} {'errors' if not self.number else f'kills {self.number}/{self.of}'}"
+        return f"{self.stack} {self.work}{f' {self.number}/{self.of}' if self.of > 1 else ''}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +43,7 @@ class Result:
 
     part: Part
     trials: list[Trial] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
     planned: int = 0
     """Faults that there were to try; fewer were tried where the time ran out."""
     tried: int = 0
@@ -46,7 +52,8 @@ class Result:
 def parts_of(stack: str) -> list[Part]:
     """The parts of a stack, the long ones first."""
     count = PARTS.get(platform_of(ROOT / f"Pulumi.{stack}.yaml"), 2)
-    return [Part(stack=stack, number=n, of=count) for n in (*range(1, count + 1), 0)]
+    kills = [Part(stack=stack, work="kills", number=n, of=count) for n in range(1, count + 1)]
+    return [*kills, Part(stack=stack, work="errors"), Part(stack=stack, work="changes")]
 
 
 def run(
@@ -77,9 +84,12 @@ def run(
 def one(part: Part, folder: Path, until: float) -> Result:
     """Runs a part in this process."""
     result = Result(part=part)
-    name = f"{part.stack}-{part.number}"
-    work = _errors if part.number == 0 else _kills
-    for trials in work(part, folder / name, result, until):
+    place = folder / f"{part.stack}-{part.work}-{part.number}"
+    if part.work == "changes":
+        _changes(part, place, result, until)
+        return result
+    work = _errors if part.work == "errors" else _kills
+    for trials in work(part, place, result, until):
         result.trials += trials
     return result
 
@@ -88,7 +98,8 @@ def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[l
     with Benches(part.stack, folder) as benches:
         first = benches.ready()
         most = max(first.ups, first.destroys)
-        points = [(k, m) for k in range(part.number, most + 1, part.of) for m in MOMENTS]
+        points = list(kills(most, ASKED_EVERY.get(first.stage.platform, 1)))
+        points = points[part.number - 1 :: part.of]
         result.planned = len(points)
         for number, moment in points:
             if time.monotonic() > until:
@@ -98,6 +109,14 @@ def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[l
             if any(trial.lost for trial in trials):
                 benches.close()
             yield trials
+
+
+def kills(operations: int, asked_every: int) -> Iterator[tuple[int, Moment]]:
+    """Where a stack is killed: at every operation once the cloud has acted, and at some before."""
+    for number in range(1, operations + 1):
+        yield number, "done"
+        if number % asked_every == 1 % asked_every:
+            yield number, "asked"
 
 
 def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
@@ -113,6 +132,18 @@ def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[
             if trial.lost:
                 benches.close()
             yield [trial]
+
+
+def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
+    with Bench(part.stack, folder) as bench:
+        planned = table(bench.stage.platform, part.stack)
+        result.planned = len(planned.changes)
+        bench.must(bench.stage.engine.up)
+        for effect in effects(bench, planned):
+            result.effects.append(effect)
+            result.tried += 1
+            if time.monotonic() > until:
+                return
 
 
 class Benches:

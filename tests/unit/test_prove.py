@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from prove.injected import FAULTS
-from prove.shards import Part, Result, parts_of
+from prove.shards import Part, Result, kills, parts_of
 from prove.strike import Strike, kill_at
 from prove.table import document, markdown, summary
 from prove.trial import Trial
@@ -72,7 +72,7 @@ def trial(number: int, *lost: str) -> Trial:
 
 def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
     """How often, how many tries at the least and the most, and what was lost."""
-    part = Part(stack="dev", number=1, of=1)
+    part = Part(stack="dev", work="kills")
     found = [trial(1), trial(2, "a network"), trial(3, "a network")]
     results = [Result(part=part, trials=found, planned=5, tried=3)]
     *_, last = markdown(results, 2).rstrip().splitlines()
@@ -83,8 +83,18 @@ def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
 
 
 def test_every_part_of_a_stack_is_worked_on() -> None:
-    """Kills are dealt to parts from 1 on; part 0 has the errors."""
-    assert sorted(part.number for part in parts_of("dev")) == [0, 1, 2]
+    """Kills are dealt to several, and everything else comes once."""
+    assert [str(part) for part in parts_of("train")][-3:] == [
+        "train kills 6/6", "train errors", "train changes",
+    ]  # fmt: skip
+    assert {part.number for part in parts_of("train") if part.work == "kills"} == {*range(1, 7)}
+
+
+def test_every_operation_is_killed_at() -> None:
+    """After the cloud acted always, before it at every so many."""
+    assert [k for k, moment in kills(5, 3) if moment == "done"] == [1, 2, 3, 4, 5]
+    assert [k for k, moment in kills(5, 3) if moment == "asked"] == [1, 4]
+    assert [k for k, moment in kills(3, 1) if moment == "asked"] == [1, 2, 3]
 
 
 def test_every_fault_says_what_a_cloud_says() -> None:

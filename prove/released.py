@@ -1,0 +1,111 @@
+"""`python -m prove.released TAG`: the state that each environment has with a tagged version.
+
+Kept in `tests/fixtures`, it shows that a later version updates what an earlier one made: a preview
+on it may replace neither a cluster nor a GPU pool. All in it comes from a rehearsal.
+"""
+
+import argparse
+import base64
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from rehearsal.program import stacks
+from rehearsal.stage import ROOT, Stage
+
+FIXTURES = ROOT / "tests" / "fixtures"
+ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"
+"""What stands for the control plane's address, its certificate (base64) and the stage's folder."""
+PLACES = ("sourcePosition", "stackTrace")
+
+
+def main() -> int:
+    """Parses the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="prove.released", description=__doc__)
+    parser.add_argument("tag", help="such as v0.1.0")
+    parser.add_argument("--stack", help="this one alone")
+    args = parser.parse_args()
+    FIXTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source"
+        _git("worktree", "add", "--detach", str(source), args.tag)
+        try:
+            (source / ".venv").symlink_to(ROOT / ".venv")
+            for stack in [args.stack] if args.stack else stacks(source):
+                with Stage(stack, source=source, folder=Path(folder) / "stage") as stage:
+                    outcome = stage.engine.up()
+                    if not outcome.ok:
+                        print("\n".join(outcome.errors), file=sys.stderr)
+                        return 1
+                    file = FIXTURES / f"state-{stack}-{args.tag.removeprefix('v')}.json"
+                    file.write_text(kept(exported(stage), stage))
+                    print(file)
+        finally:
+            _git("worktree", "remove", "--force", str(source))
+    return 0
+
+
+def exported(stage: Stage) -> str:
+    """The stage's state as it is, secrets in plain text."""
+    return _pulumi(stage, "export", "--show-secrets")
+
+
+def kept(state: str, stage: Stage) -> str:
+    """A state without what was that one stage's."""
+    for value, placeholder in _own(stage).items():
+        state = state.replace(value, placeholder)
+    return json.dumps(_without(json.loads(state)), indent=1) + "\n"
+
+
+def _without(value: Any) -> Any:
+    """The value without the places in the source at which resources were registered."""
+    if isinstance(value, dict):
+        kept = {key: each for key, each in value.items() if key not in PLACES}
+        return {key: _without(each) for key, each in kept.items()}
+    return [_without(each) for each in value] if isinstance(value, list) else value
+
+
+def restored(file: Path, stage: Stage) -> None:
+    """Makes a kept state the stage's: its resources are in the state, and nowhere else."""
+    state = file.read_text()
+    for value, placeholder in _own(stage).items():
+        state = state.replace(placeholder, value)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as target:
+        target.write(state)
+        target.flush()
+        _pulumi(stage, "import", "--file", target.name)
+
+
+def _own(stage: Stage) -> dict[str, str]:
+    plane = stage.control_plane
+    return {
+        plane.endpoint: ENDPOINT,
+        base64.b64encode(plane.ca_certificate).decode(): CERTIFICATE,
+        str(stage.folder): FOLDER,
+    }
+
+
+def _pulumi(stage: Stage, *command: str) -> str:
+    engine = stage.engine
+    done = subprocess.run(
+        [engine.cli, "stack", *command, "--stack", stage.stack, "--non-interactive"],
+        cwd=stage.folder / "program",
+        env=engine.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"pulumi stack {command[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _git(*command: str) -> None:
+    subprocess.run(["git", "-C", ROOT, *command], check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
