@@ -1,4 +1,4 @@
-"""`python -m tools.crds`: the pinned definitions of JobSet and Kueue, as the program declares them.
+"""`python -m tools.definitions`: JobSet's and Kueue's, pinned, as the program declares them.
 
 Descriptions are left out, and so is what lies deeper than `DEEPEST`: the engine's messages nest
 three levels for each of these, and Python's protobuf refuses to read more than 100.

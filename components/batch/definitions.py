@@ -1,6 +1,6 @@
 """The resource definitions of JobSet and Kueue, from the files beside it.
 
-`python -m tools.crds` writes those from the modules that `tools/` pins: what is declared here is
+`python -m tools.definitions` writes those from the modules that `tools/` pins: what is declared here is
 what a rehearsal runs. Both are under the Apache License 2.0.
 """
 

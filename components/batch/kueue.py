@@ -36,7 +36,11 @@ RULES: list[PolicyRuleArgsDict] = [
         *READ,
         *_CHANGE,
     ),
-    rule(GROUP, ["topologies", "workloadpriorityclasses"], *READ),
+    rule(GROUP, ["provisioningrequestconfigs", "topologies", "workloadpriorityclasses"], *READ),
+    # GKE serves this kind. Where it is served, Kueue does not start without these.
+    rule("autoscaling.x-k8s.io", ["provisioningrequests"], *READ, *_CHANGE, "create", "delete"),
+    rule("autoscaling.x-k8s.io", ["provisioningrequests/status"], "get"),
+    rule("", ["podtemplates"], *READ, "create", "delete", "update"),
     rule(
         GROUP,
         [

@@ -39,7 +39,7 @@ class GpuTraining(pulumi.ComponentResource):
                 "name": name,
                 "namespace": args.namespace,
                 "labels": {"app": name, **({names.QUEUE_LABEL: args.queue} if args.queue else {})},
-                "annotations": _await_annotations(args),
+                **_awaited(args),
             },
             spec=spec(name, args, cluster.pools[args.pool]),
             opts=pulumi.ResourceOptions.merge(
@@ -78,10 +78,11 @@ def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
     }
 
 
-def _await_annotations(args: TrainingArgs) -> dict[str, str]:
+def _awaited(args: TrainingArgs) -> dict[str, dict[str, str]]:
     if not args.wait:
         return {}
-    return {"pulumi.com/waitFor": "condition=Completed", "pulumi.com/timeoutSeconds": "7200"}
+    wait_for = {"pulumi.com/waitFor": "condition=Completed", "pulumi.com/timeoutSeconds": "7200"}
+    return {"annotations": wait_for}
 
 
 def _pod(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:

@@ -1,0 +1,272 @@
+"""Controllers, queues and training jobs, on pools of any platform."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from components.batch.batch import Batch
+from components.batch.batch_args import BatchArgs, QueueArgs
+from components.batch.declare import declare_batch
+from components.batch.training_args import TrainingArgs
+from components.cluster import GPU_TAINT, Sharing, Taint
+from components.gpu.workload import GpuWorkload
+from components.gpu.workload_args import ResourcesArgs, WorkloadArgs
+from tests.components.recording import Recording, Registration, record
+from tests.components.test_gpu_layer import cluster, pool
+
+KUEUE = "kubernetes:kueue.x-k8s.io/v1beta1"
+JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
+TRAIN = pool(
+    gpus_per_node=8,
+    taints=[
+        GPU_TAINT,
+        Taint(key="team", value="a"),
+        Taint(key="p", value="b", effect="PreferNoSchedule"),
+    ],
+)
+SHARED = pool("shared", sharing=Sharing(strategy="time-slicing", replicas=4))
+TRAINING = TrainingArgs(
+    pool="train", image="example.com/i:1", nodes=3, command=["train.py", "--epochs", "3"], queue="q"
+)
+
+
+def batch(**changes: Any) -> Recording:
+    """A queue over both pools, for two namespaces, and a training job in it."""
+    queue = QueueArgs(pools=["train", "shared"], namespaces=["default", "team"])
+    given = {"job_set": True, "queues": {"q": queue}}
+    args = BatchArgs(**{**given, **changes})
+    jobs = {"ddp": TRAINING} if args.job_set else {}
+    return record(lambda: declare_batch(args, jobs, cluster=cluster([TRAIN, SHARED])))
+
+
+def of(recording: Recording, kind: str, name: str) -> Registration:
+    """The Kubernetes object of this kind and name."""
+    (found,) = [
+        each
+        for each in recording.resources
+        if each.type.endswith(f":{kind}") and each.inputs["metadata"]["name"] == name
+    ]
+    return found
+
+
+def job_set(recording: Recording) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The training job's Job template and its pod's spec."""
+    (workers,) = recording.one(JOB_SET).inputs["spec"]["replicatedJobs"]
+    template = workers["template"]["spec"]
+    return template, template["template"]["spec"]
+
+
+def test_a_flavor_is_what_brings_a_pod_to_the_pool() -> None:
+    """Labels, taints and tolerations are the pool's; a taint that only prefers keeps nobody out."""
+    spec = of(batch(), "ResourceFlavor", "train").inputs["spec"]
+    assert spec["nodeLabels"] == {"pool": "train"}
+    assert spec["nodeTaints"] == [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"},
+        {"key": "team", "value": "a", "effect": "NoSchedule"},
+    ]
+
+
+def test_a_flavor_tolerates_to_the_letter_what_a_workload_does() -> None:
+    """Kueue adds a toleration that a job lacks; here none, or the job would look changed."""
+    _, pod = job_set(batch())
+    job = record(
+        lambda: GpuWorkload(
+            "w",
+            WorkloadArgs(kind="job", pool="train", image="example.com/i:1"),
+            cluster=cluster([TRAIN]),
+        )
+    ).one("kubernetes:batch/v1:Job")
+    flavor = of(batch(), "ResourceFlavor", "train").inputs["spec"]["tolerations"]
+    assert flavor == pod["tolerations"] == job.inputs["spec"]["template"]["spec"]["tolerations"]
+
+
+def test_a_queue_hands_out_what_its_pools_can_have() -> None:
+    """maxNodes times a node's GPUs, or its shares of one; nothing but GPUs is counted."""
+    recording = batch()
+    (group,) = of(recording, "ClusterQueue", "q").inputs["spec"]["resourceGroups"]
+    assert group == {
+        "coveredResources": ["nvidia.com/gpu"],
+        "flavors": [
+            {"name": "train", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "32"}]},
+            {"name": "shared", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": "16"}]},
+        ],
+    }
+    config = json.loads(
+        of(recording, "ConfigMap", "kueue-manager-config").inputs["data"][
+            "controller_manager_config.yaml"
+        ]
+    )
+    assert config["resources"]["excludeResourcePrefixes"] == ["cpu", "memory", "ephemeral-storage"]
+
+
+def test_a_queue_is_there_in_each_of_its_namespaces() -> None:
+    """And takes jobs from no other."""
+    recording = batch()
+    queues = [each.inputs for each in recording.of(f"{KUEUE}:LocalQueue")]
+    assert [(each["metadata"]["namespace"], each["spec"]) for each in queues] == [
+        ("default", {"clusterQueue": "q"}),
+        ("team", {"clusterQueue": "q"}),
+    ]
+    selector = of(recording, "ClusterQueue", "q").inputs["spec"]["namespaceSelector"]
+    assert selector["matchExpressions"][0]["values"] == ["default", "team"]
+
+
+def test_each_goes_before_what_it_cannot_be_without() -> None:
+    """Kueue lets a queue go only while it runs, and its Deployment only starts with everything."""
+    recording = batch()
+    deployment = of(recording, "Deployment", "kueue-controller-manager")
+    names = {urn.rpartition("::")[2] for urn in deployment.depends_on}
+    assert {
+        "workloads.kueue.x-k8s.io",
+        "kueue-mutating-webhook-configuration",
+        "kueue-validating-webhook-configuration",
+        "kueue-webhook-server-cert",
+        "kueue-manager-config",
+        "kueue-controller-manager",
+    } <= names
+    flavor = of(recording, "ResourceFlavor", "train")
+    assert any("Deployment::kueue-controller-manager" in urn for urn in flavor.depends_on)
+    cluster_queue = of(recording, "ClusterQueue", "q")
+    assert any(urn.endswith("::flavor-train") for urn in cluster_queue.depends_on)
+    training = recording.one(JOB_SET)
+    assert any(urn.endswith("::queue-q-default") for urn in training.depends_on)
+    assert any("Deployment::jobset-controller-manager" in urn for urn in training.depends_on)
+
+
+def test_jobs_outside_of_queues_do_not_need_kueue() -> None:
+    """Its webhooks see only jobs with a queue: while it is down, every other can be made."""
+    recording = batch()
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (found,) = [
+            each for each in recording.resources
+            if each.type.endswith(f":{kind}") and each.name.startswith("kueue")
+        ]  # fmt: skip
+        for hook in found.inputs["webhooks"]:
+            (rule,) = hook["rules"]
+            if rule["apiGroups"] != ["kueue.x-k8s.io"]:
+                (expression,) = hook["objectSelector"]["matchExpressions"]
+                assert expression == {"key": "kueue.x-k8s.io/queue-name", "operator": "Exists"}
+
+
+def test_no_controller_may_read_a_secret_of_others() -> None:
+    """Rights in the whole cluster name no secret; those in its own namespace only its own."""
+    recording = batch()
+    for role in recording.of("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"):
+        assert not [rule for rule in role.inputs["rules"] if "secrets" in rule["resources"]]
+    for role in recording.of("kubernetes:rbac.authorization.k8s.io/v1:Role"):
+        (change,) = [
+            rule
+            for rule in role.inputs["rules"]
+            if "secrets" in rule["resources"] and "update" in rule["verbs"]
+        ]
+        assert change["resourceNames"] == [f"{role.name.split('-')[0]}-webhook-server-cert"]
+
+
+def test_only_what_is_asked_for_is_there() -> None:
+    """Without queues no Kueue, without jobSet no JobSet, of which Kueue then knows nothing."""
+    queueless = batch(queues={})
+    assert not [each for each in queueless.resources if "kueue" in each.name]
+    alone = batch(job_set=False)
+    assert not [each for each in alone.resources if "jobset" in each.name]
+    text = json.dumps([each.inputs for each in alone.resources if "webhook" in each.name])
+    assert "jobset" not in text
+    nothing = record(lambda: declare_batch(None, {}, cluster=cluster([TRAIN])))
+    assert [each.type for each in nothing.resources] == ["pulumi:providers:kubernetes"]
+
+
+def test_workers_take_a_node_each_and_know_the_first() -> None:
+    """As many pods as nodes, all GPUs of a node for each, torchrun told by whom they meet."""
+    template, pod = job_set(batch())
+    assert (template["completions"], template["parallelism"]) == (3, 3)
+    assert template["completionMode"] == "Indexed"
+    (worker,) = pod["containers"]
+    assert worker["resources"] == {"limits": {"nvidia.com/gpu": "8"}}
+    assert worker["command"] == [
+        "torchrun",
+        "--nnodes=3",
+        "--nproc-per-node=8",
+        "--node-rank=$(JOB_COMPLETION_INDEX)",
+        "--master-addr=$(MASTER_ADDR)",
+        "--master-port=$(MASTER_PORT)",
+        "train.py",
+        "--epochs",
+        "3",
+    ]
+    env = {each["name"]: each["value"] for each in worker["env"]}
+    assert env == {"MASTER_ADDR": "ddp-workers-0-0.ddp", "MASTER_PORT": "29500"}
+    assert pod["nodeSelector"] == {"pool": "train"}
+
+
+def test_nobody_here_says_whether_a_queued_job_is_suspended() -> None:
+    """That field is Kueue's: declared, every `up` would start or stop the job."""
+    found = batch().one(JOB_SET)
+    assert "suspend" not in found.inputs["spec"]
+    assert found.inputs["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
+
+
+def test_a_queued_job_is_gone_before_its_queue() -> None:
+    """skipAwait would also skip the wait for its end; without a queue, nothing waits for it."""
+
+    def metadata(queue: str | None) -> Mapping[str, Any]:
+        def program() -> None:
+            target = cluster([TRAIN])
+            queues = [
+                Batch("batch", BatchArgs(queues={"q": QueueArgs(pools=["train"])}), cluster=target)
+            ]
+            args = WorkloadArgs(kind="job", pool="train", image="example.com/i:1", queue=queue)
+            GpuWorkload("w", args, cluster=target, queues=queues)
+
+        job = record(program).one("kubernetes:batch/v1:Job")
+        assert any(urn.endswith("::queue-q-default") for urn in job.depends_on) == bool(queue)
+        found: Mapping[str, Any] = job.inputs["metadata"]
+        return found
+
+    queued, plain = metadata("q"), metadata(None)
+    assert queued["annotations"] == {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
+    assert queued["labels"] == {"app": "w", "kueue.x-k8s.io/queue-name": "q"}
+    assert plain["annotations"] == {"pulumi.com/skipAwait": "true"}
+    assert plain["labels"] == {"app": "w"}
+
+
+def test_nothing_empty_is_in_a_custom_resource() -> None:
+    """Controllers write their objects back without what is empty, which would look changed."""
+
+    def empties(value: Any) -> list[Any]:
+        inner = (
+            value.values()
+            if isinstance(value, Mapping)
+            else value
+            if isinstance(value, list)
+            else []
+        )
+        return [each for each in inner if each in ({}, [], None)] + [
+            found for each in inner for found in empties(each)
+        ]
+
+    recording = batch()
+    custom = [each for each in recording.resources if each.type.startswith((KUEUE, JOB_SET))]
+    assert len(custom) == 6
+    assert [found for each in custom for found in empties(each.inputs)] == []
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "8"), (4, "4")])
+def test_a_worker_has_the_gpus_that_it_is_given(given: int | None, expected: str) -> None:
+    """Left out, all of a node."""
+    args = TrainingArgs(
+        pool="train",
+        image="example.com/i:1",
+        nodes=1,
+        command=["a"],
+        gpus=given,
+        requests=ResourcesArgs(cpu="2"),
+    )
+    recording = record(
+        lambda: declare_batch(BatchArgs(job_set=True), {"ddp": args}, cluster=cluster([TRAIN]))
+    )
+    (worker,) = job_set(recording)[1]["containers"]
+    assert worker["resources"] == {
+        "limits": {"nvidia.com/gpu": expected},
+        "requests": {"cpu": "2"},
+    }

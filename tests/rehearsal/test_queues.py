@@ -1,0 +1,191 @@
+"""Rehearsals with queues and a training job: the real JobSet and Kueue, as the program has them.
+
+Only that shows the definitions accepted, the webhooks reached and trusted, the controllers' rights
+sufficient, and who waits for whom.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.cloud import Faults
+from rehearsal.journal import Event
+from rehearsal.program import Mutation
+from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
+from rehearsal.scenario import Rehearsal
+from rehearsal.stage import Stage
+from tests.rehearsal.conftest import changed, configured
+
+QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())
+FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
+
+PROVISIONING = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": "provisioningrequests.autoscaling.x-k8s.io",
+        "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/autoscaler"},
+    },
+    "spec": {
+        "group": "autoscaling.x-k8s.io",
+        "names": {"kind": "ProvisioningRequest", "plural": "provisioningrequests"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": version,
+                "served": True,
+                "storage": version == "v1",
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+            for version in ("v1", "v1beta1")
+        ],
+    },
+}
+"""A kind that GKE serves and Kueue then watches; its fields do not matter here."""
+
+
+def with_queues(config: dict[str, Any]) -> None:
+    """Two nodes at most, and two jobs of which each needs both."""
+    config.update(QUEUES)
+    config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = 2
+
+
+Run = Callable[..., Rehearsal]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    """Rehearses a stack with queues; `whole` also sees a second up, and everything leave."""
+    stages: list[Stage] = []
+
+    def run(
+        *mutations: Mutation, stack: str = "train-gke", whole: bool = False, deadline: float = 90
+    ) -> Rehearsal:
+        def mutate(program: Path) -> None:
+            for mutation in mutations:
+                mutation(program)
+
+        stage = Stage(stack, folder=tmp_path / "stage", faults=Faults(), mutate=mutate)
+        stages.append(stage)
+        stage.start()
+        stage.control_plane.ensure_started()
+        stage.control_plane.define([PROVISIONING])
+        rehearsal = Rehearsal(stage=stage, deadline=deadline)
+        if not whole:
+            rehearsal.quickly()
+        elif rehearsal.until_running():
+            rehearsal.away()
+        return rehearsal
+
+    yield run
+    for stage in stages:
+        stage.stop()
+
+
+def spans(events: list[Event]) -> list[tuple[float, float]]:
+    """From the first pod's creation to the last pod's end, for each job, the first one first."""
+    pods = [pod for pod in pod_lives(events) if pod.workload in (FIRST, SECOND)]
+    assert len(pods) == 4
+    assert all(pod.state == "succeeded" and pod.done is not None for pod in pods)
+    found = [
+        (
+            min(pod.created for pod in pods if pod.workload == job),
+            max(pod.done or 0 for pod in pods if pod.workload == job),
+        )
+        for job in (FIRST, SECOND)
+    ]
+    return sorted(found)
+
+
+def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(run: Run) -> None:
+    """A JobSet and a Job, each for both nodes, take turns on nodes that came up once."""
+    rehearsal = run(configured(with_queues))
+    assert rehearsal.failures == []
+    events = rehearsal.stage.journal.events
+    (_, first_done), (second_created, _) = spans(events)
+    # Not even its pods are there before: the queue holds back the job, not the scheduler the pods.
+    assert first_done <= second_created
+    assert [node.gpus for node in node_lives(events) if node.gpus] == [1, 1]
+    service = rehearsal.stage.control_plane.api.get("/api/v1/namespaces/default/services/ddp")
+    assert service["spec"]["clusterIP"] == "None"
+    pods = rehearsal.stage.observed.pods
+    workers = [pod for pod in pods if pod["metadata"]["labels"].get("app") == "ddp"]
+    names = {f"{p['spec']['hostname']}.{p['spec']['subdomain']}" for p in workers}
+    (master,) = {
+        variable["value"]
+        for pod in workers
+        for variable in pod["spec"]["containers"][0]["env"]
+        if variable["name"] == "MASTER_ADDR"
+    }
+    assert len(names) == 2
+    assert master in names
+
+
+@pytest.mark.prove
+def test_the_pool_grows_once_and_goes_to_zero(run: Run) -> None:
+    """GPU nodes go 0, 1, 2, 1, 0; a second up changes nothing, and nothing is left in the end."""
+    rehearsal = run(configured(with_queues), whole=True)
+    assert rehearsal.failures == []
+    counts = [count for _, count in gpu_nodes_over_time(node_lives(rehearsal.stage.journal.events))]
+    assert counts == [0, 1, 2, 1, 0]
+    steps = {step.name: step.detail for step in rehearsal.steps}
+    assert steps["pulumi up again"] == "changes nothing"
+    assert steps["nothing is left"] == "nothing in the state, nothing in the cloud, no cluster"
+
+
+@pytest.mark.prove
+def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
+    """There every object goes one by one: queues before Kueue, Kueue before its definitions."""
+
+    def with_queues_there(config: dict[str, Any]) -> None:
+        config.update(QUEUES)
+        config["gpu-cluster:batch"] = {
+            "jobSet": True,
+            "queues": {"training": {"pools": ["gpus"], "gpus": {"gpus": 18}}},
+        }
+        config["gpu-cluster:trainingJobs"]["ddp"]["pool"] = "gpus"
+        sweep = {**config["gpu-cluster:workloads"]["sweep"], "pool": "gpus", "gpus": 9}
+        config["gpu-cluster:workloads"] = {"sweep": {**sweep, "nodeSelector": {}}}
+
+    rehearsal = run(configured(with_queues_there), stack="onprem", whole=True)
+    assert rehearsal.failures == []
+    (_, first_done), (second_created, _) = spans(rehearsal.stage.journal.events)
+    assert first_done <= second_created
+    api = rehearsal.stage.control_plane.api
+    kinds = api.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+    assert not [kind for kind in kinds if "kueue" in kind["spec"]["group"]]
+    assert not [kind for kind in kinds if "jobset" in kind["spec"]["group"]]
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize(
+    ("kind", "code", "says"),
+    [
+        (
+            "kubernetes:core/v1:Service",
+            "props['spec']['ports'][0]['target_port'] = 9443",
+            "failed calling webhook",
+        ),
+        (
+            "kubernetes:rbac.authorization.k8s.io/v1:Role",
+            "props['rules'] = [r for r in props['rules'] if 'secrets' not in r['resources']]",
+            "controller-manager",
+        ),
+    ],
+    ids=["a port on which nobody listens", "no right to its certificate"],
+)
+def test_a_mistake_around_the_controllers_is_seen(
+    run: Run, kind: str, code: str, says: str
+) -> None:
+    """What a cluster would not forgive fails the rehearsal, in the API server's or its words."""
+    rehearsal = run(configured(with_queues), changed(kind, code), deadline=30)
+    assert rehearsal.failures
+    assert any(says in failure for failure in rehearsal.failures), rehearsal.failures

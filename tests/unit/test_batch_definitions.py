@@ -1,0 +1,84 @@
+"""The pinned definitions of JobSet and Kueue: of the version that a rehearsal runs, readable."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from google.protobuf import struct_pb2
+
+from components.batch import definitions
+from components.catalog import images
+from tools import definitions as pinned
+from tools.programs import program
+
+IMAGES = {"jobset": images.JOBSET, "kueue": images.KUEUE}
+
+
+def levels(value: Any) -> int:
+    """Levels of objects and lists, scalars included."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(levels, inner), default=0)
+
+
+def schemas(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a definition."""
+    if isinstance(value, dict):
+        yield value
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from schemas(inner)
+
+
+@pytest.mark.parametrize("name", pinned.PROGRAMS)
+def test_file_image_and_tool_are_of_one_version(name: str) -> None:
+    """What the program declares, what runs in a cluster and what a rehearsal runs are the same."""
+    version = program(name).version()
+    source = json.loads((pinned.FOLDER / f"{name}.json").read_text())["source"]
+    assert f"{program(name).module} {version}," in source
+    assert IMAGES[name].tag == version
+
+
+@pytest.mark.parametrize("name", pinned.PROGRAMS)
+def test_the_file_is_what_the_command_writes(name: str) -> None:
+    """Nobody has changed it by hand."""
+    if not program(name).folder().is_dir():
+        pytest.skip(f"{name} is not built: python -m tools build {name}")
+    assert (pinned.FOLDER / f"{name}.json").read_text() == pinned.text(name)
+
+
+@pytest.mark.parametrize("name", pinned.PROGRAMS)
+def test_a_message_with_a_definition_in_it_can_be_read(name: definitions.Source) -> None:
+    """Python's protobuf refuses more than 100 levels; a state adds two to a definition's."""
+    for definition in definitions.read(name):
+        message = struct_pb2.Struct()
+        message.update({"state": {"__inputs": definition}})
+        struct_pb2.Struct.FromString(message.SerializeToString())
+        assert levels(definition) <= pinned.DEEPEST + 2
+
+
+def test_only_what_lies_deep_is_open() -> None:
+    """A container's image and its variables' names are checked; a variable's source is not."""
+    (definition,) = definitions.read("jobset")
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    job = spec["properties"]["replicatedJobs"]["items"]["properties"]["template"]
+    pod = job["properties"]["spec"]["properties"]["template"]["properties"]["spec"]
+    container = pod["properties"]["containers"]["items"]["properties"]
+    assert container["image"] == {"type": "string"}
+    variable = container["env"]["items"]["properties"]
+    assert variable["name"] == {"type": "string"}
+    assert variable["valueFrom"] == {
+        "type": "object",
+        "x_kubernetes_preserve_unknown_fields": True,
+    }
+
+
+@pytest.mark.parametrize("name", pinned.PROGRAMS)
+def test_a_list_told_apart_by_keys_has_them(name: definitions.Source) -> None:
+    """The API server refuses a definition whose list keys are not among its items' fields."""
+    keyed = [
+        each for each in schemas(definitions.read(name)) if "x_kubernetes_list_map_keys" in each
+    ]
+    assert keyed
+    for each in keyed:
+        assert set(each["x_kubernetes_list_map_keys"]) <= set(each["items"]["properties"])
