@@ -96,9 +96,11 @@ class LocalControlPlane:
                     break
                 except ProcessError as error:
                     self._processes.stop(*SERVERS, grace=0.5)
-                    if attempt == 2 or "address already in use" not in str(error):
+                    if attempt == 2 or "ended with" not in str(error):
                         raise
-                    self._choose_ports()  # another process took a port in between
+                    # Another process took a port in between, or the machine is so busy that a
+                    # server gave up on another one.
+                    self._choose_ports()
             self._running = True
             self._on_start()
 
