@@ -25,6 +25,8 @@ class Workload:
     kind: str
     namespace: str
     name: str
+    derived: bool = False
+    """Whether a controller of the stack's makes it, in its own time."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -55,6 +57,7 @@ def _jobs(job_set: Mapping[str, Any]) -> list[Workload]:
             kind="Job",
             namespace=metadata.get("namespace") or "default",
             name=f"{metadata['name']}-{each['name']}-{number}",
+            derived=True,
         )
         for each in job_set["spec"]["replicatedJobs"]
         for number in range(int(each.get("replicas", 1)))
@@ -82,7 +85,8 @@ def reached(workload: Workload, item: Object | None) -> bool:
 def why_not(wanted: Workload, item: Object | None, situation: Situation) -> Verdict:
     """Why a workload has not reached its state; the first of its pods that can tell."""
     if item is None:
-        return Verdict(message=f"{wanted} is not in the cluster", hopeless=True)
+        # What the stack itself declared does not come later.
+        return Verdict(message=f"{wanted} is not in the cluster", hopeless=not wanted.derived)
     if wanted.kind == "Job" and holds(item, "Failed"):
         said = condition(item, "Failed").get("message", "")
         return Verdict(message=f"{wanted} failed: {said}", hopeless=True)
@@ -94,8 +98,27 @@ def why_not(wanted: Workload, item: Object | None, situation: Situation) -> Verd
     refused = condition(item, "ReplicaFailure").get("message")
     if refused := refused or _failed_to_create(wanted, situation):
         return Verdict(message=f"{wanted} cannot make its pods: {refused}", hopeless=True)
+    if item["spec"].get("suspend"):
+        return Verdict(message=f"{wanted} is still in its queue{_queued(wanted, situation)}",
+                       hopeless=False)  # fmt: skip
     states = ", ".join(phase(pod) for pod in pods) or "none yet"
     return Verdict(message=f"{wanted} is not done: its pods are {states}", hopeless=False)
+
+
+def _queued(wanted: Workload, situation: Situation) -> str:
+    """What Kueue last said of the job's own Workload, or of its JobSet's."""
+    names = (f"job-{wanted.name}-", f"jobset-{wanted.name.rpartition('-workers-')[0]}-")
+    said = [
+        event
+        for event in situation.events
+        if event["involvedObject"].get("kind") == "Workload"
+        and event["involvedObject"].get("namespace") == wanted.namespace
+        and str(event["involvedObject"].get("name")).startswith(names)
+    ]
+    if not said:
+        return ""
+    last = max(said, key=lambda event: str(event.get("lastTimestamp") or ""))
+    return f": Kueue says: {last.get('message', '')}"
 
 
 def _failed_to_create(wanted: Workload, situation: Situation) -> str | None:

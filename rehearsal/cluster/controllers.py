@@ -26,7 +26,7 @@ from rehearsal.cluster.observed import Observed
 from rehearsal.cluster.pod_network import PodNetwork
 from rehearsal.cluster.pods import phase
 from rehearsal.journal import Journal
-from rehearsal.processes import Processes, free_port
+from rehearsal.processes import ProcessError, Processes, free_port
 from tools.build import build
 from tools.programs import program
 
@@ -95,7 +95,7 @@ class Controllers:
             except (ApiError, urllib3.exceptions.HTTPError) as error:
                 if not self._stopped.is_set():
                     self._journal.record("node", "controllers", "error", message=str(error))
-            except tools.ToolError as error:
+            except (tools.ToolError, ProcessError) as error:
                 self._journal.finding("controllers", str(error))
 
     def _tick(self) -> None:
@@ -112,8 +112,7 @@ class Controllers:
                 self._played[uid] = _Played(
                     pod, address, self._folder / uid, self._control_plane, self._processes
                 )
-                self._played[uid].begin(self._network)
-            self._played[uid].follow()
+            self._played[uid].follow(self._network)
 
     def _end(self, uid: str) -> None:
         played = self._played.pop(uid)
@@ -139,7 +138,7 @@ class _Played:
         self.process = f"{self._program}-{pod['metadata']['name'][-5:]}"
         self._ports: dict[int, int] = {}
         """The container's own port -> the one on 127.0.0.1."""
-        self._ready = False
+        self._begun = self._ready = False
 
     @property
     def _api(self) -> Api:
@@ -149,23 +148,15 @@ class _Played:
     def _namespace(self) -> str:
         return str(self._pod["metadata"]["namespace"])
 
-    def begin(self, network: PodNetwork) -> None:
-        """What a kubelet does first: volumes, then the container, running but not ready."""
-        self._folder.mkdir(parents=True)
-        self._mount()
-        arguments = [self._argument(each) for each in self._container.get("args") or []]
-        for own, local in self._ports.items():
-            network.play(self.address, own, local)
-        self._processes.start(
-            self.process,
-            [tools.binary(self._program), *arguments],
-            {"KUBECONFIG": str(self._kubeconfig())},
-        )
-        self._say(ready=False)
+    def follow(self, network: PodNetwork) -> None:
+        """Renews the volumes; tells of the pod's readiness where that has changed.
 
-    def follow(self) -> None:
-        """Renews the volumes; tells of the pod's readiness where that has changed."""
+        Raises ProcessError where the program has ended by itself.
+        """
         self._mount()
+        if not self._begun:
+            self._begin(network)
+        self._processes.check(self.process)
         ready = self._probe()
         if ready and self._program == "jobset":
             _unmark()
@@ -173,12 +164,23 @@ class _Played:
             self._say(ready=ready)
         self._ready = ready
 
+    def _begin(self, network: PodNetwork) -> None:
+        """The container, running but not ready. What is missing yet, a kubelet waits for."""
+        arguments = [self._argument(each) for each in self._container.get("args") or []]
+        for own, local in self._ports.items():
+            network.play(self.address, own, local)
+        environment = {"KUBECONFIG": str(self._kubeconfig())}
+        self._say(ready=False)
+        program = tools.binary(self._program)
+        self._processes.start(self.process, [program, *arguments], environment)
+        self._begun = True
+
     def _mount(self) -> None:
         volumes = {volume["name"]: volume for volume in self._pod["spec"].get("volumes") or []}
         for mount in self._container.get("volumeMounts") or []:
             for name, content in self._content(volumes[mount["name"]]).items():
                 file = self._folder / mount["name"] / name
-                file.parent.mkdir(exist_ok=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
                 if not file.exists() or file.read_bytes() != content:
                     file.write_bytes(content)
         if self._program == "jobset" and not self._ready and list(self._folder.glob("*/tls.crt")):
@@ -236,6 +238,7 @@ class _Played:
 
     def _kubeconfig(self) -> Path:
         """The service account's own, as a pod has it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
         account = self._pod["spec"].get("serviceAccountName", "default")
         reply = self._api.create(
             f"/api/v1/namespaces/{self._namespace}/serviceaccounts/{account}/token",
