@@ -3,7 +3,7 @@
 The texts are those of the official providers once their own retries have failed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from prove.strike import Moment
@@ -155,11 +155,16 @@ FAULTS = (
 )
 
 
+def hits_any(fault: Fault, urns: Iterable[str]) -> bool:
+    """Whether a stack with these resources has enough operations for the fault to hit one."""
+    hits = _hits(fault)
+    return any(hits(number, "create", urn) for number, urn in enumerate(urns))
+
+
 def inject(bench: Bench, fault: Fault) -> Trial | None:
-    """Runs the command into the fault and gets the stack back; None where it hits nothing there."""
+    """Runs the command into the fault and gets the stack back: up, or empty after a `destroy`,
+    which finds it up. None where it hit nothing."""
     engine = bench.stage.engine
-    if fault.command == "destroy":
-        bench.must(engine.up)
     run = engine.up if fault.command == "up" else engine.destroy
     bench.strike.arm(
         _hits(fault), fault.moment, lambda: None, error=lambda urn: fault.says[_package(urn)]
@@ -175,11 +180,10 @@ def inject(bench: Bench, fault: Fault) -> Trial | None:
             if outcome.ok:
                 raise Trouble("the command took no notice")
             tries = _again(bench, run, unheard=fault.command == "up" and fault.moment == "done")
-        if fault.command == "up":
-            if struck:
-                bench.settled()
-            bench.must(engine.destroy)
-        bench.empty()
+        if fault.command == "destroy":
+            bench.empty()
+        elif struck:
+            bench.settled()
     except Trouble as trouble:
         lost = trouble.lines
     if not struck and not lost:

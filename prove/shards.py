@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Literal
 
 from prove.changes import Effect, effects, table
-from prove.injected import FAULTS, inject
+from prove.injected import FAULTS, hits_any, inject
 from prove.strike import Moment
-from prove.trial import Bench, Trial, cycle
+from prove.trial import Bench, Trial, Trouble, cycle
 from rehearsal.clouds import platform_of
+from rehearsal.processes import ProcessError
 from rehearsal.stage import ROOT
 
-ASKED_EVERY = {"eks": 3}
-"""Platform -> of how many operations one is also killed at before the cloud acts on it: to the
-state that is the kill after the one before, with another operation under way."""
-PARTS = {"eks": 6, "existing": 1}
+ASKED_EVERY = 3
+"""Of so many operations one is also killed at before the cloud acts on it: to the state that is
+the kill after the one before, with another operation under way."""
+PARTS = {"eks": 5}
 """Platform -> the parts into which its kills are dealt; an EKS stack has four times as many
 operations as one on GKE."""
 
@@ -51,7 +52,7 @@ class Result:
 
 def parts_of(stack: str) -> list[Part]:
     """The parts of a stack, the long ones first."""
-    count = PARTS.get(platform_of(ROOT / f"Pulumi.{stack}.yaml"), 2)
+    count = PARTS.get(platform_of(ROOT / f"Pulumi.{stack}.yaml"), 1)
     kills = [Part(stack=stack, work="kills", number=n, of=count) for n in range(1, count + 1)]
     return [*kills, Part(stack=stack, work="errors"), Part(stack=stack, work="changes")]
 
@@ -85,12 +86,21 @@ def one(part: Part, folder: Path, until: float) -> Result:
     """Runs a part in this process."""
     result = Result(part=part)
     place = folder / f"{part.stack}-{part.work}-{part.number}"
-    if part.work == "changes":
-        _changes(part, place, result, until)
-        return result
-    work = _errors if part.work == "errors" else _kills
-    for trials in work(part, place, result, until):
-        result.trials += trials
+    try:
+        if part.work == "changes":
+            _changes(part, place, result, until)
+        else:
+            work = _errors if part.work == "errors" else _kills
+            for trials in work(part, place, result, until):
+                result.trials += trials
+    except (Trouble, ProcessError, RuntimeError, TimeoutError) as error:
+        # The other parts go on, and the table says that this one did not.
+        result.trials.append(
+            Trial(
+                environment=part.stack, fault=f"none, in {part}", at="the stage", tries=0,
+                recovered=False, lost=(str(error),),
+            )
+        )  # fmt: skip
     return result
 
 
@@ -98,7 +108,7 @@ def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[l
     with Benches(part.stack, folder) as benches:
         first = benches.ready()
         most = max(first.ups, first.destroys)
-        points = list(kills(most, ASKED_EVERY.get(first.stage.platform, 1)))
+        points = list(kills(most, ASKED_EVERY))
         points = points[part.number - 1 :: part.of]
         result.planned = len(points)
         for number, moment in points:
@@ -120,18 +130,29 @@ def kills(operations: int, asked_every: int) -> Iterator[tuple[int, Moment]]:
 
 
 def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
+    """Every error of an `up`; the stack that it leaves is what those of a `destroy` need."""
     with Benches(part.stack, folder) as benches:
-        for position, fault in enumerate(FAULTS):
-            if time.monotonic() > until:
-                result.planned += len(FAULTS) - position
-                return
-            if (trial := inject(benches.ready(), fault)) is None:
-                continue
-            result.planned += 1
-            result.tried += 1
-            if trial.lost:
+        urns = [row["urn"] for row in benches.ready().made if row["custom"]]
+        faults = [fault for fault in FAULTS if hits_any(fault, urns)]
+        ups = [fault for fault in faults if fault.command == "up"]
+        downs = [fault for fault in faults if fault.command == "destroy"]
+        result.planned = len(faults)
+        while (ups or downs) and time.monotonic() < until:
+            bench, trials = benches.ready(), []
+            if ups:
+                trials.append(inject(bench, ups.pop(0)))
+            else:
+                bench.must(bench.stage.engine.up)
+            if any(trial and trial.lost for trial in trials):
                 benches.close()
-            yield [trial]
+            elif downs:
+                trials.append(inject(bench, downs.pop(0)))
+            else:
+                bench.away()
+            result.tried += len(trials)
+            yield [trial for trial in trials if trial]
+            if trials[-1] and trials[-1].lost:
+                benches.close()
 
 
 def _changes(part: Part, folder: Path, result: Result, until: float) -> None:

@@ -148,6 +148,11 @@ class Bench:
         # The next cluster need not wait for its control plane.
         threading.Thread(target=self.stage.control_plane.ensure_started, daemon=True).start()
 
+    def away(self) -> None:
+        """A `destroy` without a fault."""
+        self.must(self.stage.engine.destroy)
+        self.empty()
+
     def _kinds(self) -> Counter[str]:
         """How many of each kind of thing the cloud holds; the last word is its name, before what
         is said about it in brackets."""

@@ -57,8 +57,7 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(bench: Bench) 
     assert "unlocked: it was created by" in done.stdout
     assert bench.must(engine.up).changes["same"] >= 5
     bench.settled()
-    bench.must(engine.destroy)
-    bench.empty()
+    bench.away()
 
 
 @pytest.mark.prove
@@ -75,6 +74,7 @@ def test_a_lost_answer_does_not_make_a_second_network(bench: Bench) -> None:
     assert trial is not None
     assert (trial.tries, trial.lost) == (1, ())
     assert "timeout while waiting for state" in trial.seen
+    bench.away()
 
 
 def test_without_recovery_it_would_be_there_twice(bench: Bench) -> None:
