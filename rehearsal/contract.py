@@ -13,7 +13,8 @@ from rehearsal.cluster.observed import Observed
 from rehearsal.diagnosis import Situation
 
 STACK = "pulumi:pulumi:Stack"
-_SHARING = {names.GKE_GPU_PARTITION_SIZE, names.GKE_GPU_SHARING_STRATEGY}
+_CHOSEN = {names.GKE_GPU_PARTITION_SIZE, names.GKE_GPU_SHARING_STRATEGY, names.GKE_SPOT}
+"""On Autopilot's nodes only where a pod selected them."""
 
 
 def exported(state: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -57,8 +58,8 @@ def _nodes(
 
 def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeShape) -> bool:
     """Whether a pool with this selector is about such nodes."""
-    if group.auto_provisioned and (_SHARING & shape.labels.keys()) - selector.keys():
-        return False  # a pool of whole GPUs of the same card
+    if group.auto_provisioned and (_CHOSEN & shape.labels.keys()) - selector.keys():
+        return False  # another pool's, with GPUs of the same card
     return selector.items() <= shape.labels.items()
 
 

@@ -13,7 +13,7 @@ import yaml
 
 from rehearsal.cloud import NodeGroup, Shares
 from rehearsal.cluster.gpus import DEVICE_PLUGINS, GPU, is_device_plugin, is_ready
-from rehearsal.cluster.pods import full_name, phase, workload
+from rehearsal.cluster.pods import phase, workload
 
 Object = Mapping[str, Any]
 FindConfigMap = Callable[[str, str], Object | None]

@@ -87,6 +87,18 @@ def test_on_autopilot_each_gpu_is_shared_alike_whatever_the_nodes_size(
     assert broken(auto, up=False, **told) == []
 
 
+@pytest.mark.parametrize(
+    "label", ["cloud.google.com/gke-spot", "cloud.google.com/gke-gpu-sharing-strategy"]
+)
+def test_on_autopilot_a_plain_pool_is_not_about_chosen_nodes(label: str) -> None:
+    """Spot and shared nodes have the card's label too, and came for pods that selected them."""
+    chosen = shape(gpus=4, labels={**T4, label: "true"})
+    auto = group(gpus=1, template=chosen, auto_provisioned=True)
+    assert broken(auto, allocatablePerNode=9) == []
+    (line,) = broken(auto, allocatablePerNode=9, nodeSelector=chosen.labels)
+    assert "allocatablePerNode says 9" in line
+
+
 def test_the_output_is_that_of_the_stack() -> None:
     """Where there is none, nothing is told wrongly."""
     state = [{"type": "a:b:C"}, {"type": contract.STACK, "outputs": {"gpuPools": {"p": TOLD}}}]
