@@ -22,6 +22,15 @@ from rehearsal.node.machine import NodeError
 
 TOOLS = ("sh", "cat", "env", "ls", "sleep", "tail")
 """What a sample's command may use beside what the driver brings."""
+C_LIBRARY = (
+    "libc.so.6",
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "librt.so.1",
+)
+"""What the driver's programs and libraries load; none of the tools may need all of it."""
 FOLDERS = ("dev", "etc", "proc", "root", "run", "sys", "tmp", "usr", "usr/bin", "usr/local", "var")
 MERGED = ("bin", "lib", "lib64", "sbin")
 """Links into `usr` on most machines, folders on the others."""
@@ -84,6 +93,7 @@ def _write_layer(file: Path, programs: Mapping[str, Path]) -> None:
     sources |= {Path(place): source for place, source in programs.items()}
     for source in list(sources.values()):
         sources |= {_home(library): library for library in needed(source)}
+    sources |= {_home(library): library for library in _beside(sources)}
     with tarfile.open(file, "w") as layer:
         for name in (*FOLDERS, *sorted(_parents(sources))):
             _folder(layer, name)
@@ -110,6 +120,13 @@ def needed(program: Path) -> list[Path]:
     if missing := re.findall(r"^\s*(\S+) => not found", done.stdout, re.MULTILINE):
         raise NodeError(f"{program} needs {', '.join(missing)}, which this machine lacks")
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
+
+
+def _beside(sources: Mapping[Path, Path]) -> list[Path]:
+    """The whole C library, from where the tools have theirs."""
+    folders = {source.parent for source in sources.values() if source.name == "libc.so.6"}
+    found = [folder / name for folder in folders for name in C_LIBRARY]
+    return [library for library in found if library.exists()]
 
 
 def _found(tool: str) -> Path:

@@ -125,7 +125,7 @@ class RealNode:
         return {} if self._footprint is None else self._footprint.left()
 
     def _write_settings(self, driver: Driver) -> None:
-        for name in ("cni", "pod-logs", "volume-plugins", "opt", *filter(None, HIDDEN.values())):
+        for name in ("cni", "volume-plugins", "opt", *filter(None, HIDDEN.values())):
             (self._folder / name).mkdir(parents=True, exist_ok=True)
         config = settings.containerd(
             folder=self._folder,
@@ -138,6 +138,7 @@ class RealNode:
         (self._folder / "cni" / "pods.conflist").write_text(network)
         kubelet = settings.kubelet(
             folder=self._folder,
+            pod_logs=self._processes.logs / "pods",
             socket=self._socket,
             bridge=self._bridge,
             port=free_port(self._bridge.address),

@@ -17,6 +17,7 @@ from components.gpu.check_program.report import result_in
 from components.gpu.check_program.report import text as result_text
 from rehearsal.cluster.pods import condition, gpus_offered, phase
 from rehearsal.diagnosis import diagnose
+from rehearsal.engine import run_in_thread
 from rehearsal.node import overrides
 from rehearsal.node.machine import NAME, Machine
 from rehearsal.node.node import RealNode
@@ -55,9 +56,7 @@ class RealNodeRehearsal(Rehearsal):
             for name, step in (
                 ("the node is real", self._node_is_real),
                 ("pulumi preview", self._preview),
-                ("pulumi up", lambda: self._engine(
-                    lambda: self.stage.engine.up(self.policy_pack)
-                )),
+                ("pulumi up", self._up),
                 ("GPUs appear", lambda: self._offers(len(self.machine.gpus))),
                 ("make gpus shows them", self._gpus_checked),
                 ("samples run", self._samples_run),
@@ -107,6 +106,21 @@ class RealNodeRehearsal(Rehearsal):
             f"kubelet {info['kubeletVersion']} on {info['containerRuntimeVersion']}, "
             f"{self.machine.description}, allocatable nvidia.com/gpu 0"
         )
+
+    def _up(self) -> str:
+        """Ends an `up` that waits for the plugin's pods for longer than they may take."""
+        engine = self.stage.engine
+        thread, outcomes = run_in_thread(lambda: engine.up(self.policy_pack))
+        thread.join(self.deadline)
+        if thread.is_alive():
+            why = self._about_plugin()
+            for _ in range(2):
+                engine.interrupt()
+                thread.join(5)
+            raise Failure(f"pulumi up was not done after {self.deadline:.0f} s: {why}")
+        if not outcomes:
+            raise Failure("pulumi up could not be run: see the log")
+        return self._engine(lambda: outcomes[0])
 
     def _offers(self, gpus: int) -> str:
         began = time.monotonic()
@@ -170,7 +184,7 @@ class RealNodeRehearsal(Rehearsal):
         stage, how = self.stage, self.pytorch
         file = stage.folder / "program" / f"Pulumi.{stage.stack}.yaml"
         overrides.edit(file, lambda config: overrides.measured(config, self.overrides.pool, how))
-        self._engine(lambda: stage.engine.up(self.policy_pack))
+        self._up()
         label = job_name(self.overrides.pool)
 
         def pods() -> list[Any]:
@@ -202,7 +216,7 @@ class RealNodeRehearsal(Rehearsal):
         overrides.edit(
             file, lambda config: overrides.shared(config, self.overrides.pool, REPLICAS, pods)
         )
-        return self._engine(lambda: self.stage.engine.up(self.policy_pack))
+        return self._up()
 
     def _shares_run(self) -> str:
         names = list(self._workloads())

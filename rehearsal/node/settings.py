@@ -102,6 +102,7 @@ def nvidia_runtime(*, specifications: Path, runc: Path, hook: Path, log: Path) -
 def kubelet(
     *,
     folder: Path,
+    pod_logs: Path,
     socket: Path,
     bridge: Bridge,
     port: int,
@@ -141,6 +142,6 @@ def kubelet(
         ],
         # So that GPUs are seen soon after they appear; by default it takes 10 s.
         "nodeStatusUpdateFrequency": "1s",
-        "podLogsDir": str(folder / "pod-logs"),
+        "podLogsDir": str(pod_logs),
         "volumePluginDir": str(folder / "volume-plugins"),
     }
