@@ -128,7 +128,7 @@ def _effect(bench: Bench, change: Change) -> Effect:
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
     refused = any(REFUSAL in error for error in errors)
     lost = plan.losses
-    warned = tuple(line for line in _warnings(done.stdout) if WARNING in line)
+    warned = tuple(line for line in warnings(done.stdout) if WARNING in line)
     return Effect(
         environment=bench.stack,
         platform=bench.stage.platform,
@@ -152,7 +152,8 @@ def _wrong(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
         yield f"the program warns for nothing: {warned[0]}"
 
 
-def _warnings(events: str) -> Iterator[str]:
+def warnings(events: str) -> Iterator[str]:
+    """What the program warns of in a preview that was printed as a stream of events."""
     for line in events.splitlines():
         said = json.loads(line).get("diagnosticEvent") or {}
         if said.get("severity") == "warning":

@@ -40,6 +40,8 @@ def main() -> int:
                     if not outcome.ok:
                         print("\n".join(outcome.errors), file=sys.stderr)
                         return 1
+                    for older in FIXTURES.glob(f"state-{stack}-[0-9]*.json"):
+                        older.unlink()
                     file = FIXTURES / f"state-{stack}-{args.tag.removeprefix('v')}.json"
                     file.write_text(kept(exported(stage), stage))
                     print(file)

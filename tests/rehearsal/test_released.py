@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 
 from checks.plan import Plan, read_plan
+from prove.changes import warnings
 from prove.released import FIXTURES, restored
 from rehearsal.program import Mutation
 from rehearsal.stage import Stage
 from tests.rehearsal.conftest import configured
 
 STATES = sorted(FIXTURES.glob("state-*.json"))
-QUICK = "state-dev-"
+(DEV,) = FIXTURES.glob("state-dev-*.json")
 """The one that every run of the tests looks at."""
 
 
-def planned(folder: Path, file: Path, mutate: Mutation | None = None) -> Plan:
-    """What the program would do to a kept state."""
+def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> tuple[Plan, list[str]]:
+    """What the program would do to a kept state, and what it warns of."""
     stack = file.stem.removeprefix("state-").rpartition("-")[0]
     with Stage(stack, folder=folder / "stage", mutate=mutate) as stage:
         restored(file, stage)
@@ -33,33 +34,47 @@ def planned(folder: Path, file: Path, mutate: Mutation | None = None) -> Plan:
             text=True,
         )
     assert done.stdout, done.stderr
-    plan = read_plan(done.stdout, file.name)
-    assert plan.errors == []
-    return plan
+    return read_plan(done.stdout, file.name), list(warnings(done.stdout))
 
 
 @pytest.mark.parametrize(
     "file",
     [
-        pytest.param(
-            each, id=each.stem, marks=[] if each.name.startswith(QUICK) else pytest.mark.prove
-        )
+        pytest.param(each, id=each.stem, marks=[] if each == DEV else pytest.mark.prove)
         for each in STATES
     ],
 )
 def test_nothing_that_matters_is_made_anew(tmp_path: Path, file: Path) -> None:
     """Neither a cluster nor a node pool, and most resources are left alone."""
-    plan = planned(tmp_path, file)
+    plan, _ = previewed(tmp_path, file)
+    assert plan.errors == []
     assert plan.losses == []
     assert plan.same > len(plan.changes)
 
 
 def test_a_pool_made_anew_would_be_seen(tmp_path: Path) -> None:
-    """The same comparison finds a pool that this version declares with another card."""
-    (file,) = (each for each in STATES if each.name.startswith(QUICK))
-    plan = planned(tmp_path, file, configured(_other_card))
-    assert [(change.loss, change.name) for change in plan.losses] == [("GPU pool", "train-gpu")]
+    """The same comparison finds a pool that now has another card, and the program says so."""
+
+    def other_card(config: dict) -> None:
+        config["gpu-cluster:gpuPools"]["train-gpu"]["accelerator"] = "nvidia-tesla-v100"
+
+    plan, said = previewed(tmp_path, DEV, configured(other_card))
+    (loss,) = plan.losses
+    assert (loss.loss, loss.name) == ("GPU pool", "train-gpu")
+    assert loss.paths == ("nodeConfig.guestAccelerators[0].type",)
+    assert said == [
+        "gpuPools.train-gpu.accelerator: nvidia-tesla-t4 -> nvidia-tesla-v100 makes the GPU pool "
+        "anew: its nodes go, and the pods on them start again"
+    ]
 
 
-def _other_card(config: dict) -> None:
-    config["gpu-cluster:gpuPools"]["train-gpu"]["accelerator"] = "nvidia-tesla-v100"
+def test_what_no_cloud_can_change_is_refused_in_the_preview(tmp_path: Path) -> None:
+    """Google would refuse other addresses for pods half way through the update."""
+
+    def other_addresses(config: dict) -> None:
+        config["gpu-cluster:cluster"]["network"] = {"podsCidr": "10.32.0.0/14"}
+
+    plan, _ = previewed(tmp_path, DEV, configured(other_addresses))
+    assert "cluster.network.podsCidr: 10.16.0.0/14 -> 10.32.0.0/14 cannot be while" in "".join(
+        plan.errors
+    )
