@@ -129,11 +129,39 @@ def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(run: Run) -> 
     assert master in names
 
 
+def on_autopilot(config: dict[str, Any]) -> None:
+    """The same where no pool has a maximum: the queue has a number of its own."""
+    (pool, *_) = config["gpu-cluster:gpuPools"]
+    ddp, sweep = config_of_jobs(pool)
+    config["gpu-cluster:batch"] = {
+        "jobSet": True,
+        "queues": {"training": {"pools": [pool], "gpus": {pool: 2}}},
+    }
+    config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "gpus": 1}}
+    config["gpu-cluster:workloads"] = {"sweep": sweep}
+
+
+def config_of_jobs(pool: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The two jobs on another pool, without the node selector of their own."""
+    ddp = {**QUEUES["gpu-cluster:trainingJobs"]["ddp"], "pool": pool}
+    sweep = {**QUEUES["gpu-cluster:workloads"]["sweep"], "pool": pool, "nodeSelector": {}}
+    return ddp, sweep
+
+
 @pytest.mark.prove
-def test_the_pool_grows_once_and_goes_to_zero(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("stack", "change"),
+    [("train-gke", with_queues), ("train", with_queues), ("autopilot", on_autopilot)],
+    ids=["gke", "eks", "autopilot"],
+)
+def test_the_pool_grows_once_and_goes_to_zero(
+    run: Run, stack: str, change: Callable[[dict[str, Any]], None]
+) -> None:
     """GPU nodes go 0, 1, 2, 1, 0; a second up changes nothing, and nothing is left in the end."""
-    rehearsal = run(configured(with_queues), whole=True)
+    rehearsal = run(configured(change), stack=stack, whole=True)
     assert rehearsal.failures == []
+    (_, first_done), (second_created, _) = spans(rehearsal.stage.journal.events)
+    assert first_done <= second_created
     counts = [count for _, count in gpu_nodes_over_time(node_lives(rehearsal.stage.journal.events))]
     assert counts == [0, 1, 2, 1, 0]
     steps = {step.name: step.detail for step in rehearsal.steps}
@@ -146,14 +174,13 @@ def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
     """There every object goes one by one: queues before Kueue, Kueue before its definitions."""
 
     def with_queues_there(config: dict[str, Any]) -> None:
-        config.update(QUEUES)
+        ddp, sweep = config_of_jobs("gpus")
         config["gpu-cluster:batch"] = {
             "jobSet": True,
             "queues": {"training": {"pools": ["gpus"], "gpus": {"gpus": 18}}},
         }
-        config["gpu-cluster:trainingJobs"]["ddp"]["pool"] = "gpus"
-        sweep = {**config["gpu-cluster:workloads"]["sweep"], "pool": "gpus", "gpus": 9}
-        config["gpu-cluster:workloads"] = {"sweep": {**sweep, "nodeSelector": {}}}
+        config["gpu-cluster:trainingJobs"] = {"ddp": ddp}
+        config["gpu-cluster:workloads"] = {"sweep": {**sweep, "gpus": 9}}
 
     rehearsal = run(configured(with_queues_there), stack="onprem", whole=True)
     assert rehearsal.failures == []
@@ -163,6 +190,16 @@ def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
     kinds = api.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     assert not [kind for kind in kinds if "kueue" in kind["spec"]["group"]]
     assert not [kind for kind in kinds if "jobset" in kind["spec"]["group"]]
+
+
+@pytest.mark.prove
+def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
+    """Then it is the scheduler that holds back pods: what the turns are due to is the quota."""
+    code = "props['spec']['resourceGroups'][0]['flavors'][0]['resources'][0]['nominalQuota'] = '4'"
+    more = changed("kubernetes:kueue.x-k8s.io/v1beta1:ClusterQueue", code)
+    rehearsal = run(configured(with_queues), more)
+    (_, first_done), (second_created, _) = spans(rehearsal.stage.journal.events)
+    assert second_created < first_done
 
 
 @pytest.mark.prove
@@ -179,8 +216,18 @@ def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
             "props['rules'] = [r for r in props['rules'] if 'secrets' not in r['resources']]",
             "controller-manager",
         ),
+        (
+            "kubernetes:kueue.x-k8s.io/v1beta1:ResourceFlavor",
+            "props['spec']['nodeLabels'] = {'role': 'other'}",
+            "it selects label role=other, a node there has role=train-gpu",
+        ),
+        (
+            "kubernetes:kueue.x-k8s.io/v1beta1:LocalQueue",
+            "props['spec']['clusterQueue'] = 'other'",
+            "is still in its queue",
+        ),
     ],
-    ids=["a port on which nobody listens", "no right to its certificate"],
+    ids=["nobody listens there", "no right to its certificate", "other nodes", "no such queue"],
 )
 def test_a_mistake_around_the_controllers_is_seen(
     run: Run, kind: str, code: str, says: str
