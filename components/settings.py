@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pulumi
 from pulumi.runtime import config as runtime_config
 
-from components.batch.batch_args import BatchArgs, QueueRequest
-from components.batch.training_args import TrainingArgs, invalid_name
+from components.batch.batch_args import BatchArgs
+from components.batch.reading import check_workloads, read_batch, read_training_jobs
+from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import decode, decode_map, unknown
@@ -158,12 +159,12 @@ def from_config(config: Mapping[str, str]) -> Settings:
     gpu_pools = {n: pool.gpu_pool(n) for n, pool in settings.pools.items()}
     _check_workloads(workloads, gpu_pools)
     settings = replace(settings, check=_gpu_check(given, settings, gpu_pools))
-    batch = _batch(given, gpu_pools)
-    return replace(
-        settings,
-        batch=batch,
-        training_jobs=_training_jobs(given, settings, batch or BatchArgs(), gpu_pools),
+    batch = read_batch(f"{NAMESPACE}:batch", _structured(given, "batch"), gpu_pools)
+    jobs = read_training_jobs(
+        f"{NAMESPACE}:trainingJobs", _structured(given, "trainingJobs"), batch, gpu_pools
     )
+    check_workloads(f"{NAMESPACE}:workloads", workloads, batch, jobs, gpu_pools)
+    return replace(settings, batch=batch, training_jobs=jobs)
 
 
 # Each platform's classes are imported where they are used: a stack on one platform has no use for
@@ -292,60 +293,6 @@ def _gpu_check(
                 f"pool {pool}; take another"
             )
     return args
-
-
-def _batch(given: Mapping[str, str], pools: Mapping[str, GpuPool]) -> BatchArgs | None:
-    value = _structured(given, "batch")
-    args = decode(f"{NAMESPACE}:batch", BatchArgs, value)
-    for name, queue in args.queues.items():
-        for position, pool in enumerate(queue.pools):
-            if pool not in pools:
-                raise ValueError(
-                    f"{NAMESPACE}:batch.queues.{name}.pools[{position}]: {pool!r} is not a pool; "
-                    f"{unknown(pool, pools) if pools else 'gpuPools has none'}"
-                )
-            _at(f"batch.queues.{name}", queue.quota, pools[pool])
-    return args if args.job_set or args.queues else None
-
-
-def _training_jobs(
-    given: Mapping[str, str], settings: Settings, batch: BatchArgs, pools: Mapping[str, GpuPool]
-) -> Mapping[str, TrainingArgs]:
-    """Those of the config; refuses what would never run, also of the workloads' queues."""
-    value = _structured(given, "trainingJobs")
-    jobs = decode_map(f"{NAMESPACE}:trainingJobs", TrainingArgs, value)
-    if jobs and not batch.job_set:
-        raise ValueError(
-            f"{NAMESPACE}:trainingJobs: need the JobSet controller; set batch.jobSet to true"
-        )
-    for name, job in jobs.items():
-        path = f"trainingJobs.{name}"
-        if reason := invalid_name(name):
-            raise ValueError(f"{NAMESPACE}:{path}: {reason}")
-        if name in settings.workloads:
-            raise ValueError(f"{NAMESPACE}:{path}: is a workload's name too; take another")
-        if job.pool not in pools:
-            raise ValueError(
-                f"{NAMESPACE}:{path}.pool: {job.pool!r} is not a pool; "
-                f"{unknown(job.pool, pools) if pools else 'gpuPools has none'}"
-            )
-        pool = pools[job.pool]
-        _at(path, job.check_fits, pool)
-        _at(path, batch.check_queue, job.request(pool))
-    for name, workload in settings.workloads.items():
-        _at(f"workloads.{name}", batch.check_queue, _request(workload, pools[workload.pool]))
-    return jobs
-
-
-def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
-    pods = 1 if workload.parallelism is None else workload.parallelism
-    return QueueRequest(
-        queue=workload.queue,
-        namespace=workload.namespace,
-        pool=pool,
-        pods=pods if workload.completions is None else min(pods, workload.completions),
-        gpus=workload.gpus,
-    )
 
 
 def _google_monitoring(args: MonitoringArgs | None) -> "GkeGpuMonitoringArgs | None":

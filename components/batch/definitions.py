@@ -1,7 +1,7 @@
 """The resource definitions of JobSet and Kueue, from the files beside it.
 
-`python -m tools.definitions` writes those from the modules that `tools/` pins: what is declared here is
-what a rehearsal runs. Both are under the Apache License 2.0.
+`python -m tools.definitions` writes those from the modules that `tools/` pins: what is declared
+here is what a rehearsal runs. Both are under the Apache License 2.0.
 """
 
 import json
