@@ -3,7 +3,7 @@
 Each change is in the report: everything that is not there is as committed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,12 +83,16 @@ def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:
     return _without_samples(config, pool)
 
 
-def shared(config: dict[str, Any], pool: str, replicas: int, pods: int) -> list[str]:
-    """Makes the pool share its GPUs by time, and its samples `pods` that ask for one share each;
-    returns their names."""
+def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
+    """Makes the pool share its GPUs by time, without a sample; returns the names of those that were
+    there."""
     config.pop(CHECK, None)  # half a GPU says nothing of the whole
     config[POOLS][pool]["sharing"] = {"strategy": "time-slicing", "replicas": replicas}
-    _without_samples(config, pool)
+    return _without_samples(config, pool)
+
+
+def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
+    """Makes the pool's samples `pods` that ask for one share each; returns their names."""
     names = [f"share-{number}" for number in range(1, pods + 1)]
     for name in names:
         config[WORKLOADS][name] = {
@@ -112,9 +116,8 @@ def _without_samples(config: dict[str, Any], pool: str) -> list[str]:
     return names
 
 
-def edit(file: Path, change: Callable[[Any], Sequence[str]]) -> Sequence[str]:
-    """Changes the `config` of a stack's file; returns what `change` does."""
+def edit(file: Path, change: Callable[[Any], object]) -> None:
+    """Changes the `config` of a stack's file."""
     document = yaml.safe_load(file.read_text())
-    result = change(document["config"])
+    change(document["config"])
     file.write_text(yaml.safe_dump(document, sort_keys=False))
-    return result

@@ -3,6 +3,7 @@
 Everything is awaited in the cluster, as anybody would see it; nothing here gives the node a GPU.
 """
 
+import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,6 +65,7 @@ class RealNodeRehearsal(Rehearsal):
                 ("gpu-check measures", self._measured),
                 ("pulumi up with shared GPUs", self._share),
                 ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
+                ("pulumi up with one pod more than shares", self._share_pods),
                 ("pods share them", self._shares_run),
             )
         )  # fmt: skip
@@ -182,8 +184,7 @@ class RealNodeRehearsal(Rehearsal):
         if self.pytorch is None:
             return "not measured: this machine's python3 has no PyTorch"
         stage, how = self.stage, self.pytorch
-        file = stage.folder / "program" / f"Pulumi.{stage.stack}.yaml"
-        overrides.edit(file, lambda config: overrides.measured(config, self.overrides.pool, how))
+        self._edit(lambda config: overrides.measured(config, self.overrides.pool, how))
         self._up()
         label = job_name(self.overrides.pool)
 
@@ -203,6 +204,8 @@ class RealNodeRehearsal(Rehearsal):
         self.measured = result_in(log)
         if self.measured is None:
             raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
+        # For `make cards`.
+        (stage.folder / "gpu-check.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         self.samples[label] = {
             "state": phase(pods()[0]), "node": NAME, "said": result_text(self.measured),
         }  # fmt: skip
@@ -211,11 +214,14 @@ class RealNodeRehearsal(Rehearsal):
         return f"every one of {len(self.measured['gpus'])} GPUs is good"
 
     def _share(self) -> str:
+        """Alone: a pod that comes while one plugin follows another is refused by the kubelet, and
+        a pod without a controller then stays failed."""
+        self._edit(lambda config: overrides.shared(config, self.overrides.pool, REPLICAS))
+        return self._up()
+
+    def _share_pods(self) -> str:
         pods = REPLICAS * len(self.machine.gpus) + 1
-        file = self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml"
-        overrides.edit(
-            file, lambda config: overrides.shared(config, self.overrides.pool, REPLICAS, pods)
-        )
+        self._edit(lambda config: overrides.sharing_pods(config, self.overrides.pool, pods))
         return self._up()
 
     def _shares_run(self) -> str:
@@ -240,6 +246,10 @@ class RealNodeRehearsal(Rehearsal):
         cloud = self.stage.cloud
         self._until(lambda: not cloud.holdings(), lambda: "; ".join(cloud.holdings()))
         return self._nothing_left()
+
+    def _edit(self, change: Callable[[Any], object]) -> None:
+        """Changes the copy of the stack's file, as its user would the file."""
+        overrides.edit(self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml", change)
 
     def _heard(self, name: str) -> None:
         """Keeps what a sample said, which must come from the driver."""
@@ -319,10 +329,11 @@ class RealNodeRehearsal(Rehearsal):
 
 
 def _of_containers(pod: Mapping[str, Any]) -> str:
-    """Why its containers wait or ended, in the kubelet's words."""
-    said = []
-    for status in pod.get("status", {}).get("containerStatuses") or []:
-        for state in (status.get("state") or {}).values():
+    """Why it was refused, or its containers wait or ended, in the kubelet's words."""
+    status = pod.get("status", {})
+    said = [str(status[key]) for key in ("reason", "message") if status.get(key)]
+    for container in status.get("containerStatuses") or []:
+        for state in (container.get("state") or {}).values():
             said += [str(state[key]) for key in ("reason", "message") if state.get(key)]
     return f"({': '.join(said)})" if said else ""
 

@@ -164,17 +164,21 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     """What the rehearsal makes of the stack's file later is config like any other."""
     file = program / "Pulumi.onprem.yaml"
     how = pytorch.PyTorch(python="/x/python3", binary=Path("/x/python3"), mounts={"/x": "/x"})
-    left = overrides.edit(file, lambda config: overrides.measured(config, "gpus", how))
-    assert set(left) == {"gpu-k8s", "gpu-k8s2", "gpu-all"}
+    said: list[str] = []
+    overrides.edit(file, lambda config: said.extend(overrides.measured(config, "gpus", how)))
+    assert set(said) == {"gpu-k8s", "gpu-k8s2", "gpu-all"}
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert found.check is not None
     assert found.check.mounts == {"/x": "/x"}
-    names = overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4, 5))
+    overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert found.check is None
     assert found.pools["gpus"].gpu_pool("gpus").allocatable == 4
-    assert [found.workloads[name].gpus for name in names] == [1] * 5
-    assert set(found.workloads) == {*names, "gpu-pod-using-device-plugin"}
+    assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
+    overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
+    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+    shares = [one for name, one in found.workloads.items() if name.startswith("share-")]
+    assert [one.gpus for one in shares] == [1] * 5
 
 
 def _blobs(file: Path) -> dict[str, bytes]:
