@@ -78,7 +78,8 @@ def run(
             result = done.result()
             results.append(result)
             bad = sum(not trial.recovered for trial in result.trials)
-            say(f"{result.part}: {result.tried} of {result.planned} faults, {bad} with losses")
+            bad += sum(bool(effect.wrong) for effect in result.effects)
+            say(f"{result.part}: {result.tried} of {result.planned} tried, {bad} not well")
     return sorted(results, key=lambda result: (result.part.stack, result.part.number))
 
 
