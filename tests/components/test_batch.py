@@ -51,6 +51,16 @@ def of(recording: Recording, kind: str, name: str) -> Registration:
     return found
 
 
+def of_namespace(recording: Recording, namespace: str) -> Registration:
+    """The queue's presence in a namespace."""
+    (found,) = [
+        each
+        for each in recording.of(f"{KUEUE}:LocalQueue")
+        if each.inputs["metadata"]["namespace"] == namespace
+    ]
+    return found
+
+
 def job_set(recording: Recording) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """The training job's Job template and its pod's spec."""
     (workers,) = recording.one(JOB_SET).inputs["spec"]["replicatedJobs"]
@@ -130,6 +140,8 @@ def test_each_goes_before_what_it_cannot_be_without() -> None:
     assert any("Deployment::kueue-controller-manager" in urn for urn in flavor.depends_on)
     cluster_queue = of(recording, "ClusterQueue", "q")
     assert any(urn.endswith("::flavor-train") for urn in cluster_queue.depends_on)
+    local = of_namespace(recording, "default")
+    assert any(urn.endswith("::cluster-queue-q") for urn in local.depends_on)
     training = recording.one(JOB_SET)
     assert any(urn.endswith("::queue-q-default") for urn in training.depends_on)
     assert any("Deployment::jobset-controller-manager" in urn for urn in training.depends_on)
