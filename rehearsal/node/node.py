@@ -106,7 +106,7 @@ class RealNode:
         (self._folder / "images.tar").unlink()
         self._wait(deadline, "the node is ready", self._ready)
         info = self._node()["status"]["nodeInfo"]
-        names = ("kubeletVersion", "containerRuntimeVersion", "kernelVersion")
+        names = ("kubeletVersion", "containerRuntimeVersion")
         self.version = {name: info[name] for name in names}
 
     def stop(self) -> None:
