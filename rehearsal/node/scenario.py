@@ -21,9 +21,9 @@ from rehearsal.diagnosis import diagnose
 from rehearsal.engine import run_in_thread
 from rehearsal.node import overrides
 from rehearsal.node.machine import NAME, Machine
-from rehearsal.node.node import RealNode
 from rehearsal.node.overrides import POOLS, WORKLOADS, Overrides
 from rehearsal.node.pytorch import PyTorch
+from rehearsal.node.view import View
 from rehearsal.scenario import Failure, Rehearsal
 
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
@@ -85,7 +85,7 @@ class RealNodeRehearsal(Rehearsal):
         return {
             "gpus": [{"name": gpu.name, "memoryMiB": gpu.memory_mib} for gpu in self.machine.gpus],
             "driver": self.machine.driver,
-            "versions": self._real.version if self._real else {},
+            "versions": self.stage.real_node.version if self.stage.real_node else {},
             "overrides": self.overrides.made,
             "allocatable": self.offered,
             "samples": self.samples,
@@ -95,11 +95,11 @@ class RealNodeRehearsal(Rehearsal):
         }
 
     @property
-    def _real(self) -> RealNode | None:
-        return self.stage.real_node
+    def _view(self) -> View:
+        return View(self.stage)
 
     def _node_is_real(self) -> str:
-        node = self._node()
+        node = self._view.node()
         if gpus_offered(node):
             raise Failure(f"node {NAME} offers {gpus_offered(node)} GPUs before the stack is there")
         self.offered.append((round(self.stage.journal.now, 2), 0))
@@ -115,7 +115,7 @@ class RealNodeRehearsal(Rehearsal):
         thread, outcomes = run_in_thread(lambda: engine.up(self.policy_pack))
         thread.join(self.deadline)
         if thread.is_alive():
-            why = self._about_plugin()
+            why = self._view.about_plugin()
             for _ in range(2):
                 engine.interrupt()
                 thread.join(5)
@@ -128,10 +128,13 @@ class RealNodeRehearsal(Rehearsal):
         began = time.monotonic()
 
         def offered() -> bool:
-            return gpus_offered(self._node()) == gpus
+            return gpus_offered(self._view.node()) == gpus
 
-        self._until(offered, lambda: f"node {NAME} offers {gpus_offered(self._node())} GPUs, not "
-                                     f"{gpus}: {self._about_plugin()}")  # fmt: skip
+        def why() -> str:
+            there = gpus_offered(self._view.node())
+            return f"node {NAME} offers {there} GPUs, not {gpus}: {self._view.about_plugin()}"
+
+        self._until(offered, why)
         before = self.offered[-1][1]
         self.offered.append((round(self.stage.journal.now, 2), gpus))
         waited = time.monotonic() - began
@@ -165,10 +168,13 @@ class RealNodeRehearsal(Rehearsal):
         asking = [name for name, one in workloads.items() if one.get("gpus", 1)]
         without = [name for name in workloads if name not in asking]
         self._until(
-            lambda: len(self._running(asking)) == 1 and len(self._running(without)) == len(without),
-            lambda: self._not_running(workloads),
+            lambda: (
+                len(self._view.running(asking)) == 1
+                and len(self._view.running(without)) == len(without)
+            ),
+            lambda: self._view.not_running(workloads),
         )
-        (runs,) = self._running(asking)
+        (runs,) = self._view.running(asking)
         waits = [name for name in asking if name != runs]
         for name in (runs, *without):
             self._heard(name)
@@ -197,10 +203,10 @@ class RealNodeRehearsal(Rehearsal):
 
         self._until(
             lambda: [phase(pod) for pod in pods()] in (["succeeded"], ["failed"]),
-            lambda: self._not_running([pod["metadata"]["name"] for pod in pods()]) or label,
+            lambda: self._view.not_running([pod["metadata"]["name"] for pod in pods()]) or label,
             MEASURE_SECONDS,
         )
-        log = _SERIAL.sub(r"\1...", self._log(pods()[0]["metadata"]["name"]))
+        log = _SERIAL.sub(r"\1...", self._view.log(pods()[0]["metadata"]["name"]))
         self.measured = result_in(log)
         if self.measured is None:
             raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
@@ -227,10 +233,10 @@ class RealNodeRehearsal(Rehearsal):
     def _shares_run(self) -> str:
         names = list(self._workloads())
         self._until(
-            lambda: len(self._running(names)) == len(names) - 1,
-            lambda: self._not_running(names),
+            lambda: len(self._view.running(names)) == len(names) - 1,
+            lambda: self._view.not_running(names),
         )
-        running = self._running(names)
+        running = self._view.running(names)
         for name in running:
             self._heard(name)
         (waits,) = [name for name in names if name not in running]
@@ -253,18 +259,20 @@ class RealNodeRehearsal(Rehearsal):
 
     def _heard(self, name: str) -> None:
         """Keeps what a sample said, which must come from the driver."""
-        pod = self._pod(name)
+        pod = self._view.pod(name)
 
         def spoken() -> bool:
-            return "GPU" in self._log(name)
+            return "GPU" in self._view.log(name)
 
-        self._until(spoken, lambda: f"pod {name} runs, but nvidia-smi says: {self._log(name)!r}")
-        said = _SERIAL.sub(r"\1...", self._log(name))
+        self._until(
+            spoken, lambda: f"pod {name} runs, but nvidia-smi says: {self._view.log(name)!r}"
+        )
+        said = _SERIAL.sub(r"\1...", self._view.log(name))
         self.samples[name] = {"state": phase(pod), "node": NAME, "said": said}
 
     def _waits(self, name: str) -> None:
         """Keeps why a sample waits, in the scheduler's words and in the rehearsal's."""
-        pod = self._pod(name)
+        pod = self._view.pod(name)
         if phase(pod) != "pending":
             raise Failure(f"pod {name} is {phase(pod)}, though no GPU is free for it")
         verdict = diagnose(pod, self.stage.situation())
@@ -284,39 +292,6 @@ class RealNodeRehearsal(Rehearsal):
             if one["pool"] == self.overrides.pool
         }
 
-    def _node(self) -> Mapping[str, Any]:
-        return next(n for n in self.stage.observed.nodes if n["metadata"]["name"] == NAME)
-
-    def _pod(self, name: str) -> Mapping[str, Any]:
-        pods = self.stage.observed.pods
-        found = [pod for pod in pods if pod["metadata"]["name"] == name]
-        if not found:
-            raise Failure(f"pod {name} is not in the cluster")
-        return found[0]
-
-    def _running(self, names: Iterable[str]) -> list[str]:
-        pods = {pod["metadata"]["name"]: pod for pod in self.stage.observed.pods}
-        return [name for name in names if name in pods and phase(pods[name]) == "ready"]
-
-    def _not_running(self, names: Iterable[str]) -> str:
-        running = self._running(names)
-        situation = self.stage.situation()
-        waiting = [self._pod(name) for name in names if name not in running]
-        return "; ".join(
-            f"{diagnose(pod, situation).message} {_of_containers(pod)}".strip() for pod in waiting
-        )
-
-    def _about_plugin(self) -> str:
-        for pod in self.stage.observed.pods:
-            name = pod["metadata"]["name"]
-            if pod["spec"].get("nodeName") == NAME and name.startswith("nvidia-device-plugin"):
-                said = self._log(name, "kube-system").strip().splitlines()[-3:]
-                return f"{name} is {phase(pod)} {_of_containers(pod)} {' | '.join(said)}"
-        return "no device plugin runs there"
-
-    def _log(self, name: str, namespace: str = "default") -> str:
-        return self._real.log(name, namespace) if self._real else ""
-
     def _until(
         self, true: Callable[[], bool], why: Callable[[], str], seconds: float | None = None
     ) -> None:
@@ -326,16 +301,6 @@ class RealNodeRehearsal(Rehearsal):
             if time.monotonic() - began > limit:
                 raise Failure(f"{why()} (waited {limit:.0f} s)")
             time.sleep(0.1)
-
-
-def _of_containers(pod: Mapping[str, Any]) -> str:
-    """Why it was refused, or its containers wait or ended, in the kubelet's words."""
-    status = pod.get("status", {})
-    said = [str(status[key]) for key in ("reason", "message") if status.get(key)]
-    for container in status.get("containerStatuses") or []:
-        for state in (container.get("state") or {}).values():
-            said += [str(state[key]) for key in ("reason", "message") if state.get(key)]
-    return f"({': '.join(said)})" if said else ""
 
 
 def _without_uuid(lines: Iterable[str]) -> set[str]:
