@@ -151,6 +151,40 @@ def test_an_old_go_is_passed_over(
     assert asked == (machine / "bin" / "go" if used == "path" else Path("pypi"))
 
 
+def test_programs_with_parts_in_c_say_what_the_machine_lacks(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No compiler, or no header: one line with what to install, before anything is built."""
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert main(["build", "runc"]) == 1
+    assert capsys.readouterr().err == (
+        "error: runc has parts in C, and there is no no-such-compiler: install gcc\n"
+    )
+    _script(machine / "bin" / "cc", "#!/bin/sh\nexit 1\n")
+    monkeypatch.setenv("CC", "cc")
+    assert main(["build", "runc"]) == 1
+    assert "runc needs seccomp.h: install Debian's libseccomp-dev" in capsys.readouterr().err
+    assert _builds(machine) == []
+
+
+def test_c_and_build_tags_are_the_programs_own(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Go may use C, and gets the tags, only for a program that says so."""
+    seen = machine / "seen"
+    _script(
+        machine / "bin" / "go",
+        FAKE_GO.replace("#!/bin/sh", f'#!/bin/sh\necho "$CGO_ENABLED $*" >>{seen}'),
+    )
+    _script(machine / "bin" / "cc", "#!/bin/sh\n")
+    assert main(["build", "runc", "etcd"]) == 0
+    calls = [line for line in seen.read_text().splitlines() if " build " in line]
+    assert calls[0].startswith("1 build ")
+    assert "-tags seccomp,netgo,osusergo" in calls[0]
+    assert calls[1].startswith("0 build ")
+    assert "-tags" not in calls[1]
+
+
 def test_an_installed_engine_is_used(machine: Path) -> None:
     """A `pulumi` on PATH together with its language host is used as it is, nothing beside it."""
     _script(machine / "bin" / "pulumi", "#!/bin/sh\n")
