@@ -13,8 +13,9 @@ from rehearsal.gcp.autopilot import (
     autopilot_groups,
     portions,
 )
-from rehearsal.gcp.iam import missing_identity
-from rehearsal.gcp.thing import CloudError, NotFoundError, Thing
+from rehearsal.gcp.members import missing_identity
+from rehearsal.gcp.thing import Thing
+from rehearsal.provider.handler import CloudError, NotFoundError
 
 DEFAULT_QUOTA = 16
 """GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""

@@ -13,9 +13,11 @@ from components.catalog.gke import (
     is_zone,
     region_of,
 )
+from rehearsal.gcp.kind import Kind
 from rehearsal.gcp.network import is_network, network_name
 from rehearsal.gcp.offers import location_of, master_version, node_locations
-from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
+from rehearsal.gcp.thing import Thing, full_name
+from rehearsal.provider.handler import CloudError, Config
 from rehearsal.provider.schema import UNKNOWN, Problem
 
 _KINDS = Path(__file__).with_name("managed_prometheus.yaml")

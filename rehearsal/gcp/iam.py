@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.gcp.thing import PROJECT_NUMBER, CloudError, Config, Kind, Thing
+from rehearsal.gcp.kind import Kind
+from rehearsal.gcp.thing import PROJECT_NUMBER, Thing
+from rehearsal.provider.handler import Config
 from rehearsal.provider.schema import UNKNOWN, Problem
 
 _MEMBER = re.compile(
@@ -13,7 +15,6 @@ _MEMBER = re.compile(
 )
 _ROLE = re.compile(r"(roles/|(projects|organizations)/[^/]+/roles/)[A-Za-z0-9_.]+")
 _ACCOUNT_ID = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_POOL_MEMBER = re.compile(r"serviceAccount:(?P<pool>[^\[]+\.svc\.id\.goog)\[[^/\]]+/[^/\]]+\]")
 
 
 class Account(Kind):
@@ -106,22 +107,3 @@ class AccountMember(_Member):
 def _condition(inputs: Mapping[str, Any]) -> str:
     condition = inputs.get("condition")
     return f"/{condition['title']}" if condition else ""
-
-
-def missing_identity(member: str, accounts: set[str], pools: set[str], project: str) -> str | None:
-    """Why the API refuses this member, if it does. Accounts of other projects are not known here
-    and pass."""
-    if pool := _POOL_MEMBER.fullmatch(member):
-        if pool["pool"] not in pools:
-            return (
-                f"googleapi: Error 400: Identity Pool does not exist ({pool['pool']}), badRequest"
-            )
-        return None
-    kind, _, email = member.partition(":")
-    ours = email.endswith(f"@{project}.iam.gserviceaccount.com")
-    if kind == "serviceAccount" and ours and email not in accounts:
-        return f"googleapi: Error 400: Service account {email} does not exist., badRequest"
-    return None
-
-
-__all__ = ["Account", "AccountMember", "CloudError", "ProjectMember", "missing_identity"]

@@ -4,15 +4,9 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rehearsal.gcp.thing import (
-    CloudError,
-    Config,
-    Kind,
-    Thing,
-    full_name,
-    region_of,
-    self_link,
-)
+from rehearsal.gcp.kind import Kind
+from rehearsal.gcp.thing import Thing, full_name, region_of, self_link
+from rehearsal.provider.handler import CloudError, Config
 from rehearsal.provider.schema import UNKNOWN, Problem
 
 

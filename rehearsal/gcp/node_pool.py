@@ -16,8 +16,10 @@ from components.catalog.gke import (
     meets,
 )
 from rehearsal.gcp import nodes
+from rehearsal.gcp.kind import Kind
 from rehearsal.gcp.offers import location_of, node_locations
-from rehearsal.gcp.thing import CloudError, Config, Kind, Thing, full_name
+from rehearsal.gcp.thing import Thing, full_name
+from rehearsal.provider.handler import CloudError, Config
 from rehearsal.provider.schema import UNKNOWN, Problem
 
 _IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")

@@ -12,7 +12,7 @@ from components.catalog.gke import (
     is_zone,
     region_of,
 )
-from rehearsal.gcp.thing import CloudError, Config
+from rehearsal.provider.handler import CloudError, Config
 
 MINORS: Mapping[str, tuple[int, int]] = {
     "RAPID": (33, 36),

@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.gcp.thing import PROJECT_NUMBER, CloudError, Config, Kind, Thing
+from rehearsal.gcp.kind import Kind
+from rehearsal.gcp.thing import PROJECT_NUMBER, Thing
+from rehearsal.provider.handler import CloudError, Config
 from rehearsal.provider.schema import UNKNOWN, Problem
 
 

@@ -1,13 +1,10 @@
-"""What every resource of the simulated Google Cloud has in common: identity, references, life."""
+"""Something that exists in the simulated Google Cloud, and how it is named."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
-from rehearsal.provider.handler import CloudError, Config, Handler, NotFoundError
-
-if TYPE_CHECKING:
-    from rehearsal.gcp.cloud import GcpCloud
+from rehearsal.provider.handler import CloudError, Config
 
 PROJECT_NUMBER = "123456789012"
 _API = "https://www.googleapis.com/compute/v1/"
@@ -30,94 +27,6 @@ class Thing:
     """Node pools: nodes that run now."""
     kept_nodes: int = 0
     """Node pools: nodes that the cloud itself started."""
-
-
-class Kind(Handler):
-    """A resource type of Google Cloud. Subclasses say what is different about theirs."""
-
-    token: ClassVar[str]
-    word: ClassVar[str]
-
-    def __init__(self, cloud: "GcpCloud") -> None:
-        self.cloud = cloud
-
-    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
-        """The id that the official provider gives it."""
-        raise NotImplementedError
-
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
-        """Completes `state` with what the cloud fills in; raises CloudError where it refuses."""
-
-    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
-        """Ids of the things that must outlive this one."""
-        return []
-
-    def parent(self, config: Config, state: Mapping[str, Any]) -> str | None:
-        """The id of the thing that takes this one along."""
-        return None
-
-    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        with self.cloud.lock:
-            state = {**inputs}
-            state.setdefault("project", project_of(config, inputs))
-            identity = self.identity(config, state)
-            if identity in self.cloud.things:
-                raise CloudError(
-                    f"googleapi: Error 409: The resource '{identity}' already exists, alreadyExists"
-                )
-            self._check_references(config, state)
-            self.admit(config, state, None)
-            thing = Thing(
-                token=self.token,
-                word=self.word,
-                identity=identity,
-                state=state,
-                uses=self.uses(config, state),
-                parent=self.parent(config, state),
-            )
-            self.started(thing)
-            self.cloud.things[identity] = thing
-            return identity, dict(state)
-
-    def started(self, thing: Thing) -> None:
-        """Called before the new thing is there, e.g. to start its nodes; may raise CloudError."""
-
-    def _check_references(self, config: Config, state: Mapping[str, Any]) -> None:
-        parent = self.parent(config, state)
-        for identity in [*self.uses(config, state), *([parent] if parent else [])]:
-            self.cloud.get(identity)
-
-    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
-        with self.cloud.lock:
-            return dict(self.cloud.get(identity).state)
-
-    def update(
-        self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
-    ) -> dict[str, Any]:
-        with self.cloud.lock:
-            thing = self.cloud.get(identity)
-            self._check_references(config, new)
-            self.admit(config, new, thing)
-            thing.state, thing.uses = new, self.uses(config, new)
-            return dict(new)
-
-    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
-        with self.cloud.lock:
-            thing = self.cloud.get(identity)
-            if state.get("deletionPolicy") == "PREVENT":
-                raise CloudError(
-                    f"cannot destroy {self.word} '{identity}': deletionPolicy is PREVENT; set it "
-                    "to DELETE, apply that, and then destroy"
-                )
-            if state.get("deletionPolicy") == "ABANDON":
-                return
-            for user in self.cloud.things.values():
-                if identity in user.uses and user.parent != identity:
-                    raise CloudError(
-                        f"googleapi: Error 400: The {thing.word} resource '{identity}' is already "
-                        f"being used by '{user.identity}', resourceInUseByAnotherResource"
-                    )
-            self.cloud.remove(identity)
 
 
 def project_of(config: Config, inputs: Mapping[str, Any]) -> str:
@@ -147,17 +56,3 @@ def full_name(value: str, collection: str) -> str:
 def self_link(identity: str) -> str:
     """The URL of a Compute Engine resource."""
     return _API + identity
-
-
-__all__ = [
-    "PROJECT_NUMBER",
-    "CloudError",
-    "Config",
-    "Kind",
-    "NotFoundError",
-    "Thing",
-    "full_name",
-    "project_of",
-    "region_of",
-    "self_link",
-]
