@@ -156,9 +156,7 @@ def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
     kinds = {path: str(each.get("diffKind") or each.get("kind")) for path, each in detailed.items()}
     # The engine's own list of reasons has top-level properties alone.
     forcing = [path for path, kind in kinds.items() if kind.endswith("replace")]
-    return tuple(
-        forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ()
-    )
+    return tuple(forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ())
 
 
 def _errors(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What all resource types of the simulated Google Cloud have in common: identity, references, life."""
+"""What all resource types of the simulated Google Cloud share: identity, references, life."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
