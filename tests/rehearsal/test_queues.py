@@ -93,7 +93,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
 def spans(events: list[Event]) -> list[tuple[float, float]]:
     """From the first pod's creation to the last pod's end, for each job, the first one first."""
     pods = [pod for pod in pod_lives(events) if pod.workload in (FIRST, SECOND)]
-    assert len(pods) == 4
+    assert len(pods) == 4, pods
     assert all(pod.state == "succeeded" and pod.done is not None for pod in pods)
     found = [
         (
