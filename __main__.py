@@ -44,13 +44,13 @@ match environment.platform:
 
 if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)
-if any(pool.device_plugin for pool in cluster.pools.values()):
-    DevicePlugin("nvidia-device-plugin", cluster=cluster)
+needed = any(pool.device_plugin for pool in cluster.pools.values())
+plugins = [DevicePlugin("nvidia-device-plugin", cluster=cluster)] if needed else []
 if environment.monitoring and environment.monitoring.source == "exporter":
     GpuMonitoring("gpu-monitoring", environment.monitoring, cluster=cluster)
 batch = declare_batch(environment.batch, environment.training_jobs, cluster=cluster)
 for name, workload in environment.workloads.items():
-    GpuWorkload(name, workload, cluster=cluster, queues=batch)
+    GpuWorkload(name, workload, cluster=cluster, queues=batch, plugins=plugins)
 if environment.check:
     GpuCheck("gpu-check", environment.check, cluster=cluster)
 

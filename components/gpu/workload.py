@@ -31,9 +31,11 @@ class GpuWorkload(pulumi.ComponentResource):
         *,
         cluster: Cluster,
         queues: Sequence[pulumi.Resource] = (),
+        plugins: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`queues`: what a job with a queue cannot be without."""
+        """`queues`: what a job with a queue cannot be without. `plugins`: what a pod of its own
+        must not meet half way: one that the kubelet refuses meanwhile is not made again."""
         super().__init__("gpu-cluster:gpu:Workload", name, None, opts)
         pool = cluster.pools[args.pool]
         labels = {"app": name}
@@ -46,7 +48,8 @@ class GpuWorkload(pulumi.ComponentResource):
         }
         pod = _pod_spec(name, args, pool)
         template: PodTemplateSpecArgsDict = {"metadata": {"labels": labels}, "spec": pod}
-        options = cluster.options(self, depends_on=queues if args.queue else ())
+        before = [*(queues if args.queue else ()), *(plugins if args.kind == "pod" else ())]
+        options = cluster.options(self, depends_on=before)
         match args.kind:
             case "deployment":
                 kubernetes.apps.v1.Deployment(
