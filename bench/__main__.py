@@ -15,7 +15,7 @@ from pathlib import Path
 from bench import growth, idle, imports, makespan, overhead, page
 from bench.child import ROOT
 from bench.environments import stacks
-from bench.measure import Section
+from bench.measure import Section, read
 from checks.readme import README, filled
 
 FOLDER = ROOT / ".rehearsal" / "bench"
@@ -25,7 +25,12 @@ PICTURES = ROOT / "docs"
 def main() -> int:
     """Parses the command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="part", help="a b c d e; left out, all")
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="part",
+        help="a b c d e, the others stay as they were; left out, all",
+    )
     parser.add_argument("--runs", type=int, default=5, help="of each side of each comparison")
     parser.add_argument("--stacks", nargs="*", default=[], help="left out, every environment")
     parser.add_argument("--scale", type=float, default=makespan.SCALE, help="of d")
@@ -41,14 +46,22 @@ def main() -> int:
     }
     if unknown := set(args.parts) - set(measures):
         parser.error(f"{', '.join(sorted(unknown))}: no such part; there are {', '.join(measures)}")
-    sections = []
+    known = _earlier()
     for letter in args.parts or measures:
         began = time.monotonic()
-        sections.append(measures[letter]())
+        known[letter] = measures[letter]()
         print(f"{letter}: measured in {time.monotonic() - began:.0f} s", flush=True)
+    sections = [known[letter] for letter in sorted(known)]
     _write(sections, readme=args.readme)
     print(f"\n{page.text(sections)}\n\n{FOLDER / 'bench.json'}")
     return 0 if all(row.ok for section in sections for row in section.rows) else 1
+
+
+def _earlier() -> dict[str, Section]:
+    """What an earlier run measured, by letter: where only some parts are measured anew."""
+    file = FOLDER / "bench.json"
+    documents = json.loads(file.read_text())["sections"] if file.is_file() else []
+    return {document["letter"]: read(document) for document in documents}
 
 
 def _write(sections: list[Section], *, readme: bool) -> None:
@@ -63,7 +76,8 @@ def _write(sections: list[Section], *, readme: bool) -> None:
         for name, svg in pictures.items():
             (folder / name).write_text(svg)
     if readme:
-        shown = "".join(f"![{Path(name).stem}](docs/{name})\n\n" for name in pictures)
+        names = ["bench.svg", *sorted(file.name for file in PICTURES.glob("gantt-*.svg"))]
+        shown = "".join(f"![{Path(name).stem}](docs/{name})\n\n" for name in names)
         content = f"\n{page.markdown(sections, machine)}\n{shown}"
         README.write_text(filled(README.read_text(), "bench", content))
 
