@@ -7,11 +7,10 @@ from components.batch.declare import declare_batch
 from components.gpu.check import GpuCheck
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
-from components.gpu.monitoring import GpuMonitoring
 from components.gpu.workload import GpuWorkload
 
 environment = settings.load()
-# Each platform's package is imported only where it is used: its SDK is large.
+# What only some stacks use is imported only there: SDKs are large.
 match environment.platform:
     case "gke":
         from components.gke.standard import standard
@@ -38,15 +37,15 @@ match environment.platform:
     case "existing":
         from components.existing import existing
 
-        cluster = existing(
-            environment.cluster, environment.pools, kubeconfig=environment.kubeconfig
-        )
+        cluster = existing(environment.cluster, environment.pools, environment.kubeconfig)
 
 if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)
 needed = any(pool.device_plugin for pool in cluster.pools.values())
 plugins = [DevicePlugin("nvidia-device-plugin", cluster=cluster)] if needed else []
 if environment.monitoring and environment.monitoring.source == "exporter":
+    from components.gpu.monitoring import GpuMonitoring
+
     GpuMonitoring("gpu-monitoring", environment.monitoring, cluster=cluster)
 batch = declare_batch(environment.batch, environment.training_jobs, cluster=cluster)
 for name, workload in environment.workloads.items():

@@ -10,7 +10,7 @@ from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
 
 
 def existing(
-    args: ExistingClusterArgs, pools: Mapping[str, ExistingGpuPoolArgs], *, kubeconfig: str
+    args: ExistingClusterArgs, pools: Mapping[str, ExistingGpuPoolArgs], kubeconfig: str
 ) -> Cluster:
     """Describes the cluster that `kubeconfig` reaches; creates nothing in it."""
     # A user's kubeconfig may hold a key or a token, unlike those that the other platforms write.

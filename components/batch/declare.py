@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
-from components.batch.batch import Batch
 from components.batch.batch_args import BatchArgs
-from components.batch.training import GpuTraining
 from components.batch.training_args import TrainingArgs
 from components.cluster import Cluster
 
@@ -20,6 +18,10 @@ def declare_batch(
     """
     if args is None:
         return []
+    # Few stacks have any, and its parts of the SDK are large.
+    from components.batch.batch import Batch
+    from components.batch.training import GpuTraining
+
     batch = Batch("batch", args, cluster=cluster)
     for name, job in training_jobs.items():
         GpuTraining(name, job, cluster=cluster, after=[batch])
