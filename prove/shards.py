@@ -2,6 +2,7 @@
 
 import multiprocessing
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -94,15 +95,22 @@ def one(part: Part, folder: Path, until: float) -> Result:
             work = _errors if part.work == "errors" else _kills
             for trials in work(part, place, result, until):
                 result.trials += trials
-    except (Trouble, ProcessError, RuntimeError, TimeoutError) as error:
-        # The other parts go on, and the table says that this one did not.
+    except Exception as error:
+        # Whatever it was: the other parts go on, and the table says that this one did not.
+        if not isinstance(error, Trouble | ProcessError):
+            traceback.print_exc()
         result.trials.append(
             Trial(
                 environment=part.stack, fault=f"none, in {part}", at="the stage", tries=0,
-                recovered=False, lost=(str(error),),
+                recovered=False, lost=_said(error),
             )
         )  # fmt: skip
     return result
+
+
+def _said(error: Exception) -> tuple[str, ...]:
+    """An error in lines: what is wrong with the stack, or what broke here."""
+    return error.lines if isinstance(error, Trouble) else (f"{type(error).__name__}: {error}",)
 
 
 def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:

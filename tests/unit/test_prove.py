@@ -1,9 +1,12 @@
 """How faults are aimed, and how their table is written."""
 
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
+from prove import shards
 from prove.injected import FAULTS, hits_any
 from prove.shards import Part, Result, kills, parts_of
 from prove.strike import Strike, kill_at
@@ -114,3 +117,19 @@ def test_a_fault_is_left_out_where_it_could_hit_nothing() -> None:
     assert hits_any(lost, [pod, network])
     assert not hits_any(expired, [pod] * 4)
     assert hits_any(expired, [pod] * 5)
+
+
+@pytest.mark.parametrize("work", ["kills", "errors", "changes"])
+def test_a_part_that_breaks_is_a_row_of_the_table(
+    work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other parts' results are kept, and this one counts as lost."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("checkpoint")
+
+    monkeypatch.setattr(shards, "Bench", broken)
+    part = Part(stack="dev", work=work)  # type: ignore[arg-type]
+    result = shards.one(part, tmp_path, time.monotonic() + 60)
+    assert [trial.lost for trial in result.trials] == [("KeyError: 'checkpoint'",)]
+    assert len(summary([result])) == 1
