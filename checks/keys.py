@@ -125,6 +125,8 @@ def _default(field: "dataclasses.Field[Any]") -> str:
         return f"`{str(field.default).lower()}`"
     if isinstance(field.default, str | int | float):
         return f"`{field.default}`"
+    if all(isinstance(item, str) for item in field.default):
+        return f"`[{', '.join(field.default)}]`"
     return "the GPU taint"
 
 
