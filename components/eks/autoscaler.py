@@ -111,6 +111,9 @@ def policy(cluster: str, region: str) -> str:
                 "autoscaling:DescribeAutoScalingGroups",
                 "autoscaling:DescribeAutoScalingInstances",
                 "autoscaling:DescribeLaunchConfigurations",
+                # Where EC2 has none left it backs off at once, and does not wait out
+                # maxNodeProvisionTime for a GPU that is not coming; its README leaves this out.
+                "autoscaling:DescribeScalingActivities",
                 "autoscaling:DescribeTags",
                 "ec2:DescribeImages",
                 "ec2:DescribeInstanceTypes",

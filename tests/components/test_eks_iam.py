@@ -14,6 +14,7 @@ WITHOUT_RESOURCES = {
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeAutoScalingInstances",
     "autoscaling:DescribeLaunchConfigurations",
+    "autoscaling:DescribeScalingActivities",
     "autoscaling:DescribeTags",
     "ec2:DescribeImages",
     "ec2:DescribeInstanceTypes",
@@ -123,7 +124,7 @@ def test_managed_policies_are_these_and_no_others(stack: Recording) -> None:
 
 
 def test_the_autoscaler_has_exactly_its_actions(stack: Recording) -> None:
-    """Its actions are those of Cluster Autoscaler's own documentation, all eleven."""
+    """The eleven of its own documentation, and the one by which it learns that EC2 has no more."""
     document = json.loads(
         stack.one("aws:iam/rolePolicy:RolePolicy", "k8s-ml-autoscaler").inputs["policy"]
     )
