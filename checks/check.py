@@ -69,12 +69,17 @@ def exit_code(pools: Sequence[Mapping[str, Any]]) -> int:
     return FINDING if FINDING in codes else NOT_ASKED if codes - {FINE} else FINE
 
 
-def outcome(pool: str, job: Object | None, pods: Sequence[Object], log: str) -> dict[str, Any]:
-    """What one pool's Job came to: the program's own document, or why there is none."""
+def outcome(
+    pool: str, job: Object | None, pods: Sequence[Object], log: str, unread: str = ""
+) -> dict[str, Any]:
+    """What one pool's Job came to: the program's own document, or why there is none.
+
+    `unread` says why its log could not be read.
+    """
     document = result_in(log)
     if document is not None:
         return {"pool": pool, "exit": document["verdict"]["exit"], "result": document}
-    return {"pool": pool, "exit": NOT_ASKED, "result": None, "why": _why(pool, job, pods)}
+    return {"pool": pool, "exit": NOT_ASKED, "result": None, "why": _why(pool, job, pods, unread)}
 
 
 def newest(pods: Sequence[Object]) -> list[Object]:
@@ -82,7 +87,7 @@ def newest(pods: Sequence[Object]) -> list[Object]:
     return sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))[-1:]
 
 
-def _why(pool: str, job: Object | None, pods: Sequence[Object]) -> str:
+def _why(pool: str, job: Object | None, pods: Sequence[Object], unread: str) -> str:
     name = job_name(pool)
     if job is None:
         return f"there is no Job {name}: run pulumi up"
@@ -97,7 +102,8 @@ def _why(pool: str, job: Object | None, pods: Sequence[Object]) -> str:
         )
         return f"Job {name} is not done: its pod is {phase}" + (f" ({said})" if said else "")
     said = status.get("message") or _ended(status)
-    return f"Job {name} left no result: its pod is {phase}" + (f" ({said})" if said else "")
+    came = f": its log cannot be read ({unread}), and" if unread else " left no result:"
+    return f"Job {name}{came} its pod is {phase}" + (f" ({said})" if said else "")
 
 
 def _ended(status: Object) -> str:
@@ -118,20 +124,19 @@ def _pool(client: Any, args: GpuCheckArgs, pool: str) -> dict[str, Any]:
     pods = newest(
         _items(asked(core.list_namespaced_pod, args.namespace, label_selector=f"job-name={name}"))
     )
-    log = ""
+    log = unread = ""
     for pod in pods:
         if pod.get("status", {}).get("phase") in ("Running", "Succeeded", "Failed"):
-            log = _log(core, args.namespace, pod["metadata"]["name"])
-    return outcome(pool, jobs[0] if jobs else None, pods, log)
+            try:
+                log = _log(core, args.namespace, pod["metadata"]["name"])
+            except CheckError as error:
+                # Its node is gone, or it is played: the pod itself still says how it ended.
+                unread = str(error)
+    return outcome(pool, jobs[0] if jobs else None, pods, log, unread)
 
 
 def _log(core: Any, namespace: str, pod: str) -> str:
-    try:
-        body = asked(core.read_namespaced_pod_log, pod, namespace, tail_lines=_LINES)
-    except CheckError as error:
-        # Its node is gone, or it is played: the pod itself still says how it ended.
-        print(f"check: the log of pod {pod} cannot be read: {error}", file=sys.stderr)
-        return ""
+    body = asked(core.read_namespaced_pod_log, pod, namespace, tail_lines=_LINES)
     return body.decode(errors="replace")
 
 

@@ -49,12 +49,12 @@ def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:
     """The body of an answer, as it came; raises CheckError where the cluster refuses or is mute."""
     try:
         answer = ask(*given, _preload_content=False, _request_timeout=TIMEOUT_SECONDS, **query)
+        body: bytes = answer.data  # only now is it read: the connection may break meanwhile
     except kubernetes.client.ApiException as error:
         denied = "not allowed to look: " if error.status in (401, 403) else ""
         raise CheckError(f"the cluster says: {denied}HTTP {error.status} {error.reason}") from None
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise CheckError(f"the cluster does not answer: {_line(error)}") from None
-    body: bytes = answer.data
     return body
 
 

@@ -1,15 +1,20 @@
 """What `make check` makes of Jobs, pods and logs, and the README's table of measured cards."""
 
 import copy
+import http.server
 import json
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from checks.check import exit_code, newest, outcome
+from checks.check import exit_code, newest, outcome, outcomes
 from checks.check_cards import SECTION, documents_in, keep, markdown, measured
 from checks.readme import README, between
+from checks.report import CheckError
+from components.gpu.check_args import GpuCheckArgs
 from components.gpu.check_program.report import MARKER
 
 JOB: dict[str, Any] = {"metadata": {"name": "gpu-check-p"}}
@@ -75,6 +80,113 @@ def test_the_newest_pod_counts() -> None:
     newer["metadata"]["creationTimestamp"] = "2026-11-21T06:00:00Z"
     assert newest([newer, older]) == [newer]
     assert newest([]) == []
+
+
+class ApiServer(http.server.BaseHTTPRequestHandler):
+    """Answers as an API server does, its log endpoint included."""
+
+    protocol_version = "HTTP/1.1"
+    url: str
+    answers: dict[str, tuple[int, bytes]]
+    cut = False
+    """Whether a log breaks off before its end."""
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        path = self.path.partition("?")[0]
+        status = {"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"}
+        code, body = self.answers.get(path, (404, json.dumps(status).encode()))
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body) + (self.cut and path.endswith("/log"))))
+        self.end_headers()
+        self.wfile.write(body)
+        self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def api() -> Iterator[type[ApiServer]]:
+    """A cluster with the Job and its two pods, the later of which is done."""
+    jobs, core = "/apis/batch/v1/namespaces/gpus/jobs", "/api/v1/namespaces/gpus/pods"
+    older, newer = a_pod("Failed"), a_pod("Succeeded")
+    newer["metadata"] = {"name": "newer", "creationTimestamp": "2026-11-21T06:00:00Z"}
+    older["metadata"]["name"] = "older"
+    log = f"table\n{MARKER}{json.dumps({'verdict': {'exit': 0}})}\n"
+
+    class Handler(ApiServer):
+        pass
+
+    Handler.asked = []
+    Handler.answers = {
+        jobs: (200, json.dumps({"items": [JOB]}).encode()),
+        core: (200, json.dumps({"items": [newer, older]}).encode()),
+        f"{core}/newer/log": (200, log.encode()),
+        f"{core}/older/log": (200, b"not this one"),
+    }
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    Handler.url = f"http://127.0.0.1:{server.server_port}"
+    yield Handler
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def found_by(api: Any) -> dict[str, Any]:
+    """What `make check` makes of this cluster's one pool."""
+    kubeconfig = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": api.url}}],
+        "users": [{"name": "c", "user": {}}],
+    }
+    args = GpuCheckArgs(pools=["p"], image="pytorch:1", namespace="gpus")
+    (found,) = outcomes(args, json.dumps(kubeconfig))
+    return found
+
+
+LOG = "/api/v1/namespaces/gpus/pods/newer/log"
+
+
+def test_the_end_of_the_newest_pod_s_log_is_read(api: type[ApiServer]) -> None:
+    """Of all that the API server has, the Job's name selects the Job and its pods."""
+    assert found_by(api)["exit"] == 0
+    assert api.asked == [
+        "/apis/batch/v1/namespaces/gpus/jobs?fieldSelector=metadata.name%3Dgpu-check-p",
+        "/api/v1/namespaces/gpus/pods?labelSelector=job-name%3Dgpu-check-p",
+        f"{LOG}?tailLines=2000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "cut", "why"),
+    [
+        (403, False, "the cluster says: not allowed to look: HTTP 403 Forbidden"),
+        (404, False, "the cluster says: HTTP 404 Not Found"),
+        (200, True, "the cluster does not answer: ('Connection broken: IncompleteRead("),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_not_an_empty_one(
+    api: type[ApiServer], code: int, cut: bool, why: str
+) -> None:
+    """Who may not read it, or comes when the pod is gone, or loses the connection, is told so."""
+    api.answers[LOG] = (code, b"some of it")
+    api.cut = cut
+    found = found_by(api)
+    assert (found["exit"], found["result"]) == (2, None)
+    assert found["why"].startswith(f"Job gpu-check-p: its log cannot be read ({why}")
+    assert found["why"].endswith("and its pod is Succeeded")
+
+
+def test_who_may_not_list_is_told_so(api: type[ApiServer]) -> None:
+    """In one line, as by the other checks."""
+    api.answers["/api/v1/namespaces/gpus/pods"] = (403, b"{}")
+    with pytest.raises(CheckError, match="not allowed to look: HTTP 403 Forbidden"):
+        found_by(api)
 
 
 def test_the_readme_shows_every_card_that_was_measured() -> None:

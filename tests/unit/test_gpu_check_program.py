@@ -264,18 +264,28 @@ class OutOfMemory(RuntimeError):
 
 
 @pytest.mark.parametrize(
-    ("error", "key"), [(RuntimeError("CUDA error: 719"), "broken"), (OutOfMemory(""), "unmeasured")]
-)
+    ("error", "key"),
+    [
+        (RuntimeError("CUDA error: 719"), "broken"),
+        (OutOfMemory(""), "unmeasured"),
+        # A V100 with PyTorch's wheels for CUDA 12.8, which have nothing for Volta.
+        (RuntimeError("CUDA error: no kernel image is available for execution on the device\n..."),
+         "unmeasured"),
+    ],
+)  # fmt: skip
 def test_an_error_of_the_gpu_is_not_one_of_its_surroundings(
     monkeypatch: pytest.MonkeyPatch, error: Exception, key: str
 ) -> None:
-    """A CUDA error breaks the GPU; memory that others hold only hides it."""
+    """A CUDA error breaks the GPU; memory that others hold only hides it, as does an image for
+    other cards."""
 
     def fail(*_: object) -> None:
         raise error
 
     torch = SimpleNamespace(
-        cuda=SimpleNamespace(is_available=lambda: True, OutOfMemoryError=OutOfMemory)
+        cuda=SimpleNamespace(is_available=lambda: True, OutOfMemoryError=OutOfMemory),
+        version=SimpleNamespace(cuda="12.8"),
+        __version__="2.9.1",
     )
     monkeypatch.setattr(measures, "measure", fail)
     monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
@@ -316,6 +326,11 @@ def test_the_last_result_of_a_log_counts() -> None:
     log = f'noise\n{MARKER}{{"a": 1}}\n{MARKER}{{"a": 2}}\nNCCL says goodbye'
     assert result_in(log) == {"a": 2}
     assert result_in("killed") is None
+
+
+def test_a_result_that_is_still_being_written_is_none() -> None:
+    """The line is longer than what the container's runtime writes at once."""
+    assert result_in(f'table\n{MARKER}{{"a": [1, ') is None
 
 
 def test_it_runs_from_a_folder_of_its_own_and_says_that_there_is_no_driver(tmp_path: Path) -> None:

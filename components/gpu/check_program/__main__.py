@@ -8,6 +8,7 @@ Exit code 0: good. 1: a GPU is broken or slow. 2: something could not be measure
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -96,6 +97,9 @@ def _measured(uuid: str | None, command: Sequence[str]) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"broken": f"it did not finish in {_GPU_SECONDS} s"}
     lines = done.stdout.splitlines()
+    if done.returncode == -signal.SIGKILL:
+        # A fault of the GPU ends a process otherwise; so does the kernel where memory is short.
+        return {"unmeasured": "its process was killed, as where memory is short: ask for more"}
     if done.returncode < 0:
         return {"broken": f"its process was ended by signal {-done.returncode}"}
     if done.returncode or not lines:

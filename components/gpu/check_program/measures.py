@@ -23,6 +23,8 @@ _SAMPLE_SECONDS = 0.05
 _SIZES = (8192, 16384)
 _GIB = 1 << 30
 _HOST_BYTES = _GIB // 4
+_NO_KERNEL = "no kernel image is available"
+"""CUDA's words where PyTorch was not built for the card: its wheels leave out older ones."""
 
 Work = Callable[[], object]
 
@@ -220,6 +222,9 @@ def main(matrix: str | None, gpu: Gpu) -> dict[str, Any]:
     except torch.cuda.OutOfMemoryError as error:
         return {"unmeasured": f"the GPU's memory is taken by others: {_line(error)}"}
     except RuntimeError as error:
+        if _NO_KERNEL in str(error):
+            build = f"PyTorch {torch.__version__} for CUDA {torch.version.cuda}"
+            return {"unmeasured": f"this image's {build} knows no such card: take another image"}
         return {"broken": _line(error), "xids": gpu.xids()}
     return {**result, "xids": gpu.xids(), "seconds": round(time.monotonic() - began, 1)}
 

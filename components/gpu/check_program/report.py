@@ -21,7 +21,12 @@ Document = Mapping[str, Any]
 def result_in(log: str) -> dict[str, Any] | None:
     """The document in a log; None where the program did not get that far."""
     lines = [line for line in log.splitlines() if line.startswith(MARKER)]
-    document: dict[str, Any] | None = json.loads(lines[-1].removeprefix(MARKER)) if lines else None
+    if not lines:
+        return None
+    try:
+        document: dict[str, Any] = json.loads(lines[-1].removeprefix(MARKER))
+    except ValueError:  # the line is long, and its end is not written yet, or never was
+        return None
     return document
 
 
