@@ -14,9 +14,12 @@ import pulumi
 
 from components.decode import camel
 
-Lasting = Mapping[str, Literal["cluster", "GPU pools", "GPU pool", "system pool", "nothing"]]
+Lasting = Mapping[
+    str,
+    Literal["cluster", "GPU pools", "GPU pools, if longer", "GPU pool", "system pool", "nothing"],
+]
 """Path of a setting, `network.nodes_cidr` -> what is made anew when it changes; `nothing`: it
-cannot change."""
+cannot change; `if longer`: a list that can only be added to, at its end."""
 
 _GOES = {
     "cluster": "everything in it goes, for good",
@@ -75,13 +78,21 @@ def warnings(
     changed = {key: before[key] for key in after if before.get(key, after[key]) != after[key]}
     for key, old in changed.items():
         what, values = anew[key], f"{key}: {old} -> {after[key]}"
-        if what != "nothing":
+        what, condition, _ = what.partition(", if longer")
+        if what != "nothing" and (not condition or _is_longer(old, after[key])):
             yield f"{values} makes the {what} anew: {_GOES[what]}"
         elif all(anew[other] != "cluster" for other in changed):
             raise ValueError(
-                f"{values} cannot be while the cluster stands; put the old value back, or give the "
-                "cluster another name, for a new one beside it"
+                f"{values} cannot be while the cluster stands; put the old value back, "
+                + ("add at its end alone, " if condition else "")
+                + "or give the cluster another name, for a new one beside it"
             )
+
+
+def _is_longer(old: str, new: str) -> bool:
+    """Whether a list still begins with what was in it; one that was empty was not in use."""
+    before, after = json.loads(old), json.loads(new)
+    return bool(before) and after[: len(before)] == before
 
 
 def valued(args: object, path: str) -> str:

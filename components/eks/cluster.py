@@ -116,6 +116,8 @@ class EksCluster(pulumi.ComponentResource):
                 depends_on=[logs, *role.grants],
                 # EKS's own protection would refuse only after the node groups are gone.
                 protect=args.deletion_protection,
+                # EKS moves no control plane to other zones; nodes can be in all of the VPC's.
+                ignore_changes=["vpcConfig.subnetIds"],
             ),
         )
 

@@ -7,11 +7,15 @@ from components.replacement import Lasting
 
 CLUSTER: Lasting = {
     "name": "cluster",
-    "network.zones": "GPU pools",
+    # The control plane stays in its zones, and in its subnets: only nodes can be in more of them.
+    "network.zones": "GPU pools, if longer",
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
     "network.cidr": "nothing",
     "network.subnet_ids": "GPU pools",
     "service_cidr": "cluster",
+    # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
+    # would delete its own, without which no secret can be read.
+    "secrets_key": "nothing",
     "system_pool.instance_types": "system pool",
     "system_pool.spot": "system pool",
 }

@@ -61,6 +61,14 @@ def test_secrets_are_encrypted_with_a_key_that_rotates(stack: Recording) -> None
     assert encryption["provider"]["keyArn"].endswith("key/0a1b2c")
 
 
+def test_the_control_plane_stays_where_it_was_made(stack: Recording) -> None:
+    """EKS refuses it other zones than its first; a zone that is added is for nodes."""
+    assert stack.one(CLUSTER).ignore_changes == ("vpcConfig.subnetIds",)
+    zones = ["us-east-1a", "us-east-1b", "us-east-1c"]
+    wider = declare(network=EksNetworkArgs(zones=zones))
+    assert len(wider.one(NODE_GROUP, "train-gpu").inputs["subnetIds"]) == 3
+
+
 def test_a_key_of_one_s_own_is_used_and_none_made() -> None:
     """With secretsKey, no key is made."""
     own = "arn:aws:kms:us-east-1:123456789012:key/mine"

@@ -60,6 +60,23 @@ def test_with_a_new_cluster_it_can_change() -> None:
     assert line.startswith("cluster.location: us-central1-a -> us-east1-b makes the cluster anew")
 
 
+ZONES = "cluster.network.zones"
+A, AB, ABC, B = '["a"]', '["a", "b"]', '["a", "b", "c"]', '["b"]'
+
+
+def test_a_list_may_grow_at_its_end() -> None:
+    """What was in use stays as it is."""
+    (line,) = warnings({ZONES: AB}, {ZONES: ABC}, {ZONES: "GPU pools, if longer"})
+    assert line.startswith(f"{ZONES}: {AB} -> {ABC} makes the GPU pools anew: ")
+
+
+@pytest.mark.parametrize(("old", "new"), [(AB, A), (AB, B), (B, AB), ("[]", AB), (AB, "[]")])
+def test_a_list_that_loses_or_moves_something_is_refused(old: str, new: str) -> None:
+    """What it held is still in use; a list that was empty was no setting of this cluster."""
+    with pytest.raises(ValueError, match=r"cannot be while the cluster stands; .* add at its end"):
+        list(warnings({ZONES: old}, {ZONES: new}, {ZONES: "GPU pools, if longer"}))
+
+
 @pytest.mark.parametrize(
     ("lasting", "args"),
     [
@@ -77,6 +94,11 @@ def test_every_lasting_setting_is_one(lasting: Lasting, args: type) -> None:
         for step in path.split("."):
             assert step in {field.name for field in dataclasses.fields(kind)}, path
             kind = get_type_hints(kind)[step]
+
+
+def test_a_cluster_s_secrets_keep_their_key() -> None:
+    """EKS keeps the first one, which the stack would delete once another is named."""
+    assert eks.CLUSTER["secrets_key"] == "nothing"
 
 
 def test_values_are_text() -> None:
