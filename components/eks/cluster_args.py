@@ -10,9 +10,11 @@ from components.catalog import eks as catalog
 from components.catalog import images
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
-from components.eks.network_args import EksNetworkArgs, parse_cidr
+from components.eks.network_args import EksNetworkArgs, is_private, parse_cidr
 
 _ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
+"""A key itself: EKS answers with that for an alias, and IAM grants nothing by one."""
 _ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
 _RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
@@ -161,7 +163,7 @@ class EksClusterArgs:
                     f"addonVersions.{addon}: {version!r} is not an addon's version such as "
                     "v1.20.4-eksbuild.1"
                 )
-        if self.secrets_key is not None and ":kms:" not in self.secrets_key:
+        if self.secrets_key is not None and not _KEY.fullmatch(self.secrets_key):
             raise ValueError(
                 f"secretsKey: {self.secrets_key!r} is not a KMS key; give its ARN, "
                 "arn:aws:kms:REGION:ACCOUNT:key/ID"
@@ -211,7 +213,7 @@ class EksClusterArgs:
 
     def _check_service_cidr(self) -> None:
         services = parse_cidr("serviceCidr", self.service_cidr)
-        if not services.is_private or not 12 <= services.prefixlen <= 24:
+        if not is_private(services) or not 12 <= services.prefixlen <= 24:
             raise ValueError(
                 f"serviceCidr: {self.service_cidr!r} is not possible; allowed: /12 to /24 of "
                 "10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"
@@ -239,6 +241,12 @@ class EksClusterArgs:
             self.network.check_in(region)
         except ValueError as error:
             raise ValueError(f"network.{error}") from None
+        key = _KEY.fullmatch(self.secrets_key or "")
+        if key and key["region"] != region:
+            raise ValueError(
+                f"secretsKey: {self.secrets_key!r} is not in {region}; EKS takes a key of the "
+                "cluster's own region"
+            )
         partition = regions.partition(region)
         for position, arn in enumerate(self.admins):
             if not arn.startswith(f"arn:{partition}:"):

@@ -10,6 +10,9 @@ from components.catalog import eks as catalog
 from components.eks import regions
 
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
+_PRIVATE = [
+    ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +50,9 @@ class EksNetworkArgs:
                 f"cidr: {self.cidr!r} has /{block.prefixlen}; allowed: /16 to /18, of which each "
                 "zone's nodes and pods take an eighth"
             )
-        if not block.is_private:
+        if not is_private(block):
             raise ValueError(
-                f"cidr: {self.cidr!r} is public address space; take some of 10.0.0.0/8, "
+                f"cidr: {self.cidr!r} is not private address space; take some of 10.0.0.0/8, "
                 "172.16.0.0/12 or 192.168.0.0/16"
             )
 
@@ -89,6 +92,14 @@ class EksNetworkArgs:
                     f"zones[{position}]: {zone!r} is {excluded} in most accounts, which hosts no "
                     "EKS control plane; take another zone, or give IDs such as use1-az1"
                 )
+
+
+def is_private(block: ipaddress.IPv4Network) -> bool:
+    """Whether all of it is RFC 1918's, which AWS takes for VPCs and EKS for services.
+
+    Not `block.is_private`, which loopback and the addresses of documentation are as well.
+    """
+    return any(block.subnet_of(private) for private in _PRIVATE)
 
 
 def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
