@@ -23,6 +23,16 @@ _GROUPS = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p": "P"}
 _OLD_P = ("p2", "p3", "p4", "p4d", "p4de")
 """Whether P's Spot quota covers newer ones is uncertain."""
 
+_NO_CREDENTIALS = (
+    botocore.exceptions.NoCredentialsError,
+    botocore.exceptions.PartialCredentialsError,
+    botocore.exceptions.CredentialRetrievalError,
+    botocore.exceptions.SSOError,
+)
+_BAD_CREDENTIALS = ("ExpiredToken", "RequestExpired", "UnrecognizedClient", "AuthFailure",
+                    "InvalidClientTokenId", "SignatureDoesNotMatch")  # fmt: skip
+_SIGN_IN = "; sign in: aws sso login, or aws configure sso, and name the profile in AWS_PROFILE"
+
 
 def needs(pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str) -> tuple[list[Need], list[str]]:
     """One need per quota code, in vCPUs, and what is left out of them."""
@@ -164,7 +174,12 @@ def _unknown(error: Exception) -> Unknown:
     if isinstance(error, botocore.exceptions.ClientError):
         code, said = (error.response["Error"].get(key, "") for key in ("Code", "Message"))
         denied = "AccessDenied" in code or "Unauthorized" in code
-        return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {code} {said}")
+        # What SignatureDoesNotMatch says has many lines.
+        reason = " ".join(f"{code} {said}".split())
+        mend = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
+        return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {reason}{mend}")
     if isinstance(error, botocore.exceptions.BotoCoreError):
-        return Unknown(reason=f"AWS cannot be asked: {' '.join(str(error).split())}")
+        said = " ".join(str(error).split())
+        mend = _SIGN_IN if isinstance(error, _NO_CREDENTIALS) else ""
+        return Unknown(reason=f"AWS cannot be asked: {said}{mend}")
     raise error

@@ -11,12 +11,10 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from checks.bill import Bill, changes
 from checks.cost_text import compared, money, shown
 from checks.report import FINDING, FINE, NOT_ASKED, CheckError, end
-from checks.stack import ROOT, config_of, platform_of, settings_of
+from checks.stack import ROOT, config_in, config_of, platform_of, settings_of
 from components.catalog.node_prices import PRICES_READ
 
 
@@ -96,18 +94,9 @@ def config_at(stack: str, revision: str, root: Path = ROOT) -> dict[str, Any] | 
     if revision.startswith("-") or _git(root, "rev-parse", "--verify", f"{revision}^{{commit}}"):
         raise CheckError(f"{revision}: git knows no such revision here; fetch it, or name another")
     done = subprocess.run(
-        ["git", "-C", str(root), "show", f"{revision}:./{file}"], capture_output=True, text=True
+        ["git", "-C", str(root), "show", f"{revision}:./{file}"], capture_output=True
     )
-    if done.returncode:
-        return None
-    try:
-        document = yaml.safe_load(done.stdout) or {}
-    except yaml.YAMLError as error:
-        raise CheckError(f"{revision}:{file} is not YAML: {' '.join(str(error).split())}") from None
-    config = document.get("config") if isinstance(document, dict) else None
-    if not isinstance(config, dict):
-        raise CheckError(f"{revision}:{file} has no config")
-    return config
+    return None if done.returncode else config_in(done.stdout, f"{revision}:{file}")
 
 
 def judged(bill: Bill, ceiling: float | None) -> tuple[int, str]:

@@ -37,7 +37,7 @@ def standard_bill(settings: GkeSettings) -> Bill:
     for name, pool in settings.pools.items():
         machine = pool.machine
         price = gke_node(pool.machine_type, pool.card.name, pool.gpus)
-        extra = [_disk(pool.disk_type, pool.disk_size_gb)]
+        extra = [_disk(pool.boot_disk, pool.disk_size_gb)]
         if price.without == "local SSD":
             extra.append(_local_ssd(machine.local_ssd_gib or 0))
         items.append(

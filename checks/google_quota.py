@@ -6,12 +6,14 @@ with Google's own authentication library. The generated client, google-cloud-com
 """
 
 import json
+import os
 import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import google.auth
 import google.auth.credentials
+import google.auth.environment_vars
 import google.auth.exceptions
 import google.auth.transport.urllib3
 import urllib3
@@ -29,6 +31,7 @@ TIMEOUT_SECONDS = 20.0
 _PREEMPTIBLE = ("spot", "flex-start")
 _CLUSTER_LABEL = "goog-k8s-cluster-name"
 """GKE puts it on the virtual machines of its nodes."""
+_NAMED = google.auth.environment_vars.CREDENTIALS
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -128,7 +131,10 @@ class GoogleQuotas:
             (c for c in catalog.ACCELERATORS.values() if need.quota.endswith(c.quota_metric)), None
         )
         guessed = ", and its name is only presumed" if card and card.quota_metric_uncertain else ""
-        return Unknown(reason=f"{need.scope} lists no quota of this name{guessed}")
+        return Unknown(
+            reason=f"{need.scope} lists no quota of this name{guessed}; newer cards count against "
+            "GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
+        )
 
     def own_use(self, need: Need, cluster: str) -> float | None:
         """GPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
@@ -157,11 +163,16 @@ class GoogleQuotas:
                 "GET", url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
             )
         except google.auth.exceptions.DefaultCredentialsError:
+            # A file that is named wins over what signing in leaves, and may be wrong or gone.
+            named = os.environ.get(_NAMED)
+            instead = f"mend or unset {_NAMED} ({named}), or then " if named else ""
             return Unknown(
-                reason="no Google Cloud credentials: run `gcloud auth application-default login`"
+                reason=f"no Google Cloud credentials: {instead}"
+                "run `gcloud auth application-default login`"
             )
         except google.auth.exceptions.GoogleAuthError as error:
-            return Unknown(reason=f"the Google Cloud credentials do not work: {error.args[0]}")
+            said = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__
+            return Unknown(reason=f"the Google Cloud credentials do not work: {said}")
         except urllib3.exceptions.HTTPError as error:
             return Unknown(reason=f"{self._endpoint} does not answer ({type(error).__name__})")
         try:

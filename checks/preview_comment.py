@@ -75,7 +75,7 @@ def exit_code(sections: Sequence[Section]) -> int:
 
 
 def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Section]:
-    """Reads the previews; raises CheckError where there is none, or one is none."""
+    """Reads the previews; raises CheckError where there is none."""
     files = sorted(f for f in folder.glob("*.json") if not f.name.endswith(".base.json"))
     if not files:
         raise CheckError(f"there is no STACK.json in {folder}: run pulumi preview --json first")
@@ -86,14 +86,23 @@ def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Secti
         sections.append(
             Section(
                 stack=file.stem,
-                plan=read_plan(file.read_text(), file.name),
-                base=read_plan(before.read_text(), before.name) if before.is_file() else None,
+                plan=_plan(file),
+                base=_plan(before) if before.is_file() else None,
                 cost=bills,
                 why_no_cost=why,
                 compared=base is not None,
             )
         )
     return sections
+
+
+def _plan(file: Path) -> Plan:
+    """The file's plan; where it is none, one that failed, so that the other stacks are told."""
+    try:
+        return read_plan(file.read_text(), file.name)
+    except CheckError as error:
+        said = f"{error}; what the engine said instead is in the job's log"
+        return Plan(changes=(), same=0, errors=(said,))
 
 
 def _costs(stack: str, base: str | None, root: Path) -> tuple[tuple[Bill | None, Bill] | None, str]:

@@ -13,6 +13,7 @@ from checks.report import FINE, CheckError, end
 from checks.stack import ROOT, config_of, platform_of, settings_of
 from checks.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, text
 from components.catalog.gke import region_of
+from rehearsal.program import PLACEHOLDER
 
 
 class Quotas(Protocol):
@@ -71,6 +72,12 @@ def _of(
 ) -> tuple[Quotas, list[Need], list[str], str]:
     """Whom to ask, what is needed, what is left out of it, and the cluster's name."""
     settings = settings_of(stack, config)
+    for key in ("gcp:project", "aws:region", "aws:profile"):
+        if config.get(key) == PLACEHOLDER:
+            raise CheckError(
+                f"Pulumi.{stack}.yaml: {key}: is encrypted, and this check asks nobody for the "
+                f"key; it is no secret: pulumi config set {key} ..."
+            )
     # Only the stack's own cloud is imported.
     match settings.platform:
         case "gke" | "gke-autopilot":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import yaml
 import tools
 from checks.report import CheckError
 from components.settings import Settings, from_config
+from rehearsal.program import without_secrets
 
 ROOT = Path(__file__).resolve().parents[1]
 CLUSTER = "gpu-cluster:cluster"
@@ -22,18 +24,50 @@ def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
     """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError where there is none."""
     file = root / f"Pulumi.{stack}.yaml"
     try:
-        document = yaml.safe_load(file.read_text()) or {}
+        return config_in(file.read_bytes(), file.name)
     except OSError:
         known = sorted(path.name.split(".")[1] for path in root.glob("Pulumi.*.yaml"))
         raise CheckError(
             f"there is no {file.name}: the stacks here are {', '.join(known)}"
         ) from None
+
+
+def config_in(text: bytes, name: str) -> dict[str, Any]:
+    """The `config` in a stack file's text, with a placeholder for what is encrypted.
+
+    Raises CheckError where there is none.
+    """
+    try:
+        document = yaml.load(text, _EngineLoader)
     except yaml.YAMLError as error:
-        raise CheckError(f"{file.name} is not YAML: {' '.join(str(error).split())}") from None
+        raise CheckError(f"{name} is not YAML: {' '.join(str(error).split())}") from None
     config = document.get("config") if isinstance(document, dict) else None
     if not isinstance(config, dict):
-        raise CheckError(f"{file.name} has no config: see Pulumi.dev.yaml for an example")
-    return config
+        raise CheckError(f"{name} has no config: see Pulumi.dev.yaml for an example")
+    plain: dict[str, Any] = without_secrets(config)
+    return plain
+
+
+class _EngineLoader(yaml.SafeLoader):
+    """Reads what the engine reads: `yes` is text to it, and so is a date."""
+
+    def date(self, node: yaml.ScalarNode) -> str:
+        return f"{self.construct_yaml_timestamp(node):%Y-%m-%d %H:%M:%S} +0000 UTC"
+
+    def text(self, node: yaml.ScalarNode) -> str:
+        return str(node.value)
+
+
+_TAG = "tag:yaml.org,2002"
+_EngineLoader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}:bool"]
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_EngineLoader.add_implicit_resolver(
+    f"{_TAG}:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+_EngineLoader.add_constructor(f"{_TAG}:timestamp", _EngineLoader.date)
+_EngineLoader.add_constructor(f"{_TAG}:binary", _EngineLoader.text)
 
 
 def platform_of(config: Mapping[str, Any]) -> str:

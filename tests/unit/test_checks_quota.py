@@ -6,20 +6,24 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
+import yaml
 from botocore.stub import Stubber
+from google.auth.exceptions import RefreshError
 from moto import mock_aws
 
 from checks import aws_quota, google_quota, quota
 from checks.report import CheckError
-from checks.stack import config_of, settings_of
+from checks.stack import ROOT, config_of, settings_of
 from checks.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.autopilot_args import GkeAutopilotPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gpu.workload_args import WorkloadArgs
+from rehearsal.program import PLACEHOLDER
 
 REGION = "us-central1"
 
@@ -158,6 +162,7 @@ def google() -> Iterator[tuple[str, Answers, list[str]]]:
 
 
 PROJECT = "/compute/v1/projects/p"
+FAMILY = "newer cards count against GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
 IN_REGION = f"{PROJECT}/regions/{REGION}"
 
 
@@ -169,7 +174,7 @@ IN_REGION = f"{PROJECT}/regions/{REGION}"
             {"quotas": [{"metric": "NVIDIA_T4_GPUS", "limit": 4.0, "usage": 1.0}]},
             Known(limit=4, use=1),
         ),
-        (200, {"quotas": []}, Unknown(reason=f"{REGION} lists no quota of this name")),
+        (200, {"quotas": []}, Unknown(reason=f"{REGION} lists no quota of this name; {FAMILY}")),
         (
             200,
             {"quotaStatusWarning": {"message": "partly down"}},
@@ -203,7 +208,7 @@ def test_a_metric_that_is_only_presumed_is_called_so() -> None:
     quotas._answers[f"/regions/{REGION}"] = {"quotas": []}
     answer = quotas.answer(need(1, "NVIDIA_RTX_PRO_6000_GPUS"))
     assert isinstance(answer, Unknown)
-    assert answer.reason.endswith("lists no quota of this name, and its name is only presumed")
+    assert ", and its name is only presumed; " in answer.reason
 
 
 def test_google_does_not_answer() -> None:
@@ -213,17 +218,36 @@ def test_google_does_not_answer() -> None:
     assert "does not answer" in answer.reason
 
 
-def test_google_without_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without credentials the check says how to get some, and asks nobody."""
-    import google.auth
+@pytest.mark.parametrize("variable", [None, "/no/such/key.json"])
+def test_google_without_credentials(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str | None
+) -> None:
+    """Without credentials the check says how to get some, and asks nobody.
 
-    def none(**_: Any) -> Any:
-        raise google.auth.exceptions.DefaultCredentialsError("none")
-
-    monkeypatch.setattr(google.auth, "default", none)
+    A variable that names a file wins over whatever signing in leaves, so then it is named.
+    """
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    if variable:
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", variable)
     answer = google_quota.GoogleQuotas("p").answer(need(1))
     assert isinstance(answer, Unknown)
     assert "gcloud auth application-default login" in answer.reason
+    assert ("unset GOOGLE_APPLICATION_CREDENTIALS" in answer.reason) == bool(variable)
+    assert "\n" not in answer.reason
+
+
+def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's own words have line ends, or there are none."""
+
+    for said in (["Status: 404 Response:\nb''"], []):
+        broken = Mock(side_effect=RefreshError(*said))
+        monkeypatch.setattr("google.auth.default", broken)
+        answer = google_quota.GoogleQuotas("p").answer(need(1))
+        assert isinstance(answer, Unknown)
+        assert answer.reason.startswith("the Google Cloud credentials do not work: ")
+        assert "\n" not in answer.reason
 
 
 def test_own_gpus_are_counted_by_card_market_and_state(
@@ -356,21 +380,39 @@ def test_aws_limit_and_use() -> None:
     assert quotas.own_use(aws_need(8), "another") == 0
 
 
+SIGN_IN = "sign in: aws sso login, or aws configure sso, and name the profile in AWS_PROFILE"
+
+
 @mock_aws
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
         ("AccessDeniedException", "not allowed to look: AccessDeniedException no"),
         ("NoSuchResourceException", "no answer: NoSuchResourceException no"),
+        ("ExpiredTokenException", f"no answer: ExpiredTokenException no; {SIGN_IN}"),
+        ("UnrecognizedClientException", f"no answer: UnrecognizedClientException no; {SIGN_IN}"),
     ],
 )
 def test_aws_refuses(code: str, reason: str) -> None:
     """A refusal of AWS makes the quota unknown, in AWS's words."""
     client = quotas_client()
     with Stubber(client) as stub:
-        stub.add_client_error("get_service_quota", code, "no", expected_params=ASKED)
+        stub.add_client_error("get_service_quota", code, "no\n", expected_params=ASKED)
         quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
         assert quotas.answer(aws_need(8)) == Unknown(reason=reason)
+
+
+def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked, and the line says what to do."""
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(variable, "/no/such/file")
+    quotas = aws_quota.AwsQuotas.of("us-east-1", profile=None, endpoint=None)
+    assert quotas.answer(aws_need(8)) == Unknown(
+        reason=f"AWS cannot be asked: Unable to locate credentials; {SIGN_IN}"
+    )
 
 
 def test_aws_quota_of_uncertain_code_is_not_asked_for() -> None:
@@ -421,3 +463,50 @@ def test_settings_are_refused_in_the_programs_words(tmp_path: Path) -> None:
     )
     with pytest.raises(CheckError, match=r"^Pulumi.x.yaml: gpu-cluster:cluster.platform: 'gkee' "):
         settings_of("x", config_of("x", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", "yes"),
+        ("off", "off"),
+        ("true", True),
+        ("2026-11-21", "2026-11-21 00:00:00 +0000 UTC"),
+        ("2026-11-21T10:20:30Z", "2026-11-21 10:20:30 +0000 UTC"),
+        ("!!binary eA==", "eA=="),
+        ("{secure: AAABAK==}", PLACEHOLDER),
+        ("[{secure: AAABAK==}]", [PLACEHOLDER]),
+    ],
+)
+def test_a_stack_file_is_read_as_the_engine_reads_it(
+    tmp_path: Path, text: str, value: object
+) -> None:
+    """Only true and false are truth values, dates are text, and nobody needs the secrets' key."""
+    (tmp_path / "Pulumi.x.yaml").write_text(f"config:\n  gpu-cluster:cluster: {{key: {text}}}\n")
+    assert config_of("x", tmp_path) == {"gpu-cluster:cluster": {"key": value}}
+
+
+def test_a_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 are refused with the file's name, without a traceback."""
+    (tmp_path / "Pulumi.x.yaml").write_bytes(b"config: # caf\xe9\n  gcp:project: p\n")
+    with pytest.raises(CheckError, match=r"^Pulumi.x.yaml is not YAML: .*#x00e9.*byte") as refused:
+        config_of("x", tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_secret_in_the_environment_hinders_no_check(tmp_path: Path) -> None:
+    """A stack with an encrypted value, of which no check has need, is read like any other."""
+    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    workload = document["config"]["gpu-cluster:workloads"]["sample-gpu-pod"]
+    workload["env"] = {"HF_TOKEN": {"secure": "v1:abc:def"}}
+    (tmp_path / "Pulumi.x.yaml").write_text(yaml.safe_dump(document))
+    read = settings_of("x", config_of("x", tmp_path))
+    assert read.workloads["sample-gpu-pod"].env == {"HF_TOKEN": PLACEHOLDER}
+
+
+def test_an_encrypted_project_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which project to ask is in the file, or the check says what to do."""
+    config = {**config_of("dev"), "gcp:project": PLACEHOLDER}
+    monkeypatch.setattr(quota, "config_of", lambda _: config)
+    with pytest.raises(CheckError, match=r"^Pulumi.dev.yaml: gcp:project: is encrypted"):
+        quota.check("dev")

@@ -10,7 +10,7 @@ import yaml
 from checks import preview_comment
 from checks.plan import read_plan
 from checks.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
-from checks.report import FINDING, FINE, NOT_ASKED, CheckError
+from checks.report import FINDING, FINE, NOT_ASKED
 from checks.stack import ROOT
 from tests.unit.test_cost import git
 
@@ -243,11 +243,13 @@ def test_a_cost_that_cannot_be_told_says_why(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "pulumi: not found"])
-def test_what_is_no_preview_is_refused(folder: Path, text: str) -> None:
-    """A file that is not a preview's output ends with one line."""
-    (folder / "dev.json").write_text(text)
-    with pytest.raises(CheckError, match=r"dev\.json: not the output of pulumi preview --json"):
-        sections_of(folder, None)
+def test_what_is_no_preview_has_failed(folder: Path, text: str) -> None:
+    """An engine that never came to a plan is said, and hides no other stack's loss."""
+    said, end = written(folder, dev=text, train=preview(step("delete", GPU_POOL, "x")))
+    assert "> The preview of `dev` failed." in said
+    assert "dev.json: not the output of pulumi preview --json" in said
+    assert "train: the GPU pool `x` would be deleted" in said
+    assert end == NOT_ASKED
 
 
 def test_an_empty_folder_is_an_error(
