@@ -8,7 +8,9 @@ from typing import Any
 
 Inputs = Mapping[str, Any]
 Rows = Iterable[Mapping[str, Any]]
-_GONE = ("deleting", "deleted", "Deleted")
+_GONE = ("deleting", "deleted", "failed")
+"""States, in lower case, of what is going by itself: a NAT gateway that failed goes within an
+hour."""
 _NOT_FOUND = ("NotFound", "NotFoundException", "NoSuchEntity")
 
 
@@ -28,6 +30,7 @@ class Amazon:
             "aws:ec2/eip:Eip": self._address,
             "aws:ec2/natGateway:NatGateway": self._nat_gateway,
             "aws:ec2/vpcEndpoint:VpcEndpoint": self._endpoint,
+            "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": self._ingress_rule,
             "aws:ec2/launchTemplate:LaunchTemplate": self._launch_template,
             "aws:iam/role:Role": lambda i: [i["name"]],
             "aws:iam/rolePolicy:RolePolicy": lambda i: [f"{i['role']}:{i['name']}"],
@@ -51,14 +54,16 @@ class Amazon:
         }
 
     def find(self, type_token: str, inputs: Inputs) -> list[str] | None:
-        """Ids of what may be it, none where AWS has no such thing; None for a type that is not
-        known here. Raises LookupError in AWS's words."""
+        """Ids of what may be it, none where AWS has no such thing; None where its type or its
+        inputs do not tell. Raises LookupError in AWS's words."""
         import botocore.exceptions  # not everybody is on AWS
 
         if (finder := self._finders.get(type_token)) is None:
             return None
         try:
             return finder(inputs)
+        except KeyError:  # an input that it would be known by
+            return None
         except botocore.exceptions.ClientError as error:
             if error.response["Error"]["Code"].endswith(_NOT_FOUND):
                 return []  # what it would be part of is not there
@@ -74,7 +79,7 @@ class Amazon:
             wanted |= {f"tag:{name}": str(value) for name, value in tags.items()}
         given = [{"Name": name, "Values": [value]} for name, value in wanted.items()]
         answer = getattr(self._client("ec2"), f"describe_{noun}")(Filters=given)[rows]
-        return [row[key] for row in answer if row.get("State") not in _GONE]
+        return [row[key] for row in answer if str(row.get("State")).lower() not in _GONE]
 
     def _vpc(self, i: Inputs) -> list[str]:
         return self._ec2("vpcs", "Vpcs", "VpcId", cidr=i["cidrBlock"], tags=i.get("tags"))
@@ -122,31 +127,46 @@ class Amazon:
         place = {"vpc_id": i["vpcId"], "service_name": i["serviceName"]}
         return self._ec2("vpc_endpoints", "VpcEndpoints", "VpcEndpointId", **place)
 
+    def _ingress_rule(self, i: Inputs) -> list[str]:
+        place = [{"Name": "group-id", "Values": [i["securityGroupId"]]}]
+        rows = self._client("ec2").describe_security_group_rules(Filters=place)
+        # EC2 has no two rules that are alike in this.
+        asked = (False, i["ipProtocol"], i["cidrIpv4"], i["fromPort"], i["toPort"])
+        names = ("IsEgress", "IpProtocol", "CidrIpv4", "FromPort", "ToPort")
+        return [
+            row["SecurityGroupRuleId"]
+            for row in rows["SecurityGroupRules"]
+            if tuple(row.get(name) for name in names) == asked
+        ]
+
     def _launch_template(self, i: Inputs) -> list[str]:
         place = {"launch_template_name": i["name"]}
         key = "LaunchTemplateId"
         return self._ec2("launch_templates", "LaunchTemplates", key, **place)
 
     def _key(self, i: Inputs) -> list[str]:
-        kms = self._client("kms")
-        pages = kms.get_paginator("list_keys").paginate()
-        rows = [
-            kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
-            for page in pages
-            for row in page["Keys"]
-        ]
-        return [
-            row["KeyId"]
-            for row in rows
-            if row["Description"] == i.get("description") and row["KeyState"] != "PendingDeletion"
-        ]
+        import botocore.exceptions
+
+        kms, found = self._client("kms"), []
+        for row in _pages(kms, "list_keys", "Keys"):
+            try:
+                key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
+            except botocore.exceptions.ClientError as error:
+                if error.response["Error"]["Code"] == "AccessDeniedException":
+                    continue  # whoever makes a key may look at it: it is another team's
+                raise
+            if key.get("Description") == i.get("description") and (
+                key["KeyState"] != "PendingDeletion"
+            ):
+                found.append(row["KeyId"])
+        return found
 
     # EKS goes on making what was asked of it; nothing can be done with it before it is done.
 
     def _cluster(self, i: Inputs) -> list[str]:
         eks, name = self._client("eks"), i["name"]
         if name in _pages(eks, "list_clusters", "clusters"):
-            eks.get_waiter("cluster_active").wait(name=name)
+            _until(eks, "cluster", name=name)
             return [name]
         return []
 
@@ -157,7 +177,7 @@ class Amazon:
             group = {"clusterName": cluster, "nodegroupName": name}
             row = eks.describe_nodegroup(**group)["nodegroup"]
             if _is_group(name, row, i):
-                eks.get_waiter("nodegroup_active").wait(**group)
+                _until(eks, "nodegroup", **group)
                 found.append(f"{cluster}:{name}")
         return found
 
@@ -180,6 +200,21 @@ class Amazon:
 def _pages(client: Any, call: str, rows: str, **request: Any) -> list[Any]:
     pages = client.get_paginator(call).paginate(**request)
     return [row for page in pages for row in page[rows]]
+
+
+def _until(eks: Any, noun: str, **names: str) -> None:
+    """Waits until it is active. What failed cannot become part of the stack: an `up` would find
+    nothing to change in it."""
+    import botocore.exceptions
+
+    try:
+        eks.get_waiter(f"{noun}_active").wait(**names)
+    except botocore.exceptions.WaiterError as error:
+        said = " ".join(str(error.kwargs["reason"]).split())
+        raise LookupError(
+            f"AWS: {noun} {'/'.join(names.values())} did not become active ({said}): delete it "
+            f"with aws eks delete-{noun}, then recover again"
+        ) from None
 
 
 def _tagged(i: Inputs) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ class EksCluster(pulumi.ComponentResource):
             pulumi.log.warn(f"cluster.{warning}", self)
         self.network = EksNetwork(name, args.network, region=region, opts=child)
         self.cluster = self._control_plane(name, args, region)
-        access = self._access(name, args, region)
+        access = [*self._access(name, args, region), *self._private_access(name, args)]
         self.node_role = EksRole(
             role_name(name, "nodes"),
             region=region,
@@ -93,7 +93,7 @@ class EksCluster(pulumi.ComponentResource):
                 # Nodes reach the control plane from inside, whatever the public endpoint admits.
                 "endpoint_private_access": True,
                 "endpoint_public_access": not args.private_endpoint,
-                "public_access_cidrs": list(args.authorized_networks.values()) or None,
+                "public_access_cidrs": list(args.public_networks.values()) or None,
             },
             kubernetes_network_config={
                 "ip_family": "ipv4",
@@ -156,6 +156,25 @@ class EksCluster(pulumi.ComponentResource):
                 )
             )
         return associations
+
+    def _private_access(self, name: str, args: EksClusterArgs) -> list[pulumi.Resource]:
+        """Opens the private endpoint: EKS's own security group lets in what has it, and no more.
+
+        https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html
+        """
+        return [
+            aws.vpc.SecurityGroupIngressRule(
+                f"{name}-{network}",
+                security_group_id=self.cluster.vpc_config.cluster_security_group_id,
+                description="Kubernetes API",
+                cidr_ipv4=block,
+                ip_protocol="tcp",
+                from_port=443,
+                to_port=443,
+                opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
+            )
+            for network, block in args.private_networks.items()
+        ]
 
     def _node_addons(self, name: str, args: EksClusterArgs, region: str) -> list[pulumi.Resource]:
         """What a node needs in order to be ready, and pods to have an identity and an address."""

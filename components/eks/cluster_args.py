@@ -10,7 +10,7 @@ from components.catalog import eks as catalog
 from components.catalog import images
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
-from components.eks.network_args import EksNetworkArgs, is_private, parse_cidr
+from components.eks.network_args import EksNetworkArgs, is_private, is_reserved, parse_cidr
 
 _ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 _KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
@@ -114,9 +114,11 @@ class EksClusterArgs:
     """ARNs of the IAM roles and users that administer the cluster. Whoever runs Pulumi must be
     among them: the creator gets nothing by itself."""
     authorized_networks: Mapping[str, str] = field(default_factory=dict)
-    """Who may reach the public endpoint: display name -> IPv4 CIDR. Without any there is none."""
+    """Who may reach the control plane: display name -> IPv4 CIDR. Public addresses come to the
+    public endpoint; private ones, of a VPN or the VPC itself, to the private one."""
     private_endpoint: bool = False
-    """No public endpoint at all: only what runs in the VPC reaches the control plane."""
+    """No public endpoint at all: only nodes and the authorized networks that are routed into the
+    VPC reach the control plane. Pulumi must run in one of them."""
     version: str = DEFAULT_VERSION
     """Kubernetes minor, also of the nodes."""
     service_cidr: str = "172.20.0.0/16"
@@ -198,18 +200,40 @@ class EksClusterArgs:
                 "authorizedNetworks: is empty, so nobody outside the VPC could reach the control "
                 "plane; name the networks that may, or set privateEndpoint: true"
             )
-        if self.authorized_networks and self.private_endpoint:
-            raise ValueError(
-                "privateEndpoint: true leaves no public endpoint for authorizedNetworks to reach; "
-                "drop one of the two"
-            )
+        seen: dict[str, str] = {}
         for name, text in self.authorized_networks.items():
             block = parse_cidr(f"authorizedNetworks.{name}", text)
+            if text in seen:
+                raise ValueError(
+                    f"authorizedNetworks.{name}: {text!r} is there already, as {seen[text]}; drop "
+                    "one of the two"
+                )
+            seen[text] = name
             if block.prefixlen < 8:
                 raise ValueError(
                     f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
                     "allowed: /8 or smaller networks that you know"
                 )
+        if not self.public_networks and not self.private_endpoint:
+            raise ValueError(
+                "authorizedNetworks: has private networks alone, so that the public endpoint would "
+                "be open to the world; set privateEndpoint: true, or name a public network too"
+            )
+
+    @property
+    def public_networks(self) -> dict[str, str]:
+        """The authorized networks that come to the public endpoint. EKS refuses others there."""
+        private = self.private_networks
+        return {k: v for k, v in self.authorized_networks.items() if k not in private}
+
+    @property
+    def private_networks(self) -> dict[str, str]:
+        """The authorized networks that come to the private endpoint."""
+        return {
+            name: text
+            for name, text in self.authorized_networks.items()
+            if self.private_endpoint or is_reserved(ipaddress.IPv4Network(text))
+        }
 
     def _check_service_cidr(self) -> None:
         services = parse_cidr("serviceCidr", self.service_cidr)
@@ -228,12 +252,18 @@ class EksClusterArgs:
 
     def warnings(self, today: date) -> list[str]:
         """What works and may not for long, each with its key in front."""
-        if catalog.support(self.version, today) in (None, "standard"):
-            return []
-        return [
-            f"version: standard support of Kubernetes {self.version} has ended, and EKS upgrades "
-            f"the cluster by itself; take {DEFAULT_VERSION}"
-        ]
+        found = []
+        if catalog.support(self.version, today) not in (None, "standard"):
+            found.append(
+                f"version: standard support of Kubernetes {self.version} has ended, and EKS "
+                f"upgrades the cluster by itself; take {DEFAULT_VERSION}"
+            )
+        if self.private_endpoint and not self.authorized_networks:
+            found.append(
+                "privateEndpoint: only what has the cluster's own security group reaches the "
+                "control plane; name the network where Pulumi runs in authorizedNetworks"
+            )
+        return found
 
     def check_in(self, region: str) -> None:
         """Raises ValueError where the cluster cannot be in `region`."""

@@ -10,6 +10,8 @@ from components.catalog import eks as catalog
 from components.eks import regions
 
 _SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
+_CARRIER = ipaddress.IPv4Network("100.64.0.0/10")
+"""RFC 6598's, which companies use inside."""
 _PRIVATE = [
     ipaddress.IPv4Network(block) for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 ]
@@ -92,6 +94,11 @@ class EksNetworkArgs:
                     f"zones[{position}]: {zone!r} is {excluded} in most accounts, which hosts no "
                     "EKS control plane; take another zone, or give IDs such as use1-az1"
                 )
+
+
+def is_reserved(block: ipaddress.IPv4Network) -> bool:
+    """Whether a network has no public address, so that it can come to a private endpoint alone."""
+    return is_private(block) or block.subnet_of(_CARRIER)
 
 
 def is_private(block: ipaddress.IPv4Network) -> bool:

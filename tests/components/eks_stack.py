@@ -29,6 +29,7 @@ def declare(
     network: EksNetworkArgs | None = None,
     preview: bool = False,
     region: str = "us-east-1",
+    outputs: Mapping[str, Mapping[str, Any]] = {},
     **cluster: Any,
 ) -> Recording:
     """Records the cluster k8s-ml with these pools, or with the one V100 pool train-gpu."""
@@ -48,4 +49,4 @@ def declare(
             region=region,
         )
 
-    return record(program, outputs={} if preview else OUTPUTS, preview=preview)
+    return record(program, outputs={} if preview else {**OUTPUTS, **outputs}, preview=preview)

@@ -6,7 +6,7 @@ import pytest
 
 from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.network_args import EksNetworkArgs
-from tests.components.eks_stack import ADMIN, declare
+from tests.components.eks_stack import ADMIN, OUTPUTS, declare
 from tests.components.recording import Recording
 
 CLUSTER = "aws:eks/cluster:Cluster"
@@ -35,6 +35,43 @@ def test_a_private_endpoint_leaves_no_public_one() -> None:
     access = stack.one(CLUSTER).inputs["vpcConfig"]
     assert (access["endpointPrivateAccess"], access["endpointPublicAccess"]) == (True, False)
     assert "publicAccessCidrs" not in access
+
+
+RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+ANSWERED = {
+    "aws:eks/cluster:Cluster": {
+        **OUTPUTS["aws:eks/cluster:Cluster"],
+        "vpcConfig": {"clusterSecurityGroupId": "sg-0a1b2c"},
+    }
+}
+
+
+def test_private_networks_come_to_the_private_endpoint() -> None:
+    """EKS takes no private address at the public endpoint, and lets none in at its own."""
+    networks = {"office": "203.0.113.0/24", "vpn": "10.20.0.0/16", "mesh": "100.64.0.0/10"}
+    stack = declare(authorized_networks=networks, outputs=ANSWERED)
+    assert stack.one(CLUSTER).inputs["vpcConfig"]["publicAccessCidrs"] == ["203.0.113.0/24"]
+    assert {rule.inputs["cidrIpv4"] for rule in stack.of(RULE)} == {"10.20.0.0/16", "100.64.0.0/10"}
+    rule = stack.one(RULE, "k8s-ml-vpn")
+    assert rule.inputs == {
+        "securityGroupId": "sg-0a1b2c",
+        "description": "Kubernetes API",
+        "cidrIpv4": "10.20.0.0/16",
+        "ipProtocol": "tcp",
+        "fromPort": 443,
+        "toPort": 443,
+    }
+    assert rule.deleted_with.endswith("eks/cluster:Cluster::k8s-ml")
+    provider = stack.one("pulumi:providers:kubernetes")
+    assert any(urn.endswith("SecurityGroupIngressRule::k8s-ml-vpn") for urn in provider.depends_on)
+
+
+def test_without_a_public_endpoint_every_network_comes_to_the_private_one() -> None:
+    """Public address space too, where a company has its own inside."""
+    networks = {"office": "203.0.113.0/24", "vpn": "10.20.0.0/16"}
+    stack = declare(authorized_networks=networks, private_endpoint=True, outputs=ANSWERED)
+    assert "publicAccessCidrs" not in stack.one(CLUSTER).inputs["vpcConfig"]
+    assert [rule.inputs["cidrIpv4"] for rule in stack.of(RULE)] == list(networks.values())
 
 
 def test_access_is_by_entries_and_the_creator_gets_none(stack: Recording) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
+from moto import mock_aws
 
 from recovery import google
 from recovery.amazon import Amazon, route_id
@@ -289,6 +291,25 @@ class Gateways:
 
     def wait(self, **_: Any) -> None:
         """They are there."""
+
+
+def test_a_rule_of_a_security_group_is_found_by_what_it_lets_in() -> None:
+    """The group has other rules, EKS's own among them; AWS chose all their ids."""
+    with mock_aws():
+        ec2 = boto3.client("ec2", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+        group = ec2.create_security_group(GroupName="eks", Description="EKS's own")["GroupId"]
+        tcp = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+        rules = {
+            block: ec2.authorize_security_group_ingress(
+                GroupId=group, IpPermissions=[{**tcp, "IpRanges": [{"CidrIp": block}]}]
+            )["SecurityGroupRules"][0]["SecurityGroupRuleId"]
+            for block in ("10.20.0.0/16", "10.21.0.0/16")
+        }
+        kind = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+        asked = {"securityGroupId": group, "ipProtocol": "tcp", "fromPort": 443, "toPort": 443}
+        amazon = Amazon(lambda service: ec2)
+        assert amazon.find(kind, {**asked, "cidrIpv4": "10.21.0.0/16"}) == [rules["10.21.0.0/16"]]
+        assert amazon.find(kind, {**asked, "cidrIpv4": "10.22.0.0/16"}) == []
 
 
 def test_a_second_one_on_aws_is_named() -> None:

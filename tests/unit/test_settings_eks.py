@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,16 @@ def test_warns_of_old_generations_and_last_drivers() -> None:
     ).warnings()
     assert pinned == v100[:1]
     assert EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"]).warnings() == []
+
+
+def test_warns_where_pulumi_itself_could_not_reach_the_control_plane() -> None:
+    """A private endpoint admits nodes and the networks that are named."""
+    today = date(2026, 11, 21)
+    private = ["gpu-cluster:cluster", "privateEndpoint", True]
+    alone = read(private, ["gpu-cluster:cluster", "authorizedNetworks", "absent"]).cluster
+    assert [line.partition(":")[0] for line in alone.warnings(today)] == ["privateEndpoint"]
+    vpn = ["gpu-cluster:cluster", "authorizedNetworks", {"vpn": "10.20.0.0/16"}]
+    assert read(private, vpn).cluster.warnings(today) == []
 
 
 @pytest.mark.parametrize(
