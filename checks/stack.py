@@ -129,5 +129,5 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict | list):
-        return json.dumps(value)
+        return json.dumps(value, default=str)
     return "" if value is None else str(value)

@@ -51,13 +51,13 @@ def _decode(path: str, kind: Any, value: object) -> Any:
     if origin is typing.Literal:
         if value not in parameters or isinstance(value, bool) not in map(_is_bool, parameters):
             words = [str(choice) for choice in parameters]
-            raise ValueError(f"{path}: {_shown(value)} is not known; {unknown(str(value), words)}")
+            raise ValueError(f"{path}: {shown(value)} is not known; {unknown(str(value), words)}")
         return value
     if origin in (Mapping, dict) or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return _mapping(path, parameters[1], value)
     if isinstance(origin, type) and issubclass(origin, Sequence):
         if not isinstance(value, list):
-            raise ValueError(f"{path}: {_shown(value)} is not a list")
+            raise ValueError(f"{path}: {shown(value)} is not a list")
         return tuple(_decode(f"{path}[{i}]", parameters[0], item) for i, item in enumerate(value))
     if dataclasses.is_dataclass(kind):
         return _record(path, typing.cast(type, kind), value)
@@ -73,19 +73,19 @@ def _plain(path: str, kind: type, value: object) -> object:
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         mend = "; put it in quotes" if kind is str and isinstance(value, int | float) else ""
-        raise ValueError(f"{path}: {_shown(value)} is not {_WORDS[kind]}{mend}")
+        raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{mend}")
     return value
 
 
 def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {_shown(value)} is not a map of names to values")
+        raise ValueError(f"{path}: {shown(value)} is not a map of names to values")
     return {key: _decode(f"{path}.{key}", kind, item) for key, item in value.items()}
 
 
 def _record(path: str, kind: type, value: object) -> Any:
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {_shown(value)} is not a map of keys to values")
+        raise ValueError(f"{path}: {shown(value)} is not a map of keys to values")
     hints = typing.get_type_hints(kind)
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
     for key in value:
@@ -108,6 +108,7 @@ def _required(field: "dataclasses.Field[Any]") -> bool:
     return field.default is missing and field.default_factory is missing
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """The user's own words, no longer than a line has room for."""
     text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -5,6 +5,7 @@ by its path, before a resource is registered.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,7 +18,7 @@ from components.batch.reading import check_workloads, read_batch, read_training_
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
-from components.decode import decode, decode_map, unknown
+from components.decode import decode, decode_map, shown, unknown
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 NAMESPACE = "gpu-cluster"
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
+_PROJECT_ID = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
+"""An organization's old projects have its domain in front."""
 _KEYS = ("cluster", "gpuPools", "workloads", "monitoring", "gpuCheck", "batch", "trainingJobs")
 
 
@@ -129,6 +132,15 @@ def from_config(config: Mapping[str, str]) -> Settings:
 
     Raises ValueError with one line: the key's path, what was given, what is allowed.
     """
+    try:
+        return _read(config)
+    except ValueError as error:
+        # A key may have a line end in it, and is shown as part of its path.
+        letters = (one if one.isprintable() else repr(one)[1:-1] for one in str(error))
+        raise ValueError("".join(letters)) from None
+
+
+def _read(config: Mapping[str, str]) -> Settings:
     given = {
         key.removeprefix(f"{NAMESPACE}:"): value
         for key, value in config.items()
@@ -188,6 +200,7 @@ def _gke(
     )
     for name, pool in settings.pools.items():
         _at(f"gpuPools.{name}", pool.zones_in, settings.cluster.location)
+        _at(f"gpuPools.{name}", pool.check_version, settings.cluster.version)
     return settings
 
 
@@ -306,7 +319,14 @@ def _google_monitoring(args: MonitoringArgs | None) -> "GkeGpuMonitoringArgs | N
 
 
 def _project(config: Mapping[str, str]) -> str:
-    return _required(config, "gcp:project", "the ID of your Google Cloud project")
+    project = _required(config, "gcp:project", "the ID of your Google Cloud project")
+    # Neither its name nor its number: workload identity is made of the ID.
+    if not _PROJECT_ID.fullmatch(project):
+        raise ValueError(
+            f"gcp:project: {shown(project)} is not a project's ID; allowed: 6 to 30 lowercase "
+            "letters, digits and '-', a letter first (gcloud projects list has it as PROJECT_ID)"
+        )
+    return project
 
 
 def _check_pool_name(name: str) -> None:
@@ -350,7 +370,9 @@ def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except ValueError:
-        raise ValueError(f"{path}: {text!r} is not a map; write it as YAML below the key") from None
+        raise ValueError(
+            f"{path}: {shown(text)} is not a map; write it as YAML below the key"
+        ) from None
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {text!r} is not a map; write it as YAML below the key")
+        raise ValueError(f"{path}: {shown(text)} is not a map; write it as YAML below the key")
     return value

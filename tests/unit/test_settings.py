@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 from components import settings
 from tests.program.environments import as_engine_config, config_of, values_of
 
-REFUSED = yaml.safe_load((Path(__file__).parent / "refused_gke.yaml").read_text())
+REFUSED = [
+    entry
+    for file in ("refused_gke.yaml", "refused_shapes.yaml")
+    for entry in yaml.safe_load((Path(__file__).parent / file).read_text())
+]
 
 
 def changed(stack: str, changes: list[list[Any]]) -> dict[str, str]:
@@ -86,6 +90,13 @@ def test_derives_accelerator_and_count_from_the_machine_type() -> None:
         as_engine_config({**values_of("dev"), **pool, "gpu-cluster:workloads": {}})
     )
     assert (read.pools["l4"].card.name, read.pools["l4"].gpus) == ("nvidia-l4", 2)
+
+
+@pytest.mark.parametrize("project", ["example.com:team-project", "abc123", "a" * 30])
+def test_a_project_id_is_accepted(project: str) -> None:
+    """Also the longest, the shortest, and an organization's old one with its domain in front."""
+    read = settings.from_config(changed("dev", [["gcp:project", project]]))
+    assert read.project == project
 
 
 def test_an_explicit_zero_is_no_absence() -> None:
