@@ -36,6 +36,7 @@ __all__ = [
     "Accelerator",
     "MachineType",
     "Provisioning",
+    "autopilot_provisioning",
     "gpu_counts_for",
     "is_region",
     "is_zone",
@@ -51,16 +52,20 @@ CLUSTER_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 """For `fullmatch`: at most 40 of a-z, 0-9 and hyphens, from a letter to a letter or digit."""
 CLUSTER_NAME_MAX: Final = 40
 NODE_POOL_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
-"""For `fullmatch`: as cluster names. The API documents no length; 40 is its usual limit."""
+"""For `fullmatch`: as cluster names, as the API's own refusal says (pulumi-gcp issue 1510)."""
 NODE_POOL_NAME_MAX: Final = 40
 """Of the physical name. Auto-naming appends a hyphen and 7 characters to the logical one."""
 AUTO_NAME_SUFFIX: Final = 8
+
+ZONES_OF_A_REGION: Final = 3
+"""That GKE takes for the nodes of a regional cluster that names none."""
 
 RELEASE_CHANNELS: Final = ("RAPID", "REGULAR", "STABLE", "EXTENDED")
 DRIVER_VERSIONS: Final = ("DEFAULT", "LATEST", "INSTALLATION_DISABLED")
 """`gpuDriverVersion`; LATEST is for Container-Optimized OS only."""
 LOCATION_POLICIES: Final = ("BALANCED", "ANY")
 DISK_TYPES: Final = ("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced")
+DEFAULT_DISK_TYPE: Final = "pd-balanced"
 MIN_DISK_GB: Final = 10
 DEFAULT_DISK_GB: Final = 100
 SHARING_STRATEGIES: Final = ("TIME_SHARING", "MPS")
@@ -177,6 +182,20 @@ def zones_with(accelerator: str, region: str) -> tuple[str, ...]:
     """The zones of `region` that are known to have `accelerator`, sorted; empty for none known."""
     return tuple(
         sorted(zone for zone in ACCELERATOR_ZONES.get(accelerator, ()) if region_of(zone) == region)
+    )
+
+
+def autopilot_provisioning(accelerator: str, gpus: int | None = None) -> tuple[Provisioning, ...]:
+    """How Autopilot can get nodes with `gpus` of these, or where that is None with any number."""
+    if ACCELERATORS[accelerator].machine_family == "n1":
+        return ANY_PROVISIONING
+    machines = [
+        row
+        for row in MACHINE_TYPES.values()
+        if row.autopilot and row.accelerator == accelerator and gpus in (None, row.gpus)
+    ]
+    return tuple(
+        one for one in ANY_PROVISIONING if any(one in row.provisioning for row in machines)
     )
 
 

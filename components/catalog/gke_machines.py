@@ -115,6 +115,7 @@ def _g4(size: int, gpus: float, memory_gib: int, on_demand: float, host_spot: fl
         price_source="vertex" if whole else "sky9 host + the share of a GPU",
         price_uncertain=not whole,
         autopilot=whole,
+        boot_disk=_HYPERDISK,
         min_gke="1.32.11-gke.1174000" if whole else "1.35.2-gke.1485000",
         notes=f"Spot of the host alone: {host_spot} (sky9)",
     )
@@ -169,6 +170,9 @@ def _a3_high(
 
 _A3 = ("nvidia-h100-80gb", 8, 208, 1872)
 _GB200 = ("nvidia-gb200", 4, 140, 884)
+# "pd-balanced disk type cannot be used by g4-standard-48 machine type", and so of A4 and A4X, in
+# public repositories' notes; for A3 Ultra Vertex AI's DiskSpec, 2026-04-01
+_HYPERDISK = "hyperdisk-balanced"
 _VARIANT = "the variant without local SSD is not in the machine type pages that were read"
 
 _ROWS: Final = (
@@ -227,6 +231,7 @@ _ROWS: Final = (
         price_source="vertex without SSD",
         provisioning=_NO_ON_DEMAND,
         autopilot=True,
+        boot_disk=_HYPERDISK,
         notes="Spot of the GPUs alone: 40.972 (sky9)",
     ),
     _bundle(
@@ -238,6 +243,7 @@ _ROWS: Final = (
         local_ssd_gib=12000,
         provisioning=_NO_ON_DEMAND,
         autopilot=True,
+        boot_disk=_HYPERDISK,
         notes="the GPUs alone: list price 90.216, uncertain; Spot 37.7464 (sky9)",
     ),
     _bundle(
@@ -246,6 +252,7 @@ _ROWS: Final = (
         local_ssd_gib=12000,
         provisioning=_RESERVED,
         arch="arm64",
+        boot_disk=_HYPERDISK,
     ),
     _bundle(
         "a4x-highgpu-4g-nolssd",
@@ -253,6 +260,7 @@ _ROWS: Final = (
         local_ssd_gib=0,
         provisioning=_RESERVED,
         arch="arm64",
+        boot_disk=_HYPERDISK,
         uncertain=True,
         notes=_VARIANT,
     ),
@@ -266,7 +274,7 @@ _ROWS: Final = (
         provisioning=_RESERVED,
         arch="arm64",
         bare_metal=True,
-        boot_disk="hyperdisk-balanced",
+        boot_disk=_HYPERDISK,
         min_gke="1.34.3-gke.1318000",
         min_driver="580.95.05",
     ),

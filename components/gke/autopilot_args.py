@@ -58,6 +58,13 @@ class GkeAutopilotPoolArgs:
                 f"gpusPerNode: {self.gpus_per_node} is not possible with {card.name}; allowed: "
                 f"{', '.join(map(str, card.autopilot_counts))}"
             )
+        ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
+        if self.capacity not in ways:
+            count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
+            raise ValueError(
+                f"capacity: nodes with {count}{card.name} are not sold as {self.capacity}; "
+                f"allowed: {', '.join(ways)}"
+            )
         if (self.capacity == "reservation") != (self.reservation is not None):
             raise ValueError(
                 "reservation: goes together with capacity reservation; "

@@ -4,6 +4,7 @@ import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
+from components.catalog import gke as catalog
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import (
     control_plane,
@@ -12,6 +13,9 @@ from components.gke.control_plane import (
 )
 from components.gke.network import GkeNetwork
 from components.gke.nodes import GkeNodeIdentity, node_config
+
+_POOL_NAME = catalog.NODE_POOL_NAME_MAX - catalog.AUTO_NAME_SUFFIX - len("-system")
+"""What the system pool's name can have of the cluster's, which may be as long as a pool's."""
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -30,12 +34,15 @@ class GkeCluster(pulumi.ComponentResource):
         *,
         project: str,
         dcgm: bool = False,
+        image_streaming: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gke:Cluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
-        self.identity = GkeNodeIdentity(name, project=project, opts=child)
+        self.identity = GkeNodeIdentity(
+            name, project=project, image_streaming=image_streaming, opts=child
+        )
         secure_nodes = node_config(self.identity.email, secure_boot=True)
         self.cluster = gcp.container.Cluster(
             name,
@@ -71,9 +78,10 @@ class GkeCluster(pulumi.ComponentResource):
     ) -> gcp.container.NodePool:
         pool = args.system_pool
         return gcp.container.NodePool(
-            f"{name}-system",
+            f"{name[:_POOL_NAME].rstrip('-')}-system",
             cluster=self.cluster.id,
-            initial_node_count=1,
+            # Per zone. The autoscaler keeps to the minimum, and does not start it by itself.
+            initial_node_count=-(-pool.min_nodes // args.node_zones),
             autoscaling={
                 "total_min_node_count": pool.min_nodes,
                 "total_max_node_count": pool.max_nodes,

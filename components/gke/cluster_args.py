@@ -9,6 +9,8 @@ from typing import Literal
 from components.catalog import gke as catalog
 
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
+_NODE_PREFIX = 24
+"""Of the pods' range, what each node takes: 110 pods may be on one."""
 _LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
 
 
@@ -33,8 +35,11 @@ class GkeNetworkArgs:
             ("servicesCidr", self.services_cidr),
         ):
             block = parse_cidr(key, text)
-            if not 8 <= block.prefixlen <= 27:
-                raise ValueError(f"{key}: {text!r} has /{block.prefixlen}; allowed: /8 to /27")
+            smallest = _NODE_PREFIX if key == "podsCidr" else 27
+            if not 8 <= block.prefixlen <= smallest:
+                raise ValueError(
+                    f"{key}: {text!r} has /{block.prefixlen}; allowed: /8 to /{smallest}"
+                )
             for other, earlier in taken:
                 if block.overlaps(earlier):
                     raise ValueError(f"{key}: {text!r} overlaps {other} {earlier}; choose another")
@@ -97,6 +102,12 @@ class GkeControlPlaneArgs:
                 raise ValueError(
                     f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
                     "allowed: /8 or smaller networks that you know"
+                )
+            # The API: "... is not a reserved network, which is required for private endpoints".
+            if self.private_endpoint and block.is_global:
+                raise ValueError(
+                    f"authorizedNetworks.{name}: {text!r} is public, and with privateEndpoint only "
+                    "private addresses reach the control plane; drop it, or drop privateEndpoint"
                 )
         if self.secrets_key is not None and "/cryptoKeys/" not in self.secrets_key:
             raise ValueError(
@@ -164,3 +175,10 @@ class GkeClusterArgs(GkeControlPlaneArgs):
                 f"zones: only a regional cluster has zones; drop them, or make location "
                 f"{self.region}"
             )
+
+    @property
+    def node_zones(self) -> int:
+        """How many zones the system pool's nodes are in."""
+        if catalog.is_zone(self.location):
+            return 1
+        return len(self.zones) or catalog.ZONES_OF_A_REGION

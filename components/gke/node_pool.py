@@ -43,7 +43,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             cluster=cluster.id,
             node_locations=list(zones),
             # Per zone; the autoscaler takes over from here.
-            initial_node_count=-(-args.min_nodes // len(zones)),
+            initial_node_count=args.initial_nodes_per_zone(len(zones)),
             autoscaling={
                 "total_min_node_count": args.min_nodes,
                 "total_max_node_count": args.max_nodes,
@@ -53,8 +53,12 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             ignore_node_count_changes=True,
             # GKE neither repairs nor keeps flex-start nodes: they end by themselves.
             management={"auto_repair": args.capacity != "flex-start", "auto_upgrade": True},
-            # No spare GPU is needed to upgrade: one node goes, then its successor comes.
-            upgrade_settings={"max_surge": 0, "max_unavailable": 1},
+            # No spare GPU is needed to upgrade: one node goes, then its successor comes. On
+            # flex-start GKE sets a strategy of its own, and any other is a difference for ever:
+            # https://github.com/crossplane-contrib/provider-upjet-gcp/pull/1029
+            upgrade_settings=None
+            if args.capacity == "flex-start"
+            else {"max_surge": 0, "max_unavailable": 1},
             placement_policy={"type": "COMPACT"} if args.compact_placement else None,
             node_config=_gpu_node_config(args, self.pool, service_account),
             opts=pulumi.ResourceOptions(
@@ -89,7 +93,7 @@ def _gpu_node_config(
         **node_config(service_account, secure_boot=secure_boot),
         "machine_type": args.machine_type,
         "disk_size_gb": args.disk_size_gb,
-        "disk_type": args.disk_type,
+        "disk_type": args.boot_disk,
         "image_type": _IMAGES[args.os_image],
         "labels": dict(pool.labels),
         # Declared although GKE adds the GPU taint by itself: it does not where all pools are GPU
@@ -99,7 +103,10 @@ def _gpu_node_config(
             for taint in pool.taints
         ],
         "guest_accelerators": [_accelerator(args, pool)],
-        "gcfs_config": {"enabled": True} if args.image_streaming else None,
+        # Left out after it was on, it would stay on: the provider keeps what the pool has.
+        "gcfs_config": {"enabled": args.image_streaming}
+        if args.image_streaming is not None
+        else None,
         "gvnic": {"enabled": True} if args.machine.accelerator is not None else None,
         "spot": args.capacity == "spot",
         "flex_start": True if args.capacity == "flex-start" else None,

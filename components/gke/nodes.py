@@ -1,5 +1,7 @@
 """What every GKE node of this stack has in common: identity, Shielded VM, metadata."""
 
+import hashlib
+
 import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
@@ -10,16 +12,25 @@ NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and image pulls; nothing else of the project."""
 
+STREAMING_ROLE = "roles/serviceusage.serviceUsageConsumer"
+"""What image streaming asks of nodes that do not run as the project's default account
+(https://cloud.google.com/kubernetes-engine/docs/how-to/image-streaming)."""
+
 
 class GkeNodeIdentity(pulumi.ComponentResource):
-    """The service account that nodes run as, with `NODE_ROLES` and no more."""
+    """The service account that nodes run as, with `NODE_ROLES` and what image streaming needs."""
 
     email: pulumi.Output[str]
     grants: list[pulumi.Resource]
     """Must stand before a node starts, and outlive it."""
 
     def __init__(
-        self, name: str, *, project: str, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        *,
+        project: str,
+        image_streaming: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gke:NodeIdentity", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
@@ -28,7 +39,8 @@ class GkeNodeIdentity(pulumi.ComponentResource):
             # 30 characters at most, and unique in the project: the cluster's name is too long.
             account_id=account_id(name),
             display_name=f"Nodes of the GKE cluster {name}",
-            opts=child,
+            # A long name had another ID in version 0.1.0, and a new account makes every pool anew.
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["accountId"]),
         )
         self.email = account.email
         self.grants = [
@@ -39,14 +51,20 @@ class GkeNodeIdentity(pulumi.ComponentResource):
                 member=account.member,
                 opts=child,
             )
-            for role in NODE_ROLES
+            for role in (*NODE_ROLES, *([STREAMING_ROLE] if image_streaming else []))
         ]
         self.register_outputs({})
 
 
 def account_id(cluster: str) -> str:
-    """The service account's ID for a cluster: 6 to 30 characters, ends in a letter or digit."""
-    return f"{cluster[:24].rstrip('-')}-nodes"
+    """The service account's ID for a cluster: 6 to 30 characters, ends in a letter or digit.
+
+    Where the name is too long, a hash tells clusters apart whose names begin alike.
+    """
+    if len(cluster) <= 24:
+        return f"{cluster}-nodes"
+    digest = hashlib.sha256(cluster.encode()).hexdigest()[:6]
+    return f"{cluster[:17].rstrip('-')}-{digest}-nodes"
 
 
 def node_config(

@@ -6,23 +6,22 @@ from typing import Literal
 
 from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
-from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Taint
+from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Taint, Toleration
+from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
+
+ARM_TOLERATION = Toleration(key=names.ARCH, operator="Equal", value="arm64", effect="NoSchedule")
+"""https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment"""
 
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GkeGpuNodePoolArgs:
+class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """A GPU node pool on GKE Standard."""
 
-    machine_type: str
-    accelerator: str | None = None
-    """`guestAccelerators.type`; derived where the machine type has its GPUs built in."""
-    gpus_per_node: int | None = None
-    """Derived where the machine type has its GPUs built in; else 1."""
     min_nodes: int = 0
     """Nodes in the whole pool, not per zone."""
     max_nodes: int = 1
@@ -47,9 +46,11 @@ class GkeGpuNodePoolArgs:
     sharing: GkeSharingArgs | None = None
     disk_size_gb: int = 100
     """Boot disk; CUDA images take 5 to 20 GB each."""
-    disk_type: str = "pd-balanced"
-    image_streaming: bool = False
-    """Starts containers while their images still load; images must be in Artifact Registry."""
+    disk_type: str | None = None
+    """Left out, `pd-balanced`, or `hyperdisk-balanced` on machine types that take no other."""
+    image_streaming: bool | None = None
+    """Starts containers while their images still load; images must be in Artifact Registry, and
+    the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
     secure_boot: bool | None = None
     """Left out: on, except where the driver's kernel module may be unsigned (driver `daemonset`
     with Ubuntu or with one's own installer image)."""
@@ -61,71 +62,38 @@ class GkeGpuNodePoolArgs:
     """`create-first` keeps the old nodes while a replacement starts, and takes the quota twice."""
 
     def __post_init__(self) -> None:
-        self._check_card()
+        # A dataclass with slots is made anew, which zero-argument super() does not follow.
+        GkeGpuMachineArgs.__post_init__(self)
         self._check_counts()
         self._check_capacity()
         self._check_driver()
         self._check_sharing()
         self._check_labels()
-        if self.disk_type not in catalog.DISK_TYPES:
-            allowed = ", ".join(catalog.DISK_TYPES)
-            raise ValueError(f"diskType: {self.disk_type!r} is not known; allowed: {allowed}")
-        if self.disk_size_gb < 10:
-            raise ValueError(f"diskSizeGb: {self.disk_size_gb} is too small; allowed: 10 or more")
-
-    @property
-    def machine(self) -> catalog.MachineType:
-        """The catalog's row."""
-        machine = catalog.machine_type(self.machine_type)
-        if machine is None:
+        self._check_disk()
+        if self.compact_placement and self.machine.family == "n1":
             raise ValueError(
-                f"machineType: {self.machine_type!r} is not a machine type that carries GPUs; "
-                "allowed: N1 such as n1-standard-4 with an accelerator, or a type of G2, G4, A2, "
-                "A3, A4 or A4X such as g2-standard-4"
+                f"compactPlacement: {self.machine_type} cannot have it, N1 is not among the "
+                "machine types that can; drop it, or take one of G2, A2, A3 or later"
             )
-        return machine
-
-    @property
-    def card(self) -> catalog.Accelerator:
-        """The catalog's row."""
-        name = self.accelerator or self.machine.accelerator
-        if name is None:
-            raise ValueError(
-                f"accelerator: is missing; {self.machine_type} has no GPU of its own, give one of "
-                f"{', '.join(_attachable())}"
-            )
-        if name not in catalog.ACCELERATORS:
-            right = catalog.spelling(name)
-            if right and (row := catalog.ACCELERATORS[right]).retired:
-                right = row.replacement
-            hint = f"did you mean {right!r}? " if right else ""
-            raise ValueError(
-                f"accelerator: {name!r} is not known; {hint}allowed: "
-                f"{', '.join(row.name for row in catalog.ACCELERATORS.values() if not row.retired)}"
-            )
-        return catalog.ACCELERATORS[name]
-
-    @property
-    def gpus(self) -> int:
-        """Physical GPUs per node."""
-        if self.machine.accelerator is not None:
-            return int(self.machine.gpus)
-        return 1 if self.gpus_per_node is None else self.gpus_per_node
 
     @property
     def _mps(self) -> bool:
         return self.sharing is not None and self.sharing.strategy == "mps"
 
+    @property
+    def boot_disk(self) -> str:
+        """The type of the nodes' boot disk."""
+        return self.disk_type or self.machine.boot_disk or catalog.DEFAULT_DISK_TYPE
+
     def zones_in(self, location: str) -> tuple[str, ...]:
         """The zones of the pool's nodes in a cluster at `location`, a zone or a region."""
         card, machine = self.card, self.machine
         zonal = catalog.is_zone(location)
-        for zone in self.zones:
-            if (zonal and zone != location) or catalog.region_of(zone) != catalog.region_of(
-                location
-            ):
-                raise ValueError(f"zones: {zone!r} is outside the cluster's location {location}")
         region = catalog.region_of(location)
+        # A zonal cluster's pools may be in any zone of its region, where its GPU is for instance.
+        for zone in self.zones:
+            if not catalog.is_zone(zone) or catalog.region_of(zone) != region:
+                raise ValueError(f"zones: {zone!r} is no zone of the cluster's region {region}")
         offered = [
             zone
             for zone in catalog.zones_with(card.name, region)
@@ -149,7 +117,32 @@ class GkeGpuNodePoolArgs:
                 f"compactPlacement: needs exactly one zone, the pool has {', '.join(wanted)}; "
                 "set zones to one of them"
             )
+        first = self.initial_nodes_per_zone(len(wanted)) * len(wanted)
+        if first > self.max_nodes:
+            raise ValueError(
+                f"minNodes: {self.min_nodes} would start {first} nodes, as many in each of "
+                f"{', '.join(wanted)}, which is above maxNodes {self.max_nodes}; raise that, or "
+                "set zones to fewer"
+            )
         return wanted
+
+    def initial_nodes_per_zone(self, zones: int) -> int:
+        """What GKE is to start in each zone, so that the pool begins at its minimum."""
+        return -(-self.min_nodes // zones)
+
+    def check_version(self, version: str | None) -> None:
+        """Raises ValueError where a cluster of this version does not know the machine yet."""
+        needs: dict[str, tuple[str, ...]] = {}
+        if self.machine.min_gke is not None:
+            needs[f"machineType: {self.machine_type}"] = (self.machine.min_gke,)
+        if self.capacity == "flex-start":
+            needs["capacity: flex-start"] = catalog.FIRST_VERSIONS["flex-start"]
+        for what, first in needs.items():
+            if version is not None and catalog.meets(version, first) is False:
+                raise ValueError(
+                    f"{what} needs GKE {' or '.join(first)}; raise cluster.version {version}, or "
+                    "leave it out"
+                )
 
     def gpu_pool(self, name: str) -> GpuPool:
         """The pool as pods and the GPU layer see it."""
@@ -170,56 +163,14 @@ class GkeGpuNodePoolArgs:
                 **({names.GKE_GPU_SHARING_STRATEGY: "mps"} if self._mps else {}),
             },
             spot=self.capacity == "spot",
+            # GKE's own taint on every Arm node; it tolerates for pods that select the architecture.
+            extra_tolerations=[ARM_TOLERATION] if self.machine.arch == "arm64" else [],
             sharing=self.sharing.of(self.card) if self.sharing else None,
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",
             host_ipc=self._mps,
         )
-
-    def _check_card(self) -> None:
-        machine, card = self.machine, self.card
-        if card.retired:
-            raise ValueError(
-                f"accelerator: {card.name} is retired on Google Cloud; take "
-                f"{card.replacement} instead"
-            )
-        if machine.accelerator is not None:
-            if card.name != machine.accelerator:
-                raise ValueError(
-                    f"accelerator: {card.name} contradicts {self.machine_type}, which carries "
-                    f"{machine.accelerator}; drop one of the two"
-                )
-            if machine.gpus != int(machine.gpus):
-                raise ValueError(
-                    f"machineType: {self.machine_type} has a fraction of a GPU, which Kubernetes "
-                    "cannot count; take one with a whole GPU and set sharing"
-                )
-            if self.gpus_per_node not in (None, int(machine.gpus)):
-                raise ValueError(
-                    f"gpusPerNode: {self.gpus_per_node} contradicts {self.machine_type}, which "
-                    f"carries {int(machine.gpus)}; drop the key"
-                )
-            return
-        if machine.family != "n1" or card.machine_family != "n1":
-            fitting = [
-                row.name for row in catalog.MACHINE_TYPES.values() if row.accelerator == card.name
-            ]
-            raise ValueError(
-                f"accelerator: {card.name} cannot be attached to {self.machine_type}; machine "
-                f"types that carry it: {', '.join(fitting) or 'n1-standard-4 and others of N1'}"
-            )
-        if self.gpus not in card.counts:
-            raise ValueError(
-                f"gpusPerNode: {self.gpus} is not possible with {card.name}; allowed: "
-                f"{', '.join(map(str, card.counts))}"
-            )
-        limit = catalog.n1_attach_limit(card.name, self.gpus)
-        if limit is not None and (machine.vcpu > limit[0] or machine.memory_gib > limit[1]):
-            raise ValueError(
-                f"machineType: {self.machine_type} is too large for {self.gpus} {card.name}; "
-                f"allowed: up to {limit[0]} vCPU and {limit[1]} GiB, or more GPUs"
-            )
 
     def _check_counts(self) -> None:
         if self.min_nodes < 0:
@@ -275,6 +226,32 @@ class GkeGpuNodePoolArgs:
         if self.device_plugin == "nvidia":
             raise ValueError("sharing: is GKE's own on this platform; set devicePlugin: gke")
         self.sharing.check(self.card)
+        if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
+            raise ValueError(
+                "sharing.partition: is made by the driver's installer, and the one for Ubuntu "
+                "makes none; take driver managed, or osImage cos"
+            )
+
+    def _check_disk(self) -> None:
+        if self.disk_type is not None and self.disk_type not in catalog.DISK_TYPES:
+            allowed = ", ".join(catalog.DISK_TYPES)
+            raise ValueError(f"diskType: {self.disk_type!r} is not known; allowed: {allowed}")
+        only = self.machine.boot_disk
+        if only is not None and self.boot_disk != only:
+            raise ValueError(
+                f"diskType: {self.disk_type} does not go with {self.machine_type}; allowed: {only}"
+            )
+        if self.machine.family == "n1" and self.boot_disk.startswith("hyperdisk"):
+            allowed = ", ".join(one for one in catalog.DISK_TYPES if one.startswith("pd-"))
+            raise ValueError(
+                f"diskType: {self.disk_type} does not go with {self.machine_type}; allowed: "
+                f"{allowed}"
+            )
+        if self.disk_size_gb < catalog.MIN_DISK_GB:
+            raise ValueError(
+                f"diskSizeGb: {self.disk_size_gb} is too small; allowed: {catalog.MIN_DISK_GB} or "
+                "more"
+            )
 
     def _check_labels(self) -> None:
         for key, value in self.labels.items():
@@ -293,11 +270,3 @@ class GkeGpuNodePoolArgs:
                     f"taints[{position}]: {taint.key}:{taint.effect} is there already; drop it"
                 )
             seen.add((taint.key, taint.effect))
-
-
-def _attachable() -> list[str]:
-    return [
-        row.name
-        for row in catalog.ACCELERATORS.values()
-        if row.machine_family == "n1" and not row.retired
-    ]

@@ -24,7 +24,13 @@ def standard(
 ) -> Cluster:
     """Declares a GKE Standard cluster with its GPU node pools."""
     LastingSettings(args, pools, cluster=CLUSTER, pool=POOL)
-    gke = GkeCluster(args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm))
+    gke = GkeCluster(
+        args.name,
+        args,
+        project=project,
+        dcgm=bool(monitoring and monitoring.dcgm),
+        image_streaming=any(pool.image_streaming for pool in pools.values()),
+    )
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(

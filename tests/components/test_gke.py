@@ -22,9 +22,13 @@ def declare(pools: Mapping[str, GkeGpuNodePoolArgs] | None = None, **cluster: An
     def program() -> None:
         from components.gke.standard import standard
 
-        given = {"location": "us-central1-a", "authorized_networks": {"office": "203.0.113.0/24"}}
+        given = {
+            "name": "gpu-dev",
+            "location": "us-central1-a",
+            "authorized_networks": {"office": "203.0.113.0/24"},
+        }
         standard(
-            GkeClusterArgs(name="gpu-dev", **{**given, **cluster}),
+            GkeClusterArgs(**{**given, **cluster}),
             pools if pools is not None else {"train-gpu": T4},
             project="my-project",
         )

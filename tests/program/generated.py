@@ -21,7 +21,8 @@ TAINTS = st.lists(
     ),
     max_size=1,
 )
-NODES = {"minNodes": st.integers(0, 2), "maxNodes": st.integers(2, 9)}
+# A minimum is spread over the zones, of which a region has up to four.
+NODES = {"minNodes": st.integers(0, 2), "maxNodes": st.integers(4, 9)}
 SHARING = st.fixed_dictionaries(
     {"strategy": st.sampled_from(["time-slicing", "mps"]), "replicas": st.integers(2, 8)}
 )

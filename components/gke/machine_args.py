@@ -1,0 +1,107 @@
+"""The machine of a GPU node on GKE Standard, and the GPUs that it carries."""
+
+from dataclasses import dataclass
+
+from components.catalog import gke as catalog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeGpuMachineArgs:
+    """A machine type with its GPUs, built in or attached."""
+
+    machine_type: str
+    accelerator: str | None = None
+    """`guestAccelerators.type`; derived where the machine type has its GPUs built in."""
+    gpus_per_node: int | None = None
+    """Derived where the machine type has its GPUs built in; else 1."""
+
+    def __post_init__(self) -> None:
+        machine, card = self.machine, self.card
+        if card.retired:
+            raise ValueError(
+                f"accelerator: {card.name} is retired on Google Cloud; take "
+                f"{card.replacement} instead"
+            )
+        if machine.accelerator is not None:
+            if card.name != machine.accelerator:
+                raise ValueError(
+                    f"accelerator: {card.name} contradicts {self.machine_type}, which carries "
+                    f"{machine.accelerator}; drop one of the two"
+                )
+            if machine.gpus != int(machine.gpus):
+                raise ValueError(
+                    f"machineType: {self.machine_type} has a fraction of a GPU, which Kubernetes "
+                    "cannot count; take one with a whole GPU and set sharing"
+                )
+            if self.gpus_per_node not in (None, int(machine.gpus)):
+                raise ValueError(
+                    f"gpusPerNode: {self.gpus_per_node} contradicts {self.machine_type}, which "
+                    f"carries {int(machine.gpus)}; drop the key"
+                )
+            return
+        if machine.family != "n1" or card.machine_family != "n1":
+            fitting = [
+                row.name for row in catalog.MACHINE_TYPES.values() if row.accelerator == card.name
+            ]
+            raise ValueError(
+                f"accelerator: {card.name} cannot be attached to {self.machine_type}; machine "
+                f"types that carry it: {', '.join(fitting) or 'n1-standard-4 and others of N1'}"
+            )
+        if self.gpus not in card.counts:
+            raise ValueError(
+                f"gpusPerNode: {self.gpus} is not possible with {card.name}; allowed: "
+                f"{', '.join(map(str, card.counts))}"
+            )
+        limit = catalog.n1_attach_limit(card.name, self.gpus)
+        if limit is not None and (machine.vcpu > limit[0] or machine.memory_gib > limit[1]):
+            raise ValueError(
+                f"machineType: {self.machine_type} is too large for {self.gpus} {card.name}; "
+                f"allowed: up to {limit[0]} vCPU and {limit[1]} GiB, or more GPUs"
+            )
+
+    @property
+    def machine(self) -> catalog.MachineType:
+        """The catalog's row."""
+        machine = catalog.machine_type(self.machine_type)
+        if machine is None:
+            raise ValueError(
+                f"machineType: {self.machine_type!r} is not a machine type that carries GPUs; "
+                "allowed: N1 such as n1-standard-4 with an accelerator, or a type of G2, G4, A2, "
+                "A3, A4 or A4X such as g2-standard-4"
+            )
+        return machine
+
+    @property
+    def card(self) -> catalog.Accelerator:
+        """The catalog's row."""
+        name = self.accelerator or self.machine.accelerator
+        if name is None:
+            raise ValueError(
+                f"accelerator: is missing; {self.machine_type} has no GPU of its own, give one of "
+                f"{', '.join(_attachable())}"
+            )
+        if name not in catalog.ACCELERATORS:
+            right = catalog.spelling(name)
+            if right and (row := catalog.ACCELERATORS[right]).retired:
+                right = row.replacement
+            hint = f"did you mean {right!r}? " if right else ""
+            raise ValueError(
+                f"accelerator: {name!r} is not known; {hint}allowed: "
+                f"{', '.join(row.name for row in catalog.ACCELERATORS.values() if not row.retired)}"
+            )
+        return catalog.ACCELERATORS[name]
+
+    @property
+    def gpus(self) -> int:
+        """Physical GPUs per node."""
+        if self.machine.accelerator is not None:
+            return int(self.machine.gpus)
+        return 1 if self.gpus_per_node is None else self.gpus_per_node
+
+
+def _attachable() -> list[str]:
+    return [
+        row.name
+        for row in catalog.ACCELERATORS.values()
+        if row.machine_family == "n1" and not row.retired
+    ]

@@ -1,0 +1,112 @@
+"""GKE Standard: what follows from the less usual choices, on which the API would say no."""
+
+import pytest
+
+from components.cluster import Toleration
+from components.gke.nodes import account_id
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from tests.components.recording import Registration
+from tests.components.test_gke import NODE_POOL, T4, declare, pool_of
+
+LONG = "gpu-cluster-of-the-research-group-europe"
+API_LIMIT = 40
+SUFFIX = 8
+"""What auto-naming appends to a logical name."""
+
+
+def in_zone(args: GkeGpuNodePoolArgs) -> Registration:
+    """The pool in a cluster at us-central1-b, where the newest machines are."""
+    return declare({"pool": args}, location="us-central1-b").one(NODE_POOL, "pool")
+
+
+def test_flex_start_has_the_upgrades_that_gke_gives_it() -> None:
+    """Any strategy that one sets for it is a difference for ever: GKE sets its own."""
+    pool = pool_of(GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity="flex-start"))
+    assert "upgradeSettings" not in pool.inputs
+    assert pool.inputs["management"]["autoRepair"] is False
+
+
+@pytest.mark.parametrize(
+    ("machine", "capacity", "disk"),
+    [
+        ("g4-standard-48", "on-demand", "hyperdisk-balanced"),
+        ("a3-ultragpu-8g", "spot", "hyperdisk-balanced"),
+        ("a4-highgpu-8g", "spot", "hyperdisk-balanced"),
+        ("a3-highgpu-8g", "on-demand", "pd-balanced"),
+        ("g2-standard-4", "on-demand", "pd-balanced"),
+    ],
+)
+def test_a_node_boots_from_a_disk_that_its_machine_takes(
+    machine: str, capacity: str, disk: str
+) -> None:
+    """Without a choice it is a disk type that the machine type can have."""
+    args = GkeGpuNodePoolArgs(machine_type=machine, capacity=capacity)  # type: ignore[arg-type]
+    assert in_zone(args).inputs["nodeConfig"]["diskType"] == disk
+
+
+def test_a_pool_of_a_zonal_cluster_goes_where_its_gpu_is() -> None:
+    """The control plane is in one zone; nodes may be in any of the region."""
+    args = GkeGpuNodePoolArgs(machine_type="g4-standard-48", zones=["us-central1-f"])
+    assert in_zone(args).inputs["nodeLocations"] == ["us-central1-f"]
+
+
+def test_pods_tolerate_that_a_node_is_arm() -> None:
+    """GKE taints every Arm node, and tolerates only for pods that select the architecture."""
+    arm = GkeGpuNodePoolArgs(
+        machine_type="a4x-highgpu-4g", capacity="reservation", reservation="mine"
+    )
+    wanted = Toleration(
+        key="kubernetes.io/arch", operator="Equal", value="arm64", effect="NoSchedule"
+    )
+    assert wanted in arm.gpu_pool("pool").tolerations
+    assert wanted not in T4.gpu_pool("pool").tolerations
+    # The taint is GKE's to set: its domain is reserved.
+    assert "kubernetes.io/arch" not in str(in_zone(arm).inputs["nodeConfig"]["taints"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "config", "role"),
+    [(True, {"enabled": True}, True), (False, {"enabled": False}, False), (None, None, False)],
+)
+def test_image_streaming_can_be_turned_on_and_off(
+    wanted: bool | None, config: dict[str, bool] | None, role: bool
+) -> None:
+    """Nodes that stream may use the project's services; off is said, since left out means as is."""
+    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", image_streaming=wanted)
+    recording = declare({"pool": args})
+    assert recording.one(NODE_POOL, "pool").inputs["nodeConfig"].get("gcfsConfig") == config
+    members = recording.of("gcp:projects/iAMMember:IAMMember")
+    roles = {member.inputs["role"] for member in members}
+    assert ("roles/serviceusage.serviceUsageConsumer" in roles) is role
+
+
+def test_the_longest_cluster_name_leaves_room_for_the_system_pool_s() -> None:
+    """A cluster's name may have 40 characters, and so may a pool's with its suffixes."""
+    assert len(LONG) == API_LIMIT
+    names = [pool.name for pool in declare(name=LONG).of(NODE_POOL)]
+    assert names == ["gpu-cluster-of-the-resear-system", "train-gpu"]
+    assert all(len(name) + SUFFIX <= API_LIMIT for name in names)
+
+
+def test_long_names_that_begin_alike_have_accounts_of_their_own() -> None:
+    """The account's ID is short, unique in the project, and a known cluster keeps its own."""
+    ids = [account_id(name) for name in (LONG, f"{LONG[:-1]}a", "gpu-dev", "a" * 24)]
+    assert len(set(ids)) == 4
+    assert all(6 <= len(one) <= 30 for one in ids)
+    assert ids[2:] == ["gpu-dev-nodes", f"{'a' * 24}-nodes"]
+    account = declare(name=LONG).one("gcp:serviceaccount/account:Account")
+    assert account.inputs["accountId"] == ids[0]
+    assert account.ignore_changes == ("accountId",)
+
+
+@pytest.mark.parametrize(
+    ("location", "zones", "count"),
+    [("us-central1-a", [], 4), ("us-central1", [], 2), ("us-central1", ["us-central1-a"], 4)],
+)
+def test_the_system_pool_starts_at_its_minimum(location: str, zones: list[str], count: int) -> None:
+    """The initial count is per zone, and the autoscaler does not start what is below a minimum."""
+    from components.gke.cluster_args import GkeSystemPoolArgs
+
+    pool = GkeSystemPoolArgs(min_nodes=4, max_nodes=6)
+    cluster = declare({}, location=location, zones=zones, system_pool=pool)
+    assert cluster.one(NODE_POOL).inputs["initialNodeCount"] == count

@@ -1,0 +1,44 @@
+"""GPUs that Autopilot can get, and those that it cannot."""
+
+import re
+from typing import Any
+
+import pytest
+
+from components.catalog.gke import ACCELERATORS, autopilot_provisioning
+from components.gke.autopilot_args import GkeAutopilotPoolArgs
+
+
+@pytest.mark.parametrize(
+    ("pool", "says"),
+    [
+        (
+            {"accelerator": "nvidia-b200"},
+            "capacity: nodes with nvidia-b200 are not sold as on-demand; allowed: spot, "
+            "flex-start, reservation",
+        ),
+        (
+            {"accelerator": "nvidia-h100-80gb", "gpus_per_node": 1},
+            "capacity: nodes with 1 nvidia-h100-80gb are not sold as on-demand; allowed: spot, "
+            "flex-start",
+        ),
+    ],
+)
+def test_refuses_nodes_that_are_not_sold_so(pool: dict[str, Any], says: str) -> None:
+    """A pod that selects such nodes would wait for ever."""
+    with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
+        GkeAutopilotPoolArgs(**pool)
+
+
+def test_takes_nodes_that_are_sold_so() -> None:
+    """A node with all eight, or of a size that the pod decides, can be had on demand."""
+    GkeAutopilotPoolArgs(accelerator="nvidia-h100-80gb")
+    GkeAutopilotPoolArgs(accelerator="nvidia-h100-80gb", gpus_per_node=8)
+    GkeAutopilotPoolArgs(accelerator="nvidia-b200", capacity="spot")
+
+
+def test_every_card_of_autopilot_can_be_had_in_each_of_its_counts() -> None:
+    """No count that the catalog has for Autopilot is refused with every capacity."""
+    for card in ACCELERATORS.values():
+        for count in card.autopilot_counts:
+            assert autopilot_provisioning(card.name, count), (card.name, count)
