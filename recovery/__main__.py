@@ -22,7 +22,11 @@ def main() -> int:
     """Parses the command line; returns the exit status: 0, or 1 with a line that says why."""
     parser = argparse.ArgumentParser(prog="recovery", description=__doc__)
     parser.add_argument("stack")
-    parser.add_argument("--yes", action="store_true", help="adopt what is found without asking")
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="adopt what is found, and unlock what another machine locked, without asking",
+    )
     parser.add_argument(
         "--unheard",
         action="store_true",
@@ -36,6 +40,7 @@ def main() -> int:
             clouds=LiveClouds(profile=_profile(args.stack), endpoint=args.endpoint),
             unheard=args.unheard,
             agree=(lambda candidates: True) if args.yes else _ask,
+            over=(lambda holder: True) if args.yes else _is_over,
             say=lambda line: print(f"recovery of {args.stack}: {line}", flush=True),
         )
     except (RecoveryError, tools.ToolError) as error:
@@ -63,10 +68,19 @@ def _ask(candidates: dict[str, str]) -> bool:
     print("What may have been made, and then becomes part of the stack:")
     for name in candidates.values():
         print(f"  {name}")
+    return _yes("Did this stack make them?")
+
+
+def _is_over(holder: str) -> bool:
+    print(f"The state is locked: {holder}")
+    return _yes("Is that run over, so that it can be unlocked?")
+
+
+def _yes(question: str) -> bool:
     try:
-        return input("Did this stack make them? [y/N] ").strip().lower() in ("y", "yes")
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
-        raise RecoveryError("nobody to ask: look at the list above, then give --yes") from None
+        raise RecoveryError("nobody to ask: look at what is above, then give --yes") from None
 
 
 def _text(stack: str, recovery: Recovery) -> str:

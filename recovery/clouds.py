@@ -18,8 +18,12 @@ class LiveClouds:
 
     def amazon(self, region: str) -> Amazon:
         import boto3
+        import botocore.exceptions
 
-        session: Any = boto3.Session(region_name=region, profile_name=self._profile)
+        try:
+            session: Any = boto3.Session(region_name=region, profile_name=self._profile)
+        except botocore.exceptions.BotoCoreError as error:  # no such profile on this machine
+            raise LookupError(f"AWS: {error}") from None
         return Amazon(lambda service: session.client(service, endpoint_url=self._endpoint))
 
     def google(self, url: str) -> Mapping[str, Any]:
@@ -30,8 +34,9 @@ class LiveClouds:
 
         try:
             if self._session is None:
+                # The one scope that all of Compute Engine, GKE and Cloud Monitoring take.
                 credentials, _ = google.auth.default(
-                    scopes=["https://www.googleapis.com/auth/cloud-platform.read-only"]
+                    scopes=["https://www.googleapis.com/auth/cloud-platform"]
                 )
                 signed_in: Any = google.auth.transport.requests.AuthorizedSession
                 self._session = signed_in(credentials)
@@ -39,6 +44,8 @@ class LiveClouds:
             document: Mapping[str, Any] = answer.json()
         except (google.auth.exceptions.GoogleAuthError, requests.RequestException) as error:
             raise LookupError(f"Google Cloud: {error}") from None
+        if answer.status_code == requests.codes.not_found:
+            return {}  # what it would be part of is not there
         if not answer.ok:
             raise LookupError(f"Google Cloud: {document['error']['message']}")
         return document

@@ -24,7 +24,8 @@ class Clouds(Protocol):
     def amazon(self, region: str) -> Amazon: ...
 
     def google(self, url: str) -> Mapping[str, Any]:
-        """What a GET answers; raises LookupError in Google's words."""
+        """What a GET answers, empty where there is no such thing; raises LookupError in Google's
+        words."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,11 +45,13 @@ def recover(
     clouds: Clouds,
     unheard: bool = False,
     agree: Callable[[dict[str, str]], bool] = lambda candidates: True,
+    over: Callable[[str], bool] = lambda holder: True,
     say: Callable[[str], None] = lambda line: None,
 ) -> Recovery:
     """Puts the state in order. `clouds` asks them; `unheard` also looks for
     what an earlier run made although it was told otherwise; `agree` is shown what may be adopted
-    before anything is written. Raises RecoveryError."""
+    before anything is written; `over` says whether the run of another machine, by what is known of
+    it, is over. Raises RecoveryError."""
     preview = json.loads(pulumi.must("preview", "--json")) if unheard else {}
     agreed: dict[str, str] | None = None
     while True:
@@ -60,6 +63,8 @@ def recover(
         agreed = candidates
         if (holder := _write(pulumi, adopting(deployment, candidates))) is None:
             break
+        if not _is_dead(holder) and not over(holder):
+            raise RecoveryError("nothing was changed: let that run finish, and then recover")
         # Its last words may have come after the export: look again.
         pulumi.must("cancel", "--yes")
         say(f"unlocked: it was {holder}")
@@ -81,7 +86,11 @@ def _twins(deployment: Deployment, clouds: Clouds) -> list[str]:
         if row["type"].startswith("aws:")
     ]
     regions = {str(each["region"]) for each in outputs if "region" in each}
-    return list(twins(deployment, {region: clouds.amazon(region) for region in regions}))
+    try:
+        amazon = {region: clouds.amazon(region) for region in regions}
+    except LookupError as error:
+        return [str(error)]
+    return list(twins(deployment, amazon))
 
 
 def _is_kept(one: Interrupted) -> bool:
@@ -136,8 +145,14 @@ def _alive(pid: int) -> bool:
     return True
 
 
+def _is_dead(lock: str) -> bool:
+    """Whether the run that has it was on this machine and is gone; nobody knows of another's."""
+    holder = _HOLDER.search(lock)
+    return holder is not None and holder["host"] == socket.gethostname()
+
+
 def _write(pulumi: Pulumi, deployment: Deployment) -> str | None:
-    """Replaces the state. Where a run that is gone still locks it, says whose that was."""
+    """Replaces the state. Where a run that may be gone still locks it, says whose that was."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(deployment, file)
         file.flush()

@@ -5,6 +5,7 @@ Where its generated name is not known any more, Google is asked what there is. N
 
 import json
 import re
+import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,7 +35,8 @@ COMPUTE, CONTAINER = (
 )
 
 Get = Callable[[str], Mapping[str, Any]]
-"""URL -> what a GET answers, as JSON; raises LookupError in Google's words."""
+"""URL -> what a GET answers, as JSON, empty where there is no such thing; raises LookupError in
+Google's words."""
 
 
 def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | None:
@@ -46,12 +48,12 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
     match type_token:
         case "gcp:compute/network:Network":
             place = f"projects/{inputs['project']}/global/networks"
-            rows = list(get(f"{COMPUTE}/{place}").get("items") or ())
+            rows = _all(get, f"{COMPUTE}/{place}", "items")
         case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
             place = f"{region}/{'subnetworks' if 'subnetwork' in type_token else 'routers'}"
             rows = [
                 row
-                for row in get(f"{COMPUTE}/{place}").get("items") or ()
+                for row in _all(get, f"{COMPUTE}/{place}", "items")
                 if _last(row["network"]) == _last(inputs["network"])
             ]
         case "gcp:compute/routerNat:RouterNat":
@@ -63,16 +65,27 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
             rows = list(get(f"{CONTAINER}/{place}").get("nodePools") or ())
         case "gcp:monitoring/dashboard:Dashboard":
             title = json.loads(inputs["dashboardJson"])["displayName"]
-            found = get(f"{MONITORING}/v1/projects/{inputs['project']}/dashboards")
-            return [each["name"] for each in found.get("dashboards") or ()
+            url = f"{MONITORING}/v1/projects/{inputs['project']}/dashboards"
+            return [each["name"] for each in _all(get, url, "dashboards")
                     if each["displayName"] == title]  # fmt: skip
         case "gcp:monitoring/alertPolicy:AlertPolicy":
-            found = get(f"{MONITORING}/v3/projects/{inputs['project']}/alertPolicies")
-            return [each["name"] for each in found.get("alertPolicies") or ()
+            url = f"{MONITORING}/v3/projects/{inputs['project']}/alertPolicies"
+            return [each["name"] for each in _all(get, url, "alertPolicies")
                     if each["displayName"] == inputs["displayName"]]  # fmt: skip
         case _:
             return None
     return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
+
+
+def _all(get: Get, url: str, key: str) -> list[Any]:
+    """The rows of every page."""
+    rows: list[Any] = []
+    token = ""
+    while True:
+        answer = get(f"{url}?{urllib.parse.urlencode({'pageToken': token})}" if token else url)
+        rows += answer.get(key) or ()
+        if not (token := answer.get("nextPageToken") or ""):
+            return rows
 
 
 def kubernetes_identity(inputs: Inputs) -> str:

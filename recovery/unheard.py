@@ -43,7 +43,14 @@ def twins(deployment: Deployment, amazon: Mapping[str, Amazon]) -> Iterator[str]
         region = str((row.get("outputs") or {}).get("region"))
         if not row["type"].startswith("aws:") or region not in amazon:
             continue
-        for name in amazon[region].find(row["type"], row.get("inputs") or {}) or ():
+        try:
+            found = amazon[region].find(row["type"], row.get("inputs") or {}) or ()
+        except LookupError as error:  # the state is in order; this is only not known
+            if (line := f"{row['type']}: {error}") not in seen:
+                seen.add(line)
+                yield line
+            continue
+        for name in found:
             if name not in identities(deployment, row["type"]) and name not in seen:
                 seen.add(name)
                 like = row["urn"].rpartition("::")[2]

@@ -6,14 +6,20 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
+import google.auth
+import google.auth.transport.requests
 import pytest
+import requests
+from botocore.exceptions import ClientError, WaiterError
 from moto import mock_aws
 
-from recovery import google
+from recovery import google as on_google
 from recovery.amazon import Amazon, route_id
+from recovery.clouds import LiveClouds
 from recovery.command import recover
 from recovery.engine import Pulumi, RecoveryError
 from recovery.state import adopting, interrupted
@@ -139,8 +145,7 @@ def test_nothing_is_adopted_without_consent() -> None:
     assert pulumi.deployment["deployment"]["pending_operations"]
 
 
-def locked(pid: int) -> str:
-    host = socket.gethostname()
+def locked(pid: int, host: str = socket.gethostname()) -> str:
     return (
         "error: the stack is currently locked by 1 lock(s). Either wait ...\n"
         f"  file:///state/l.json: created by me@{host} (pid {pid}) at 2026-11-21T03:38:35Z"
@@ -166,6 +171,21 @@ def test_a_run_that_goes_on_is_left_alone() -> None:
     with pytest.raises(RecoveryError, match=f"in use by me's process {os.getpid()}: let it finish"):
         recover(pulumi, clouds=Nobody())
     assert ("cancel", "--yes") not in pulumi.calls
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [locked(1, "build-7"), "error: [409] Conflict: Another update is currently in progress."],
+)
+def test_a_run_of_another_machine_is_ended_by_nobody_but_people(refusal: str) -> None:
+    """Whether it goes on cannot be seen from here: its lock stays, unless somebody knows."""
+    pulumi = FakePulumi(state(), **{"stack import": refusal})
+    with pytest.raises(RecoveryError, match="nothing was changed: let that run finish"):
+        recover(pulumi, clouds=Nobody(), over=lambda holder: False)
+    assert ("cancel", "--yes") not in pulumi.calls
+    pulumi = FakePulumi(state(), **{"stack import": refusal})
+    recover(pulumi, clouds=Nobody(), over=lambda holder: holder in refusal)
+    assert ("cancel", "--yes") in pulumi.calls
 
 
 def test_a_half_written_attribute_file_is_removed(tmp_path: Path) -> None:
@@ -227,8 +247,8 @@ def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
         asked.append(url)
         return {"items": [{"name": name} for name in ("net-0123abc", "net", "network-0123abc")]}
 
-    inputs = google.complete(one.inputs, one.provider)
-    (identity,) = google.find(one.type, "net", inputs, answer) or ()
+    inputs = on_google.complete(one.inputs, one.provider)
+    (identity,) = on_google.find(one.type, "net", inputs, answer) or ()
     assert asked == ["https://compute.googleapis.com/compute/v1/projects/p/global/networks"]
     (adopted,) = adopting(deployment, {one.urn: identity})["deployment"]["resources"][2:]
     assert adopted["inputs"]["name"] == "net-0123abc"
@@ -261,13 +281,13 @@ def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
 )
 def test_google_ids_follow_from_inputs(kind: str, inputs: Any, identity: str) -> None:
     """As the official provider has them, with the region that the provider's zone is in."""
-    complete = google.complete(inputs, {"project": "p", "zone": "us-central1-a"})
-    assert google.identity(kind, complete) == identity
+    complete = on_google.complete(inputs, {"project": "p", "zone": "us-central1-a"})
+    assert on_google.identity(kind, complete) == identity
 
 
 def test_kubernetes_ids_are_namespace_and_name() -> None:
     """Of what has no namespace, the name alone."""
-    identity = google.kubernetes_identity
+    identity = on_google.kubernetes_identity
     assert identity({"metadata": {"name": "a", "namespace": "b"}}) == "b/a"
     assert identity({"metadata": {"name": "a"}}) == "a"
 
@@ -279,11 +299,12 @@ def test_a_routes_id_is_the_official_one() -> None:
 
 
 class Gateways:
-    """EC2 with two NAT gateways in a subnet, one of them gone."""
+    """EC2 with two NAT gateways in a subnet, and two that are going."""
 
     def describe_nat_gateways(self, Filters: Any) -> Any:
         assert Filters == [{"Name": "subnet-id", "Values": ["subnet-1"]}]
-        rows = [("nat-1", "available"), ("nat-2", "available"), ("nat-0", "deleted")]
+        rows = [("nat-1", "available"), ("nat-2", "available"), ("nat-0", "deleted"),
+                ("nat-3", "failed")]  # fmt: skip
         return {"NatGateways": [{"NatGatewayId": each, "State": now} for each, now in rows]}
 
     def get_waiter(self, name: str) -> "Gateways":
@@ -320,3 +341,116 @@ def test_a_second_one_on_aws_is_named() -> None:
     assert list(twins(state(known), {"r": amazon})) == [
         f"{kind} nat-2 looks like nat, and is not in the state"
     ]
+
+
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "Ask")
+
+
+class Account:
+    """AWS with another team's key beside the stack's, and a node group that failed."""
+
+    def get_paginator(self, call: str) -> Any:
+        page: dict[str, Any] = {
+            "list_keys": {"Keys": [{"KeyId": "theirs"}, {"KeyId": "ours"}]},
+            "list_nodegroups": {"nodegroups": ["gpu-1"]},
+        }[call]
+        return SimpleNamespace(paginate=lambda **_: [page])
+
+    def describe_key(self, KeyId: str) -> Any:
+        if KeyId == "theirs":
+            raise refused("AccessDeniedException")
+        return {"KeyMetadata": {"KeyId": KeyId, "Description": "secrets", "KeyState": "Enabled"}}
+
+    def describe_nodegroup(self, **_: str) -> Any:
+        return {"nodegroup": {"launchTemplate": {"id": "lt-1"}}}
+
+    def get_waiter(self, name: str) -> "Account":
+        return self
+
+    def wait(self, **_: Any) -> None:
+        raise WaiterError("NodegroupActive", "matched expected path: CREATE_FAILED", {})
+
+
+def test_another_team_s_key_hides_none_of_ours() -> None:
+    """Its policy lets nobody else look at it, and the stack made it not."""
+    amazon = Amazon(lambda service: Account())
+    assert amazon.find("aws:kms/key:Key", {"description": "secrets"}) == ["ours"]
+
+
+def test_what_failed_on_aws_is_named_with_what_to_do() -> None:
+    """As part of the stack it would look whole, and an `up` would not mend it."""
+    amazon = Amazon(lambda service: Account())
+    inputs = {"clusterName": "c", "launchTemplate": {"id": "lt-1"}}
+    with pytest.raises(LookupError, match=r"nodegroup c/gpu-1 did not .* aws eks delete-nodegroup"):
+        amazon.find("aws:eks/nodeGroup:NodeGroup", inputs)
+
+
+def test_what_aws_does_not_tell_is_left_to_people() -> None:
+    """The state is in order by then, and recovery does not fail for a second one unseen."""
+    kind = "aws:eks/nodeGroup:NodeGroup"
+    group = {"clusterName": "c", "launchTemplate": {"id": "lt-1"}}
+    rows = [row(kind, name, id=name, inputs=group, outputs={"region": "r"}) for name in "ab"]
+    (line,) = twins(state(*rows), {"r": Amazon(lambda service: Account())})
+    assert line.startswith(f"{kind}: AWS: nodegroup c/gpu-1 did not become active")
+    nameless = row("aws:iam/role:Role", "role", id="role", inputs={}, outputs={"region": "r"})
+    assert list(twins(state(nameless), {"r": Amazon(lambda service: Account())})) == []
+
+
+def test_a_profile_that_this_machine_lacks_is_said() -> None:
+    """In AWS's own words, as every other error of theirs."""
+    with pytest.raises(LookupError, match=r"AWS: The config profile .*nobody.* could not be found"):
+        LiveClouds(profile="nobody").amazon("us-east-1")
+
+
+def test_every_page_of_google_s_is_read() -> None:
+    """A project may have more alert policies than one answer."""
+    pages = {
+        "": {"alertPolicies": [{"name": "1", "displayName": "other"}], "nextPageToken": "a/b"},
+        "?pageToken=a%2Fb": {"alertPolicies": [{"name": "2", "displayName": "XID"}]},
+    }
+    url = f"{on_google.MONITORING}/v3/projects/p/alertPolicies"
+    found = on_google.find(
+        "gcp:monitoring/alertPolicy:AlertPolicy",
+        "xid",
+        {"project": "p", "displayName": "XID"},
+        lambda asked: pages[asked.removeprefix(url)],
+    )
+    assert found == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "came"),
+    [
+        (200, b'{"items": []}', {"items": []}),
+        (404, b'{"error": {"message": "Not found: the cluster"}}', {}),
+        (403, b'{"error": {"message": "compute.networks.list denied"}}', "networks.list denied"),
+        (502, b"<html>", "Google Cloud: "),
+    ],
+)
+def test_google_is_asked_with_a_scope_that_every_api_takes(
+    monkeypatch: pytest.MonkeyPatch, code: int, body: bytes, came: Any
+) -> None:
+    """GKE has no narrower one for a service account; what is not there is no error."""
+    asked: list[str] = []
+
+    def default(*, scopes: list[str]) -> tuple[None, None]:
+        asked.extend(scopes)
+        return None, None
+
+    def get(url: str, timeout: float) -> requests.Response:
+        answer = requests.Response()
+        answer.status_code, answer._content = code, body
+        return answer
+
+    monkeypatch.setattr(google.auth, "default", default)
+    session = SimpleNamespace(get=get)
+    monkeypatch.setattr(
+        google.auth.transport.requests, "AuthorizedSession", lambda credentials: session
+    )
+    if isinstance(came, str):
+        with pytest.raises(LookupError, match=came):
+            LiveClouds().google("https://compute.googleapis.com/x")
+    else:
+        assert LiveClouds().google("https://compute.googleapis.com/x") == came
+    assert asked == ["https://www.googleapis.com/auth/cloud-platform"]
