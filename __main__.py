@@ -33,7 +33,7 @@ match environment.platform:
     case "eks":
         from components.eks.declare import declare
 
-        cluster = declare(environment.cluster, environment.pools, region=environment.region)
+        cluster = declare(environment.cluster, environment.pools, provider=environment.provider)
     case "existing":
         from components.existing import existing
 

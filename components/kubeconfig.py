@@ -23,11 +23,18 @@ def gke(*, name: str, endpoint: str, ca_certificate: str) -> str:
 
 
 def eks(
-    *, name: str, endpoint: str, ca_certificate: str, region: str, profile: str | None = None
+    *,
+    name: str,
+    endpoint: str,
+    ca_certificate: str,
+    region: str,
+    profile: str | None = None,
+    role: str | None = None,
 ) -> str:
     """For EKS, through `aws eks get-token`; `endpoint` is a URL, `ca_certificate` base64."""
     arguments: Sequence[str] = [
         "--region", region, "eks", "get-token", "--cluster-name", name, "--output", "json",
+        *(["--role-arn", role] if role else []),
     ]  # fmt: skip
     return _document(
         name,

@@ -26,6 +26,7 @@ from components.gpu.workload_args import WorkloadArgs
 if TYPE_CHECKING:
     from components.eks.cluster_args import EksClusterArgs
     from components.eks.pool_args import EksGpuNodeGroupArgs
+    from components.eks.provider_args import AwsProviderArgs
     from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
     from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
     from components.gke.cluster_args import GkeClusterArgs
@@ -85,8 +86,7 @@ class AutopilotSettings:
 class EksSettings:
     """An EKS environment."""
 
-    region: str
-    """AWS region, from `aws:region`."""
+    provider: "AwsProviderArgs"
     cluster: "EksClusterArgs"
     pools: Mapping[str, "EksGpuNodeGroupArgs"]
     workloads: Mapping[str, WorkloadArgs]
@@ -95,6 +95,11 @@ class EksSettings:
     batch: BatchArgs | None = None
     training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
     platform: Literal["eks"] = "eks"
+
+    @property
+    def region(self) -> str:
+        """AWS region."""
+        return self.provider.region
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,13 +236,16 @@ def _eks(
 ) -> Settings:
     from components.eks.cluster_args import EksClusterArgs
     from components.eks.pool_args import EksGpuNodeGroupArgs
+    from components.eks.provider_args import AwsProviderArgs, assumed_role
     from components.eks.regions import is_region
 
     region = _required(config, "aws:region", "the AWS region of the cluster")
     if not is_region(region):
         raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
     settings = EksSettings(
-        region=region,
+        provider=AwsProviderArgs(
+            region=region, profile=config.get("aws:profile") or None, role=assumed_role(config)
+        ),
         cluster=decode(f"{NAMESPACE}:cluster", EksClusterArgs, cluster),
         pools=decode_map(f"{NAMESPACE}:gpuPools", EksGpuNodeGroupArgs, pools),
         workloads=workloads,

@@ -13,6 +13,7 @@ from components.eks.cluster_args import EksClusterArgs
 from components.eks.iam import EksRole, document, pod_trust, role_name, service_trust
 from components.eks.network import EksNetwork
 from components.eks.node_group import METADATA_OPTIONS, tag_specifications, volume
+from components.eks.provider_args import AwsProviderArgs
 from components.eks.scaling import ignored, scaling_config, size_check
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
@@ -36,11 +37,11 @@ class EksCluster(pulumi.ComponentResource):
         name: str,
         args: EksClusterArgs,
         *,
-        region: str,
+        provider: AwsProviderArgs,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:eks:Cluster", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
+        child, region = pulumi.ResourceOptions(parent=self), provider.region
         for warning in args.warnings(date.today()):
             pulumi.log.warn(f"cluster.{warning}", self)
         self.network = EksNetwork(name, args.network, region=region, opts=child)
@@ -62,7 +63,7 @@ class EksCluster(pulumi.ComponentResource):
         # Without a node to run on, EKS would call it degraded.
         dns = self._addon(name, "coredns", args, depends_on=[system])
         self.ready = [system, dns, *access]
-        self.kubeconfig = self._kubeconfig(args, region, access)
+        self.kubeconfig = self._kubeconfig(args, provider, access)
         self.register_outputs({})
 
     def _control_plane(self, name: str, args: EksClusterArgs, region: str) -> aws.eks.Cluster:
@@ -260,7 +261,7 @@ class EksCluster(pulumi.ComponentResource):
         )
 
     def _kubeconfig(
-        self, args: EksClusterArgs, region: str, access: list[pulumi.Resource]
+        self, args: EksClusterArgs, provider: AwsProviderArgs, access: list[pulumi.Resource]
     ) -> pulumi.Output[str]:
         """The cluster's kubeconfig, without any credential in it.
 
@@ -273,7 +274,12 @@ class EksCluster(pulumi.ComponentResource):
             *(association.urn for association in access),
         ).apply(
             lambda known: kubeconfig.eks(
-                name=args.name, endpoint=known[0], ca_certificate=known[1], region=region
+                name=args.name,
+                endpoint=known[0],
+                ca_certificate=known[1],
+                region=provider.region,
+                profile=provider.profile,
+                role=provider.role,
             )
         )
 

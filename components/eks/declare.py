@@ -11,15 +11,19 @@ from components.eks.cluster_args import EksClusterArgs
 from components.eks.lasting import CLUSTER, POOL
 from components.eks.node_group import EksGpuNodeGroup
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.provider_args import AwsProviderArgs
 from components.replacement import LastingSettings
 
 
 def declare(
-    args: EksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str
+    args: EksClusterArgs,
+    pools: Mapping[str, EksGpuNodeGroupArgs],
+    *,
+    provider: AwsProviderArgs,
 ) -> Cluster:
     """Declares an EKS cluster with its GPU node groups and their autoscaler."""
     LastingSettings(args, pools, cluster=CLUSTER, pool=POOL)
-    eks = EksCluster(args.name, args, region=region)
+    eks = EksCluster(args.name, args, provider=provider)
     gpu_pools = [
         EksGpuNodeGroup(
             name,
@@ -40,12 +44,12 @@ def declare(
             args.name,
             kubeconfig=eks.kubeconfig,
             context=args.name,
-            cluster_identifier=f"eks/{region}/{args.name}",
+            cluster_identifier=f"eks/{provider.region}/{args.name}",
         ),
         kubeconfig=eks.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
         ready=eks.ready,
         deleted_with=eks.cluster,
     )
-    ClusterAutoscaler("cluster-autoscaler", args, cluster=cluster, region=region)
+    ClusterAutoscaler("cluster-autoscaler", args, cluster=cluster, region=provider.region)
     return cluster

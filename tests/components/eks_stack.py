@@ -6,6 +6,7 @@ from typing import Any
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.network_args import EksNetworkArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.provider_args import AwsProviderArgs
 from tests.components.recording import Recording, record
 
 ADMIN = "arn:aws:iam::123456789012:role/deployer"
@@ -30,6 +31,7 @@ def declare(
     preview: bool = False,
     region: str = "us-east-1",
     outputs: Mapping[str, Mapping[str, Any]] = {},
+    provider: AwsProviderArgs | None = None,
     **cluster: Any,
 ) -> Recording:
     """Records the cluster k8s-ml with these pools, or with the one V100 pool train-gpu."""
@@ -46,7 +48,7 @@ def declare(
         declare_eks(
             EksClusterArgs(name="k8s-ml", **{**given, **cluster}),
             {"train-gpu": V100} if pools is None else pools,
-            region=region,
+            provider=provider or AwsProviderArgs(region=region),
         )
 
     return record(program, outputs={} if preview else {**OUTPUTS, **outputs}, preview=preview)

@@ -6,6 +6,7 @@ import pytest
 
 from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.network_args import EksNetworkArgs
+from components.eks.provider_args import AwsProviderArgs
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
 from tests.components.recording import Recording
 
@@ -253,3 +254,13 @@ def test_the_kubeconfig_waits_until_its_user_is_admitted(stack: Recording) -> No
         "--region", "us-east-1", "eks", "get-token", "--cluster-name", "k8s-ml",
         "--output", "json",
     ]  # fmt: skip
+
+
+def test_the_kubeconfig_is_of_the_provider_s_own_user() -> None:
+    """Whom `aws:profile` and `aws:assumeRoles` name makes the cluster, and gets the tokens."""
+    provider = AwsProviderArgs(region="us-east-1", profile="ml", role=ADMIN)
+    stack = declare(provider=provider)
+    kubeconfig = stack.one("pulumi:providers:kubernetes").inputs["kubeconfig"]
+    command = json.loads(kubeconfig)["users"][0]["user"]["exec"]
+    assert command["env"] == [{"name": "AWS_PROFILE", "value": "ml"}]
+    assert command["args"][-2:] == ["--role-arn", ADMIN]

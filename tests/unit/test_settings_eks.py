@@ -84,7 +84,7 @@ def test_settings_cannot_be_changed() -> None:
     """Settings are frozen, and so is what they hold."""
     found = read()
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.region = "eu-west-1"  # type: ignore[misc]
+        found.pools = {}  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.pools["train-gpu"].max_nodes = 9  # type: ignore[misc]
 
@@ -113,6 +113,14 @@ def test_the_default_version_is_supported_and_has_an_autoscaler() -> None:
     """Without `version`, the newest minor of known support is taken."""
     assert read(["gpu-cluster:cluster", "version", "absent"]).cluster.version == DEFAULT_VERSION
     assert DEFAULT_VERSION == "1.35"
+
+
+def test_whoever_the_provider_signs_in_as_is_known() -> None:
+    """From the provider's own keys; without them, the environment decides."""
+    roles = ["aws:assumeRoles", [{"roleArn": "arn:aws:iam::123456789012:role/deployer"}]]
+    found = read(["aws:profile", "ml"], roles).provider
+    assert (found.profile, found.role) == ("ml", "arn:aws:iam::123456789012:role/deployer")
+    assert (read().provider.profile, read().provider.role) == (None, None)
 
 
 def test_an_existing_network_takes_subnets_for_zones() -> None:
