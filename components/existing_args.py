@@ -46,7 +46,7 @@ class ExistingClusterArgs:
 
         Raises ValueError with one line that begins with the key.
         """
-        key, text = self._text()
+        key, text, folder = self._text()
         try:
             document = yaml.safe_load(text)
         except yaml.YAMLError:
@@ -68,21 +68,23 @@ class ExistingClusterArgs:
             {
                 "apiVersion": "v1",
                 "kind": "Config",
-                "clusters": [{"name": name, "cluster": _inline(key, cluster)}],
-                "users": [{"name": name, "user": _inline(key, user)}],
+                "clusters": [{"name": name, "cluster": _inline(key, cluster, folder)}],
+                "users": [{"name": name, "user": _inline(key, user, folder)}],
                 "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
                 "current-context": name,
             },
             sort_keys=True,
         )
 
-    def _text(self) -> tuple[str, str]:
+    def _text(self) -> tuple[str, str, Path]:
+        """The key, the content, and the folder that the content's paths begin in."""
         if self.kubeconfig is not None:
-            return "kubeconfig", self.kubeconfig
+            return "kubeconfig", self.kubeconfig, Path()
         # The same order as kubectl's; a list of files is not merged.
         path = self.kubeconfig_file or os.environ.get("KUBECONFIG") or "~/.kube/config"
         try:
-            return "kubeconfigFile", Path(path).expanduser().read_text()
+            file = Path(path).expanduser()
+            return "kubeconfigFile", file.read_text(), file.absolute().parent
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
             raise ValueError(f"kubeconfigFile: cannot read {path!r} ({reason})") from None
@@ -97,13 +99,13 @@ def _by_name(entries: object, key: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _inline(key: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _inline(key: str, entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     # Another machine, or another project, has the kubeconfig but not the files beside it.
     inlined: dict[str, Any] = {}
     for name, value in entry.items():
         if name in _FILE_KEYS:
             try:
-                content = Path(str(value)).expanduser().read_bytes()
+                content = (folder / Path(str(value)).expanduser()).read_bytes()
             except OSError as error:
                 raise ValueError(f"{key}: cannot read {value!r} ({error.strerror})") from None
             inlined[_FILE_KEYS[name]] = base64.b64encode(content).decode()

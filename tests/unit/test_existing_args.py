@@ -1,0 +1,68 @@
+"""What is taken of a kubeconfig that somebody else wrote, so that it works on another machine."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.existing_args import ExistingClusterArgs
+
+KUBECONFIG: dict[str, Any] = {
+    "current-context": "lab",
+    "contexts": [
+        {"name": "lab", "context": {"cluster": "lab", "user": "me"}},
+        {"name": "production", "context": {"cluster": "production", "user": "admin"}},
+    ],
+    "clusters": [
+        {"name": "lab", "cluster": {"server": "https://lab", "certificate-authority": "pki/ca"}},
+        {"name": "production", "cluster": {"server": "https://production"}},
+    ],
+    "users": [
+        {"name": "me", "user": {"client-certificate": "me.crt", "client-key": "{home}/me.key"}},
+        {"name": "admin", "user": {"token": "secret"}},
+    ],
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A kubeconfig with files beside it, one of them by its full path."""
+    (tmp_path / "pki").mkdir()
+    for name in ("pki/ca", "me.crt", "me.key"):
+        (tmp_path / name).write_text(name)
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(KUBECONFIG).replace("{home}", str(tmp_path)))
+    return path
+
+
+def test_files_are_looked_for_beside_the_kubeconfig(file: Path) -> None:
+    """As kubectl does, wherever the program runs; the content travels, not the path."""
+    read = json.loads(ExistingClusterArgs(name="c", kubeconfig_file=str(file)).read_kubeconfig())
+    (cluster,), (user,) = read["clusters"], read["users"]
+    found = {**cluster["cluster"], **user["user"]}
+    assert found.pop("server") == "https://lab"
+    assert {key: base64.b64decode(content).decode() for key, content in found.items()} == {
+        "certificate-authority-data": "pki/ca",
+        "client-certificate-data": "me.crt",
+        "client-key-data": "me.key",
+    }
+
+
+def test_other_clusters_and_users_stay_behind(file: Path) -> None:
+    """A stack's state has no business with the key to another cluster."""
+    args = ExistingClusterArgs(name="c", kubeconfig_file=str(file), context="production")
+    read = json.loads(args.read_kubeconfig())
+    assert read["current-context"] == "production"
+    assert [each["cluster"]["server"] for each in read["clusters"]] == ["https://production"]
+    assert "me.crt" not in json.dumps(read)
+
+
+def test_a_file_that_is_not_there_is_named(file: Path) -> None:
+    """In one line, with the key."""
+    (file.parent / "me.crt").unlink()
+    args = ExistingClusterArgs(name="c", kubeconfig_file=str(file))
+    with pytest.raises(ValueError, match=r"^kubeconfigFile: cannot read 'me.crt' \(No such file"):
+        args.read_kubeconfig()
