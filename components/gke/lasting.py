@@ -27,5 +27,6 @@ POOL: Lasting = {
     "installer_image": "GPU pool",
     "sharing": "GPU pool",
     "secure_boot": "GPU pool",
+    "compact_placement": "GPU pool",
     "max_run_duration_seconds": "GPU pool",
 }

@@ -117,6 +117,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"compactPlacement: needs exactly one zone, the pool has {', '.join(wanted)}; "
                 "set zones to one of them"
             )
+        # The API looks for it in each zone, and fails with 404 where it is not.
+        if self.reservation is not None and not self.zones and len(wanted) > 1:
+            raise ValueError(
+                f"reservation: {self.reservation!r} is of a zone, and the pool has "
+                f"{', '.join(wanted)}; set zones to the reservation's"
+            )
         first = self.initial_nodes_per_zone(len(wanted)) * len(wanted)
         if first > self.max_nodes:
             raise ValueError(
@@ -170,6 +176,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",
             host_ipc=self._mps,
+            driver_libraries=names.GKE_DRIVER_DIRECTORY if self.device_plugin == "nvidia" else None,
         )
 
     def _check_counts(self) -> None:

@@ -50,6 +50,26 @@ def test_a_pool_of_a_zonal_cluster_goes_where_its_gpu_is() -> None:
     assert in_zone(args).inputs["nodeLocations"] == ["us-central1-f"]
 
 
+def test_a_reservation_is_looked_for_in_the_zones_that_are_named() -> None:
+    """Reservations of the same name may be in several zones; who names these is believed."""
+    args = GkeGpuNodePoolArgs(
+        machine_type="a2-highgpu-1g",
+        capacity="reservation",
+        reservation="mine",
+        zones=["us-central1-a", "us-central1-b"],
+    )
+    pool = declare({"pool": args}, location="us-central1").one(NODE_POOL, "pool")
+    assert pool.inputs["nodeLocations"] == ["us-central1-a", "us-central1-b"]
+    assert pool.inputs["nodeConfig"]["reservationAffinity"]["values"] == ["mine"]
+
+
+def test_placement_that_cannot_change_is_remembered() -> None:
+    """GKE makes a pool anew for it, so that a preview has to say so."""
+    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", compact_placement=True)
+    lasting = declare({"pool": args}).one("gpu-cluster:cluster:LastingSettings")
+    assert lasting.inputs["settings"]["gpuPools.pool.compactPlacement"] == "true"
+
+
 def test_pods_tolerate_that_a_node_is_arm() -> None:
     """GKE taints every Arm node, and tolerates only for pods that select the architecture."""
     arm = GkeGpuNodePoolArgs(
