@@ -27,7 +27,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     max_nodes: int = 1
     """Nodes in the whole pool, not per zone."""
     zones: Sequence[str] = ()
-    """Left out: every zone of the cluster's location that is known to have the accelerator."""
+    """Of the cluster's region, also where the cluster itself is in one zone. Left out: every zone
+    of the cluster's location that is known to have the accelerator."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
