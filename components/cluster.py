@@ -119,6 +119,9 @@ class GpuPool:
     """RuntimeClass that GPU pods need where the NVIDIA runtime is not the node's default."""
     host_ipc: bool = False
     """Whether GPU pods need the host's IPC namespace: GKE's MPS daemon is reached through it."""
+    driver_libraries: str | None = None
+    """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None where whoever
+    gives them the GPU gives them its driver's libraries too."""
 
     @property
     def tolerations(self) -> list[Toleration]:
@@ -163,6 +166,7 @@ class GpuPool:
             "maxNodes": self.max_nodes,
             "runtimeClass": self.runtime_class,
             "hostIPC": self.host_ipc,
+            "driverLibraries": self.driver_libraries,
         }
 
 

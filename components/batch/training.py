@@ -95,6 +95,9 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
         # NCCL and data loaders pass tensors through it; a container's own has 64 MiB.
         "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}],
     }
+    if pool.driver_libraries is not None:
+        libraries = {"path": pool.driver_libraries, "type": "Directory"}
+        spec["volumes"].append({"name": "driver", "hostPath": libraries})
     if tolerations := [dict(toleration.manifest()) for toleration in pool.tolerations]:
         spec["tolerations"] = tolerations
     if pool.runtime_class is not None:
@@ -106,6 +109,11 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
     gpus = args.worker_gpus(pool)
     # JobSet's name for the pod of the first index of the first job.
     env = {"MASTER_ADDR": f"{name}-{WORKERS}-0-0.{name}", "MASTER_PORT": str(MASTER_PORT)}
+    mounts: list[dict[str, Any]] = [{"name": "shared-memory", "mountPath": "/dev/shm"}]
+    search: dict[str, str] = {}
+    if pool.driver_libraries is not None:
+        mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
+        search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH}
     resources = {"limits": {**_quantities(args.limits), pool.resource: str(gpus)}}
     if requests := _quantities(args.requests):
         # Nothing empty in a custom resource: Kueue writes it back without, which looks changed.
@@ -123,11 +131,13 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
             "--master-port=$(MASTER_PORT)",
             *args.command,
         ],
-        "env": [{"name": key, "value": value} for key, value in {**args.env, **env}.items()],
+        "env": [
+            {"name": key, "value": value} for key, value in {**search, **args.env, **env}.items()
+        ],
         "ports": [{"name": "rendezvous", "containerPort": MASTER_PORT}],
         "resources": resources,
         "securityContext": {"allowPrivilegeEscalation": False},
-        "volumeMounts": [{"name": "shared-memory", "mountPath": "/dev/shm"}],
+        "volumeMounts": mounts,
     }
 
 

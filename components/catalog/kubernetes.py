@@ -59,6 +59,13 @@ GKE_NO_DEFAULT_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """With value `true` GKE runs no device plugin of its own on the node. It has no domain."""
 GKE_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
 
+# NVIDIA's driver in containers, where no NVIDIA runtime puts it there
+GKE_DRIVER_DIRECTORY: Final = "/home/kubernetes/bin/nvidia"
+"""On the nodes, COS and Ubuntu alike; GKE's device plugin mounts it, NVIDIA's does not."""
+DRIVER_MOUNT: Final = "/usr/local/nvidia"
+DRIVER_SEARCH_PATH: Final = f"{DRIVER_MOUNT}/lib64"
+"""Images that are made from NVIDIA's have it in their LD_LIBRARY_PATH."""
+
 # node labels: EKS
 EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
 """Cluster Autoscaler waits for the device plugin on nodes that have it."""

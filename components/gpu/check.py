@@ -19,6 +19,7 @@ from pulumi_kubernetes.core.v1 import (
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from components.catalog import data_sheets
+from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.check_request import request
@@ -104,6 +105,10 @@ def _pod_spec(
 ) -> PodSpecArgsDict:
     gpus = args.gpus_on(pool)
     requests = {"cpu": args.requests.cpu, "memory": args.requests.memory}
+    libraries, search = {}, {}
+    if pool.driver_libraries:
+        libraries = {names.DRIVER_MOUNT: pool.driver_libraries}
+        search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH}
     volumes: list[VolumeArgsDict] = [
         {"name": "program", "config_map": {"name": config_map.metadata["name"]}},
         # NCCL's processes meet there where GPUs cannot reach each other's memory.
@@ -113,7 +118,7 @@ def _pod_spec(
         {"name": "program", "mount_path": f"{_FOLDER}/gpu_check", "read_only": True},
         {"name": "shared-memory", "mount_path": "/dev/shm"},
     ]
-    for number, (inside, host) in enumerate(args.mounts.items()):
+    for number, (inside, host) in enumerate({**libraries, **args.mounts}.items()):
         volumes.append({"name": f"host-{number}", "host_path": {"path": host, "type": "Directory"}})
         mounts.append({"name": f"host-{number}", "mount_path": inside, "read_only": True})
     environment: list[EnvVarArgsDict] = [
@@ -121,7 +126,7 @@ def _pod_spec(
         # The mounted program is read-only.
         {"name": "PYTHONDONTWRITEBYTECODE", "value": "1"},
     ]
-    environment += [{"name": key, "value": value} for key, value in args.env.items()]
+    environment += [{"name": key, "value": value} for key, value in {**search, **args.env}.items()]
     return {
         "restart_policy": "Never",
         "active_deadline_seconds": _POD_SECONDS,

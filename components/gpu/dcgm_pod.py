@@ -19,6 +19,7 @@ from pulumi_kubernetes.core.v1 import (
 )
 
 from components.catalog import images
+from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, Cluster, GpuPool, Platform, Toleration
 from components.gpu.monitoring_args import MonitoringArgs
 
@@ -29,7 +30,6 @@ LABELS = {"app.kubernetes.io/name": NAME}
 
 _COUNTERS_DIR = "/etc/gpu-cluster"
 _POD_RESOURCES = "/var/lib/kubelet/pod-resources"
-_GKE_DRIVER_DIR = "/home/kubernetes/bin/nvidia"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ def _env(group: Group, args: MonitoringArgs, platform: Platform) -> list[EnvVarA
         "DCGM_EXPORTER_INTERVAL": str(args.interval_seconds * 1000),
         **({"DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE": "device-name"} if group.gke_plugin else {}),
         **({"KUBERNETES_VIRTUAL_GPUS": "true"} if group.shared else {}),
-        **({"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"} if platform == "gke" else {}),
+        **({"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH} if platform == "gke" else {}),
     }
     return [{"name": name, "value": value} for name, value in variables.items()]
 
@@ -154,8 +154,8 @@ def _volumes(platform: Platform) -> tuple[list[VolumeArgsDict], list[VolumeMount
         {"name": "counters", "mount_path": _COUNTERS_DIR, "read_only": True},
     ]
     if platform == "gke":
-        volumes.append({"name": "driver", "host_path": {"path": _GKE_DRIVER_DIR}})
-        mounts.append({"name": "driver", "mount_path": "/usr/local/nvidia", "read_only": True})
+        volumes.append({"name": "driver", "host_path": {"path": names.GKE_DRIVER_DIRECTORY}})
+        mounts.append({"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True})
     return volumes, mounts
 
 

@@ -39,7 +39,6 @@ NAMESPACE = "kube-system"
 _NAME = "nvidia-device-plugin"
 _MPS_NAME = "nvidia-mps-control-daemon"
 _SOCKETS = "/var/lib/kubelet/device-plugins"
-_GKE_DRIVER_DIR = "/home/kubernetes/bin/nvidia"
 _CRITICAL_ADDON = Toleration(key="CriticalAddonsOnly")
 
 
@@ -197,7 +196,7 @@ def _env(group: _Group, platform: Platform) -> list[EnvVarArgsDict]:
         # All partitions of a node are alike, so that they are plain `nvidia.com/gpu` to pods.
         variables |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
     if platform == "gke":
-        variables |= {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64", "PASS_DEVICE_SPECS": "true"}
+        variables |= {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH, "PASS_DEVICE_SPECS": "true"}
     return [{"name": name, "value": value} for name, value in variables.items()]
 
 
@@ -218,8 +217,8 @@ def _volumes(
     ]
     mounts: list[VolumeMountArgsDict] = [{"name": "kubelet-device-plugins", "mount_path": _SOCKETS}]
     if platform == "gke":
-        volumes.append({"name": "driver", "host_path": {"path": _GKE_DRIVER_DIR}})
-        mounts.append({"name": "driver", "mount_path": "/usr/local/nvidia", "read_only": True})
+        volumes.append({"name": "driver", "host_path": {"path": names.GKE_DRIVER_DIRECTORY}})
+        mounts.append({"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True})
     if group.config is not None:
         volumes.append(config_volume(group.name))
         mounts.append(CONFIG_MOUNT)

@@ -24,7 +24,7 @@ from components.catalog import images
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool, Installer
 
-_COS_DRIVER_DIR = "/home/kubernetes/bin/nvidia"
+_COS_DRIVER_DIR = names.GKE_DRIVER_DIRECTORY
 
 
 class DriverInstaller(pulumi.ComponentResource):

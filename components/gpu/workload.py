@@ -95,7 +95,7 @@ def _await_annotations(args: WorkloadArgs) -> dict[str, str]:
 
 
 def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
-    libraries = args.driver_libraries
+    libraries = args.driver_libraries or (pool.driver_libraries if args.gpus else None)
     return {
         "automount_service_account_token": False,
         "node_selector": {**pool.node_selector, **args.node_selector},
@@ -111,7 +111,7 @@ def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
                 "image_pull_policy": args.image_pull_policy,
                 "command": list(args.command) or None,
                 "args": list(args.args) or None,
-                "env": _env(args),
+                "env": _env(args, libraries),
                 "ports": [
                     {"name": port, "container_port": number} for port, number in args.ports.items()
                 ],
@@ -120,7 +120,7 @@ def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
                 "resources": _resources(args, pool),
                 "security_context": {"allow_privilege_escalation": False},
                 "volume_mounts": [
-                    {"name": "driver", "mount_path": "/usr/local/nvidia", "read_only": True}
+                    {"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True}
                 ]
                 if libraries
                 else None,
@@ -132,8 +132,8 @@ def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
     }
 
 
-def _env(args: WorkloadArgs) -> list[EnvVarArgsDict]:
-    search = {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"} if args.driver_libraries else {}
+def _env(args: WorkloadArgs, libraries: str | None) -> list[EnvVarArgsDict]:
+    search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH} if libraries else {}
     return [{"name": key, "value": value} for key, value in {**search, **args.env}.items()]
 
 

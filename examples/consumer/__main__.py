@@ -30,6 +30,11 @@ def the_pool(pools: dict[str, Any]) -> dict[str, Any]:
     return pools[pool_name]
 
 
+def driver(given: dict[str, Any], part: dict[str, Any]) -> list[Any] | None:
+    """A part of the pod that it needs where it does not get the driver's libraries by itself."""
+    return [{"name": "driver", **part}] if given.get("driverLibraries") else None
+
+
 pool = cluster.require_output("gpuPools").apply(the_pool)
 
 provider = kubernetes.Provider(
@@ -54,6 +59,11 @@ job = kubernetes.batch.v1.Job(
                 # A stack's outputs keep no null: a pool that needs no RuntimeClass has no such key.
                 "runtime_class_name": pool.apply(lambda given: given.get("runtimeClass")),
                 "host_ipc": pool["hostIPC"],
+                "volumes": pool.apply(
+                    lambda given: driver(
+                        given, {"host_path": {"path": given.get("driverLibraries")}}
+                    )
+                ),
                 "containers": [
                     {
                         "name": "vectoradd",
@@ -62,6 +72,11 @@ job = kubernetes.batch.v1.Job(
                             "limits": pool.apply(lambda given: {given["resource"]: str(gpus)})
                         },
                         "security_context": {"allow_privilege_escalation": False},
+                        "volume_mounts": pool.apply(
+                            lambda given: driver(
+                                given, {"mount_path": "/usr/local/nvidia", "read_only": True}
+                            )
+                        ),
                     }
                 ],
             }

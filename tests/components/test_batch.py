@@ -1,5 +1,6 @@
 """Controllers, queues and training jobs, on pools of any platform."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -209,6 +210,20 @@ def test_workers_take_a_node_each_and_know_the_first() -> None:
     env = {each["name"]: each["value"] for each in worker["env"]}
     assert env == {"MASTER_ADDR": "ddp-workers-0-0.ddp", "MASTER_PORT": "29500"}
     assert pod["nodeSelector"] == {"pool": "train"}
+
+
+def test_workers_bring_the_driver_where_nobody_else_does() -> None:
+    """As every GPU pod of such a pool."""
+    bare = pool(gpus_per_node=8, driver_libraries="/home/kubernetes/bin/nvidia")
+    args = BatchArgs(job_set=True)
+    jobs = {"ddp": dataclasses.replace(TRAINING, queue=None)}
+    _, pod = job_set(record(lambda: declare_batch(args, jobs, cluster=cluster([bare]))))
+    (worker,) = pod["containers"]
+    assert [volume["name"] for volume in pod["volumes"]] == ["shared-memory", "driver"]
+    assert worker["volumeMounts"][1] == {
+        "name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True,
+    }  # fmt: skip
+    assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in worker["env"]
 
 
 def test_nobody_here_says_whether_a_queued_job_is_suspended() -> None:

@@ -82,6 +82,23 @@ def test_a_pod_has_the_pool_s_runtime_class() -> None:
     assert pod["runtimeClassName"] == "nvidia"
 
 
+def test_a_pod_has_the_driver_where_nvidia_s_plugin_runs_on_gke() -> None:
+    """That plugin hands out the device alone, and GKE's nodes have no runtime that adds to it."""
+    values = values_of("dev")
+    values["gpu-cluster:gpuPools"]["train-gpu"]["devicePlugin"] = "nvidia"
+    values["gpu-cluster:gpuCheck"] = {"pools": ["train-gpu"], "image": IMAGE}
+    found = record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
+    pod = job_of(found, "dev")["spec"]["template"]["spec"]
+    paths = [volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume]
+    assert paths == ["/home/kubernetes/bin/nvidia"]
+    (container,) = pod["containers"]
+    assert "/usr/local/nvidia" in [mount["mountPath"] for mount in container["volumeMounts"]]
+    search = {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}
+    assert search in container["env"]
+    ours = job_of(declared("dev"), "dev")["spec"]["template"]["spec"]
+    assert not any("hostPath" in volume for volume in ours["volumes"])
+
+
 def test_the_program_travels_whole() -> None:
     """The ConfigMap has every module, which the pod finds as one package."""
     recording = declared("dev")

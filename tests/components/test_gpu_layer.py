@@ -181,6 +181,24 @@ def test_probes_resources_and_driver_libraries_arrive() -> None:
     assert spec["runtimeClassName"] == "nvidia"
 
 
+def test_a_pod_brings_the_driver_where_nobody_else_does() -> None:
+    """NVIDIA's plugin on GKE hands out the device alone; a pod without GPUs needs no driver."""
+    host = "/home/kubernetes/bin/nvidia"
+    given = pool(driver_libraries=host)
+    spec = workload(given, gpus=1)
+    (container,) = spec["containers"]
+    assert spec["volumes"] == [{"name": "driver", "hostPath": {"path": host, "type": "Directory"}}]
+    assert container["volumeMounts"] == [
+        {"name": "driver", "mountPath": "/usr/local/nvidia", "readOnly": True}
+    ]
+    assert container["env"] == [{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}]
+    assert workload(given, driver_libraries="/opt/nvidia")["volumes"][0]["hostPath"]["path"] == (
+        "/opt/nvidia"
+    )
+    assert "volumes" not in workload(given, gpus=0)
+    assert given.contract()["driverLibraries"] == host
+
+
 @pytest.mark.parametrize(
     ("wait", "annotations"),
     [
