@@ -126,7 +126,8 @@ class EksClusterArgs:
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
     autoscaler: EksAutoscalerArgs = field(default_factory=EksAutoscalerArgs)
     addon_versions: Mapping[str, str] = field(default_factory=dict)
-    """Addon -> version such as `v1.20.4-eksbuild.1`; left out, EKS's default for the cluster."""
+    """Addon -> version such as `v1.20.4-eksbuild.1`; left out, EKS's default when the addon is
+    made. It does not follow a new `version` by itself."""
     secrets_key: str | None = None
     """ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
     log_retention_days: int = 90

@@ -38,7 +38,8 @@ class EksGpuNodeGroupArgs:
     """The size, for one update: needed where minNodes rises above the running size or maxNodes
     falls below it. Take it out afterwards, and the number is the autoscaler's again."""
     zones: Sequence[str] = ()
-    """Some of the network's zones; left out, all of them."""
+    """Some of the network's zones; left out, all of them. In several, Auto Scaling may end a node
+    to even them out, and what runs on it."""
     subnet_ids: Sequence[str] = ()
     """Some of an existing network's subnets; left out, all of them."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -2,12 +2,15 @@
 
 import re
 
-_REGION = re.compile(r"[a-z]{2}(-gov|-iso[a-z]?)?-[a-z]+-[0-9]")
+_REGION = re.compile(r"(us-gov|[a-z]{2})-[a-z]+-[0-9]")
 _COMPASS = ("north", "south", "east", "west", "central")
 
 
 def is_region(text: str) -> bool:
-    """Whether this has the form of a region's name: `us-east-1`, `us-gov-west-1`."""
+    """Whether this has the form of a region's name: `us-east-1`, `us-gov-west-1`.
+
+    Not of the isolated and the sovereign partitions, whose services have other names.
+    """
     return _REGION.fullmatch(text) is not None
 
 

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pulumi
 import pytest
 import yaml
@@ -18,7 +19,13 @@ from components import settings
 from components.catalog import eks as catalog
 from components.eks.cluster_args import DEFAULT_VERSION
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.regions import is_zone_id, is_zone_name, managed_policy
+from components.eks.regions import (
+    is_region,
+    is_zone_id,
+    is_zone_name,
+    managed_policy,
+    partition,
+)
 from tests.components.recording import record
 from tests.program.environments import config_of, run_program
 from tests.unit.test_settings import changed
@@ -192,6 +199,18 @@ def test_arns_follow_the_partition() -> None:
     assert managed_policy("us-east-1", "P") == "arn:aws:iam::aws:policy/P"
     assert managed_policy("cn-north-1", "P") == "arn:aws-cn:iam::aws:policy/P"
     assert managed_policy("us-gov-west-1", "P") == "arn:aws-us-gov:iam::aws:policy/P"
+
+
+def test_every_region_is_in_its_partition() -> None:
+    """As botocore has it; those with other service names, isolated or sovereign, are refused."""
+    aws = botocore.session.get_session()
+    seen = set()
+    for name in aws.get_available_partitions():
+        for region in aws.get_available_regions("eks", partition_name=name):
+            if is_region(region):
+                seen.add(name)
+                assert partition(region) == name, region
+    assert seen == {"aws", "aws-cn", "aws-us-gov"}
 
 
 def test_reading_settings_loads_no_cloud_sdk() -> None:
