@@ -26,6 +26,10 @@ def open_control_plane(resource: Resource, *, prefix: float) -> Iterator[str]:
     if resource.type == GKE:
         if get(props, "privateClusterConfig", "enablePrivateEndpoint") in (True, UNKNOWN):
             return
+        # Without an address there is only the name, which lets in whom IAM does.
+        by_address = get(props, "controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled")
+        if by_address in (False, UNKNOWN):
+            return
         networks = get(props, "masterAuthorizedNetworksConfig")
         blocks = [get(block, "cidrBlock") for block in each(networks, "cidrBlocks")]
         if get(networks, "gcpPublicCidrsAccessEnabled") is True:

@@ -9,23 +9,20 @@ from policy.clusters import GKE
 from policy.pool import GKE_POOL
 from policy.reading import UNKNOWN, Resource, each, get, is_off
 
-_GRANTS = (
-    "gcp:projects/iAMMember:IAMMember",
-    "gcp:projects/iAMBinding:IAMBinding",
-    "gcp:organizations/iAMMember:IAMMember",
-    "gcp:folder/iAMMember:IAMMember",
-    "gcp:serviceaccount/iAMMember:IAMMember",
-)
+_HOLDERS = ("gcp:projects/", "gcp:organizations/", "gcp:folder/", "gcp:serviceaccount/")
+"""Whose roles are judged: on one bucket, say, an administrator's may be what is needed."""
 _POLICIES = {
     "aws:iam/rolePolicy:RolePolicy": "policy",
     "aws:iam/policy:Policy": "policy",
     "aws:iam/userPolicy:UserPolicy": "policy",
+    "aws:iam/groupPolicy:GroupPolicy": "policy",
     "aws:iam/role:Role": "assumeRolePolicy",
 }
 _ATTACHMENTS = (
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
     "aws:iam/policyAttachment:PolicyAttachment",
     "aws:iam/userPolicyAttachment:UserPolicyAttachment",
+    "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
 )
 _EVERYBODY = ("allUsers", "allAuthenticatedUsers")
 
@@ -67,8 +64,8 @@ def too_broad(
     nobody gets; `unscoped` are AWS actions that may have resource `*` because they know no other.
     """
     props = resource.props
-    if resource.type in _GRANTS:
-        yield from _grant(resource, roles)
+    if resource.type.startswith("gcp:"):
+        yield from _grants(resource, roles)
     if resource.type in _ATTACHMENTS:
         arn = get(props, "policyArn")
         name = arn.rpartition("/")[2] if isinstance(arn, str) else ""
@@ -91,14 +88,23 @@ def too_broad(
                 yield from _statement(resource.name, statement, unscoped)
 
 
-def _grant(resource: Resource, roles: Sequence[str]) -> Iterator[str]:
-    role = get(resource.props, "role")
-    if isinstance(role, str) and any(fnmatchcase(role, pattern) for pattern in roles):
-        yield f"{resource.name} grants {role}; grant a role with what is needed alone"
-    members = [get(resource.props, "member"), *each(resource.props, "members")]
-    for member in members:
-        if member in _EVERYBODY:
-            yield f"{resource.name} grants a role to {member}; name who needs it"
+def _grants(resource: Resource, roles: Sequence[str]) -> Iterator[str]:
+    """A grant of whatever service, and the bindings of a policy as a whole."""
+    props = resource.props
+    kind = resource.type.rpartition(":")[2].lower()
+    bindings: list[Any] = []
+    if kind.endswith(("iammember", "iambinding")):
+        bindings = [{**props, "members": [get(props, "member"), *each(props, "members")]}]
+    elif kind.endswith("iampolicy"):
+        bindings = each(_document(get(props, "policyData")), "bindings")
+    for binding in bindings:
+        role = get(binding, "role")
+        judged = isinstance(role, str) and resource.type.startswith(_HOLDERS)
+        if judged and any(fnmatchcase(role, pattern) for pattern in roles):
+            yield f"{resource.name} grants {role}; grant a role with what is needed alone"
+        for member in each(binding, "members"):
+            if member in _EVERYBODY:
+                yield f"{resource.name} grants a role to {member}; name who needs it"
 
 
 def _statement(name: str, statement: Any, unscoped: Sequence[str]) -> Iterator[str]:
@@ -131,13 +137,16 @@ def _trust(name: str, statement: Any) -> Iterator[str]:
 
 def _statements(document: Any) -> list[Any]:
     """The statements of a policy document, a text; none where it is not known."""
-    if not isinstance(document, str):
-        return []
-    try:
-        statements = get(json.loads(document), "Statement")
-    except ValueError:
-        return []
+    statements = get(_document(document), "Statement")
     return statements if isinstance(statements, list) else [statements]
+
+
+def _document(text: Any) -> Any:
+    """What a policy's text holds; None where it is not known."""
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
 
 
 def _texts(value: Any) -> list[str]:

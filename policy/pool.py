@@ -98,14 +98,24 @@ def _gke_bounds(props: Mapping[str, Any]) -> tuple[Any, Any]:
         return UNKNOWN, UNKNOWN
     if number(get(scaling, "totalMaxNodeCount")):
         return get(scaling, "totalMinNodeCount") or 0, get(scaling, "totalMaxNodeCount")
-    zones: Any = get(props, "nodeLocations")
-    per_zone = UNKNOWN if zones is UNKNOWN else len(each(props, "nodeLocations")) or 1
+    per_zone = _zones(props)
     if scaling is None:
         count = get(props, "nodeCount")
         fixed = get(props, "initialNodeCount") if count is None else count
         return _times(fixed, per_zone), _times(fixed, per_zone)
     least, most = get(scaling, "minNodeCount") or 0, get(scaling, "maxNodeCount")
     return _times(least, per_zone), _times(most, per_zone)
+
+
+def _zones(props: Mapping[str, Any]) -> Any:
+    """In how many zones the pool has nodes: a region's cluster takes three unless told."""
+    zones: Any = get(props, "nodeLocations")
+    if zones is UNKNOWN or zones:
+        return UNKNOWN if zones is UNKNOWN else len(zones)
+    location: Any = get(props, "location")
+    if location is UNKNOWN:
+        return UNKNOWN
+    return 3 if isinstance(location, str) and gke.is_region(location) else 1
 
 
 def _times(count: Any, zones: Any) -> Any:

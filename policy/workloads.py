@@ -1,5 +1,6 @@
 """Rules on pods: images, GPUs, privileges, and the cluster that they go to."""
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
@@ -18,6 +19,12 @@ _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _SEES_ALL = (_VISIBLE, "DP_DISABLE_HEALTHCHECKS")
 """Variables by which a pod says that it is about the node's GPUs and not about its own."""
+
+_POWERS = ("ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH")
+"""Capabilities by which a container gets out of itself."""
+_HOSTS_OWN = ("/", "/boot", "/etc", "/proc", "/root", "/run", "/var", "/var/lib",
+              "/var/lib/kubelet", "/var/run")  # fmt: skip
+_RUNTIMES = ("docker.sock", "containerd.sock", "crio.sock")
 
 
 def image(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
@@ -98,13 +105,25 @@ def privileged(resource: Resource, *, namespaces: Sequence[str]) -> Iterator[str
             added = each(context, "capabilities", "add")
             if is_on(get(context, "privileged")):
                 powers.append("privileged")
-            powers += [one for one in added if one in ("ALL", "SYS_ADMIN")]
+            # The runtime takes small letters too.
+            powers += [one for one in added if isinstance(one, str) and one.upper() in _POWERS]
+        powers += [
+            f"hostPath {path}"
+            for volume in each(pods.spec, "volumes")
+            if isinstance(path := get(volume, "hostPath", "path"), str) and _owns_the_host(path)
+        ]
         if powers:
             yield (
                 f"{pods.title} in namespace {pods.namespace} has "
                 f"{', '.join(dict.fromkeys(powers))}; drop it, or move it to "
                 f"{' or '.join(namespaces)}"
             )
+
+
+def _owns_the_host(path: str) -> bool:
+    """Whether who has this directory of a node, or this socket, has the node."""
+    whole = posixpath.normpath(f"/{path.strip('/')}")
+    return whole in _HOSTS_OWN or posixpath.basename(whole) in _RUNTIMES
 
 
 def explicit_provider(resource: Resource) -> Iterator[str]:

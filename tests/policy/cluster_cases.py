@@ -38,6 +38,13 @@ SSH_GROUP = changed(
     V100_GROUP, ("remoteAccess",), {"ec2SshKey": "key", "sourceSecurityGroupIds": ["sg-1"]}
 )
 PRIVATE = changed(GKE_CLUSTER, ("privateClusterConfig", "enablePrivateEndpoint"), True)
+BY_NAME = changed(
+    changed(
+        GKE_CLUSTER, ("controlPlaneEndpointsConfig",), {"ipEndpointsConfig": {"enabled": False}}
+    ),
+    ("masterAuthorizedNetworksConfig",),
+    DROP,
+)
 
 CASES = [
     Case(
@@ -62,6 +69,14 @@ CASES = [
         path=("vpcConfig", "publicAccessCidrs"),
         bad=["::/0"],
         message="cluster gpu lets ::/0 reach its control plane; allowed: /8 or smaller networks",
+    ),
+    Case(
+        rule="control-plane-open",
+        good=(BY_NAME,),
+        path=("controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled"),
+        bad=True,
+        message="cluster gpu lets the whole world reach its control plane; name the networks that "
+        "may",
     ),
     Case(
         rule="control-plane-open",

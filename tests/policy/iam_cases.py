@@ -1,5 +1,6 @@
 """Cases of the rules on permissions."""
 
+import json
 from typing import Any
 
 from tests.policy.cases import DROP, Case
@@ -49,6 +50,31 @@ BINDING = resource(
     "logs",
     {"role": "roles/logging.logWriter", "members": ["serviceAccount:a@p.iam.gserviceaccount.com"]},
 )
+BUCKET = resource(
+    "gcp:storage/bucketIAMMember:BucketIAMMember",
+    "models",
+    {"role": "roles/storage.admin", "member": "serviceAccount:a@p.iam.gserviceaccount.com"},
+)
+PROJECT_POLICY = resource(
+    "gcp:projects/iAMPolicy:IAMPolicy",
+    "all",
+    {
+        "policyData": json.dumps(
+            {"bindings": [{"role": "roles/browser", "members": ["user:a@b.c"]}]}
+        )
+    },
+)
+FOLDER = resource(
+    "gcp:folder/iAMBinding:IAMBinding",
+    "team",
+    {"role": "roles/browser", "members": ["group:team@example.com"]},
+)
+GROUP_ATTACHMENT = resource(
+    "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
+    "team-policy",
+    {"policyArn": "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"},
+)
+GROUP_POLICY = resource("aws:iam/groupPolicy:GroupPolicy", "team", {"policy": document(LOOK)})
 DEFAULT = (
     "runs its nodes as the project's default account, which may do nearly everything; set {path}"
 )
@@ -169,5 +195,41 @@ CASES = [
         path=("members", 0),
         bad="allAuthenticatedUsers",
         message="logs grants a role to allAuthenticatedUsers; name who needs it",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(BUCKET,),
+        path=("member",),
+        bad="allUsers",
+        message="models grants a role to allUsers; name who needs it",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(PROJECT_POLICY,),
+        path=("policyData",),
+        bad=json.dumps({"bindings": [{"role": "roles/owner", "members": ["user:a@b.c"]}]}),
+        message="all grants roles/owner; grant a role with what is needed alone",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(FOLDER,),
+        path=("role",),
+        bad="roles/editor",
+        message="team grants roles/editor; grant a role with what is needed alone",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(GROUP_ATTACHMENT,),
+        path=("policyArn",),
+        bad="arn:aws:iam::aws:policy/AdministratorAccess",
+        message="team-policy attaches AdministratorAccess; attach a policy with what is needed "
+        "alone",
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(GROUP_POLICY,),
+        path=("policy",),
+        bad=document({"Effect": "Allow", "Action": "*", "Resource": "*"}),
+        message="team allows *; name the actions that are needed",
     ),
 ]

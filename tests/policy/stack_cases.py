@@ -87,6 +87,12 @@ CPU_POOL = changed(
     ("nodeConfig",),
     {"machineType": "e2-standard-2"},
 )
+REGIONAL = changed(
+    changed(T4_POOL, ("autoscaling",), {"minNodeCount": 0, "maxNodeCount": 10}),
+    ("location",),
+    "us-central1-a",
+)
+"""Without zones of its own, and counted for each zone."""
 
 CASES = [
     Case(
@@ -241,6 +247,15 @@ CASES = [
         bad="serve",
         message="nobody in this stack gives GPU pool v100 its device plugin, and without it its "
         "nodes offer no GPU; have it installed, or see that another stack does",
+    ),
+    Case(
+        rule="monthly-ceiling",
+        good=(REGIONAL,),
+        path=("location",),
+        bad="us-central1",
+        message="all pools at their maximum cost $11,826 a month, and stack dev may cost $10,000; "
+        "pool t4 has the largest part, $11,826: lower its maximum, or raise the ceiling (list "
+        "prices of 2026-11-21)",
     ),
     Case(
         rule="monthly-ceiling",

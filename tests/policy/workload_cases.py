@@ -22,6 +22,14 @@ CLAIMS = changed(
     ("spec", "resourceClaims"),
     [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
 )
+HOSTS_LIBRARIES = changed(
+    POD,
+    ("spec", "volumes"),
+    [
+        {"name": "driver", "hostPath": {"path": "/usr/lib/x86_64-linux-gnu"}},
+        {"name": "shm", "hostPath": {"path": "/dev/shm"}},
+    ],
+)
 OTHER_ENV = changed(POD, ("spec", "containers", 0, "env"), [{"name": "LEVEL", "value": "info"}])
 CRON_JOB = resource(
     "kubernetes:batch/v1:CronJob",
@@ -219,5 +227,24 @@ CASES = [
         bad="default_4_34_2",
         message="Pod sample goes to whatever cluster the machine's kubeconfig names; give it the "
         "cluster's provider",
+    ),
+    Case(
+        rule="privileged-pods",
+        good=(POD,),
+        path=("spec", "containers", 0, "securityContext", "capabilities", "add"),
+        bad=["sys_module", "IPC_LOCK"],
+        message="pod sample in namespace default has sys_module; drop it, or move it to "
+        "kube-system or gpu-monitoring-system",
+    ),
+    *(
+        Case(
+            rule="privileged-pods",
+            good=(installer({}), HOSTS_LIBRARIES),
+            path=("spec", "volumes", 0, "hostPath", "path"),
+            bad=path,
+            message=f"pod sample in namespace default has hostPath {path}; drop it, or move it to "
+            "kube-system or gpu-monitoring-system",
+        )
+        for path in ("/", "/etc/", "/run/containerd/containerd.sock")
     ),
 ]
