@@ -110,8 +110,9 @@ def needs(
 class GoogleQuotas:
     """Answers from the Compute Engine API; nothing is ever written."""
 
-    def __init__(self, project: str, endpoint: str | None = None) -> None:
+    def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
         self._project = project
+        self._region = region
         self._endpoint = (endpoint or ENDPOINT).rstrip("/")
         self._http: google.auth.transport.urllib3.AuthorizedHttp | None = None
         self._answers: dict[str, Mapping[str, Any] | Unknown] = {}
@@ -146,8 +147,9 @@ class GoogleQuotas:
             if isinstance(found, Unknown):
                 return None
             for scope, part in found.get("items", {}).items():
-                for instance in part.get("instances", ()):
-                    gpus += _gpus_counted(instance, scope.removeprefix("zones/"), need)
+                # A cluster elsewhere may have the same name.
+                if scope.startswith(f"zones/{self._region}-"):
+                    gpus += sum(_gpus_counted(one, need) for one in part.get("instances", ()))
             if not (page := found.get("nextPageToken", "")):
                 return gpus
 
@@ -197,10 +199,13 @@ class GoogleQuotas:
         return self._http
 
 
-def _gpus_counted(instance: Mapping[str, Any], zone: str, need: Need) -> int:
+def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:
     """GPUs of a virtual machine that count against a need's quota."""
     if instance.get("status") in ("TERMINATED", "SUSPENDED"):
         return 0
+    affinity = instance.get("reservationAffinity", {})
+    if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION":
+        return 0  # it is the reservation that counts
     scheduling = instance.get("scheduling", {})
     preemptible = bool(scheduling.get("preemptible")) or scheduling.get("provisioningModel") in (
         "SPOT",
@@ -212,7 +217,6 @@ def _gpus_counted(instance: Mapping[str, Any], zone: str, need: Need) -> int:
         if card is None:
             continue
         metric = card.quota_metric_preemptible if preemptible else card.quota_metric
-        here = need.quota == metric and catalog.region_of(zone) == need.scope
-        if here or need.scope == ALL_REGIONS:
+        if need.quota == metric or need.scope == ALL_REGIONS:
             gpus += int(accelerator["acceleratorCount"])
     return gpus

@@ -88,14 +88,12 @@ def _of(
             else:
                 gpus = google_quota.workload_gpus(settings.pools, settings.workloads.values())
                 extra = ["Autopilot has no maxNodes: counted is what the stack's workloads ask for"]
+            region = region_of(settings.cluster.location)
             found, notes = google_quota.needs(
-                settings.pools,
-                gpus,
-                project=settings.project,
-                region=region_of(settings.cluster.location),
+                settings.pools, gpus, project=settings.project, region=region
             )
             return (
-                google_quota.GoogleQuotas(settings.project, endpoint),
+                google_quota.GoogleQuotas(settings.project, region, endpoint),
                 found,
                 [*extra, *notes],
                 settings.cluster.name,

@@ -161,6 +161,7 @@ def google() -> Iterator[tuple[str, Answers, list[str]]]:
     server.server_close()
 
 
+RESERVED = {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["ours"]}
 PROJECT = "/compute/v1/projects/p"
 FAMILY = "newer cards count against GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
 IN_REGION = f"{PROJECT}/regions/{REGION}"
@@ -198,13 +199,13 @@ def test_what_google_answers(
     """The region's number of the metric, or why it is not known; a stand-in gets no token."""
     url, answers, tokens = google
     answers[IN_REGION] = (status, body)
-    assert google_quota.GoogleQuotas("p", url).answer(need(3)) == answer
+    assert google_quota.GoogleQuotas("p", REGION, url).answer(need(3)) == answer
     assert set(tokens) == {""}
 
 
 def test_a_metric_that_is_only_presumed_is_called_so() -> None:
     """Where the API has not the metric of a card whose metric was never read, that is said."""
-    quotas = google_quota.GoogleQuotas("p", "http://127.0.0.1:1")
+    quotas = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1")
     quotas._answers[f"/regions/{REGION}"] = {"quotas": []}
     answer = quotas.answer(need(1, "NVIDIA_RTX_PRO_6000_GPUS"))
     assert isinstance(answer, Unknown)
@@ -213,7 +214,7 @@ def test_a_metric_that_is_only_presumed_is_called_so() -> None:
 
 def test_google_does_not_answer() -> None:
     """An API that nobody serves makes the quota unknown."""
-    answer = google_quota.GoogleQuotas("p", "http://127.0.0.1:1").answer(need(1))
+    answer = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1").answer(need(1))
     assert isinstance(answer, Unknown)
     assert "does not answer" in answer.reason
 
@@ -231,7 +232,7 @@ def test_google_without_credentials(
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     if variable:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", variable)
-    answer = google_quota.GoogleQuotas("p").answer(need(1))
+    answer = google_quota.GoogleQuotas("p", REGION).answer(need(1))
     assert isinstance(answer, Unknown)
     assert "gcloud auth application-default login" in answer.reason
     assert ("unset GOOGLE_APPLICATION_CREDENTIALS" in answer.reason) == bool(variable)
@@ -244,7 +245,7 @@ def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.Mo
     for said in (["Status: 404 Response:\nb''"], []):
         broken = Mock(side_effect=RefreshError(*said))
         monkeypatch.setattr("google.auth.default", broken)
-        answer = google_quota.GoogleQuotas("p").answer(need(1))
+        answer = google_quota.GoogleQuotas("p", REGION).answer(need(1))
         assert isinstance(answer, Unknown)
         assert answer.reason.startswith("the Google Cloud credentials do not work: ")
         assert "\n" not in answer.reason
@@ -253,7 +254,10 @@ def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.Mo
 def test_own_gpus_are_counted_by_card_market_and_state(
     google: tuple[str, Answers, list[str]],
 ) -> None:
-    """Of the cluster's machines those count that run, with the card and market of the quota."""
+    """Of the cluster's machines those count that run, with the card and market of the quota.
+
+    Neither another region's cluster of the same name, nor what a reservation has counted.
+    """
     url, answers, _ = google
 
     def machine(kind: str, count: int, model: str = "STANDARD", status: str = "RUNNING") -> Any:
@@ -272,7 +276,9 @@ def test_own_gpus_are_counted_by_card_market_and_state(
             f"zones/{REGION}-a": {"instances": [
                 machine(t4, 2), machine(t4, 8, status="TERMINATED"), machine(l4, 16),
                 machine(t4, 32, model="SPOT"),
+                {**machine(t4, 128), "reservationAffinity": RESERVED},
             ]},
+            "zones/us-south1-ai1b": {"warning": {"code": "NO_RESULTS_ON_PAGE"}},
             "zones/us-east1-b": {"instances": [machine(t4, 64)]},
         },
         "nextPageToken": "more",
@@ -280,11 +286,11 @@ def test_own_gpus_are_counted_by_card_market_and_state(
     answers[f"{path}&pageToken=more"] = (
         200, {"items": {f"zones/{REGION}-b": {"instances": [machine(t4, 1)]}}}
     )  # fmt: skip
-    quotas = google_quota.GoogleQuotas("p", url)
+    quotas = google_quota.GoogleQuotas("p", REGION, url)
     assert quotas.own_use(need(1), "mine") == 2 + 1
     assert quotas.own_use(need(1, "PREEMPTIBLE_NVIDIA_T4_GPUS"), "mine") == 32
     everything = need(1, "GPUS_ALL_REGIONS", "all regions")
-    assert quotas.own_use(everything, "mine") == 2 + 16 + 32 + 64 + 1
+    assert quotas.own_use(everything, "mine") == 2 + 16 + 32 + 1
     assert quotas.own_use(need(1), "another") is None
 
 
