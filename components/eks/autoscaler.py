@@ -36,6 +36,7 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         args: EksClusterArgs,
         *,
         cluster: Cluster,
+        control_plane: aws.eks.Cluster,
         region: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -49,14 +50,15 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         )
         identity = aws.eks.PodIdentityAssociation(
             name,
-            cluster_name=cluster.name,
+            cluster_name=control_plane.name,
             namespace=NAMESPACE,
             service_account=NAME,
             role_arn=role.arn,
+            # Before there are nodes: it takes EKS some seconds to know it everywhere, and a pod
+            # that is made within them never gets credentials.
+            # https://docs.aws.amazon.com/eks/latest/APIReference/API_CreatePodIdentityAssociation.html
             opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=[*cluster.ready, *role.grants],
-                deleted_with=cluster.deleted_with,
+                parent=self, depends_on=role.grants, deleted_with=control_plane
             ),
         )
         account = kubernetes.core.v1.ServiceAccount(

@@ -51,5 +51,11 @@ def declare(
         ready=eks.ready,
         deleted_with=eks.cluster,
     )
-    ClusterAutoscaler("cluster-autoscaler", args, cluster=cluster, region=provider.region)
+    ClusterAutoscaler(
+        "cluster-autoscaler",
+        args,
+        cluster=cluster,
+        control_plane=eks.cluster,
+        region=provider.region,
+    )
     return cluster

@@ -128,6 +128,16 @@ def test_the_autoscaler_starts_with_its_credentials_and_rights(
     } <= outlived_by[AUTOSCALER]
 
 
+def test_the_autoscaler_s_identity_is_there_minutes_before_its_pod(
+    outlived_by: dict[str, frozenset[str]],
+) -> None:
+    """It waits for no node, while the pod does: EKS takes seconds to know it everywhere."""
+    identity = "aws:eks/podIdentityAssociation:PodIdentityAssociation::cluster-autoscaler"
+    assert CLUSTER in outlived_by[identity]
+    assert SYSTEM_GROUP not in outlived_by[identity]
+    assert {identity, SYSTEM_GROUP} <= outlived_by[AUTOSCALER]
+
+
 def test_an_address_goes_before_the_internet_gateway(
     outlived_by: dict[str, frozenset[str]],
 ) -> None:
