@@ -17,7 +17,7 @@ from components.batch.batch_args import BatchArgs
 from components.batch.reading import check_workloads, read_batch, read_training_jobs
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
-from components.cluster import GpuPool
+from components.cluster import GpuPool, Platform
 from components.decode import decode, decode_map, shown, unknown
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.monitoring_args import MonitoringArgs
@@ -174,7 +174,7 @@ def _read(config: Mapping[str, str]) -> Settings:
     settings = read[platform](config, cluster, pools, workloads)
     settings = replace(settings, monitoring=_monitoring(given, settings))
     gpu_pools = {n: pool.gpu_pool(n) for n, pool in settings.pools.items()}
-    _check_workloads(workloads, gpu_pools)
+    _check_workloads(workloads, gpu_pools, settings.platform)
     settings = replace(settings, check=_gpu_check(given, settings, gpu_pools))
     batch = read_batch(f"{NAMESPACE}:batch", _structured(given, "batch"), gpu_pools)
     jobs = read_training_jobs(
@@ -346,7 +346,9 @@ def _check_pool_name(name: str) -> None:
         )
 
 
-def _check_workloads(workloads: Mapping[str, WorkloadArgs], pools: Mapping[str, GpuPool]) -> None:
+def _check_workloads(
+    workloads: Mapping[str, WorkloadArgs], pools: Mapping[str, GpuPool], platform: Platform
+) -> None:
     for name, workload in workloads.items():
         if reason := names.invalid_dns_label(name):
             raise ValueError(f"{NAMESPACE}:workloads.{name}: {reason}")
@@ -356,6 +358,11 @@ def _check_workloads(workloads: Mapping[str, WorkloadArgs], pools: Mapping[str, 
                 f"{unknown(workload.pool, pools) if pools else 'gpuPools has none'}"
             )
         _at(f"workloads.{name}", workload.check_fits, pools[workload.pool])
+        if workload.driver_libraries and platform == "gke-autopilot":
+            raise ValueError(
+                f"{NAMESPACE}:workloads.{name}.driverLibraries: Autopilot admits no directory of "
+                "the host, and GKE mounts the driver itself; drop the key"
+            )
 
 
 def _at(path: str, check: Any, value: object) -> None:

@@ -138,6 +138,8 @@ def configs(draw: st.DrawFn, stack: str) -> Values:
     workloads = draw(st.dictionaries(NAMES, WORKLOAD, max_size=2))
     for workload in workloads.values():
         workload["pool"] = draw(st.sampled_from(sorted(pools)))
+        if stack == "autopilot":  # it admits no directory of the host
+            workload.pop("driverLibraries", None)
     values["gpu-cluster:workloads"] = workloads
     monitoring = draw(some({"enabled": st.booleans()}, intervalSeconds=st.just(60)))
     if draw(st.booleans()):

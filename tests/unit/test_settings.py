@@ -45,6 +45,16 @@ def refusal(config: dict[str, str]) -> str | None:
     return None
 
 
+def test_a_workload_on_autopilot_mounts_nothing_of_the_host() -> None:
+    """GKE's admission would refuse the pod, after everything else is there."""
+    name = next(iter(values_of("autopilot")["gpu-cluster:workloads"]))
+    changes = [["gpu-cluster:workloads", name, "driverLibraries", "/usr/local/nvidia"]]
+    assert refusal(changed("autopilot", changes)) == (
+        f"gpu-cluster:workloads.{name}.driverLibraries: Autopilot admits no directory of the host, "
+        "and GKE mounts the driver itself; drop the key"
+    )
+
+
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
 def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
     """A bad config is refused with exactly the line that the table has."""
