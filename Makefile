@@ -8,7 +8,7 @@ export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME
 # What a real node runs, built on demand: rehearsal/node.
 REAL_NODE := kubelet containerd runc cni-plugins device-plugin container-toolkit
 
-.PHONY: help setup rehearse real-node down quota gpus check cards cost recover prove test lint unit readme bench clean
+.PHONY: help setup engine rehearse real-node down quota gpus check cards cost recover prove test lint unit readme bench clean
 
 help:
 	@echo "make rehearse STACK=dev   rehearse an environment on this machine (KEEP=1 leaves it running)"
@@ -35,6 +35,10 @@ $(VENV)/.ready: requirements.txt requirements-dev.txt
 	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@
 
+# Of the setup, what asks or mends a live stack: no control plane, and no engine where PATH has one.
+engine: $(VENV)/.ready
+	@$(RUN) -m tools path pulumi > /dev/null 2>&1 || $(RUN) -m tools build pulumi
+
 rehearse: $(if $(NODE),real-node) setup
 	@$(RUN) -m rehearsal run $(STACK) $(if $(KEEP),--keep) $(if $(NODE),--node $(NODE))
 
@@ -51,11 +55,11 @@ down: $(VENV)/.ready
 quota: $(VENV)/.ready
 	@$(RUN) -m checks.quota $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json)
 
-gpus: setup
+gpus: engine
 	@$(RUN) -m checks.gpus $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json) \
 	  $(if $(KUBECONFIG_FILE),--kubeconfig $(KUBECONFIG_FILE))
 
-check: setup
+check: engine
 	@$(RUN) -m checks.check $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json) \
 	  $(if $(KUBECONFIG_FILE),--kubeconfig $(KUBECONFIG_FILE))
 
@@ -67,7 +71,7 @@ cost: $(VENV)/.ready
 	@$(RUN) -m checks.cost $(STACK) $(if $(JSON),--json) $(if $(COMPARE),--compare $(COMPARE)) \
 	  $(if $(CEILING),--ceiling $(CEILING))
 
-recover: setup
+recover: engine
 	@$(RUN) -m recovery $(STACK) $(if $(UNHEARD),--unheard) $(if $(YES),--yes)
 
 prove: setup

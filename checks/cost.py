@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.add_argument("--compare", metavar="REV", help="a git revision to compare with")
     parser.add_argument(
-        "--ceiling", type=float, metavar="DOLLARS", help="what a month may cost, every pool full"
+        "--ceiling", type=_dollars, metavar="DOLLARS", help="what a month may cost, every pool full"
     )
     args = parser.parse_args()
     return end(
@@ -33,6 +33,13 @@ def main() -> int:
         lambda: check(args.stack, compare=args.compare, ceiling=args.ceiling),
         as_json=args.json,
     )
+
+
+def _dollars(text: str) -> float:
+    dollars = float(text)
+    if not 0 <= dollars < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no amount; give dollars a month, such as 500")
+    return dollars
 
 
 def check(

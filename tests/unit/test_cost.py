@@ -371,3 +371,14 @@ def test_a_share_of_unknown_cost_is_unknown() -> None:
     bill = cost.bill_at("autopilot", config)
     assert item(bill, "t4").per_gpu("on-demand") is None
     assert "podGpu" not in bill.document()["items"][0]
+
+
+@pytest.mark.parametrize("ceiling", ["nan", "inf", "-1"])
+def test_a_ceiling_that_nothing_exceeds_is_refused(
+    ceiling: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is no amount of money holds nobody back, and so is a mistake."""
+    monkeypatch.setattr("sys.argv", ["cost", "dev", f"--ceiling={ceiling}"])
+    with pytest.raises(SystemExit, match="2"):
+        cost.main()
+    assert f"{ceiling} is no amount; give dollars a month" in capsys.readouterr().err
