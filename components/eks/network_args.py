@@ -23,14 +23,16 @@ class EksNetworkArgs:
 
     zones: Sequence[str] = ()
     """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: which
-    zones a region has differs by account, and asking AWS would make a preview need the network."""
+    zones a region has differs by account, and asking AWS would make a preview need the network.
+    A third can be added later, at the end, for nodes alone."""
     cidr: str = "10.0.0.0/16"
     """/16 to /18. Each zone's private subnet takes an eighth of it, its public one a 256th."""
     nat: Literal["single", "per-zone"] = "single"
     """NAT gateways. `single` costs a third, and takes the way out from all zones if its zone
     fails."""
     subnet_ids: Sequence[str] = ()
-    """Private subnets of an existing VPC, with a way out, in at least two zones."""
+    """Private subnets of an existing VPC, with a way out, in at least two zones. The control plane
+    stays in those that it was made in."""
 
     def __post_init__(self) -> None:
         if self.subnet_ids:
