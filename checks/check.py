@@ -5,7 +5,6 @@ measured, or could not be asked.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import kubernetes.client
 
-from checks.cluster import asked, client_of, kubeconfig_of
+from checks.cluster import asked, client_of, items, kubeconfig_of
 from checks.report import FINDING, FINE, NOT_ASKED, CheckError, end
 from checks.stack import config_of, settings_of
 from components.gpu.check_args import GpuCheckArgs, job_name
@@ -118,11 +117,11 @@ def _ended(status: Object) -> str:
 def _pool(client: Any, args: GpuCheckArgs, pool: str) -> dict[str, Any]:
     batch, core = kubernetes.client.BatchV1Api(client), kubernetes.client.CoreV1Api(client)
     name = job_name(pool)
-    jobs = _items(
+    jobs = items(
         asked(batch.list_namespaced_job, args.namespace, field_selector=f"metadata.name={name}")
     )
     pods = newest(
-        _items(asked(core.list_namespaced_pod, args.namespace, label_selector=f"job-name={name}"))
+        items(asked(core.list_namespaced_pod, args.namespace, label_selector=f"job-name={name}"))
     )
     log = unread = ""
     for pod in pods:
@@ -138,11 +137,6 @@ def _pool(client: Any, args: GpuCheckArgs, pool: str) -> dict[str, Any]:
 def _log(core: Any, namespace: str, pod: str) -> str:
     body = asked(core.read_namespaced_pod_log, pod, namespace, tail_lines=_LINES)
     return body.decode(errors="replace")
-
-
-def _items(body: bytes) -> list[Object]:
-    items: list[Object] = json.loads(body)["items"]
-    return items
 
 
 def _text(pool: Mapping[str, Any]) -> str:

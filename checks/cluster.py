@@ -1,5 +1,7 @@
 """A stack's live cluster: which kubeconfig, and what the API server answers or why it does not."""
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,11 @@ from checks.stack import ROOT, kubeconfig_output
 
 TIMEOUT_SECONDS = (5.0, 30.0)
 """To connect, and to read."""
+_INSTALL = {
+    "gke-gcloud-auth-plugin": "gcloud components install gke-gcloud-auth-plugin",
+    "aws": "install the AWS CLI",
+}
+"""Command by which a kubeconfig signs in -> where it comes from."""
 
 
 def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
@@ -38,11 +45,42 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
 def client_of(kubeconfig: str) -> Any:
     """A client for the cluster; raises CheckError where the kubeconfig cannot be used."""
     try:
-        client = kubernetes.config.new_client_from_config_dict(yaml.safe_load(kubeconfig))
-    except (kubernetes.config.ConfigException, yaml.YAMLError, TypeError) as error:
+        document = yaml.safe_load(kubeconfig)
+        _signs_in(document)
+        client = kubernetes.config.new_client_from_config_dict(document)
+    except (
+        kubernetes.config.ConfigException, yaml.YAMLError, TypeError, ValueError, AttributeError,
+    ) as error:  # fmt: skip
         raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
     client.configuration.retries = urllib3.Retry(1)
     return client
+
+
+def _signs_in(kubeconfig: Any) -> None:
+    """Raises CheckError where the command that signs in is missing: the client asks as nobody."""
+    try:
+        contexts = {one["name"]: one["context"] for one in kubeconfig["contexts"]}
+        users = {one["name"]: one["user"] for one in kubeconfig["users"]}
+        command = users[contexts[kubeconfig["current-context"]]["user"]]["exec"]["command"]
+    except (KeyError, TypeError):
+        return  # without a command, or no kubeconfig, which the client says
+    if not shutil.which(command):
+        how = f": {_INSTALL[command]}" if command in _INSTALL else ""
+        raise CheckError(f"the kubeconfig signs in by {command}, which is not on PATH{how}")
+
+
+def items(body: bytes) -> list[Any]:
+    """The items in a list's body; raises CheckError where something else has answered."""
+    try:
+        found = json.loads(body)["items"]
+    except (ValueError, TypeError, KeyError):
+        found = None
+    if not isinstance(found, list):
+        raise CheckError(
+            "what answers is no Kubernetes API server: look at the kubeconfig's server, and at any "
+            "proxy on the way"
+        )
+    return found
 
 
 def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:

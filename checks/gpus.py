@@ -14,7 +14,7 @@ from typing import Any
 
 import kubernetes.client
 
-from checks.cluster import asked, client_of, kubeconfig_of
+from checks.cluster import asked, client_of, items, kubeconfig_of
 from checks.gpu_findings import Finding, findings
 from checks.gpu_nodes import GpuNode, Object, gpu_node
 from checks.report import FINDING, FINE, end, table
@@ -129,14 +129,13 @@ def _ask(kubeconfig: str) -> tuple[list[Object], list[Object], list[Object]]:
 
 
 def _list(ask: Any, **query: str) -> list[Object]:
-    items: list[Object] = []
+    found: list[Object] = []
     more = ""
     while True:
         answer = asked(ask, limit=500, **query, **({"_continue": more} if more else {}))
-        body = json.loads(answer)
-        items += body["items"]
-        if not (more := body["metadata"].get("continue") or ""):
-            return items
+        found += items(answer)
+        if not (more := json.loads(answer)["metadata"].get("continue") or ""):
+            return found
 
 
 if __name__ == "__main__":

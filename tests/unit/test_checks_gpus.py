@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from checks import gpus, stack
+from checks.cluster import client_of, items
 from checks.gpu_findings import Finding
 from checks.gpu_nodes import GpuNode, gpu_sign, model, pod_state, requested
 from checks.report import CheckError, table
@@ -424,3 +425,45 @@ def test_cluster_that_does_not_answer() -> None:
         gpus.check("dev", kubeconfig)
     with pytest.raises(CheckError, match=r"^the kubeconfig cannot be used: "):
         gpus.check("dev", "{}")
+
+
+def a_kubeconfig(user: dict[str, Any]) -> str:
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+            "users": [{"name": "u", "user": user}, {"name": "other", "user": {}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+    )
+
+
+def test_a_plugin_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the command that signs in the client would ask as nobody, and be refused."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": "gke-gcloud-auth-plugin"}
+    with pytest.raises(CheckError, match="not on PATH: gcloud components install gke-gcloud-auth"):
+        client_of(a_kubeconfig({"exec": run}))
+    assert caplog.records == []
+    assert client_of(a_kubeconfig({"token": "t"}))
+
+
+@pytest.mark.parametrize("kubeconfig", ["", "[]", "abc", "5", "{", "contexts: null", "users: [1]"])
+def test_a_kubeconfig_that_is_none_is_one_line(kubeconfig: str) -> None:
+    """Whatever is in the file, the check ends with its line."""
+    with pytest.raises(CheckError, match=r"^the kubeconfig cannot be used: .+$"):
+        client_of(kubeconfig)
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>sign in</html>", b"null", b"[]", b"{}", b'{"items": null}']
+)
+def test_an_answer_that_is_no_list_is_one_line(body: bytes) -> None:
+    """A proxy's page in place of the API server's list is no traceback."""
+    with pytest.raises(CheckError, match="what answers is no Kubernetes API server"):
+        items(body)
+    assert items(b'{"items": [1]}') == [1]
