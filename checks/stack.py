@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import yaml
 import tools
 from checks.report import CheckError
 from components.settings import Settings, from_config
-from rehearsal.program import without_secrets
+from rehearsal.program import EngineLoader, without_secrets
 
 ROOT = Path(__file__).resolve().parents[1]
 CLUSTER = "gpu-cluster:cluster"
@@ -38,7 +37,7 @@ def config_in(text: bytes, name: str) -> dict[str, Any]:
     Raises CheckError where there is none.
     """
     try:
-        document = yaml.load(text, _EngineLoader)
+        document = yaml.load(text, EngineLoader)
     except yaml.YAMLError as error:
         raise CheckError(f"{name} is not YAML: {' '.join(str(error).split())}") from None
     config = document.get("config") if isinstance(document, dict) else None
@@ -46,28 +45,6 @@ def config_in(text: bytes, name: str) -> dict[str, Any]:
         raise CheckError(f"{name} has no config: see Pulumi.dev.yaml for an example")
     plain: dict[str, Any] = without_secrets(config)
     return plain
-
-
-class _EngineLoader(yaml.SafeLoader):
-    """Reads what the engine reads: `yes` is text to it, and so is a date."""
-
-    def date(self, node: yaml.ScalarNode) -> str:
-        return f"{self.construct_yaml_timestamp(node):%Y-%m-%d %H:%M:%S} +0000 UTC"
-
-    def text(self, node: yaml.ScalarNode) -> str:
-        return str(node.value)
-
-
-_TAG = "tag:yaml.org,2002"
-_EngineLoader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}:bool"]
-    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_EngineLoader.add_implicit_resolver(
-    f"{_TAG}:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-_EngineLoader.add_constructor(f"{_TAG}:timestamp", _EngineLoader.date)
-_EngineLoader.add_constructor(f"{_TAG}:binary", _EngineLoader.text)
 
 
 def platform_of(config: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """The copy of the Pulumi program that a rehearsal runs: the committed files are never written."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,28 @@ FILES = ("Pulumi.yaml", "__main__.py", "requirements.txt")
 FOLDERS = ("components",)
 
 Mutation = Callable[[Path], None]
+
+
+class EngineLoader(yaml.SafeLoader):
+    """Reads what the engine reads: `yes` is text to it, and so is a date."""
+
+    def date(self, node: yaml.ScalarNode) -> str:
+        return f"{self.construct_yaml_timestamp(node):%Y-%m-%d %H:%M:%S} +0000 UTC"
+
+    def text(self, node: yaml.ScalarNode) -> str:
+        return str(node.value)
+
+
+_TAG = "tag:yaml.org,2002"
+EngineLoader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}:bool"]
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+EngineLoader.add_implicit_resolver(
+    f"{_TAG}:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+EngineLoader.add_constructor(f"{_TAG}:timestamp", EngineLoader.date)
+EngineLoader.add_constructor(f"{_TAG}:binary", EngineLoader.text)
 
 
 class ProgramError(Exception):
@@ -51,8 +74,7 @@ def stacks(source: Path) -> list[str]:
 
 
 def _write_without_secrets(file: Path) -> None:
-    text = file.read_text()
-    document = yaml.safe_load(text) or {}
+    document = yaml.load(file.read_text(), EngineLoader) or {}
     plain = without_secrets(document)
     if plain != document:
         file.write_text(yaml.safe_dump(plain, sort_keys=False))

@@ -3,8 +3,15 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
-from rehearsal.program import ProgramError, copy_program, without_secrets
+from rehearsal.program import (
+    PLACEHOLDER,
+    EngineLoader,
+    ProgramError,
+    copy_program,
+    without_secrets,
+)
 
 
 @pytest.fixture
@@ -28,6 +35,21 @@ def test_encrypted_values_become_placeholders(source: Path, tmp_path: Path) -> N
     assert "rehearsal-placeholder" in copied
     assert "v1:" not in copied
     assert (source / "Pulumi.dev.yaml").read_text() == before
+
+
+def test_what_is_text_to_the_engine_stays_text(source: Path, tmp_path: Path) -> None:
+    """A file that is written anew, for a secret in it, says of everything else what it said."""
+    (source / "Pulumi.dev.yaml").write_text(
+        "config: {a:x: {y: {secure: v1:abc}, on: yes, since: 2026-11-21, ok: true}}\n"
+    )
+    copy_program(source, "dev", tmp_path / "copy")
+    written = yaml.load((tmp_path / "copy" / "Pulumi.dev.yaml").read_text(), EngineLoader)
+    assert written["config"]["a:x"] == {
+        "y": PLACEHOLDER,
+        "on": "yes",
+        "since": "2026-11-21 00:00:00 +0000 UTC",
+        "ok": True,
+    }
 
 
 def test_a_file_without_secrets_is_copied_as_it_is(source: Path, tmp_path: Path) -> None:
