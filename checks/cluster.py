@@ -44,16 +44,17 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
 
 def client_of(kubeconfig: str) -> Any:
     """A client for the cluster; raises CheckError where the kubeconfig cannot be used."""
+    given = kubernetes.client.Configuration()
+    # Where packets are dropped each try takes long. Only before there is a client does it count.
+    given.retries = urllib3.Retry(1)
     try:
         document = yaml.safe_load(kubeconfig)
         _signs_in(document)
-        client = kubernetes.config.new_client_from_config_dict(document)
+        return kubernetes.config.new_client_from_config_dict(document, client_configuration=given)
     except (
         kubernetes.config.ConfigException, yaml.YAMLError, TypeError, ValueError, AttributeError,
     ) as error:  # fmt: skip
         raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
-    client.configuration.retries = urllib3.Retry(1)
-    return client
 
 
 def _signs_in(kubeconfig: Any) -> None:

@@ -19,9 +19,11 @@ import google.auth.transport.urllib3
 import urllib3
 
 from checks.verdict import Known, Need, Unknown
+from components.batch.training_args import TrainingArgs
 from components.catalog import gke as catalog
 from components.gke.autopilot_args import GkeAutopilotPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gpu.check_args import GpuCheckArgs
 from components.gpu.workload_args import WorkloadArgs
 
 ENDPOINT = "https://compute.googleapis.com"
@@ -41,7 +43,10 @@ def pool_gpus(pools: Mapping[str, GkeGpuNodePoolArgs]) -> dict[str, int]:
 
 
 def workload_gpus(
-    pools: Mapping[str, GkeAutopilotPoolArgs], workloads: Iterable[WorkloadArgs]
+    pools: Mapping[str, GkeAutopilotPoolArgs],
+    workloads: Iterable[WorkloadArgs],
+    training_jobs: Iterable[TrainingArgs] = (),
+    check: GpuCheckArgs | None = None,
 ) -> dict[str, int]:
     """Autopilot pool -> physical GPUs of the nodes that the stack's own pods fill.
 
@@ -61,6 +66,16 @@ def workload_gpus(
         pods = 1 if pods is None else pods
         pods_on_node = max(on_node * shares // workload.gpus, 1)
         gpus[workload.pool] += -(-pods // pods_on_node) * on_node
+    # Neither shares its nodes.
+    for job in training_jobs:
+        pool = pools[job.pool]
+        gpus[job.pool] += job.nodes * (
+            pool.gpus_per_node or job.worker_gpus(pool.gpu_pool(job.pool))
+        )
+    if check is not None:
+        for name in check.pools:
+            pool = pools[name]
+            gpus[name] += pool.gpus_per_node or check.gpus_on(pool.gpu_pool(name))
     return gpus
 
 

@@ -86,7 +86,12 @@ def _of(
             if settings.platform == "gke":
                 gpus, extra = google_quota.pool_gpus(settings.pools), []
             else:
-                gpus = google_quota.workload_gpus(settings.pools, settings.workloads.values())
+                gpus = google_quota.workload_gpus(
+                    settings.pools,
+                    settings.workloads.values(),
+                    settings.training_jobs.values(),
+                    settings.check,
+                )
                 extra = ["Autopilot has no maxNodes: counted is what the stack's workloads ask for"]
             region = region_of(settings.cluster.location)
             found, notes = google_quota.needs(

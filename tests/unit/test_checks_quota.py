@@ -19,9 +19,11 @@ from checks import aws_quota, google_quota, quota
 from checks.report import CheckError
 from checks.stack import ROOT, config_of, settings_of
 from checks.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use
+from components.batch.training_args import TrainingArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.autopilot_args import GkeAutopilotPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gpu.check_args import GpuCheckArgs
 from components.gpu.workload_args import WorkloadArgs
 from rehearsal.program import PLACEHOLDER
 
@@ -121,6 +123,17 @@ def test_autopilot_counts_what_the_workloads_fill(
     """An Autopilot pool needs the GPUs of the nodes that the stack's own pods fill."""
     pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", **pool)}
     assert google_quota.workload_gpus(pools, workloads) == {"t4": gpus}
+
+
+@pytest.mark.parametrize(("on_node", "needed"), [(None, 3 * 2 + 1), (4, 3 * 4 + 4)])
+def test_autopilot_counts_training_jobs_and_the_acceptance_workload(
+    on_node: int | None, needed: int
+) -> None:
+    """Each worker has a node of its own, and so has whoever measures the GPUs."""
+    pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", gpus_per_node=on_node)}
+    job = TrainingArgs(pool="t4", image="x", nodes=3, gpus=2, command=["train.py"])
+    check = GpuCheckArgs(pools=["t4"], image="x")
+    assert google_quota.workload_gpus(pools, [], [job], check) == {"t4": needed}
 
 
 def test_pools_that_need_nothing_have_no_row() -> None:
