@@ -3,9 +3,11 @@
 import copy
 import http.server
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,6 +182,29 @@ def test_a_log_that_cannot_be_read_is_not_an_empty_one(
     assert (found["exit"], found["result"]) == (2, None)
     assert found["why"].startswith(f"Job gpu-check-p: its log cannot be read ({why}")
     assert found["why"].endswith("and its pod is Succeeded")
+
+
+def test_a_mute_cluster_is_asked_twice() -> None:
+    """Not four times, as is urllib3's way: where packets are dropped, each try takes 5 seconds."""
+    tries = 0
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            nonlocal tries
+            while True:
+                try:
+                    server.accept()[0].close()
+                except OSError:
+                    return
+                tries += 1
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(CheckError, match="the cluster does not answer"):
+            found_by(SimpleNamespace(url=f"http://127.0.0.1:{server.getsockname()[1]}"))
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert tries == 2
 
 
 def test_who_may_not_list_is_told_so(api: type[ApiServer]) -> None:
