@@ -40,7 +40,8 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
         super().__init__("gpu-cluster:gke:AutopilotCluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
-        identity = GkeNodeIdentity(name, project=project, opts=child)
+        # Autopilot streams images by itself.
+        identity = GkeNodeIdentity(name, project=project, image_streaming=True, opts=child)
         self.cluster = gcp.container.Cluster(
             name,
             **control_plane(args, project=project, network=self.network),

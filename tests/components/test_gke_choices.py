@@ -5,7 +5,7 @@ import pytest
 from components.cluster import Toleration
 from components.gke.nodes import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
-from tests.components.recording import Registration
+from tests.components.recording import Registration, record
 from tests.components.test_gke import NODE_POOL, T4, declare, pool_of
 
 LONG = "gpu-cluster-of-the-research-group-europe"
@@ -98,6 +98,23 @@ def test_image_streaming_can_be_turned_on_and_off(
     members = recording.of("gcp:projects/iAMMember:IAMMember")
     roles = {member.inputs["role"] for member in members}
     assert ("roles/serviceusage.serviceUsageConsumer" in roles) is role
+
+
+def test_on_autopilot_nodes_may_stream_images() -> None:
+    """There GKE streams unasked, and asks the same of nodes with an account of their own."""
+
+    def program() -> None:
+        from components.gke.autopilot import autopilot
+        from components.gke.autopilot_args import GkeAutopilotArgs
+
+        office = {"office": "203.0.113.0/24"}
+        args = GkeAutopilotArgs(name="auto", location="us-central1", authorized_networks=office)
+        autopilot(args, {}, project="my-project")
+
+    email = "nodes@my-project.iam.gserviceaccount.com"
+    recording = record(program, outputs={"gcp:serviceaccount/account:Account": {"email": email}})
+    members = recording.of("gcp:projects/iAMMember:IAMMember")
+    assert "roles/serviceusage.serviceUsageConsumer" in {one.inputs["role"] for one in members}
 
 
 def test_the_longest_cluster_name_leaves_room_for_the_system_pool_s() -> None:
