@@ -14,6 +14,7 @@ from rehearsal.gcp.autopilot import (
     portions,
 )
 from rehearsal.gcp.members import missing_identity
+from rehearsal.gcp.offers import check_boot_disk
 from rehearsal.gcp.thing import Thing
 from rehearsal.provider.handler import CloudError, NotFoundError
 
@@ -61,13 +62,13 @@ class GcpCloud:
             return groups
 
     def set_size(self, group: str, nodes: int) -> None:
-        """The autoscaler's word on a group. Raises CloudError, as GKE's nodes fail to start, where
-        a GPU quota is exceeded, and KeyError for an unknown group."""
+        """The autoscaler's word on a group. Raises CloudError where GKE's nodes fail to start, and
+        KeyError for an unknown group."""
         with self.lock:
             for pool in self.of(NODE_POOL):
                 if pool.state["name"] == group:
                     if nodes > pool.nodes:
-                        self.check_quota(pool, nodes)
+                        self.check_start(pool, nodes)
                     pool.nodes = nodes
                     return
             known = {each.name: each for each in self.node_groups()}
@@ -156,10 +157,16 @@ class GcpCloud:
         if reason := missing_identity(member, self._accounts(), self._workload_pools, project):
             raise CloudError(reason)
 
-    # Quota.
+    # What keeps nodes from starting.
 
-    def check_quota(self, pool: Thing, wanted: int) -> None:
-        """Raises CloudError where `wanted` nodes of the pool exceed a GPU quota."""
+    def check_start(self, pool: Thing, wanted: int) -> None:
+        """Raises CloudError where the pool cannot have `wanted` nodes: GKE itself makes a pool that
+        can have none, and Compute Engine refuses its first node."""
+        if wanted:
+            check_boot_disk(pool.state["nodeConfig"])
+            self._check_quota(pool, wanted)
+
+    def _check_quota(self, pool: Thing, wanted: int) -> None:
         gpus = nodes.accelerator_of(pool.state)
         if gpus is None:
             return

@@ -20,7 +20,6 @@ from rehearsal.gcp.kind import Kind
 from rehearsal.gcp.offers import location_of, node_locations
 from rehearsal.gcp.thing import Thing, full_name
 from rehearsal.provider.handler import CloudError, Config
-from rehearsal.provider.schema import UNKNOWN, Problem
 
 _IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
 
@@ -39,16 +38,6 @@ class NodePool(Kind):
         "upgradeSettings",
         "namePrefix",
     )
-
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        name = str(inputs.get("name", UNKNOWN))
-        if name == UNKNOWN or NODE_POOL_NAME.fullmatch(name):
-            return []
-        reason = (
-            f"'{name}' is no node pool name: at most 40 of a-z, 0-9 and hyphens, from a letter to "
-            "a letter or digit"
-        )
-        return [Problem("name", reason)]
 
     def parent(self, config: Config, state: Mapping[str, Any]) -> str:
         cluster = str(state["cluster"])
@@ -70,6 +59,7 @@ class NodePool(Kind):
                 "badRequest"
             )
         state["name"] = self.identity(config, state).rpartition("/")[2]
+        _check_name(state["name"])
         state["location"] = cluster.state["location"]
         given = state.get("nodeLocations") or cluster.state["nodeLocations"]
         node_locations(state["location"], given)  # in the cluster's region?
@@ -86,9 +76,11 @@ class NodePool(Kind):
         self._add_driver_and_taints(state, cluster, old)
         state.setdefault("maxPodsPerNode", cluster.state.get("defaultMaxPodsPerNode", 110))
         state.setdefault("management", {"autoRepair": True, "autoUpgrade": True})
-        state.setdefault(
-            "upgradeSettings", {"maxSurge": 1, "maxUnavailable": 0, "strategy": "SURGE"}
-        )
+        surge = {"maxSurge": 1, "maxUnavailable": 0, "strategy": "SURGE"}
+        state.setdefault("upgradeSettings", surge)
+        if state["nodeConfig"].get("flexStart") or _queued(state):
+            # Whatever was asked for: crossplane-contrib/provider-upjet-gcp issue 1028.
+            state["upgradeSettings"] = {**surge, "maxSurge": 0, "strategy": "SHORT_LIVED"}
         prefix = f"https://www.googleapis.com/compute/v1/projects/{state['project']}/zones"
         urls = [
             f"{prefix}/{zone}/instanceGroups/gke-{cluster.state['name']}-{state['name']}-grp"
@@ -97,7 +89,7 @@ class NodePool(Kind):
         state |= {"instanceGroupUrls": urls, "managedInstanceGroupUrls": urls, "operation": ""}
         if old is not None and state.get("nodeCount") != old.state.get("nodeCount"):
             wanted = (state.get("nodeCount") or 0) * len(state["nodeLocations"])
-            self.cloud.check_quota(old, wanted)
+            self.cloud.check_start(old, wanted)
             old.nodes = old.kept_nodes = wanted
 
     def _add_driver_and_taints(
@@ -141,7 +133,7 @@ class NodePool(Kind):
         scaling = state.get("autoscaling") or {}
         least = scaling.get("totalMinNodeCount", scaling.get("minNodeCount", 0) * zones)
         wanted = max(wanted, least)
-        self.cloud.check_quota(thing, wanted)
+        self.cloud.check_start(thing, wanted)
         thing.nodes = thing.kept_nodes = wanted
         state.setdefault("initialNodeCount", state.get("nodeCount") or 0)
         state["nodeCount"] = wanted // zones
@@ -159,6 +151,17 @@ class NodePool(Kind):
 
 def _refuse(reason: str) -> CloudError:
     return CloudError(f"googleapi: Error 400: {reason}, badRequest")
+
+
+def _check_name(name: str) -> None:
+    # Not the provider's check, and so not in a preview: pulumi/pulumi-gcp issue 1510.
+    if not NODE_POOL_NAME.fullmatch(name):
+        raise _refuse(
+            f'Invalid value for field "node_pool.name": "{name}". Must be a match of regex '
+            f"'(?:{NODE_POOL_NAME.pattern})' (only lowercase alphanumerics and '-' allowed, must "
+            "start with a letter and end with an alphanumeric, and must be no longer than 40 "
+            "characters)."
+        )
 
 
 def _check_counts(state: Mapping[str, Any]) -> None:
@@ -249,10 +252,14 @@ def _check_sharing(config: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             raise _refuse(f"gpuSharingStrategy MPS does not run on partitions (here {size})")
 
 
+def _queued(state: Mapping[str, Any]) -> bool:
+    return bool((state.get("queuedProvisioning") or {}).get("enabled"))
+
+
 def _check_provisioning(state: Mapping[str, Any]) -> None:
     config = state["nodeConfig"]
     spot, flex = config.get("spot"), config.get("flexStart")
-    queued = (state.get("queuedProvisioning") or {}).get("enabled")
+    queued = _queued(state)
     affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
     if spot and (flex or queued or config.get("preemptible")):
         raise _refuse("spot excludes preemptible, flexStart and queuedProvisioning")

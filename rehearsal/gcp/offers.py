@@ -1,4 +1,4 @@
-"""Where GKE is offered, and in which versions."""
+"""Where GKE is offered, in which versions, and with which boot disks."""
 
 import re
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from components.catalog.gke import (
     MACHINE_ZONES,
     is_region,
     is_zone,
+    machine_type,
     region_of,
 )
 from rehearsal.provider.handler import CloudError, Config
@@ -76,3 +77,21 @@ def master_version(state: Mapping[str, Any]) -> str:
     if default.startswith(f"1.{found[1]}."):
         return default
     return f"1.{found[1]}{found[2] or '.0'}-gke.1000000"
+
+
+def check_boot_disk(node_config: Mapping[str, Any]) -> None:
+    """Raises CloudError where the machine does not take the disk type, in Compute Engine's words.
+
+    N1 has no Hyperdisk; some of the newest machines have nothing else.
+    """
+    machine, disk = machine_type(node_config["machineType"]), str(node_config["diskType"])
+    assert machine is not None, "a stored pool has a machine type of the catalogue"
+    if machine.family == "n1":
+        taken = not disk.startswith("hyperdisk-")
+    else:
+        taken = machine.boot_disk in (None, disk)
+    if not taken:
+        raise CloudError(
+            f"googleapi: Error 400: {disk} disk type cannot be used by {machine.name} machine "
+            "type., badRequest"
+        )

@@ -137,6 +137,7 @@ def test_a_nat_goes_with_its_router() -> None:
         ),
         (FIREWALL, {"network": "n", "sourceRanges": []}, "exactly one of 'allows', 'denies'"),
         (ACCOUNT, {"accountId": "Gpu-Nodes"}, "'accountId' ('Gpu-Nodes') must be a-z"),
+        (ACCOUNT, {"accountId": "nodes"}, "expected accountId to be of length 6 to 30"),
         (ACCOUNT, {"accountId": "a" * 31}, "expected accountId to be of length 6 to 30"),
         (
             MEMBER,

@@ -9,6 +9,11 @@ from tests.unit.stand_in_engine import Refused
 
 GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 CPU = {"machineType": "e2-standard-2"}
+G4_ZONE = {"nodeLocations": ["us-central1-b"]}
+FLEX_START = {
+    "nodeConfig": t4(flexStart=True),
+    "management": {"autoRepair": False, "autoUpgrade": True},
+}
 
 
 def group_of(stack: GcpStack, resource: str = "gpu") -> NodeGroup:
@@ -217,6 +222,18 @@ def test_the_quota_limits_growth() -> None:
     stack.cloud.set_size(group_of(stack).name, 2)
 
 
+def test_a_boot_disk_that_the_machine_does_not_take_keeps_nodes_away() -> None:
+    """GKE makes the pool, and only its first node fails to start, without any of another disk."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool(nodeConfig=t4(diskType="hyperdisk-balanced"))
+    with pytest.raises(CloudError, match="hyperdisk-balanced disk type cannot be used by n1-"):
+        stack.cloud.set_size(group_of(stack).name, 1)
+    right = {"machineType": "g4-standard-48", "diskType": "hyperdisk-balanced"}
+    stack.pool("g4", nodeConfig=right, initialNodeCount=1, **G4_ZONE)
+    assert group_of(stack, "g4").target_nodes == 1
+
+
 def test_spot_nodes_have_a_quota_of_their_own() -> None:
     """Spot GPUs count against the preemptible metric, and their nodes say so."""
     stack = GcpStack(quota={"NVIDIA_T4_GPUS": 0})
@@ -239,6 +256,47 @@ def test_changes_are_announced() -> None:
     assert heard == [1, 0]
 
 
+@pytest.mark.parametrize(
+    "changes", [FLEX_START, {"queuedProvisioning": {"enabled": True}}], ids=["flex", "queued"]
+)
+def test_gke_upgrades_such_nodes_its_own_way(changes: dict[str, Any]) -> None:
+    """SHORT_LIVED comes unasked; whoever asks for SURGE has a difference for ever."""
+    stack = GcpStack()
+    stack.cluster()
+    declared = {**changes, "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
+    for _ in range(2):
+        settings = stack.pool(**declared)["upgradeSettings"]
+        assert settings == {"strategy": "SHORT_LIVED", "maxSurge": 0, "maxUnavailable": 0}
+        found = stack.diff(POOL, "gpu", pool(**declared))[0]
+        assert found["upgradeSettings.strategy"] == "UPDATE"
+    assert stack.diff(POOL, "gpu", pool(**changes))[0] == {}
+
+
+def test_image_streaming_left_out_after_it_was_on_stays_on() -> None:
+    """The provider keeps what the pool has, so that off has to be said."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool(nodeConfig=t4(gcfsConfig={"enabled": True}))
+    assert stack.diff(POOL, "gpu", pool())[0] == {}
+    assert stack.pool()["nodeConfig"]["gcfsConfig"] == {"enabled": True}
+    off = t4(gcfsConfig={"enabled": False})
+    assert stack.diff(POOL, "gpu", pool(nodeConfig=off))[0] == {
+        "nodeConfig.gcfsConfig.enabled": "UPDATE"
+    }
+    assert stack.pool(nodeConfig=off)["nodeConfig"]["gcfsConfig"] == {"enabled": False}
+
+
+def test_a_name_that_is_too_long_shows_when_the_pool_is_made() -> None:
+    """The API alone knows the rule, so that a preview takes it; automatic names count as well."""
+    stack = GcpStack()
+    stack.cluster()
+    name = "a" * 33  # and 8 more of the automatic name
+    assert len(stack.preview(POOL, name, pool())["name"]) == 41
+    with pytest.raises(Refused, match="must be no longer than 40 characters"):
+        stack.pool(name)
+    stack.pool(name[:-1])
+
+
 def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> dict[str, Any]:
     return t4(guestAccelerators=[{"type": kind, "count": count, **more}])
 
@@ -248,7 +306,16 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
     [
         ({"cluster": "other"}, "clusters/other' was not found"),
         ({"location": "us-central1-b"}, "locations/us-central1-b/clusters/dev' was not found"),
-        ({"name": "GPU"}, "name: 'GPU' is no node pool name"),
+        ({"name": "GPU"}, 'Invalid value for field "node_pool.name": "GPU"'),
+        ({"name": "a" * 41}, "must be no longer than 40 characters"),
+        (
+            {"nodeConfig": t4(diskType="hyperdisk-balanced"), "initialNodeCount": 1},
+            "hyperdisk-balanced disk type cannot be used by n1-standard-4 machine type",
+        ),
+        (
+            {"nodeConfig": {"machineType": "g4-standard-48"}, "initialNodeCount": 1} | G4_ZONE,
+            "pd-balanced disk type cannot be used by g4-standard-48 machine type",
+        ),
         ({"nodeLocations": ["us-central1-d"]}, "'nvidia-tesla-t4' does not exist in zone"),
         ({"nodeLocations": ["us-east1-c"]}, "Node location 'us-east1-c' is not in region"),
         ({"nodeConfig": {"machineType": "n1-standart-4"}}, "'n1-standart-4' does not exist"),
