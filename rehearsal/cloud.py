@@ -89,6 +89,8 @@ class Scaler:
     service_account: str
     discovers: tuple[tuple[str, ...], ...]
     """Alternatives, each a list of tags, `key` or `key=value`, that a group must all have."""
+    made: float | None = None
+    """When its pod was made, in whole seconds since 1970."""
 
     def __str__(self) -> str:
         return f"Cluster Autoscaler {self.namespace}/{self.service_account}"
@@ -103,7 +105,7 @@ class Promise:
     real: Mapping[str, str | None]
     """The same tags with what the node has, None where it has nothing of the kind."""
     differences: Sequence[str]
-    """One line each: the tag, and what it costs."""
+    """One line each: the tag, or the right of the autoscaler, and what it costs."""
 
 
 class ControlPlane(Protocol):

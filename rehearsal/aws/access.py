@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -228,6 +229,7 @@ def associate(account: Account, inputs: Mapping[str, Any]) -> str:
     digest = hashlib.sha256("/".join((inputs["clusterName"], *key)).encode()).hexdigest()
     identity = f"a-{digest[:17]}"
     cluster.associations[key] = dict(inputs) | {"associationId": identity}
+    cluster.identified.setdefault(key, time.time())
     return identity
 
 

@@ -30,13 +30,15 @@ class ClusterParts:
     inputs: dict[str, Any]
     """The cluster's properties as last declared."""
     security_group: str
-    interfaces: list[str]
+    interfaces: list[str] = field(default_factory=list)
     """The control plane's network interfaces in the cluster's subnets."""
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Principal ARN -> access entry, its policies under `policies`."""
     addons: dict[str, dict[str, Any]] = field(default_factory=dict)
     associations: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     """(namespace, service account) -> pod identity association."""
+    identified: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(namespace, service account) -> when it first had an association, in seconds since 1970."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from rehearsal.aws.ec2 import GONE
 from rehearsal.aws.instances import instance
 from rehearsal.aws.node_group import check_start
 from rehearsal.aws.node_group_rules import has_driver
-from rehearsal.aws.permissions import why_not_scaled
+from rehearsal.aws.permissions import why_late, why_not_scaled
 from rehearsal.aws.scaling_group import group_tags, resize
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
 from rehearsal.provider.handler import CloudError
@@ -39,6 +39,8 @@ class AwsCloud:
         self._announced: list[NodeGroup] = []
         self._on_access = on_access
         """Told after every change whether anybody may use the cluster."""
+        self._scalers: Sequence[Scaler] = ()
+        """Those that ran when somebody last asked."""
         self._read: dict[object, tuple[float, Any]] = {}
         """What was asked for -> when it was read, and what it was."""
 
@@ -127,7 +129,8 @@ class AwsCloud:
                 if (reason := self._why_not_scaled(parts, scalers))
             }
 
-        reasons: dict[str, str] = self._known(tuple(scalers), read)
+        self._scalers = tuple(scalers)
+        reasons: dict[str, str] = self._known(self._scalers, read)
         return reasons
 
     def _why_not_scaled(self, parts: GroupParts, scalers: Sequence[Scaler]) -> str:
@@ -136,9 +139,17 @@ class AwsCloud:
         reasons = [why_not_scaled(self.account, parts, scaler) for scaler in scalers]
         return "; ".join(reasons) if all(reasons) else ""
 
+    def _why_late(self, parts: GroupParts) -> list[str]:
+        """What is wrong with the autoscalers that do scale the group; one without fault does."""
+        account = self.account
+        at_work = [one for one in self._scalers if not why_not_scaled(account, parts, one)]
+        reasons = [why_late(account, parts, one) for one in at_work]
+        return reasons if all(reasons) else []
+
     def promise(self, group: str, node: NodeShape) -> Promise | None:
         """What the Auto Scaling group's tags promise, against this node; None for a group that has
-        none and never is at zero, where Cluster Autoscaler goes by the nodes that are there."""
+        none and never is at zero, where Cluster Autoscaler goes by the nodes that are there. What
+        it may not see of a group that it scales is a promise that is not kept as well."""
         with self.account.lock, answering():
             parts = self.account.groups[group]
             tags = group_tags(self.account, parts.scaling_group)
@@ -146,10 +157,11 @@ class AwsCloud:
             if parts.inputs["scalingConfig"]["minSize"] and not real:
                 return None
             template = nodes.promised(self.account, parts)
+            late = self._why_late(parts)
         return Promise(
             tags={key: tags[key] for key in real},
             real=real,
-            differences=promise.compare(template, node),
+            differences=[*promise.compare(template, node), *late],
         )
 
     def scaling_group_tags(self, group: str) -> dict[str, str]:

@@ -1,24 +1,30 @@
 """EKS clusters, with the real control plane of the rehearsal behind them."""
 
 import base64
-import datetime
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.catalog import eks as catalog
 from rehearsal.aws.account import Account, ClusterParts, answering
+from rehearsal.aws.cluster_rules import (
+    check_key,
+    check_public_networks,
+    check_update,
+    check_version,
+    check_zones,
+    minor,
+    name_problems,
+    vpc_of,
+)
 from rehearsal.aws.joining import why_cluster_fails
 from rehearsal.aws.keys_and_logs import log_group_of
 from rehearsal.aws.kind import CloudError, Config, Kind, Problem
 from rehearsal.aws.roles import require_trust
 from rehearsal.aws.shapes import request
 from rehearsal.cloud import ControlPlane
-from rehearsal.provider.schema import UNKNOWN
 
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
-_MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
-"""A cluster's authentication mode moves to the right only."""
+_PLACES = ("subnetIds", "securityGroupIds")
 _ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
@@ -36,13 +42,11 @@ class Cluster(Kind):
         self._control_plane = control_plane
 
     def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
-        name = inputs.get("name")
-        if not isinstance(name, str) or name == UNKNOWN:
-            return []
-        if catalog.CLUSTER_NAME.fullmatch(name) and len(name) <= catalog.CLUSTER_NAME_MAX:
-            return []
-        words = f"'name' ('{name}') must be 1 to 100 letters, digits, '-' and '_', no sign first"
-        return [Problem("name", words)]
+        return name_problems(inputs.get("name"))
+
+    def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
+        """Secrets that are encrypted stay so: EKS takes a key back from no cluster."""
+        return path == "encryptionConfig" and new is None
 
     # The control plane takes seconds to start and to stop: not under the account's lock.
 
@@ -71,17 +75,19 @@ class Cluster(Kind):
             raise CloudError(
                 f"a rehearsal plays one cluster at a time, and there is '{taken}' already"
             )
-        self._check_version(inputs)
+        check_version(inputs)
         require_trust(self.account, inputs["roleArn"], "eks.amazonaws.com", "sts:AssumeRole")
         if reason := why_cluster_fails(self.account, inputs["roleArn"]):
             raise CloudError(f"unexpected state 'FAILED', wanted target 'ACTIVE': {reason}")
-        vpc = self._vpc(name, inputs)
-        self._check_key(inputs)
-        inputs.setdefault("version", max(catalog.KUBERNETES_VERSIONS, key=_minor))
+        vpc = vpc_of(self.account, name, inputs["vpcConfig"])
+        check_public_networks(inputs["vpcConfig"])
+        check_key(self.account, inputs)
+        inputs.setdefault("version", max(catalog.KUBERNETES_VERSIONS, key=minor))
         eks = self.account.client("eks")
         eks.create_cluster(**self._request(inputs))
-        group, interfaces = self._interfaces(name, vpc, inputs)
-        parts = ClusterParts(inputs=dict(inputs), security_group=group, interfaces=interfaces)
+        group = self._security_group(name, vpc)
+        parts = ClusterParts(inputs=dict(inputs), security_group=group)
+        self._place(name, parts)
         self.account.clusters[name] = parts
         access = inputs.get("accessConfig") or {}
         if access.get("bootstrapClusterCreatorAdminPermissions", True):
@@ -96,69 +102,6 @@ class Cluster(Kind):
         self._log(name, inputs)
         return name
 
-    def _check_version(self, inputs: Mapping[str, Any]) -> None:
-        version = inputs.get("version")
-        if version is None:
-            return
-        known = ", ".join(catalog.KUBERNETES_VERSIONS)
-        if version not in catalog.KUBERNETES_VERSIONS:
-            raise CloudError(
-                f"InvalidParameterException: unsupported Kubernetes version {version}: EKS has "
-                f"{known}"
-            )
-        support = catalog.support(version, datetime.date.today())
-        policy = (inputs.get("upgradePolicy") or {}).get("supportType", "EXTENDED")
-        if support == "ended" or (support == "extended" and policy == "STANDARD"):
-            words = "has ended" if support == "ended" else "is extended, supportType is STANDARD"
-            raise CloudError(
-                f"InvalidParameterException: unsupported Kubernetes version {version}: its support "
-                f"{words}"
-            )
-
-    def _vpc(self, name: str, inputs: Mapping[str, Any]) -> str:
-        """The VPC of the subnets, in which EKS must be able to put a control plane."""
-        ec2, config = self.account.client("ec2"), inputs["vpcConfig"]
-        subnets = ec2.describe_subnets(SubnetIds=config["subnetIds"])["Subnets"]
-        vpcs = {subnet["VpcId"] for subnet in subnets}
-        if len(vpcs) > 1:
-            raise CloudError(
-                "InvalidParameterException: Subnets specified must be in the same VPC, got "
-                f"{', '.join(sorted(vpcs))}"
-            )
-        zones = {subnet["AvailabilityZone"] for subnet in subnets}
-        if len(zones) < catalog.MIN_SUBNETS:
-            raise CloudError(
-                "InvalidParameterException: Subnets specified must be in at least two different AZs"
-            )
-        excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(self.account.region)
-        for subnet in subnets:
-            if subnet["AvailabilityZoneId"] == excluded:
-                good = [
-                    zone["ZoneName"]
-                    for zone in ec2.describe_availability_zones()["AvailabilityZones"]
-                    if zone["ZoneId"] != excluded
-                ]
-                raise CloudError(
-                    f"UnsupportedAvailabilityZoneException: Cannot create cluster '{name}' because "
-                    f"{subnet['AvailabilityZone']}, the targeted availability zone, does not "
-                    "currently have sufficient capacity to support the cluster. Retry and choose "
-                    f"from these availability zones: {', '.join(good)}"
-                )
-        if not (config.get("endpointPublicAccess", True) or config.get("endpointPrivateAccess")):
-            raise CloudError(
-                "InvalidParameterException: Private and public endpoint access cannot be false"
-            )
-        if groups := config.get("securityGroupIds"):
-            ec2.describe_security_groups(GroupIds=groups)
-        return str(vpcs.pop())
-
-    def _check_key(self, inputs: Mapping[str, Any]) -> None:
-        if config := inputs.get("encryptionConfig"):
-            key = config["provider"]["keyArn"]
-            state = self.account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
-            if state != "Enabled":
-                raise CloudError(f"InvalidParameterException: the KMS key {key} is {state}")
-
     def _request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         own = ("vpcConfig", "enabledClusterLogTypes", "encryptionConfig", "tags", "tagsAll",
                "forceUpdateVersion", "zonalShiftConfig")  # fmt: skip
@@ -170,10 +113,9 @@ class Cluster(Kind):
         model = self.account.client("eks").meta.service_model.operation_model("CreateCluster")
         return request(model.input_shape, given) | {"tags": inputs["tagsAll"]}
 
-    def _interfaces(self, name: str, vpc: str, inputs: Mapping[str, Any]) -> tuple[str, list[str]]:
-        """EKS's own security group and the control plane's interfaces, one in each subnet."""
-        ec2 = self.account.client("ec2")
-        group = ec2.create_security_group(
+    def _security_group(self, name: str, vpc: str) -> str:
+        """EKS's own, of control plane and nodes."""
+        answer = self.account.client("ec2").create_security_group(
             GroupName=f"eks-cluster-sg-{name}",
             Description="EKS created security group applied to ENI that is attached to EKS "
             "Control Plane master nodes, as well as any managed workloads.",
@@ -182,24 +124,37 @@ class Cluster(Kind):
                 "ResourceType": "security-group",
                 "Tags": [{"Key": f"kubernetes.io/cluster/{name}", "Value": "owned"}],
             }],
-        )["GroupId"]  # fmt: skip
-        groups = [group, *(inputs["vpcConfig"].get("securityGroupIds") or [])]
-        interfaces = [
-            ec2.create_network_interface(
-                SubnetId=subnet, Groups=groups, Description=f"Amazon EKS {name}"
-            )["NetworkInterface"]["NetworkInterfaceId"]
-            for subnet in inputs["vpcConfig"]["subnetIds"]
-        ]
-        return group, interfaces
+        )  # fmt: skip
+        return str(answer["GroupId"])
 
-    def _vpc_config(self, parts: ClusterParts, vpc: str) -> dict[str, Any]:
+    def _place(self, name: str, parts: ClusterParts) -> None:
+        """The control plane's interfaces, one in each of its subnets and in no other."""
+        ec2, config = self.account.client("ec2"), parts.inputs["vpcConfig"]
+        self._withdraw(parts)
+        groups = [parts.security_group, *(config.get("securityGroupIds") or [])]
+        for subnet in config["subnetIds"]:
+            made = ec2.create_network_interface(
+                SubnetId=subnet, Groups=groups, Description=f"Amazon EKS {name}"
+            )
+            parts.interfaces.append(made["NetworkInterface"]["NetworkInterfaceId"])
+
+    def _withdraw(self, parts: ClusterParts) -> None:
+        while parts.interfaces:
+            self.account.client("ec2").delete_network_interface(
+                NetworkInterfaceId=parts.interfaces.pop()
+            )
+
+    def _vpc_config(
+        self, parts: ClusterParts, vpc: str, *, admitted: Sequence[str] = ("0.0.0.0/0",)
+    ) -> dict[str, Any]:
+        """`admitted`: to the public endpoint, where nobody says who is."""
         given = parts.inputs["vpcConfig"]
         return {
             "subnetIds": given["subnetIds"],
             "securityGroupIds": given.get("securityGroupIds") or [],
             "endpointPublicAccess": given.get("endpointPublicAccess", True),
             "endpointPrivateAccess": given.get("endpointPrivateAccess", False),
-            "publicAccessCidrs": given.get("publicAccessCidrs") or ["0.0.0.0/0"],
+            "publicAccessCidrs": given.get("publicAccessCidrs") or list(admitted),
             "clusterSecurityGroupId": parts.security_group,
             "vpcId": vpc,
         }
@@ -234,6 +189,7 @@ class Cluster(Kind):
             "version": row["version"],
             "roleArn": row["roleArn"],
             "vpcConfig": row["resourcesVpcConfig"],
+            "encryptionConfig": next(iter(row.get("encryptionConfig") or []), None),
             "kubernetesNetworkConfig": {
                 "ipFamily": network.get("ipFamily", "ipv4"),
                 "serviceIpv4Cidr": network.get("serviceIpv4Cidr", "172.20.0.0/16"),
@@ -254,30 +210,27 @@ class Cluster(Kind):
     def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         parts = self.account.clusters[identity]
         held = self.account.backend("eks").clusters[identity]
-        if (before := old["version"]) != (after := new.get("version", old["version"])):
-            self._check_version(new)
-            if _minor(after) != (_minor(before)[0], _minor(before)[1] + 1):
-                raise CloudError(
-                    "InvalidParameterException: Unsupported Kubernetes minor version update from "
-                    f"{before} to {after}"
-                )
-        modes = [
-            (inputs.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
-            for inputs in (old, new)
-        ]
-        if _MODES.index(modes[1]) < _MODES.index(modes[0]):
-            raise CloudError(
-                "InvalidParameterException: Unsupported authentication mode update from "
-                f"{modes[0]} to {modes[1]}"
-            )
-        vpc = self._vpc(identity, new)
-        if vpc != held.resources_vpc_config["vpcId"]:
+        check_update(old, new)
+        config, stands = new["vpcConfig"], held.resources_vpc_config
+        check_zones(self.account, stands["subnetIds"], config["subnetIds"])
+        vpc = vpc_of(self.account, identity, config)
+        if vpc != stands["vpcId"]:
             raise CloudError("InvalidParameterException: Subnets must be in the cluster's VPC")
-        self._check_key(new)
+        check_public_networks(config)
+        # The provider gives a key to a cluster that has none. Of another one it tells EKS nothing.
+        if kept := parts.inputs.get("encryptionConfig"):
+            new = new | {"encryptionConfig": kept}
+        else:
+            check_key(self.account, new)
         parts.inputs = dict(new)
-        held.version = after
-        held.resources_vpc_config = self._vpc_config(parts, vpc)
+        held.version = new.get("version", old["version"])
+        held.encryption_config = [each for each in (new.get("encryptionConfig"),) if each]
+        held.resources_vpc_config = self._vpc_config(
+            parts, vpc, admitted=stands["publicAccessCidrs"]
+        )
         held.logging = {"clusterLogging": _logging(new)}
+        if any(stands[name] != held.resources_vpc_config[name] for name in _PLACES):
+            self._place(identity, parts)
         self._log(identity, new)
 
     def retag(
@@ -300,10 +253,8 @@ class Cluster(Kind):
     def _forget(self, identity: str) -> None:
         parts = self.account.clusters.pop(identity)
         self.account.client("eks").delete_cluster(name=identity)
-        ec2 = self.account.client("ec2")
-        for interface in parts.interfaces:
-            ec2.delete_network_interface(NetworkInterfaceId=interface)
-        ec2.delete_security_group(GroupId=parts.security_group)
+        self._withdraw(parts)
+        self.account.client("ec2").delete_security_group(GroupId=parts.security_group)
 
 
 def _logging(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -314,11 +265,6 @@ def _logging(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
         for types, enabled in ((on, True), (off, False))
         if types
     ]
-
-
-def _minor(version: str) -> tuple[int, int]:
-    match = re.fullmatch(r"([0-9]+)\.([0-9]+)", version)
-    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def access_granted(parts: ClusterParts) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from rehearsal.aws.ec2 import Ec2Kind, interface_name
-from rehearsal.aws.kind import CloudError, NotFoundError, mapping
+from rehearsal.aws.kind import CloudError, NotFoundError
 
 _ANYWHERE = {
     "IpProtocol": "-1",
@@ -139,6 +139,8 @@ class SecurityGroupIngressRule(Ec2Kind):
         "securityGroupId": "GroupId",
         "ipProtocol": "IpProtocol",
         "cidrIpv4": "CidrIpv4",
+        "fromPort": "FromPort",
+        "toPort": "ToPort",
         "referencedSecurityGroupId": "ReferencedGroupInfo.GroupId",
         "description": "Description",
     }
@@ -170,7 +172,8 @@ class SecurityGroupIngressRule(Ec2Kind):
 
     def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().look(identity, state)
-        now["tagsAll"] = mapping(self.row(identity).get("Tags")) or state.get("tagsAll") or {}
+        if now["ipProtocol"] == "-1":  # all ports, which the provider does not show as -1
+            now |= {"fromPort": None, "toPort": None}
         return now | {
             "securityGroupRuleId": identity,
             "arn": self.account.arn("ec2", f"security-group-rule/{identity}"),
@@ -185,11 +188,6 @@ class SecurityGroupIngressRule(Ec2Kind):
             GroupId=new["securityGroupId"],
             SecurityGroupRules=[{"SecurityGroupRuleId": identity, "SecurityGroupRule": rule}],
         )
-
-    def retag(
-        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
-    ) -> None:
-        """Kept in the state only: moto has no tags on rules."""
 
     def remove(self, identity: str, state: dict[str, Any]) -> None:
         call = getattr(self.ec2, f"revoke_security_group_{self.way}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from rehearsal.cloud import Cloud, NodeGroup, Provisioner, Scaler
@@ -24,17 +25,22 @@ def scaled_groups(cloud: Cloud, pods: Iterable[Mapping[str, Any]]) -> list[NodeG
 
 
 def running(pods: Iterable[Mapping[str, Any]]) -> list[Scaler]:
-    """One for each pod that is ready and runs Cluster Autoscaler, in the order of their names."""
-    found = {
-        Scaler(
-            namespace=pod["metadata"]["namespace"],
-            service_account=pod["spec"].get("serviceAccountName", "default"),
-            discovers=tuple(_discovers(words)),
-        )
-        for pod in pods
-        if phase(pod) == "ready" and (words := _autoscaler(pod)) is not None
-    }
-    return sorted(found, key=str)
+    """One for each Cluster Autoscaler of which a pod is ready, the youngest where several are; in
+    the order of their names."""
+    found: dict[Scaler, float] = {}
+    for pod in pods:
+        if phase(pod) == "ready" and (words := _autoscaler(pod)) is not None:
+            scaler = Scaler(
+                namespace=pod["metadata"]["namespace"],
+                service_account=pod["spec"].get("serviceAccountName", "default"),
+                discovers=tuple(_discovers(words)),
+            )
+            found[scaler] = max(_made(pod), found.get(scaler, 0.0))
+    return sorted((replace(each, made=made) for each, made in found.items()), key=str)
+
+
+def _made(pod: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()
 
 
 def _autoscaler(pod: Mapping[str, Any]) -> list[str] | None:

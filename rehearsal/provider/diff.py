@@ -38,7 +38,8 @@ class Comparison:
     same: Callable[[str, Any, Any], bool]
     """(path, old, new): whether two values that are written differently mean the same."""
     replaces: Callable[[str, Any, Any], bool]
-    """(path, old, new): whether a change replaces although the property is not immutable."""
+    """(path, old, new): whether a change replaces although the property is not immutable. `new` is
+    None where it was taken away."""
 
     def changes(
         self,
@@ -111,7 +112,8 @@ class Comparison:
         if f"{pattern}[]" in self.facts.kept_when_removed:
             return
         beneath = set(patterns_beneath(old, kind, pattern)) - self.facts.kept_when_removed
-        yield Change(path, "delete", any(map(self.facts.replaces, beneath)))
+        replace = any(map(self.facts.replaces, beneath)) or self.replaces(path, old, None)
+        yield Change(path, "delete", replace)
 
 
 def _is_plain_list(facts: Facts, pattern: str) -> bool:

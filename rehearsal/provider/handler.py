@@ -53,7 +53,8 @@ class Handler:
         return False
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
-        """Whether this change at `path` replaces although the property is not immutable."""
+        """Whether this change at `path` replaces although the property is not immutable; `new` is
+        None where it was taken away."""
         return False
 
     def recomputed(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:

@@ -198,6 +198,13 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         [ALONE + f"the {AUTOSCALER} with its role k8s-ml-autoscaler may not do "
          "autoscaling:DescribeAutoScalingGroups on eks-train-gpu"],
     ),
+    "the autoscaler may not see what EC2 refuses": (
+        [permissions("autoscaling:DescribeScalingActivities", "autoscaling:DescribePolicies")],
+        [f"pool train-gpu: the {AUTOSCALER} with its role k8s-ml-autoscaler may not do "
+         "autoscaling:DescribeScalingActivities on eks-train-gpu: where EC2 has no such instance "
+         "left, it goes on waiting for one and tries no other pool for --max-node-provision-time, "
+         "15 minutes by default"],
+    ),
     "the autoscaler discovers another cluster's groups": (
         [changed(
             DEPLOYMENT,

@@ -80,6 +80,7 @@ def pod(
             "name": name,
             "uid": name,
             "namespace": "default",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
             "labels": {"pod-template-hash": "abc"},
             "ownerReferences": [{"kind": owner[0], "name": owner[1]}] if owner else [],
         },

@@ -1,5 +1,7 @@
 """Which Cluster Autoscalers run in a cluster, and what that means for its groups."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +14,10 @@ from tests.unit.rehearsed import group, pod, shape
 
 DISCOVERY = "--node-group-auto-discovery=asg:tag=a/enabled,a/k8s-ml"
 SCALER = Scaler(
-    namespace="default", service_account="scaler", discovers=(("a/enabled", "a/k8s-ml"),)
+    namespace="default",
+    service_account="scaler",
+    discovers=(("a/enabled", "a/k8s-ml"),),
+    made=datetime(2026, 1, 1, tzinfo=UTC).timestamp(),
 )
 
 
@@ -45,6 +50,15 @@ def test_an_autoscaler_is_known_by_its_image_or_its_command(
     for each in pods:
         each["spec"]["containers"][0].setdefault("image", "cuda")
     assert running(pods) == found
+
+
+def test_the_youngest_pod_counts() -> None:
+    """Others of the same Deployment may be older than what it needs."""
+    younger = autoscaler()
+    younger["metadata"]["creationTimestamp"] = "2026-01-01T00:00:05Z"
+    (found,) = running([autoscaler(), younger, autoscaler()])
+    assert SCALER.made is not None
+    assert found == replace(SCALER, made=SCALER.made + 5)
 
 
 def test_groups_say_why_nobody_scales_them() -> None:

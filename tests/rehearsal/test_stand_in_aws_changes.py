@@ -1,0 +1,207 @@
+"""The stand-in AWS: what a cluster, and what admits to it, becomes when it is changed.
+
+Here and not among the unit tests, because an AWS account takes seconds to fill.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rehearsal.cloud import Scaler
+from tests.rehearsal import aws_stack as aws
+from tests.rehearsal.aws_stack import AwsStack, stack
+from tests.unit.stand_in_engine import Refused
+
+RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+EGRESS = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
+AUTOSCALER = Scaler(
+    namespace="kube-system",
+    service_account="cluster-autoscaler",
+    discovers=(("k8s.io/cluster-autoscaler/enabled", "k8s.io/cluster-autoscaler/k8s-ml=owned"),),
+)
+
+
+@pytest.fixture
+def fresh() -> Iterator[AwsStack]:
+    with stack() as made:
+        yield made
+
+
+def control_plane(made: AwsStack, **changes: Any) -> dict[str, Any]:
+    """A cluster without nodes; its inputs."""
+    made.subnets = made.network()
+    made.role("control", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
+    inputs = aws.cluster(made.subnets, **changes)
+    made.up(aws.CLUSTER, "ml", inputs)
+    return inputs
+
+
+def placed(inputs: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The same cluster with other values in its vpcConfig."""
+    return inputs | {"vpcConfig": inputs["vpcConfig"] | changes}
+
+
+def subnet(made: AwsStack, zone: str, block: str) -> str:
+    vpc = made.state[made.urn(aws.VPC, "net")][0]
+    given = {"vpcId": vpc, "cidrBlock": block, "availabilityZone": zone}
+    return made.id(aws.SUBNET, block, given)
+
+
+def test_a_control_plane_keeps_its_zones(fresh: AwsStack) -> None:
+    """Neither another zone nor one less; other subnets of the same zones are taken."""
+    inputs = control_plane(fresh)
+    a, b = fresh.subnets
+    c = subnet(fresh, "us-east-1c", "10.0.8.0/24")
+    words = (
+        "InvalidParameterException: Provided subnets belong to the AZs '{}'. But they should "
+        "belong to the exact set of AZs 'us-east-1a,us-east-1b' in which subnets were provided "
+        "during cluster creation."
+    )
+    for subnets, zones in (
+        ([a, b, c], "us-east-1a,us-east-1b,us-east-1c"),
+        ([a, c], "us-east-1a,us-east-1c"),
+        ([a], "us-east-1a"),
+    ):
+        with pytest.raises(Refused) as refusal:
+            fresh.up(aws.CLUSTER, "ml", placed(inputs, subnetIds=subnets))
+        assert words.format(zones) in str(refusal.value)
+    other = subnet(fresh, "us-east-1b", "10.0.9.0/24")
+    config = fresh.up(aws.CLUSTER, "ml", placed(inputs, subnetIds=[a, other]))["vpcConfig"]
+    assert config["subnetIds"] == [a, other]
+    # Its interfaces moved with it.
+    fresh.delete(aws.ASSOCIATION, "us-east-1b")
+    fresh.delete(aws.SUBNET, "us-east-1b")
+    with pytest.raises(Refused, match="Amazon EKS k8s-ml"):
+        fresh.delete(aws.SUBNET, "10.0.9.0/24")
+
+
+def test_private_networks_are_refused_at_the_public_endpoint(fresh: AwsStack) -> None:
+    """Of a new cluster and of one that stands; who is not named again stays admitted."""
+    words = r"CIDRs are not allowed in publicAccessCidrs: \[10.1.0.0/16\]"
+    subnets = fresh.network()
+    fresh.role("control", "eks.amazonaws.com", "AmazonEKSClusterPolicy")
+    inputs = aws.cluster(subnets)
+    wrong = placed(inputs, publicAccessCidrs=["8.8.8.0/24", "10.1.0.0/16"])
+    with pytest.raises(Refused, match=words):
+        fresh.up(aws.CLUSTER, "ml", wrong)
+    right = placed(inputs, publicAccessCidrs=["8.8.8.0/24"])
+    fresh.up(aws.CLUSTER, "ml", right)
+    with pytest.raises(Refused, match=words):
+        fresh.up(aws.CLUSTER, "ml", wrong)
+    outputs = fresh.up(aws.CLUSTER, "ml", placed(inputs, endpointPublicAccess=False))
+    assert outputs["vpcConfig"]["publicAccessCidrs"] == ["8.8.8.0/24"]
+
+
+def encrypted(made: AwsStack, name: str) -> dict[str, Any]:
+    key = made.up(aws.KEY, name, {"description": name})["arn"]
+    return {"encryptionConfig": {"provider": {"keyArn": key}, "resources": ["secrets"]}}
+
+
+def test_secrets_keep_their_first_key(fresh: AwsStack) -> None:
+    """The provider gives a key to a cluster without one; for another it asks EKS for nothing, and
+    sees the first one, without which no secret can be read."""
+    inputs = control_plane(fresh)
+    first, second = encrypted(fresh, "first"), encrypted(fresh, "second")
+    for given in (first, second):
+        outputs = fresh.up(aws.CLUSTER, "ml", inputs | given)
+        assert outputs["encryptionConfig"] == first["encryptionConfig"]
+    refreshed = fresh.refresh(aws.CLUSTER, "ml")
+    assert refreshed is not None
+    assert refreshed["encryptionConfig"] == first["encryptionConfig"]
+    changes, answer = fresh.diff(aws.CLUSTER, "ml", inputs | second)
+    assert changes == {"encryptionConfig.provider.keyArn": "UPDATE"}
+    assert not answer.replaces
+    with pytest.raises(Refused, match="secrets of the cluster 'k8s-ml' are encrypted with it"):
+        fresh.delete(aws.KEY, "first")
+    fresh.delete(aws.KEY, "second")
+
+
+def test_secrets_stay_encrypted(fresh: AwsStack) -> None:
+    """Without a key it is another cluster."""
+    key = encrypted(fresh, "key")
+    inputs = control_plane(fresh, **key)
+    changes, answer = fresh.diff(aws.CLUSTER, "ml", {**inputs} | {"encryptionConfig": None})
+    assert changes == {"encryptionConfig": "DELETE_REPLACE"}
+    assert list(answer.replaces) == ["encryptionConfig"]
+
+
+def test_a_rule_is_read_as_it_is(fresh: AwsStack) -> None:
+    """Its ports and its tags too; it goes with the cluster whose group it is of."""
+    control_plane(fresh)
+    cluster = fresh.state[fresh.urn(aws.CLUSTER, "ml")][2]
+    group = cluster["vpcConfig"]["clusterSecurityGroupId"]
+    rule = {
+        "securityGroupId": group, "description": "Kubernetes API", "cidrIpv4": "10.20.0.0/16",
+        "ipProtocol": "tcp", "fromPort": 443, "toPort": 443, "tags": {"team": "ml"},
+    }  # fmt: skip
+    fresh.up(RULE, "vpn", rule)
+    with pytest.raises(Refused, match=r"InvalidPermission\.Duplicate"):
+        fresh.up(RULE, "again", rule)
+    identity = fresh.state[fresh.urn(RULE, "vpn")][0]
+    ec2 = fresh.cloud.account.client("ec2")
+    other = {"IpProtocol": "tcp", "FromPort": 80, "ToPort": 8080, "CidrIpv4": "10.20.0.0/16"}
+    ec2.modify_security_group_rules(
+        GroupId=group,
+        SecurityGroupRules=[{"SecurityGroupRuleId": identity, "SecurityGroupRule": other}],
+    )
+    ec2.create_tags(Resources=[identity], Tags=[{"Key": "team", "Value": "x"}])
+    read = fresh.refresh(RULE, "vpn")
+    assert read is not None
+    assert (read["fromPort"], read["toPort"], read["tags"]) == (80, 8080, {"team": "x"})
+    outputs = fresh.up(RULE, "vpn", rule)
+    assert (outputs["fromPort"], outputs["toPort"], outputs["tags"]) == (443, 443, {"team": "ml"})
+    everywhere = {"securityGroupId": group, "cidrIpv4": "10.0.0.0/8", "ipProtocol": "-1"}
+    assert "fromPort" not in fresh.up(EGRESS, "out", everywhere)
+    fresh.delete(aws.CLUSTER, "ml")
+    assert fresh.refresh(RULE, "vpn") is None
+
+
+def test_an_autoscaler_that_does_not_see_failures_is_late(fresh: AwsStack) -> None:
+    """It scales the group, and waits for nodes that EC2 refuses: the group's promise says so."""
+    group = fresh.group(fresh.cluster())
+    deny = {
+        "Effect": "Deny",
+        "Action": "autoscaling:DescribeScalingActivities",
+        "Resource": "*",
+    }
+    fresh.autoscaler(aws.SCALE, deny)
+
+    def differences() -> list[str]:
+        assert fresh.cloud.not_scaled([AUTOSCALER]) == {}
+        found = fresh.cloud.promise("train-gpu", group.node)
+        assert found is not None
+        return [line for line in found.differences if "autoscaling:" in line]
+
+    (line,) = differences()
+    assert line == (
+        "the Cluster Autoscaler kube-system/cluster-autoscaler with its role autoscaler may not do "
+        f"autoscaling:DescribeScalingActivities on {fresh.scaling_group}: where EC2 has no such "
+        "instance left, it goes on waiting for one and tries no other pool for "
+        "--max-node-provision-time, 15 minutes by default"
+    )
+    policy = aws.document(aws.SCALE)
+    fresh.up(aws.ROLE_POLICY, "autoscaler", {"role": "autoscaler", "name": "p", "policy": policy})
+    assert differences() == []
+
+
+def test_a_pod_older_than_its_association_has_no_role(fresh: AwsStack) -> None:
+    """EKS puts into a new pod what it gets its role with, and into no other."""
+    fresh.group(fresh.cluster())
+    before = time.time()
+    fresh.autoscaler()
+    older = replace(AUTOSCALER, made=float(int(before) - 1))
+    reason = fresh.cloud.not_scaled([older])["train-gpu"]
+    assert "gets no role: its pod was made before its pod identity association" in reason
+    younger = replace(AUTOSCALER, made=float(int(time.time())))
+    assert fresh.cloud.not_scaled([younger]) == {}
+    assert fresh.cloud.not_scaled([older, younger]) == {}
+    # A pod that had what it asks with goes on with the next association.
+    _, identity, _ = fresh.state[fresh.urn(aws.IDENTITY, "autoscaler")]
+    fresh.delete(aws.IDENTITY, "autoscaler")
+    assert "no role: there is no" in fresh.cloud.not_scaled([younger])["train-gpu"]
+    time.sleep(1.1)
+    fresh.up(aws.IDENTITY, "autoscaler", identity)
+    assert fresh.cloud.not_scaled([younger]) == {}
