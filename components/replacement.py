@@ -16,14 +16,14 @@ from components.decode import camel
 
 Lasting = Mapping[
     str,
-    Literal["cluster", "GPU pools", "GPU pools, if longer", "GPU pool", "system pool", "nothing"],
+    Literal["cluster", "node pools", "node pools, if longer", "GPU pool", "system pool", "nothing"],
 ]
 """Path of a setting, `network.nodes_cidr` -> what is made anew when it changes; `nothing`: it
 cannot change; `if longer`: a list that can only be added to, at its end."""
 
 _GOES = {
     "cluster": "everything in it goes, for good",
-    "GPU pools": "their nodes go, and the pods on them start again",
+    "node pools": "their nodes go, and the pods on them start again",
     "GPU pool": "its nodes go, and the pods on them start again",
     "system pool": "its nodes go, and the pods on them start again",
 }

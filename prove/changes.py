@@ -1,12 +1,12 @@
 """Every setting changed by itself in a stack that stands: what the engine would replace for it.
 
-The engine only previews; nothing is changed.
+Each is previewed; those of the cluster and the pools that should replace nothing are then made.
 """
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,20 @@ from prove.trial import Bench
 CHANGES = Path(__file__).with_suffix(".yaml")
 NAMED = ("gpuPools", "workloads", "trainingJobs")
 """Parts of the config whose entries have names: a key there means the stack's first entry."""
+MADE = ("cluster", "gpuPools")
+"""Parts of the config whose changes are made too: what runs in the cluster is part of neither, and
+waits for nodes that a stack under proof does not get."""
 ABSENT = "absent"
 """A value that takes the setting away."""
-WARNING, REFUSAL = "anew: ", "cannot be while the cluster stands"
+WARNING, REFUSAL = " anew: ", "cannot be while the cluster stands"
 """By which the program's warning of a replacement is known, and its refusal of a change."""
+GOES_WITH = {
+    "cluster": {"cluster", "GPU pool", "system pool"},
+    "node pools": {"GPU pool", "system pool"},
+    "GPU pool": {"GPU pool"},
+    "system pool": {"system pool"},
+}
+"""What a warning says is made anew -> all that may then be lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +63,8 @@ class Effect:
     """What the program says of it in the preview."""
     refused: bool = False
     """Whether the program refuses it: the cloud can do it in no way."""
+    made: bool = False
+    """Whether an `up` then made it."""
     wrong: tuple[str, ...] = ()
     """Why this is not as it should be; empty if it is."""
 
@@ -88,6 +100,43 @@ def effects(bench: Bench, planned: Table) -> Iterator[Effect]:
             yield _effect(bench, change)
     finally:
         file.write_text(before)
+
+
+def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[tuple[int, Effect]]:
+    """Makes the changes of which the previews say that they replace nothing.
+
+    An `up` for each, which also takes the one before back. `found` are the previews' effects, in
+    the table's order; yields the number there and what is known of it now.
+    """
+    file = bench.folder / "program" / f"Pulumi.{bench.stack}.yaml"
+    before, standing = file.read_text(), _standing(bench)
+    if not standing:  # somebody else's cluster: an `up` can make none of it anew
+        return
+    try:
+        for number, (change, effect) in enumerate(zip(planned.changes, found, strict=True)):
+            if effect.replaced or effect.refused or effect.wrong:
+                continue
+            if change.key.partition(".")[0] not in MADE:
+                continue
+            file.write_text(changed(before, change))
+            outcome = bench.stage.engine.up()
+            wrong = list(outcome.errors) if not outcome.ok else []
+            now = _standing(bench)
+            wrong += [
+                f"the up made {urn.rpartition('::')[2]} anew"
+                for urn, made in standing.items()
+                if now.get(urn) != made
+            ]
+            standing = {urn: now.get(urn, "") for urn in standing}
+            yield number, replace(effect, made=True, wrong=tuple(wrong))
+    finally:
+        file.write_text(before)
+
+
+def _standing(bench: Bench) -> dict[str, str]:
+    """The clusters and node pools of the state, and when each was made."""
+    rows = [row for row in bench.resources() if Planned(urn=row["urn"], verb="replace").loss]
+    return {row["urn"]: str(row["created"]) for row in rows}
 
 
 def changed(stack_file: str, change: Change) -> str:
@@ -139,14 +188,16 @@ def _effect(bench: Bench, change: Change) -> Effect:
         because=tuple(dict.fromkeys(path for one in lost for path in one.paths)),
         warned=warned,
         refused=refused,
-        wrong=() if refused else tuple(errors or _wrong(lost, warned)),
+        wrong=() if refused else tuple(errors or not_as_said(lost, warned)),
     )
 
 
-def _wrong(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
+def not_as_said(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
     """A replacement that the program does not know of is one that the cloud does not demand."""
-    if lost and not warned:
-        names = ", ".join(f"{one.loss} {one.name}" for one in lost)
+    said = {what for what in GOES_WITH if any(f" the {what}{WARNING}" in line for line in warned)}
+    expected = set().union(*(GOES_WITH[what] for what in said))
+    if unsaid := [one for one in lost if one.loss not in expected]:
+        names = ", ".join(f"{one.loss} {one.name}" for one in unsaid)
         yield f"would replace the {names}, and no warning says so"
     if warned and not lost:
         yield f"the program warns for nothing: {warned[0]}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from prove.changes import Effect, effects, table
+from prove.changes import Effect, effects, makings, table
 from prove.injected import FAULTS, hits_any, inject
 from prove.strike import Moment
 from prove.trial import Bench, Trial, Trouble, cycle
@@ -174,6 +174,13 @@ def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
             result.tried += 1
             if time.monotonic() > until:
                 return
+        for number, effect in makings(bench, planned, tuple(result.effects)):
+            result.effects[number] = effect
+            if time.monotonic() > until:
+                return
+        bench.must(bench.stage.engine.up)
+        if outcome := bench.must(bench.stage.engine.up).resources:
+            raise Trouble(*(f"a further up: {what} {urn}" for what, urn in outcome))
 
 
 class Benches:

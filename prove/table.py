@@ -61,9 +61,11 @@ def replacements(results: Sequence[Result]) -> str:
     rest = f"; {left} were left out, the time was up" if left else ""
     environments = len({effect.environment for effect in effects})
     quiet = sum(not effect.replaced and not effect.refused for effect in effects)
+    made = sum(effect.made for effect in effects)
     head = (
         f"Of {len(effects)} changes, one at a time in {environments} environments that were up, "
-        f"{quiet} replace neither a cluster nor a node pool. These do{rest}."
+        f"{quiet} replace neither a cluster nor a node pool; {made} of these, those of a cluster "
+        f"or its pools, were then made, by an `up` each. The others{rest}:"
     )
     return "\n".join([head, "", *CHANGES_HEAD, *changes_rows(effects)]) + "\n"
 

@@ -84,7 +84,7 @@ class Bench:
         self.must(self.stage.engine.up)
         self.ups, self.strike.count = self.strike.count, 0
         self.kinds = self._kinds()
-        self.made = self._resources()
+        self.made = self.resources()
         self.must(self.stage.engine.destroy)
         self.destroys = self.strike.count
         self.empty()
@@ -134,7 +134,7 @@ class Bench:
         kinds = self._kinds()
         lines += [f"the cloud has {kinds[k]} of {k}, not {self.kinds[k]}"
                   for k in sorted(kinds | self.kinds) if kinds[k] != self.kinds[k]]  # fmt: skip
-        if (count := len(self._resources())) != len(self.made):
+        if (count := len(self.resources())) != len(self.made):
             lines.append(f"the state has {count} resources, not {len(self.made)}")
         if lines:
             raise Trouble(*lines)
@@ -142,7 +142,7 @@ class Bench:
     def empty(self) -> None:
         """Nothing is left in the cloud or in the state."""
         left = [f"left: {line}" for line in self.stage.cloud.holdings()]
-        left += [f"left in the state: {row['urn']}" for row in self._resources()]
+        left += [f"left in the state: {row['urn']}" for row in self.resources()]
         if left:
             raise Trouble(*left)
         # The next cluster need not wait for its control plane.
@@ -159,7 +159,7 @@ class Bench:
         lines = (line.partition(" (")[0] for line in self.stage.cloud.holdings())
         return Counter(line.rpartition(" ")[0] for line in lines)
 
-    def _resources(self) -> list[dict[str, Any]]:
+    def resources(self) -> list[dict[str, Any]]:
         """The state's, from its file: asking the engine takes longer."""
         file = self.folder / "state" / ".pulumi" / "stacks" / "gpu-cluster" / f"{self.stack}.json"
         latest = json.loads(file.read_text())["checkpoint"]["latest"]

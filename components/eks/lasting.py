@@ -8,10 +8,10 @@ from components.replacement import Lasting
 CLUSTER: Lasting = {
     "name": "cluster",
     # The control plane stays in its zones, and in its subnets: only nodes can be in more of them.
-    "network.zones": "GPU pools, if longer",
+    "network.zones": "node pools, if longer",
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
     "network.cidr": "nothing",
-    "network.subnet_ids": "GPU pools",
+    "network.subnet_ids": "node pools",
     "service_cidr": "cluster",
     # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
     # would delete its own, without which no secret can be read.

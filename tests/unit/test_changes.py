@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from checks import keys
+from checks.plan import Change as Planned
 from components import settings
-from prove.changes import NAMED, Change, Effect, changed, table
+from prove.changes import NAMED, Change, Effect, changed, not_as_said, table
 from prove.shards import Part, Result
 from prove.table import changes_rows, replacements, summary
 from rehearsal.clouds import platform_of
@@ -134,3 +135,28 @@ def test_a_replacement_without_a_warning_fails_the_proof() -> None:
     bad = effect("gpuPools.labels", replaced=("GPU pool",), wrong=("would replace it",))
     (line,) = summary([Result(part=Part(stack="dev", work="changes"), effects=[bad])])
     assert line == "dev: gpuPools.labels to v: would replace it"
+
+
+SYSTEM, GPU = (
+    Planned(urn=f"urn:pulumi:dev::p::{kind}gcp:container/nodePool:NodePool::n", verb="replace")
+    for kind in ("", "gpu-cluster:gke:GpuNodePool$")
+)
+
+
+@pytest.mark.parametrize(
+    ("lost", "said", "unsaid"),
+    [
+        ([GPU], "GPU pool", None),
+        ([GPU, SYSTEM], "node pools", None),
+        ([GPU, SYSTEM], "cluster", None),
+        ([GPU, SYSTEM], "GPU pool", "would replace the system pool n, and no warning says so"),
+        ([GPU], None, "would replace the GPU pool n, and no warning says so"),
+        ([], "GPU pool", "the program warns for nothing: k: 1 -> 2 makes the GPU pool anew: why"),
+    ],
+)
+def test_a_warning_says_all_that_is_lost(
+    lost: list[Planned], said: str | None, unsaid: str | None
+) -> None:
+    """And nothing that is not."""
+    warned = (f"k: 1 -> 2 makes the {said} anew: why",) if said else ()
+    assert list(not_as_said(lost, warned)) == ([unsaid] if unsaid else [])

@@ -66,15 +66,15 @@ A, AB, ABC, B = '["a"]', '["a", "b"]', '["a", "b", "c"]', '["b"]'
 
 def test_a_list_may_grow_at_its_end() -> None:
     """What was in use stays as it is."""
-    (line,) = warnings({ZONES: AB}, {ZONES: ABC}, {ZONES: "GPU pools, if longer"})
-    assert line.startswith(f"{ZONES}: {AB} -> {ABC} makes the GPU pools anew: ")
+    (line,) = warnings({ZONES: AB}, {ZONES: ABC}, {ZONES: "node pools, if longer"})
+    assert line.startswith(f"{ZONES}: {AB} -> {ABC} makes the node pools anew: ")
 
 
 @pytest.mark.parametrize(("old", "new"), [(AB, A), (AB, B), (B, AB), ("[]", AB), (AB, "[]")])
 def test_a_list_that_loses_or_moves_something_is_refused(old: str, new: str) -> None:
     """What it held is still in use; a list that was empty was no setting of this cluster."""
     with pytest.raises(ValueError, match=r"cannot be while the cluster stands; .* add at its end"):
-        list(warnings({ZONES: old}, {ZONES: new}, {ZONES: "GPU pools, if longer"}))
+        list(warnings({ZONES: old}, {ZONES: new}, {ZONES: "node pools, if longer"}))
 
 
 @pytest.mark.parametrize(
