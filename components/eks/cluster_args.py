@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
+from components.addresses import authorized, example_warnings, parse_cidr
 from components.catalog import eks as catalog
 from components.catalog import images
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
-from components.eks.network_args import EksNetworkArgs, is_private, is_reserved, parse_cidr
+from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
 
 _ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 _KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
@@ -202,19 +203,14 @@ class EksClusterArgs:
                 "plane; name the networks that may, or set privateEndpoint: true"
             )
         seen: dict[str, str] = {}
+        authorized(self.authorized_networks)
         for name, text in self.authorized_networks.items():
-            block = parse_cidr(f"authorizedNetworks.{name}", text)
             if text in seen:
                 raise ValueError(
                     f"authorizedNetworks.{name}: {text!r} is there already, as {seen[text]}; drop "
                     "one of the two"
                 )
             seen[text] = name
-            if block.prefixlen < 8:
-                raise ValueError(
-                    f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
-                    "allowed: /8 or smaller networks that you know"
-                )
         if not self.public_networks and not self.private_endpoint:
             raise ValueError(
                 "authorizedNetworks: has private networks alone, so that the public endpoint would "
@@ -264,7 +260,8 @@ class EksClusterArgs:
                 "privateEndpoint: only what has the cluster's own security group reaches the "
                 "control plane; name the network where Pulumi runs in authorizedNetworks"
             )
-        return found
+        then = "EKS refuses it when the cluster is made"
+        return found + example_warnings(self.public_networks, then)
 
     def check_in(self, region: str) -> None:
         """Raises ValueError where the cluster cannot be in `region`."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from components.addresses import parse_cidr
 from components.catalog import eks as catalog
 from components.eks import regions
 
@@ -109,11 +110,3 @@ def is_private(block: ipaddress.IPv4Network) -> bool:
     Not `block.is_private`, which loopback and the addresses of documentation are as well.
     """
     return any(block.subnet_of(private) for private in _PRIVATE)
-
-
-def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
-    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
-    try:
-        return ipaddress.IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None

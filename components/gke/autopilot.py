@@ -39,6 +39,8 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:AutopilotCluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
+        for warning in args.warnings():
+            pulumi.log.warn(f"cluster.{warning}", self)
         self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
         # Autopilot streams images by itself.
         identity = GkeNodeIdentity(name, project=project, image_streaming=True, opts=child)

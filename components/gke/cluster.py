@@ -39,6 +39,8 @@ class GkeCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:Cluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
+        for warning in args.warnings():
+            pulumi.log.warn(f"cluster.{warning}", self)
         self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
         self.identity = GkeNodeIdentity(
             name, project=project, image_streaming=image_streaming, opts=child

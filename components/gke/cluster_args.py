@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from components.addresses import authorized, example_warnings, parse_cidr
 from components.catalog import gke as catalog
 
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
@@ -44,14 +45,6 @@ class GkeNetworkArgs:
                 if block.overlaps(earlier):
                     raise ValueError(f"{key}: {text!r} overlaps {other} {earlier}; choose another")
             taken.append((key, block))
-
-
-def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
-    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
-    try:
-        return ipaddress.IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,18 +89,12 @@ class GkeControlPlaneArgs:
                 "authorizedNetworks: is empty, so nobody could reach the control plane; name the "
                 "networks that may, or set privateEndpoint: true"
             )
-        for name, text in self.authorized_networks.items():
-            block = parse_cidr(f"authorizedNetworks.{name}", text)
-            if block.prefixlen < 8:
-                raise ValueError(
-                    f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
-                    "allowed: /8 or smaller networks that you know"
-                )
+        for name, block in authorized(self.authorized_networks).items():
             # The API: "... is not a reserved network, which is required for private endpoints".
             if self.private_endpoint and block.is_global:
                 raise ValueError(
-                    f"authorizedNetworks.{name}: {text!r} is public, and with privateEndpoint only "
-                    "private addresses reach the control plane; drop it, or drop privateEndpoint"
+                    f"authorizedNetworks.{name}: '{block}' is public, and with privateEndpoint "
+                    "only private addresses reach the control plane; drop it, or drop privateEndpoint"
                 )
         if self.secrets_key is not None and "/cryptoKeys/" not in self.secrets_key:
             raise ValueError(
@@ -125,6 +112,11 @@ class GkeControlPlaneArgs:
     def region(self) -> str:
         """The region that the location is, or is in."""
         return catalog.region_of(self.location)
+
+    def warnings(self) -> list[str]:
+        """What GKE takes and is of no use, each with its key in front."""
+        then = "GKE takes it, and the update ends at the first Kubernetes object, out of reach"
+        return example_warnings(self.authorized_networks, then)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,41 @@
+"""IPv4 addresses as a user writes them, and who may reach a control plane."""
+
+import ipaddress
+from collections.abc import Mapping
+
+_EXAMPLES = [
+    ipaddress.IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
+]
+"""https://www.rfc-editor.org/rfc/rfc5737"""
+
+
+def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
+    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None
+
+
+def authorized(networks: Mapping[str, str]) -> dict[str, ipaddress.IPv4Network]:
+    """The networks of `authorizedNetworks`; raises ValueError where one of them is the world."""
+    found: dict[str, ipaddress.IPv4Network] = {}
+    for name, text in networks.items():
+        block = parse_cidr(f"authorizedNetworks.{name}", text)
+        if block.prefixlen < 8:
+            raise ValueError(
+                f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
+                "allowed: /8 or smaller networks that you know"
+            )
+        found[name] = block
+    return found
+
+
+def example_warnings(networks: Mapping[str, str], then: str) -> list[str]:
+    """A line for each network that nobody has, with what the cloud does `then`."""
+    return [
+        f"authorizedNetworks.{name}: {text} is an address of documentation, which nobody has; "
+        f"{then}; give the network from which you come"
+        for name, text in networks.items()
+        if any(ipaddress.IPv4Network(text).subnet_of(block) for block in _EXAMPLES)
+    ]
