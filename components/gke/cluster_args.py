@@ -94,7 +94,7 @@ class GkeControlPlaneArgs:
             if self.private_endpoint and block.is_global:
                 raise ValueError(
                     f"authorizedNetworks.{name}: '{block}' is public, and with privateEndpoint "
-                    "only private addresses reach the control plane; drop it, or drop privateEndpoint"
+                    "only private addresses reach the control plane; drop it or privateEndpoint"
                 )
         if self.secrets_key is not None and "/cryptoKeys/" not in self.secrets_key:
             raise ValueError(

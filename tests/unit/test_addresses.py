@@ -30,5 +30,5 @@ def test_gke_takes_it_and_is_then_out_of_reach() -> None:
 @pytest.mark.parametrize("text", ["0.0.0.0/0", "128.0.0.0/1"])
 def test_the_world_is_refused(text: str) -> None:
     """Whatever it is called."""
-    with pytest.raises(ValueError, match="authorizedNetworks.all: .* opens the control plane"):
+    with pytest.raises(ValueError, match=r"authorizedNetworks\.all: .* opens the control plane"):
         authorized({"all": text})
