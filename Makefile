@@ -76,7 +76,7 @@ recover: engine
 
 prove: setup
 	@$(RUN) -m prove $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command line,$(origin STACK)),--stack $(STACK))
-	@$(if $(MINUTES)$(filter command line,$(origin STACK)),,$(RUN) -m pytest -m prove -n 2 --dist loadfile)
+	@$(if $(MINUTES)$(filter command line,$(origin STACK)),,$(RUN) -m pytest -m prove -n 3 --dist load)
 
 test: setup lint unit
 

@@ -16,10 +16,14 @@ from components.decode import camel
 
 Lasting = Mapping[
     str,
-    Literal["cluster", "node pools", "node pools, if longer", "GPU pool", "system pool", "nothing"],
-]
+    Literal[
+        "cluster", "node pools", "node pools, if longer", "GPU pool", "system pool", "nothing",
+        "next minor",
+    ],
+]  # fmt: skip
 """Path of a setting, `network.nodes_cidr` -> what is made anew when it changes; `nothing`: it
-cannot change; `if longer`: a list that can only be added to, at its end."""
+cannot change; `if longer`: a list that can only be added to, at its end; `next minor`: a Kubernetes
+version that moves by one and never back."""
 
 _GOES = {
     "cluster": "everything in it goes, for good",
@@ -79,14 +83,21 @@ def warnings(
     for key, old in changed.items():
         what, values = anew[key], f"{key}: {old} -> {after[key]}"
         what, condition, _ = what.partition(", if longer")
-        if what != "nothing" and (not condition or _is_longer(old, after[key])):
+        if what == "next minor" and _minor(after[key]) == _minor(old) + 1:
+            continue
+        if what in _GOES and (not condition or _is_longer(old, after[key])):
             yield f"{values} makes the {what} anew: {_GOES[what]}"
         elif all(anew[other] != "cluster" for other in changed):
             raise ValueError(
                 f"{values} cannot be while the cluster stands; put the old value back, "
                 + ("add at its end alone, " if condition else "")
+                + ("go to the next minor alone, " if what == "next minor" else "")
                 + "or give the cluster another name, for a new one beside it"
             )
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
 
 
 def _is_longer(old: str, new: str) -> bool:

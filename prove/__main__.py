@@ -21,7 +21,7 @@ def main() -> int:
         "--minutes", type=float, default=45.0,
         help="no new fault after that: `make prove` has tests for another quarter of an hour",
     )  # fmt: skip
-    parser.add_argument("--workers", type=int, default=2, help="stages at a time")
+    parser.add_argument("--workers", type=int, default=3, help="stages at a time")
     args = parser.parse_args()
     chosen = [args.stack] if args.stack else stacks(ROOT)
     began = time.monotonic()

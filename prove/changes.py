@@ -14,7 +14,7 @@ import yaml
 
 from checks.plan import Change as Planned
 from checks.plan import read_plan
-from prove.trial import Bench
+from prove.trial import Bench, Trouble
 
 CHANGES = Path(__file__).with_suffix(".yaml")
 NAMED = ("gpuPools", "workloads", "trainingJobs")
@@ -129,6 +129,8 @@ def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[t
             ]
             standing = {urn: now.get(urn, "") for urn in standing}
             yield number, replace(effect, made=True, wrong=tuple(wrong))
+        if again := bench.must(bench.stage.engine.up).resources:
+            raise Trouble(*(f"a further up: {what} {urn}" for what, urn in again))
     finally:
         file.write_text(before)
 

@@ -1,4 +1,4 @@
-"""The work in parts: each part is a stage of its own in a process of its own, two at a time."""
+"""The work in parts: each part is a stage of its own in a process of its own, some at a time."""
 
 import multiprocessing
 import time
@@ -178,9 +178,6 @@ def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
             result.effects[number] = effect
             if time.monotonic() > until:
                 return
-        bench.must(bench.stage.engine.up)
-        if outcome := bench.must(bench.stage.engine.up).resources:
-            raise Trouble(*(f"a further up: {what} {urn}" for what, urn in outcome))
 
 
 class Benches:

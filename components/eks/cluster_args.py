@@ -121,7 +121,7 @@ class EksClusterArgs:
     """No public endpoint at all: only nodes and the authorized networks that are routed into the
     VPC reach the control plane. Pulumi must run in one of them."""
     version: str = DEFAULT_VERSION
-    """Kubernetes minor, also of the nodes."""
+    """Kubernetes minor, also of the nodes; goes up by one at a time, and never back."""
     service_cidr: str = "172.20.0.0/16"
     """Addresses of services; can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)

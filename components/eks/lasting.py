@@ -13,6 +13,8 @@ CLUSTER: Lasting = {
     "network.cidr": "nothing",
     "network.subnet_ids": "node pools",
     "service_cidr": "cluster",
+    # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+    "version": "next minor",
     # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
     # would delete its own, without which no secret can be read.
     "secrets_key": "nothing",

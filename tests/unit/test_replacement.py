@@ -77,6 +77,21 @@ def test_a_list_that_loses_or_moves_something_is_refused(old: str, new: str) -> 
         list(warnings({ZONES: old}, {ZONES: new}, {ZONES: "node pools, if longer"}))
 
 
+VERSION = "cluster.version"
+
+
+def test_a_version_moves_to_the_next_minor() -> None:
+    """In place, without a word."""
+    assert list(warnings({VERSION: "1.35"}, {VERSION: "1.36"}, {VERSION: "next minor"})) == []
+
+
+@pytest.mark.parametrize("new", ["1.34", "1.37", "1.9"])
+def test_a_version_moves_neither_back_nor_two_minors(new: str) -> None:
+    """EKS would refuse it at the first call of the update."""
+    with pytest.raises(ValueError, match=r"cannot be while .* go to the next minor alone"):
+        list(warnings({VERSION: "1.35"}, {VERSION: new}, {VERSION: "next minor"}))
+
+
 @pytest.mark.parametrize(
     ("lasting", "args"),
     [
