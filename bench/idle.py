@@ -14,7 +14,7 @@ from checks.bill_parts import always, hourly, monthly, node_pool, price_of
 from checks.cost import bill_at
 from checks.stack import settings_of
 from components.catalog.node_prices import PRICES_READ, NodePrice, eks_node, gke_node
-from components.settings import EksSettings, GkeSettings
+from components.environments import EksSettings, GkeSettings
 
 ZONES = 3
 READ = date(2026, 11, 21)

@@ -16,7 +16,7 @@ from checks.bill_parts import (
 )
 from components.catalog import eks
 from components.catalog.node_prices import eks_node
-from components.settings import EksSettings
+from components.environments import EksSettings
 
 
 def eks_bill(settings: EksSettings, today: date) -> Bill:

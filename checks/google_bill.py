@@ -15,7 +15,7 @@ from checks.bill_parts import (
 )
 from components.catalog.node_prices import gke_node
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
-from components.settings import AutopilotSettings, GkeSettings
+from components.environments import AutopilotSettings, GkeSettings
 
 NAT_ADDRESSES = 1
 """Of a Cloud NAT gateway: with 64 ports for each, one address serves 1,008 machines."""

@@ -11,7 +11,8 @@ import yaml
 
 import tools
 from checks.report import CheckError
-from components.settings import Settings, from_config
+from components.environments import Settings
+from components.settings import from_config
 from rehearsal.program import EngineLoader, without_secrets
 
 ROOT = Path(__file__).resolve().parents[1]

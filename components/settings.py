@@ -7,118 +7,32 @@ by its path, before a resource is registered.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import pulumi
 from pulumi.runtime import config as runtime_config
 
-from components.batch.batch_args import BatchArgs
 from components.batch.reading import check_workloads, read_batch, read_training_jobs
-from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool, Platform
 from components.decode import decode, decode_map, shown, unknown
+from components.environments import (
+    AutopilotSettings,
+    EksSettings,
+    ExistingSettings,
+    GkeSettings,
+    Settings,
+)
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
-
-if TYPE_CHECKING:
-    from components.eks.cluster_args import EksClusterArgs
-    from components.eks.pool_args import EksGpuNodeGroupArgs
-    from components.eks.provider_args import AwsProviderArgs
-    from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
-    from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
-    from components.gke.cluster_args import GkeClusterArgs
-    from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
-    from components.gke.pool_args import GkeGpuNodePoolArgs
 
 NAMESPACE = "gpu-cluster"
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
 _PROJECT_ID = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """An organization's old projects have its domain in front."""
 _KEYS = ("cluster", "gpuPools", "workloads", "monitoring", "gpuCheck", "batch", "trainingJobs")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GkeSettings:
-    """A GKE Standard environment."""
-
-    project: str
-    """Google Cloud project ID, from `gcp:project`."""
-    cluster: "GkeClusterArgs"
-    pools: Mapping[str, "GkeGpuNodePoolArgs"]
-    workloads: Mapping[str, WorkloadArgs]
-    monitoring: MonitoringArgs | None = None
-    check: GpuCheckArgs | None = None
-    batch: BatchArgs | None = None
-    training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
-    platform: Literal["gke"] = "gke"
-
-    @property
-    def google_monitoring(self) -> "GkeGpuMonitoringArgs | None":
-        """What Google Cloud has to know of it."""
-        return _google_monitoring(self.monitoring)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutopilotSettings:
-    """A GKE Autopilot environment."""
-
-    project: str
-    """Google Cloud project ID, from `gcp:project`."""
-    cluster: "GkeAutopilotArgs"
-    pools: Mapping[str, "GkeAutopilotPoolArgs"]
-    workloads: Mapping[str, WorkloadArgs]
-    monitoring: MonitoringArgs | None = None
-    check: GpuCheckArgs | None = None
-    batch: BatchArgs | None = None
-    training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
-    platform: Literal["gke-autopilot"] = "gke-autopilot"
-
-    @property
-    def google_monitoring(self) -> "GkeGpuMonitoringArgs | None":
-        """What Google Cloud has to know of it."""
-        return _google_monitoring(self.monitoring)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EksSettings:
-    """An EKS environment."""
-
-    provider: "AwsProviderArgs"
-    cluster: "EksClusterArgs"
-    pools: Mapping[str, "EksGpuNodeGroupArgs"]
-    workloads: Mapping[str, WorkloadArgs]
-    monitoring: MonitoringArgs | None = None
-    check: GpuCheckArgs | None = None
-    batch: BatchArgs | None = None
-    training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
-    platform: Literal["eks"] = "eks"
-
-    @property
-    def region(self) -> str:
-        """AWS region."""
-        return self.provider.region
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExistingSettings:
-    """A cluster that is already there."""
-
-    cluster: "ExistingClusterArgs"
-    kubeconfig: str
-    """Content, with the one context that counts."""
-    pools: Mapping[str, "ExistingGpuPoolArgs"]
-    workloads: Mapping[str, WorkloadArgs]
-    monitoring: MonitoringArgs | None = None
-    check: GpuCheckArgs | None = None
-    batch: BatchArgs | None = None
-    training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
-    platform: Literal["existing"] = "existing"
-
-
-Settings = GkeSettings | AutopilotSettings | EksSettings | ExistingSettings
 
 
 def load() -> Settings:
@@ -314,16 +228,6 @@ def _gpu_check(
                 f"pool {pool}; take another"
             )
     return args
-
-
-def _google_monitoring(args: MonitoringArgs | None) -> "GkeGpuMonitoringArgs | None":
-    from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
-
-    if args is None or args.source is None:
-        return None
-    return GkeGpuMonitoringArgs(
-        source=args.source, notification_channels=args.notification_channels
-    )
 
 
 def _project(config: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ import yaml
 
 from checks import keys
 from checks.plan import Change as Planned
-from components import settings
+from components import environments, settings
 from prove.changes import NAMED, Change, Effect, changed, not_as_said, table
 from prove.shards import Part, Result
 from prove.table import changes_rows, replacements, summary
@@ -88,7 +88,7 @@ def test_every_change_is_one_that_the_settings_take(
         assert _settings(changed(file, change)) != before, change
 
 
-def _settings(stack_file: str) -> settings.Settings:
+def _settings(stack_file: str) -> environments.Settings:
     config = yaml.safe_load(stack_file)["config"]
     return settings.from_config(
         {key: v if isinstance(v, str) else json.dumps(v) for key, v in config.items()}

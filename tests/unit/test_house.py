@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PLATFORMS = {"gke", "eks", "existing", "existing_args"}
 ALLOWED = {
-    "settings": {"cluster", "decode", "catalog", "gpu", "batch", *PLATFORMS},
+    "settings": {"environments", "cluster", "decode", "catalog", "gpu", "batch", *PLATFORMS},
+    "environments": {"gpu", "batch", *PLATFORMS},
     "decode": set(),
     "addresses": set(),
     "replacement": {"decode"},

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from pulumi.runtime import mocks
 
-from components import settings
+from components import environments, settings
 from components.catalog import eks as catalog
 from components.eks.cluster_args import DEFAULT_VERSION
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -34,10 +34,10 @@ REFUSED = yaml.safe_load((Path(__file__).parent / "refused_eks.yaml").read_text(
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]
 
 
-def read(*changes: list[Any]) -> settings.EksSettings:
+def read(*changes: list[Any]) -> environments.EksSettings:
     """The train environment's settings after changes."""
     found = settings.from_config(changed("train", list(changes)))
-    assert isinstance(found, settings.EksSettings)
+    assert isinstance(found, environments.EksSettings)
     return found
 
 

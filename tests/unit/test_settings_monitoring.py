@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components import settings
+from components import environments, settings
 from components.gpu.monitoring_args import MonitoringArgs
 from tests.program.environments import as_engine_config, values_of
 
@@ -12,7 +12,7 @@ KEY = "gpu-cluster:monitoring"
 CHANNEL = "projects/my-project/notificationChannels/42"
 
 
-def read(stack: str, monitoring: Any, **cluster: Any) -> settings.Settings:
+def read(stack: str, monitoring: Any, **cluster: Any) -> environments.Settings:
     """The stack's settings with this monitoring."""
     values = {**values_of(stack), KEY: monitoring}
     values["gpu-cluster:cluster"] = {**values["gpu-cluster:cluster"], **cluster}
@@ -39,13 +39,13 @@ def test_the_platform_decides_where_metrics_come_from(stack: str, source: str) -
 def test_google_cloud_learns_source_and_channels() -> None:
     """What the dashboard and alerts of Google Cloud need is what the user said."""
     found = read("dev", {"enabled": True, "source": "exporter", "notificationChannels": [CHANNEL]})
-    assert isinstance(found, settings.GkeSettings)
+    assert isinstance(found, environments.GkeSettings)
     google = found.google_monitoring
     assert google is not None
     assert (google.source, google.dcgm) == ("exporter", False)
     assert list(google.notification_channels) == [CHANNEL]
     off = read("dev", {})
-    assert isinstance(off, settings.GkeSettings)
+    assert isinstance(off, environments.GkeSettings)
     assert off.google_monitoring is None
 
 

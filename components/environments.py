@@ -1,0 +1,100 @@
+"""What a stack is to be: the settings of an environment on each platform, as they were read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from components.batch.batch_args import BatchArgs
+from components.batch.training_args import TrainingArgs
+from components.gpu.check_args import GpuCheckArgs
+from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.workload_args import WorkloadArgs
+
+# A stack on one platform has no use for the catalog of another.
+if TYPE_CHECKING:
+    from components.eks.cluster_args import EksClusterArgs
+    from components.eks.pool_args import EksGpuNodeGroupArgs
+    from components.eks.provider_args import AwsProviderArgs
+    from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
+    from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
+    from components.gke.cluster_args import GkeClusterArgs
+    from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+    from components.gke.pool_args import GkeGpuNodePoolArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonSettings:
+    """What runs in the cluster, whatever its platform."""
+
+    workloads: Mapping[str, WorkloadArgs]
+    monitoring: MonitoringArgs | None = None
+    check: GpuCheckArgs | None = None
+    batch: BatchArgs | None = None
+    training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoogleSettings(CommonSettings):
+    """An environment on Google Cloud."""
+
+    project: str
+    """Google Cloud project ID, from `gcp:project`."""
+
+    @property
+    def google_monitoring(self) -> "GkeGpuMonitoringArgs | None":
+        """What Google Cloud has to know of the monitoring."""
+        from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+
+        if self.monitoring is None or self.monitoring.source is None:
+            return None
+        return GkeGpuMonitoringArgs(
+            source=self.monitoring.source,
+            notification_channels=self.monitoring.notification_channels,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeSettings(GoogleSettings):
+    """A GKE Standard environment."""
+
+    cluster: "GkeClusterArgs"
+    pools: Mapping[str, "GkeGpuNodePoolArgs"]
+    platform: Literal["gke"] = "gke"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutopilotSettings(GoogleSettings):
+    """A GKE Autopilot environment."""
+
+    cluster: "GkeAutopilotArgs"
+    pools: Mapping[str, "GkeAutopilotPoolArgs"]
+    platform: Literal["gke-autopilot"] = "gke-autopilot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksSettings(CommonSettings):
+    """An EKS environment."""
+
+    provider: "AwsProviderArgs"
+    cluster: "EksClusterArgs"
+    pools: Mapping[str, "EksGpuNodeGroupArgs"]
+    platform: Literal["eks"] = "eks"
+
+    @property
+    def region(self) -> str:
+        """AWS region."""
+        return self.provider.region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingSettings(CommonSettings):
+    """A cluster that is already there."""
+
+    cluster: "ExistingClusterArgs"
+    kubeconfig: str
+    """Content, with the one context that counts."""
+    pools: Mapping[str, "ExistingGpuPoolArgs"]
+    platform: Literal["existing"] = "existing"
+
+
+Settings = GkeSettings | AutopilotSettings | EksSettings | ExistingSettings
