@@ -4,16 +4,14 @@ Exit code 0: every measured GPU is good. 1: one is broken or slow. 2: something 
 measured, or could not be asked.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import kubernetes.client
 
-from checks.cluster import asked, client_of, items, kubeconfig_of
-from checks.report import FINDING, FINE, NOT_ASKED, CheckError, end
+from checks.cluster import asked, client_of, command, items
+from checks.report import FINDING, FINE, NOT_ASKED, CheckError
 from checks.stack import config_of, settings_of
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.check_program.report import result_in, text
@@ -26,22 +24,7 @@ _LINES = 2000
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="checks.check", description=__doc__)
-    parser.add_argument("stack")
-    parser.add_argument("--json", action="store_true", help="for machines")
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--kubeconfig", type=Path, help="instead of the stack's output")
-    chosen.add_argument(
-        "--rehearsal", action="store_true", help="ask the stack's rehearsal that was kept running"
-    )
-    args = parser.parse_args()
-
-    def ask() -> tuple[int, Mapping[str, Any], str]:
-        return check(
-            args.stack, kubeconfig_of(args.stack, args.kubeconfig, rehearsal=args.rehearsal)
-        )
-
-    return end("check", ask, as_json=args.json)
+    return command("check", __doc__, check)
 
 
 def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:

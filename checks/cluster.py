@@ -1,8 +1,9 @@
 """A stack's live cluster: which kubeconfig, and what the API server answers or why it does not."""
 
+import argparse
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import kubernetes.config
 import urllib3
 import yaml
 
-from checks.report import CheckError
+from checks.report import CheckError, end
 from checks.stack import ROOT, kubeconfig_output
 
 TIMEOUT_SECONDS = (5.0, 30.0)
@@ -21,6 +22,32 @@ _INSTALL = {
     "aws": "install the AWS CLI",
 }
 """Command by which a kubeconfig signs in -> where it comes from."""
+
+
+def command(
+    name: str,
+    description: str | None,
+    check: Callable[[str, str], tuple[int, Mapping[str, Any], str]],
+) -> int:
+    """The command line of a check that asks a stack's cluster; returns the exit code.
+
+    `check` gets the stack and a kubeconfig, and gives exit code, document and text.
+    """
+    parser = argparse.ArgumentParser(prog=f"checks.{name}", description=description)
+    parser.add_argument("stack")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--kubeconfig", type=Path, help="instead of the stack's output")
+    chosen.add_argument(
+        "--rehearsal", action="store_true", help="ask the stack's rehearsal that was kept running"
+    )
+    args = parser.parse_args()
+
+    def ask() -> tuple[int, Mapping[str, Any], str]:
+        kubeconfig = kubeconfig_of(args.stack, args.kubeconfig, rehearsal=args.rehearsal)
+        return check(args.stack, kubeconfig)
+
+    return end(name, ask, as_json=args.json)
 
 
 def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:

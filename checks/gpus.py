@@ -4,20 +4,18 @@ Exit code 0: nothing is amiss. 1: a GPU node lacks its label, driver, plugin or 
 cluster could not be asked.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import kubernetes.client
 
-from checks.cluster import asked, client_of, items, kubeconfig_of
+from checks.cluster import asked, client_of, command, items
 from checks.gpu_findings import Finding, findings
 from checks.gpu_nodes import GpuNode, Object, gpu_node
-from checks.report import FINDING, FINE, end, table
+from checks.report import FINDING, FINE, table
 from checks.stack import config_of, settings_of
 from components.cluster import GpuPool
 
@@ -29,22 +27,7 @@ _HEAD = [
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="checks.gpus", description=__doc__)
-    parser.add_argument("stack")
-    parser.add_argument("--json", action="store_true", help="for machines")
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--kubeconfig", type=Path, help="instead of the stack's output")
-    chosen.add_argument(
-        "--rehearsal", action="store_true", help="ask the stack's rehearsal that was kept running"
-    )
-    args = parser.parse_args()
-
-    def ask() -> tuple[int, Mapping[str, Any], str]:
-        return check(
-            args.stack, kubeconfig_of(args.stack, args.kubeconfig, rehearsal=args.rehearsal)
-        )
-
-    return end("gpus", ask, as_json=args.json)
+    return command("gpus", __doc__, check)
 
 
 def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
