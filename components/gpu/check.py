@@ -21,6 +21,7 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from components.catalog import data_sheets
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
+from components.gpu.awaiting import awaited
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.check_request import request
 
@@ -62,9 +63,7 @@ class GpuCheck(pulumi.ComponentResource):
             name,
             metadata={
                 **metadata,
-                "annotations": {"pulumi.com/timeoutSeconds": "3600"}
-                if args.wait
-                else {"pulumi.com/skipAwait": "true"},
+                "annotations": awaited(args.wait, seconds=3600),
             },
             spec={
                 # What failed must be seen, not tried until it passes.

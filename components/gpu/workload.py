@@ -15,8 +15,11 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
+from components.gpu.awaiting import awaited
 from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
 
+_WAIT_SECONDS = 1800
+"""A pool at zero: a node, a driver and an image of many gigabytes come first."""
 _SPOT_GRACE_SECONDS = 15
 """A Spot node gives 25 s of notice on GKE, of which system pods take the last ones."""
 
@@ -44,7 +47,7 @@ class GpuWorkload(pulumi.ComponentResource):
             "namespace": args.namespace,
             # Whether a queued job is suspended is its queue's business, and no field of this stack.
             "labels": {**labels, names.QUEUE_LABEL: args.queue} if args.queue else labels,
-            "annotations": _await_annotations(args),
+            "annotations": awaited(args.wait, seconds=_WAIT_SECONDS),
         }
         pod = _pod_spec(name, args, pool)
         template: PodTemplateSpecArgsDict = {"metadata": {"labels": labels}, "spec": pod}
@@ -82,16 +85,6 @@ class GpuWorkload(pulumi.ComponentResource):
                     opts=options,
                 )
         self.register_outputs({})
-
-
-def _await_annotations(args: WorkloadArgs) -> dict[str, str]:
-    if args.wait:
-        # A pool at zero: a node, a driver and an image of many gigabytes come first.
-        return {"pulumi.com/timeoutSeconds": "1800"}
-    if args.queue:
-        # There at once; but not gone before Kueue has let it go, which may be deleted next.
-        return {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
-    return {"pulumi.com/skipAwait": "true"}
 
 
 def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:

@@ -234,7 +234,7 @@ def test_nobody_here_says_whether_a_queued_job_is_suspended() -> None:
 
 
 def test_a_queued_job_is_gone_before_its_queue() -> None:
-    """skipAwait would also skip the wait for its end; without a queue, nothing waits for it."""
+    """skipAwait would also skip the wait for its end, which Kueue has to allow."""
 
     def metadata(queue: str | None) -> Mapping[str, Any]:
         def program() -> None:
@@ -253,7 +253,7 @@ def test_a_queued_job_is_gone_before_its_queue() -> None:
     queued, plain = metadata("q"), metadata(None)
     assert queued["annotations"] == {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
     assert queued["labels"] == {"app": "w", "kueue.x-k8s.io/queue-name": "q"}
-    assert plain["annotations"] == {"pulumi.com/skipAwait": "true"}
+    assert plain["annotations"] == {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
     assert plain["labels"] == {"app": "w"}
 
 

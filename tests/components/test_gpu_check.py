@@ -137,7 +137,7 @@ def test_a_failed_gpu_is_not_tried_until_it_passes() -> None:
 @pytest.mark.parametrize(
     ("wait", "annotations"),
     [
-        (False, {"pulumi.com/skipAwait": "true"}),
+        (False, {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}),
         (True, {"pulumi.com/timeoutSeconds": "3600"}),
     ],
 )

@@ -202,7 +202,7 @@ def test_a_pod_brings_the_driver_where_nobody_else_does() -> None:
 @pytest.mark.parametrize(
     ("wait", "annotations"),
     [
-        (False, {"pulumi.com/skipAwait": "true"}),
+        (False, {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}),
         (True, {"pulumi.com/timeoutSeconds": "1800"}),
     ],
 )
