@@ -28,6 +28,8 @@ def with_unheard(deployment: Deployment, preview: Mapping[str, Any]) -> Deployme
         row = step.get("newState") or {}
         if step["op"] != "create" or row["urn"] in taken or not row.get("custom"):
             continue
+        if not row.get("provider"):  # a provider itself, which no cloud makes
+            continue
         if needs(row) <= known and UNKNOWN not in json.dumps([row["inputs"], row["provider"]]):
             begun.append({"type": "creating", "resource": row, "unheard": True})
     return {**deployment, "deployment": {**body, "pending_operations": begun}}

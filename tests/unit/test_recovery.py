@@ -236,7 +236,9 @@ def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
     wanted = {**NETWORK, "inputs": {"name": "net-fffffff", "__defaults": ["name"]}}
     unknown = row("gcp:compute/router:Router", "r", inputs={"network": UNKNOWN})
     orphan = row("gcp:compute/router:Router", "o", inputs={}, parent="urn:of:nobody")
-    steps = [{"op": "create", "newState": each} for each in (wanted, unknown, orphan)]
+    provider = row("pulumi:providers:kubernetes", "k", inputs={})
+    del provider["provider"]
+    steps = [{"op": "create", "newState": each} for each in (wanted, unknown, orphan, provider)]
     deployment = with_unheard(state(), {"steps": steps})
     (one,) = interrupted(deployment)
     assert (one.urn, one.unheard) == (NETWORK["urn"], True)
