@@ -75,8 +75,8 @@ recover: engine
 	@$(RUN) -m recovery $(STACK) $(if $(UNHEARD),--unheard) $(if $(YES),--yes)
 
 prove: setup
-	@$(RUN) -m prove $(if $(MINUTES),--minutes $(MINUTES)) $(if $(filter command line,$(origin STACK)),--stack $(STACK))
-	@$(if $(MINUTES)$(filter command line,$(origin STACK)),,$(RUN) -m pytest -m prove -n 3 --dist load)
+	@$(RUN) -m prove $(PARTS) $(if $(MINUTES),--minutes $(MINUTES))
+	@$(if $(MINUTES)$(PARTS),,$(RUN) -m pytest -m prove -n 3 --dist load)
 
 test: setup lint unit
 

@@ -1,4 +1,8 @@
-"""`python -m prove [--stack S] [--minutes N]`: every fault in every environment, and the table."""
+"""`python -m prove [STACK-WORK ...] [--minutes N]`: every fault, every environment, the table.
+
+Work is `kills`, `errors` or `changes`; left out, all of it. What is not named stays as the last run
+left it. The README is written once everything has been done.
+"""
 
 import argparse
 import sys
@@ -6,44 +10,58 @@ import time
 
 from checks.readme import README, filled
 from prove import shards
-from prove.table import document, markdown, replacements, summary
+from prove.shards import Part, parts_of
+from prove.table import document, markdown, read, replacements, summary
 from rehearsal.program import stacks
 from rehearsal.stage import ROOT
 
-FOLDER = ROOT / ".rehearsal" / "prove"
+FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 
 
 def main() -> int:
     """Parses the command line; returns 0 where nothing was lost."""
     parser = argparse.ArgumentParser(prog="prove", description=__doc__)
-    parser.add_argument("--stack", help="this one alone; the README then stays as it is")
+    every = [part for stack in stacks(ROOT) for part in parts_of(stack)]
+    names = list(dict.fromkeys(map(_name, every)))
+    parser.add_argument(
+        "work", nargs="*", metavar="STACK-WORK", help=f"left out, all: {', '.join(names)}"
+    )
     parser.add_argument(
         "--minutes", type=float, default=45.0,
         help="no new fault after that: `make prove` has tests for another quarter of an hour",
     )  # fmt: skip
     parser.add_argument("--workers", type=int, default=3, help="stages at a time")
     args = parser.parse_args()
-    chosen = [args.stack] if args.stack else stacks(ROOT)
+    if unknown := set(args.work) - set(names):
+        parser.error(f"{', '.join(sorted(unknown))}: no such work; there is {', '.join(names)}")
+    parts = [part for part in every if _name(part) in (args.work or names)]
+    earlier, minutes = read(FILE.read_text()) if args.work and FILE.is_file() else ([], 0.0)
     began = time.monotonic()
-    results = shards.run(
-        chosen, FOLDER, workers=args.workers, until=began + args.minutes * 60, say=_say
+    anew = shards.run(
+        parts, FILE.parent, workers=args.workers, until=began + args.minutes * 60, say=_say
     )
-    minutes = (time.monotonic() - began) / 60
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    (FOLDER / "faults.json").write_text(document(results, minutes))
+    minutes += (time.monotonic() - began) / 60
+    results = [*(result for result in earlier if result.part not in parts), *anew]
+    results.sort(key=lambda result: (result.part.stack, result.part.number))
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    FILE.write_text(document(results, minutes))
     sections = {"faults": markdown(results, minutes), "changes": replacements(results)}
-    if not args.stack:
+    if len(results) == len(every):
         text = README.read_text()
         for section, content in sections.items():
             text = filled(text, section, f"\n{content}\n")
         README.write_text(text)
     for content in sections.values():
         print(f"\n{content}")
-    print(FOLDER / "faults.json", flush=True)
+    print(FILE, flush=True)
     wrong = summary(results)
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0
+
+
+def _name(part: Part) -> str:
+    return f"{part.stack}-{part.work}"
 
 
 _began = time.monotonic()

@@ -59,29 +59,28 @@ def parts_of(stack: str) -> list[Part]:
 
 
 def run(
-    chosen: Sequence[str],
+    parts: Sequence[Part],
     folder: Path,
     *,
     workers: int,
     until: float,
     say: Callable[[str], None],
 ) -> list[Result]:
-    """The results of all parts of these stacks. Begins nothing after `until`, a monotonic time."""
-    parts = [part for stack in chosen for part in parts_of(stack)]
-    parts.sort(key=lambda part: -part.of)
+    """The results of these parts. Begins nothing after `until`, a monotonic time."""
     results = []
     # moto's account is one for the process, so a stage gets a fresh process.
     with ProcessPoolExecutor(
         workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1
     ) as pool:
-        asked = [pool.submit(one, part, folder, until) for part in parts]
+        longest_first = sorted(parts, key=lambda part: -part.of)
+        asked = [pool.submit(one, part, folder, until) for part in longest_first]
         for done in as_completed(asked):
             result = done.result()
             results.append(result)
             bad = sum(not trial.recovered for trial in result.trials)
             bad += sum(bool(effect.wrong) for effect in result.effects)
             say(f"{result.part}: {result.tried} of {result.planned} tried, {bad} not well")
-    return sorted(results, key=lambda result: (result.part.stack, result.part.number))
+    return results
 
 
 def one(part: Part, folder: Path, until: float) -> Result:

@@ -1,13 +1,14 @@
 """The results of all faults as a table for people and as JSON for machines."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
 from prove.changes import Effect
-from prove.shards import Result
+from prove.shards import Part, Result
 from prove.trial import Trial
 
 HEAD = (
@@ -23,13 +24,26 @@ CHANGES_HEAD = (
 
 def document(results: Sequence[Result], minutes: float) -> str:
     """Everything that was tried, as JSON."""
-    found = {
-        "minutes": round(minutes, 1),
-        "not_tried": sum(result.planned - result.tried for result in results),
-        "trials": [asdict(trial) for result in results for trial in result.trials],
-        "changes": [asdict(effect) for result in results for effect in result.effects],
-    }
-    return json.dumps(found, indent=1)
+    return json.dumps({"minutes": round(minutes, 1), "parts": list(map(asdict, results))}, indent=1)
+
+
+def read(text: str) -> tuple[list[Result], float]:
+    """The results and the minutes of a document."""
+    found = json.loads(text)
+    results = [
+        Result(
+            part=Part(**row.pop("part")),
+            trials=[Trial(**_with_tuples(each)) for each in row.pop("trials")],
+            effects=[Effect(**_with_tuples(each)) for each in row.pop("effects")],
+            **row,
+        )
+        for row in found["parts"]
+    ]
+    return results, found["minutes"]
+
+
+def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}
 
 
 def markdown(results: Sequence[Result], minutes: float) -> str:
