@@ -1,5 +1,7 @@
 """GPUs on Kubernetes, as one stack: settings, cluster, GPU layer, workloads, outputs."""
 
+import gc
+
 import pulumi
 
 from components import settings
@@ -9,49 +11,46 @@ from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
 from components.gpu.workload import GpuWorkload
 
-environment = settings.load()
+# What is made here stays until the end: looking for garbage as often as Python does by
+# itself takes a fifth of a preview, and of each further pool more than the last.
+gc.set_threshold(100_000, 50, 100)
+stack = settings.load()
 # What only some stacks use is imported only there: SDKs are large.
-match environment.platform:
+match stack.platform:
     case "gke":
         from components.gke.standard import standard
 
         cluster = standard(
-            environment.cluster,
-            environment.pools,
-            project=environment.project,
-            monitoring=environment.google_monitoring,
+            stack.cluster, stack.pools, project=stack.project, monitoring=stack.google_monitoring
         )
     case "gke-autopilot":
         from components.gke.autopilot import autopilot
 
         cluster = autopilot(
-            environment.cluster,
-            environment.pools,
-            project=environment.project,
-            monitoring=environment.google_monitoring,
+            stack.cluster, stack.pools, project=stack.project, monitoring=stack.google_monitoring
         )
     case "eks":
         from components.eks.declare import declare
 
-        cluster = declare(environment.cluster, environment.pools, provider=environment.provider)
+        cluster = declare(stack.cluster, stack.pools, provider=stack.provider)
     case "existing":
         from components.existing import existing
 
-        cluster = existing(environment.cluster, environment.pools, environment.kubeconfig)
+        cluster = existing(stack.cluster, stack.pools, stack.kubeconfig)
 
 if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)
 needed = any(pool.device_plugin for pool in cluster.pools.values())
 plugins = [DevicePlugin("nvidia-device-plugin", cluster=cluster)] if needed else []
-if environment.monitoring and environment.monitoring.source == "exporter":
+if stack.monitoring and stack.monitoring.source == "exporter":
     from components.gpu.monitoring import GpuMonitoring
 
-    GpuMonitoring("gpu-monitoring", environment.monitoring, cluster=cluster)
-batch = declare_batch(environment.batch, environment.training_jobs, cluster=cluster)
-for name, workload in environment.workloads.items():
+    GpuMonitoring("gpu-monitoring", stack.monitoring, cluster=cluster)
+batch = declare_batch(stack.batch, stack.training_jobs, cluster=cluster)
+for name, workload in stack.workloads.items():
     GpuWorkload(name, workload, cluster=cluster, queues=batch, plugins=plugins)
-if environment.check:
-    GpuCheck("gpu-check", environment.check, cluster=cluster)
+if stack.check:
+    GpuCheck("gpu-check", stack.check, cluster=cluster)
 
 pulumi.export("platform", cluster.platform)
 pulumi.export("clusterName", cluster.name)
