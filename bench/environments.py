@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from bench.child import ROOT
-from rehearsal.program import stacks as names_in
+from stacks.files import stacks as names_in
 
 
 def stacks() -> list[str]:

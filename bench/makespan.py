@@ -13,8 +13,8 @@ from bench.gantt import gantt
 from bench.measure import Comparison, Section
 from bench.timing import Span, longest_chain, timed_up
 from rehearsal.cloud import Faults
-from rehearsal.program import Mutation
 from rehearsal.stage import Stage
+from stacks.program import Mutation
 
 CHAIN_LIMIT = 1.05
 ORDER_LIMIT = 0.8

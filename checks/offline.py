@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from checks.stack import ROOT
-from rehearsal.program import PLACEHOLDER, ProgramError, copy_program
+from stacks.files import PLACEHOLDER, StackError
+from stacks.program import copy_program
 
 STATE = "state.json"
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
@@ -30,7 +31,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         copy(args.stack, args.folder)
-    except ProgramError as error:
+    except StackError as error:
         print(f"offline: {error}", file=sys.stderr)
         return 2
     return 0

@@ -13,7 +13,7 @@ from checks.report import FINE, CheckError, end
 from checks.stack import ROOT, config_of, platform_of, settings_of
 from checks.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, text
 from components.catalog.gke import region_of
-from rehearsal.program import PLACEHOLDER
+from stacks.files import PLACEHOLDER
 
 
 class Quotas(Protocol):

@@ -13,7 +13,7 @@ import tools
 from checks.report import CheckError
 from components.environments import Settings
 from components.settings import from_config
-from rehearsal.program import EngineLoader, without_secrets
+from stacks.files import EngineLoader, StackError, stack_file, without_secrets
 
 ROOT = Path(__file__).resolve().parents[1]
 CLUSTER = "gpu-cluster:cluster"
@@ -22,14 +22,11 @@ OUTPUT_SECONDS = 60.0
 
 def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
     """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError where there is none."""
-    file = root / f"Pulumi.{stack}.yaml"
     try:
-        return config_in(file.read_bytes(), file.name)
-    except OSError:
-        known = sorted(path.name.split(".")[1] for path in root.glob("Pulumi.*.yaml"))
-        raise CheckError(
-            f"there is no {file.name}: the stacks here are {', '.join(known)}"
-        ) from None
+        file = stack_file(root, stack)
+    except StackError as error:
+        raise CheckError(str(error)) from None
+    return config_in(file.read_bytes(), file.name)
 
 
 def config_in(text: bytes, name: str) -> dict[str, Any]:

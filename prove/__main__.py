@@ -12,8 +12,8 @@ from checks.readme import README, filled
 from prove import shards
 from prove.shards import Part, parts_of
 from prove.table import document, markdown, read, replacements, summary
-from rehearsal.program import stacks
 from rehearsal.stage import ROOT
+from stacks.files import stacks
 
 FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 

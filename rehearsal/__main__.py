@@ -13,8 +13,8 @@ from rehearsal import stage as stages
 from rehearsal.node import footprint
 from rehearsal.node.machine import NodeError, look
 from rehearsal.processes import LEASH, ProcessError
-from rehearsal.program import ProgramError
 from rehearsal.run import hold
+from stacks.files import StackError
 
 
 def main() -> int:
@@ -116,7 +116,7 @@ def _hold(
     except NodeError as error:
         print(f"rehearsal of {stack}: {error}", file=sys.stderr)
         return 2
-    except (ProgramError, ProcessError, tools.ToolError) as error:
+    except (StackError, ProcessError, tools.ToolError) as error:
         print(f"rehearsal of {stack}: {error}", file=sys.stderr)
         return 1
 

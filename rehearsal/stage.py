@@ -32,7 +32,8 @@ from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
 from rehearsal.node import footprint
 from rehearsal.processes import ProcessError, Processes, end_leftovers
-from rehearsal.program import Mutation, copy_program, stack_file
+from stacks.files import stack_file
+from stacks.program import Mutation, copy_program
 
 if TYPE_CHECKING:
     from rehearsal.node.here import Here

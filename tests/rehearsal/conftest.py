@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from rehearsal.cloud import Faults
-from rehearsal.program import Mutation
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import Stage
+from stacks.program import Mutation
 
 Rehearse = Callable[..., Rehearsal]
 

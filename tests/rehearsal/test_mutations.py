@@ -6,7 +6,7 @@ Only the engine, a real scheduler and a real autoscaler show that a pod stays pe
 import pytest
 
 from rehearsal.cloud import Faults
-from rehearsal.program import Mutation
+from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, plain
 
 DEPLOYMENT, DAEMON_SET = "kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:DaemonSet"

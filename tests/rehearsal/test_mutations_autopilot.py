@@ -6,7 +6,7 @@ Nodes come for pods there, so a wrong word in a pod means no node, or another on
 import pytest
 
 from rehearsal.cloud import Faults
-from rehearsal.program import Mutation
+from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 
 WHO = "Pod default/my-gpu-pod"

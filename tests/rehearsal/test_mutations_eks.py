@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rehearsal.cloud import Faults
-from rehearsal.program import Mutation
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import Stage
+from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"

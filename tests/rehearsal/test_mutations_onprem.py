@@ -5,7 +5,7 @@ Nothing scales here: what counts is whether driver, plugin, labels and pods fit 
 
 import pytest
 
-from rehearsal.program import Mutation
+from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 
 DAEMON_SET, POD = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Pod"

@@ -13,8 +13,8 @@ import pytest
 
 from rehearsal import contract
 from rehearsal.cluster.pods import gpus_offered
-from rehearsal.program import Mutation
 from rehearsal.scenario import Rehearsal
+from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, plain, said
 
 JOB, POD, DEPLOYMENT = (

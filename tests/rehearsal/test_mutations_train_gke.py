@@ -6,7 +6,7 @@ The job, unlike the deployment of `dev`, selects the pool's role as well, and en
 import pytest
 
 from rehearsal.cloud import Faults
-from rehearsal.program import Mutation
+from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"

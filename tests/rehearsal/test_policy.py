@@ -14,9 +14,9 @@ import yaml
 
 from policy.pack import POLICIES
 from rehearsal.engine import Outcome
-from rehearsal.program import Mutation
 from rehearsal.run import POLICIES as PACK
 from rehearsal.stage import ROOT, Stage
+from stacks.program import Mutation
 from tests.rehearsal.conftest import changed
 
 CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"

@@ -13,10 +13,10 @@ import yaml
 
 from rehearsal.cloud import Faults
 from rehearsal.journal import Event
-from rehearsal.program import Mutation
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import Stage
+from stacks.program import Mutation
 from tests.rehearsal.conftest import changed, configured
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())

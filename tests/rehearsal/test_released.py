@@ -12,8 +12,8 @@ import pytest
 from checks.plan import Plan, read_plan
 from prove.changes import warnings
 from prove.released import FIXTURES, restored
-from rehearsal.program import Mutation
 from rehearsal.stage import Stage
+from stacks.program import Mutation
 from tests.rehearsal.conftest import configured
 
 STATES = sorted(FIXTURES.glob("state-*.json"))

@@ -15,8 +15,8 @@ from prove.changes import NAMED, Change, Effect, changed, not_as_said, table
 from prove.shards import Part, Result
 from prove.table import changes_rows, replacements, summary
 from rehearsal.clouds import platform_of
-from rehearsal.program import stacks
 from rehearsal.stage import ROOT
+from stacks.files import stacks
 
 _TITLE = re.compile(r"#### `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| on ([\w-]+)|.*)")
 _KEY = re.compile(r"\| `([^`]+)` \|")

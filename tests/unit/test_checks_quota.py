@@ -25,7 +25,7 @@ from components.gke.autopilot_args import GkeAutopilotPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.workload_args import WorkloadArgs
-from rehearsal.program import PLACEHOLDER
+from stacks.files import PLACEHOLDER
 
 REGION = "us-central1"
 

@@ -1,17 +1,12 @@
-"""The copy of the program that a rehearsal runs."""
+"""A stack's file as the engine reads it, and the copy of the program for it."""
 
 from pathlib import Path
 
 import pytest
 import yaml
 
-from rehearsal.program import (
-    PLACEHOLDER,
-    EngineLoader,
-    ProgramError,
-    copy_program,
-    without_secrets,
-)
+from stacks.files import PLACEHOLDER, EngineLoader, StackError, without_secrets
+from stacks.program import copy_program
 
 
 @pytest.fixture
@@ -77,6 +72,6 @@ def test_a_mutation_changes_the_copy_alone(source: Path, tmp_path: Path) -> None
 
 def test_an_unknown_stack_is_refused_with_those_that_exist(source: Path, tmp_path: Path) -> None:
     """The message says what could have been meant."""
-    with pytest.raises(ProgramError) as refused:
+    with pytest.raises(StackError) as refused:
         copy_program(source, "prod", tmp_path / "copy")
     assert str(refused.value) == "there is no Pulumi.prod.yaml: the stacks here are dev, plain"

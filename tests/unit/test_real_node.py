@@ -24,8 +24,8 @@ from rehearsal.node.machine import NAME, NodeError
 from rehearsal.node.network import Bridge
 from rehearsal.node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.node.report import blocks
-from rehearsal.program import copy_program
 from rehearsal.provider.handler import CloudError
+from stacks.program import copy_program
 
 ROOT = Path(__file__).parents[2]
 TWO = "NVIDIA H100 80GB HBM3, GPU-1, 81559, 580.1\nNVIDIA H100 80GB HBM3, GPU-2, 81559, 580.1\n"

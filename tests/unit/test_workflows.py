@@ -11,7 +11,7 @@ import yaml
 
 from checks import offline
 from checks.stack import ROOT
-from rehearsal.program import PLACEHOLDER
+from stacks.files import PLACEHOLDER
 
 WORKFLOWS = {
     path.stem: yaml.load(path.read_text(), yaml.BaseLoader)

@@ -1,20 +1,17 @@
-"""The copy of the Pulumi program that a rehearsal runs: the committed files are never written."""
+"""A stack's file: where it is, and what the engine reads in it."""
 
 import re
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 PLACEHOLDER = "rehearsal-placeholder"
-"""Stands for every encrypted value: a rehearsal has nobody's passphrase or key."""
+"""Stands for every encrypted value: nobody's passphrase or key is here."""
 
-FILES = ("Pulumi.yaml", "__main__.py", "requirements.txt")
-FOLDERS = ("components",)
 
-Mutation = Callable[[Path], None]
+class StackError(Exception):
+    """The stack's file cannot be used; the message says what to do."""
 
 
 class EngineLoader(yaml.SafeLoader):
@@ -39,45 +36,19 @@ EngineLoader.add_constructor(f"{_TAG}:timestamp", EngineLoader.date)
 EngineLoader.add_constructor(f"{_TAG}:binary", EngineLoader.text)
 
 
-class ProgramError(Exception):
-    """The stack cannot be rehearsed; the message says what to do."""
-
-
-def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None = None) -> None:
-    """Copies the program and the stack's file; `mutate` may then change the copy."""
-    file = stack_file(source, stack)
-    target.mkdir(parents=True)
-    for name in FILES:
-        shutil.copy2(source / name, target / name)
-    for name in FOLDERS:
-        shutil.copytree(source / name, target / name)
-    (target / ".venv").symlink_to(source / ".venv")
-    shutil.copy2(file, target / file.name)
-    if mutate is not None:
-        mutate(target)
-    _write_without_secrets(target / file.name)
-
-
-def stack_file(source: Path, stack: str) -> Path:
-    """The stack's own file; raises ProgramError where it has none."""
-    file = source / f"Pulumi.{stack}.yaml"
-    if not file.is_file():
-        known = ", ".join(stacks(source)) or "none"
-        raise ProgramError(f"there is no {file.name}: the stacks here are {known}")
-    return file
-
-
 def stacks(source: Path) -> list[str]:
-    """The stacks that have a file."""
+    """The stacks that have a file in the program's folder."""
     files = source.glob("Pulumi.*.yaml")
     return sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files)
 
 
-def _write_without_secrets(file: Path) -> None:
-    document = yaml.load(file.read_text(), EngineLoader) or {}
-    plain = without_secrets(document)
-    if plain != document:
-        file.write_text(yaml.safe_dump(plain, sort_keys=False))
+def stack_file(source: Path, stack: str) -> Path:
+    """The stack's own file; raises StackError where it has none."""
+    file = source / f"Pulumi.{stack}.yaml"
+    if not file.is_file():
+        known = ", ".join(stacks(source)) or "none"
+        raise StackError(f"there is no {file.name}: the stacks here are {known}")
+    return file
 
 
 def without_secrets(document: Any) -> Any:
