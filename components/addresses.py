@@ -37,5 +37,10 @@ def example_warnings(networks: Mapping[str, str], then: str) -> list[str]:
         f"authorizedNetworks.{name}: {text} is an address of documentation, which nobody has; "
         f"{then}; give the network from which you come"
         for name, text in networks.items()
-        if any(ipaddress.IPv4Network(text).subnet_of(block) for block in _EXAMPLES)
+        if is_example(ipaddress.IPv4Network(text))
     ]
+
+
+def is_example(block: ipaddress.IPv4Network) -> bool:
+    """Whether the network is one of those for documentation, which nobody has."""
+    return any(map(block.subnet_of, _EXAMPLES))

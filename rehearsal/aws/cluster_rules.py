@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
+from components.addresses import is_example
 from components.catalog import eks as catalog
 from rehearsal.aws.account import Account
 from rehearsal.provider.handler import CloudError
@@ -13,9 +14,6 @@ from rehearsal.provider.schema import UNKNOWN, Problem
 
 _MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
 """A cluster's authentication mode moves to the right only."""
-_EXAMPLES = [IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")]
-"""The addresses of documentation (RFC 5737). EKS refuses them as well; in a rehearsal, where no
-traffic comes from anywhere, they stand for real ones."""
 
 
 def name_problems(name: Any) -> list[Problem]:
@@ -141,7 +139,9 @@ def _network(text: str) -> IPv4Network | None:
 
 
 def _is_public(block: IPv4Network) -> bool:
-    return (block.is_global and not block.is_multicast) or any(map(block.subnet_of, _EXAMPLES))
+    # EKS refuses the addresses of documentation as well. In a rehearsal, where no traffic comes
+    # from anywhere, they stand for real ones.
+    return (block.is_global and not block.is_multicast) or is_example(block)
 
 
 def check_key(account: Account, inputs: Mapping[str, Any]) -> None:
