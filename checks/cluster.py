@@ -99,16 +99,25 @@ def _signs_in(kubeconfig: Any) -> None:
 
 def items(body: bytes) -> list[Any]:
     """The items in a list's body; raises CheckError where something else has answered."""
+    return page(body)[0]
+
+
+def page(body: bytes) -> tuple[list[Any], str]:
+    """The items in a list's body, and where the list goes on: empty at its end.
+
+    Raises CheckError where something else has answered.
+    """
     try:
-        found = json.loads(body)["items"]
-    except (ValueError, TypeError, KeyError):
-        found = None
+        document = json.loads(body)
+        found, more = document["items"], (document.get("metadata") or {}).get("continue") or ""
+    except (ValueError, TypeError, KeyError, AttributeError):
+        found, more = None, ""
     if not isinstance(found, list):
         raise CheckError(
             "what answers is no Kubernetes API server: look at the kubeconfig's server, and at any "
             "proxy on the way"
         )
-    return found
+    return found, more
 
 
 def asked(ask: Callable[..., Any], *given: str, **query: Any) -> bytes:

@@ -4,7 +4,6 @@ Exit code 0: nothing is amiss. 1: a GPU node lacks its label, driver, plugin or 
 cluster could not be asked.
 """
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,7 +11,7 @@ from typing import Any
 
 import kubernetes.client
 
-from checks.cluster import asked, client_of, command, items
+from checks.cluster import asked, client_of, command, page
 from checks.gpu_findings import Finding, findings
 from checks.gpu_nodes import GpuNode, Object, gpu_node
 from checks.report import FINDING, FINE, table
@@ -116,8 +115,9 @@ def _list(ask: Any, **query: str) -> list[Object]:
     more = ""
     while True:
         answer = asked(ask, limit=500, **query, **({"_continue": more} if more else {}))
-        found += items(answer)
-        if not (more := json.loads(answer)["metadata"].get("continue") or ""):
+        some, more = page(answer)
+        found += some
+        if not more:
             return found
 
 
