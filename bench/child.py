@@ -97,7 +97,6 @@ def main(mode: str, file: str) -> dict[str, Any]:
     match mode:
         case "growth":
             return growth(given["one"], given["many"], given["count"])
-
         case "modules":
             types_ = run_program(given)
             return {"modules": loaded(), "types": types_}

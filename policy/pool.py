@@ -108,14 +108,15 @@ def _gke_bounds(props: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _zones(props: Mapping[str, Any]) -> Any:
-    """In how many zones the pool has nodes: a region's cluster takes three unless told."""
+    """In how many zones the pool has nodes: a region's cluster has its own unless told."""
     zones: Any = get(props, "nodeLocations")
     if zones is UNKNOWN or zones:
         return UNKNOWN if zones is UNKNOWN else len(zones)
     location: Any = get(props, "location")
     if location is UNKNOWN:
         return UNKNOWN
-    return 3 if isinstance(location, str) and gke.is_region(location) else 1
+    is_region = isinstance(location, str) and gke.is_region(location)
+    return gke.ZONES_OF_A_REGION if is_region else 1
 
 
 def _times(count: Any, zones: Any) -> Any:
