@@ -10,9 +10,15 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import kubernetes.dynamic
+import yaml
+
+from rehearsal.cluster.control_plane import LocalControlPlane
+from rehearsal.gcp.cluster import MANAGED_PROMETHEUS
 from rehearsal.stage import ROOT, Stage
 from stacks.files import stacks
 
@@ -71,7 +77,10 @@ def _without(value: Any) -> Any:
 
 
 def restored(file: Path, stage: Stage) -> None:
-    """Makes a kept state the stage's: its resources are in the state, and nowhere else."""
+    """Makes a kept state the stage's, with its objects in the control plane.
+
+    What it has in the cloud is in the state alone.
+    """
     state = file.read_text()
     for value, placeholder in _own(stage).items():
         state = state.replace(placeholder, value)
@@ -79,6 +88,22 @@ def restored(file: Path, stage: Stage) -> None:
         target.write(state)
         target.flush()
         _pulumi(stage, "import", "--file", target.name)
+    resources = json.loads(state)["deployment"]["resources"]
+    objects = [row for row in resources if row["type"].startswith("kubernetes:")]
+    _stand(objects, stage.control_plane)
+
+
+def _stand(rows: Sequence[Mapping[str, Any]], plane: LocalControlPlane) -> None:
+    """Applies the objects as the provider did, in the order in which they were made."""
+    plane.ensure_started()
+    if any(row["inputs"]["apiVersion"].startswith("monitoring.googleapis.com/") for row in rows):
+        plane.define(yaml.safe_load(MANAGED_PROMETHEUS.read_text()))
+    with plane.client() as client:
+        cluster = kubernetes.dynamic.DynamicClient(client)
+        for row in rows:
+            made = row["inputs"]
+            kind = cluster.resources.get(api_version=made["apiVersion"], kind=made["kind"])
+            kind.server_side_apply(made, field_manager=row["outputs"]["__fieldManager"])
 
 
 def _own(stage: Stage) -> dict[str, str]:

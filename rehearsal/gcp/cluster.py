@@ -20,7 +20,8 @@ from rehearsal.gcp.thing import Thing, full_name
 from rehearsal.provider.handler import CloudError, Config
 from rehearsal.provider.schema import UNKNOWN, Problem
 
-_KINDS = Path(__file__).with_name("managed_prometheus.yaml")
+MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
+"""The kinds of object that it brings into a cluster."""
 
 
 class Cluster(Kind):
@@ -97,7 +98,7 @@ class Cluster(Kind):
         """Managed Prometheus is on unless it is turned off, and on Autopilot always."""
         prometheus = (state.get("monitoringConfig") or {}).get("managedPrometheus") or {}
         if state.get("enableAutopilot") or prometheus.get("enabled", True):
-            self.cloud.control_plane.define(yaml.safe_load(_KINDS.read_text()))
+            self.cloud.control_plane.define(yaml.safe_load(MANAGED_PROMETHEUS.read_text()))
 
     def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
         if old is None and (other := next(self.cloud.of(self.token), None)) is not None:
