@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -11,10 +12,12 @@ import yaml
 from checks import keys
 from checks.plan import Change as Planned
 from components import environments, settings
-from prove.changes import NAMED, Change, Effect, changed, not_as_said, table
+from prove.changes import NAMED, Change, Effect, Table, changed, makings, not_as_said, table
 from prove.shards import Part, Result
 from prove.table import changes_rows, replacements, summary
+from prove.trial import Bench, Trouble
 from rehearsal.clouds import platform_of
+from rehearsal.engine import Outcome
 from rehearsal.stage import ROOT
 from stacks.files import stacks
 
@@ -160,3 +163,85 @@ def test_a_warning_says_all_that_is_lost(
     """And nothing that is not."""
     warned = (f"k: 1 -> 2 makes the {said} anew: why",) if said else ()
     assert list(not_as_said(lost, warned)) == ([unsaid] if unsaid else [])
+
+
+POOL = GPU.urn
+CHANGES = [
+    Change(key=key, to={key: 2})
+    for key in ("gpuPools.maxNodes", "gpuPools.machineType", "cluster.labels", "workloads.replicas")
+]
+FOUND = [
+    effect(CHANGES[0].key),
+    effect(CHANGES[1].key, replaced=("GPU pool",)),
+    effect(CHANGES[2].key),
+    effect(CHANGES[3].key),
+]
+"""What the previews said: the second replaces the pool, the last is of what runs in the cluster."""
+
+
+class FakeBench:
+    """A stack that is up, whose `up`s do what the test says."""
+
+    stack = "dev"
+
+    def __init__(self, folder: Path, *ups: Mapping[str, Any]) -> None:
+        self.folder, self.stage, self._ups = folder, self, [*ups]
+        self.file = folder / "program" / "Pulumi.dev.yaml"
+        self.file.parent.mkdir()
+        self.file.write_text("config:\n  gpu-cluster:gpuPools: {one: {maxNodes: 1}}\n")
+        self.engine, self.asked, self.created = self, [], {POOL: "monday"}
+
+    def resources(self) -> list[dict[str, str]]:
+        return [{"urn": urn, "created": day} for urn, day in self.created.items()]
+
+    def up(self) -> Outcome:
+        self.asked.append(yaml.safe_load(self.file.read_text())["config"])
+        does = self._ups.pop(0) if self._ups else {}
+        self.created |= dict.fromkeys(does.get("anew", ()), "tuesday")
+        return Outcome(
+            operation="up",
+            ok=not does.get("errors"),
+            seconds=1.0,
+            errors=does.get("errors", ()),
+            resources=does.get("resources", ()),
+        )
+
+    def must(self, run: Callable[[], Outcome]) -> Outcome:
+        return run()
+
+
+def made(bench: FakeBench) -> list[tuple[int, tuple[str, ...]]]:
+    """The numbers of the changes that were made, and what went wrong with each."""
+    before = bench.file.read_text()
+    found = list(makings(cast("Bench", bench), Table(changes=CHANGES), FOUND))
+    assert all(one.made for _, one in found)
+    assert bench.file.read_text() == before
+    return [(number, one.wrong) for number, one in found]
+
+
+def test_what_should_replace_nothing_is_made(tmp_path: Path) -> None:
+    """Each alone, and neither what the previews say is lost nor what runs in the cluster."""
+    bench = FakeBench(tmp_path)
+    assert made(bench) == [(0, ()), (2, ())]
+    assert bench.asked == [
+        {"gpu-cluster:gpuPools": {"one": {"maxNodes": 2}}},
+        {"gpu-cluster:gpuPools": {"one": {"maxNodes": 1}}, "gpu-cluster:cluster": {"labels": 2}},
+        {"gpu-cluster:gpuPools": {"one": {"maxNodes": 1}}, "gpu-cluster:cluster": {"labels": 2}},
+    ]
+
+
+def test_a_pool_that_an_up_makes_anew_is_wrong_once(tmp_path: Path) -> None:
+    """Where the preview had said nothing of it; the next change is not blamed for it."""
+    assert made(FakeBench(tmp_path, {"anew": [POOL]})) == [(0, ("the up made n anew",)), (2, ())]
+
+
+def test_an_up_that_fails_is_wrong(tmp_path: Path) -> None:
+    """With the engine's words."""
+    assert made(FakeBench(tmp_path, {}, {"errors": ("no",)})) == [(0, ()), (2, ("no",))]
+
+
+def test_an_up_that_is_not_the_last_is_trouble(tmp_path: Path) -> None:
+    """After all of them one more changes nothing."""
+    bench = FakeBench(tmp_path, {}, {}, {"resources": (("update", POOL),)})
+    with pytest.raises(Trouble, match="a further up: update urn:pulumi"):
+        made(bench)
