@@ -8,7 +8,7 @@ from typing import Any
 Sample = Mapping[str, float]
 """What one run took, by quantity."""
 
-BOUND_SLACK = 1.05
+BOUND_SLACK = 1.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Comparison:
     limit: float | None = None
     """The ratio of medians stays at or below it; None: for information only."""
     bound: float | None = None
-    """What no program could get under, where that is above the limit: then 5% more is allowed."""
+    """What no program could get under, where that is above the limit: then 3% more is allowed."""
 
     @property
     def ratio(self) -> float:
