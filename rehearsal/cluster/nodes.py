@@ -73,6 +73,8 @@ class Nodes:
         """Nodes that were created here and have not been seen yet -> their group."""
         self._order: dict[str, int] = {}
         """Nodes in the order in which they were first seen."""
+        self._refused: set[str] = set()
+        """Nodes that were taken back and have not gone yet."""
         self._sizes: dict[str, int] = {}
         self._labelled: dict[str, set[str]] = {}
         """Node -> the group's labels that it was given."""
@@ -144,7 +146,11 @@ class Nodes:
 
     def _scale(self, groups: Mapping[str, NodeGroup]) -> None:
         frozen = {
-            name: sum(1 for node in self._of_group(groups[name]) if karpenters(node))
+            name: sum(
+                1
+                for node in self._of_group(groups[name])
+                if karpenters(node) and node["metadata"]["name"] not in self._refused
+            )
             for name, group in groups.items()
             if name in self.refusals or group.unscaled
         }
@@ -159,6 +165,7 @@ class Nodes:
         sizes: Counter[str] = Counter()
         nodes = {node["metadata"]["name"]: node for node in self._observed.nodes}
         self._order = {name: n for n, name in enumerate({**self._order, **nodes}) if name in nodes}
+        self._refused &= nodes.keys()
         for name in nodes.keys() & self._created.keys():
             del self._created[name]
         for name in self._order:
@@ -168,7 +175,7 @@ class Nodes:
                 if not karpenters(node):  # Karpenter removes a deleted pool's nodes itself
                     self._api.delete(f"/api/v1/nodes/{name}")
                 continue
-            if node["metadata"].get("deletionTimestamp"):
+            if node["metadata"].get("deletionTimestamp") or name in self._refused:
                 continue
             if karpenters(node) and sizes[group.name] >= group.max_nodes:
                 # Karpenter counts a new node's size only once it has seen it whole, and may have
@@ -223,15 +230,18 @@ class Nodes:
             added.sort(key=lambda node: self._order[node["metadata"]["name"]])
             for node in added[before - nodes :]:
                 self._refuse(node)
-            # Karpenter would ask again at once; the cloud would say the same.
+            # Karpenter would ask again at once; the cloud would say the same, and has to be asked
+            # where Karpenter had another one under way.
+            self._sizes[group.name] = min(before, nodes)
             self._scale(groups)
         else:
             self._journal.record("cloud", group.name, "size", nodes=nodes, before=before)
-        self._sizes[group.name] = nodes
+            self._sizes[group.name] = nodes
 
     def _refuse(self, node: Mapping[str, Any]) -> None:
         """Takes back a node that the cloud would never have started."""
         self._journal.record("node", node["metadata"]["name"], "taken back")
+        self._refused.add(node["metadata"]["name"])
         remove_node(self._api, node)
 
     def _shape(self, node: Mapping[str, Any], group: NodeGroup) -> None:
