@@ -235,7 +235,14 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
          "ec2:AssignPrivateIpAddresses: attach AmazonEKS_CNI_Policy"],
     ),
     "a node group is made before the CNI": (
-        [edited("components/eks/declare.py", "depends_on=eks.before_nodes", "depends_on=[]")],
+        [edited("components/eks/cluster.py",
+                """            *self._node_addons(name, args, region),
+        ]
+        system = self._system_pool(name, args)
+""", """        ]
+        system = self._system_pool(name, args)
+        self._addon(name, "vpc-cni", args, depends_on=[system])
+""")],
         [NO_NODES.format("train-gpu", "train-gpu") + "container runtime network not ready: cni "
          "plugin not initialized: the cluster has no vpc-cni addon"],
     ),
