@@ -1,6 +1,7 @@
 """The language host, with a script in the place of the official executor."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,14 @@ import json, os, sys
 json.dump([sys.argv[1:], os.getcwd(), dict(os.environ)], open("{record}", "w"))
 print("said", flush=True); print("complained", file=sys.stderr)
 sys.exit({code})
+"""
+
+STARTED = """
+import sys
+from tools import bare_protocol
+bare_protocol.install()
+from tools import language_host
+print(language_host.LanguageHost.__name__, "pulumi.output" in sys.modules)
 """
 
 
@@ -52,6 +61,14 @@ def run(project: Path, code: int = 0, **options: str) -> Any:
         info=info,
     )
     return language_host.LanguageHost("127.0.0.1:2").Run(request, Context())
+
+
+def test_it_is_started_without_the_rest_of_the_sdk() -> None:
+    """As the starter in `tools/bin` does it."""
+    said = subprocess.run(
+        [sys.executable, "-c", STARTED], capture_output=True, text=True, check=True
+    ).stdout
+    assert said.split() == ["LanguageHost", "False"]
 
 
 def test_a_program_gets_what_the_official_host_gives(project: Path) -> None:
