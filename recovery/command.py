@@ -72,6 +72,7 @@ def recover(
     if read:
         targets = [part for urn in read for part in ("--target", urn)]
         pulumi.must("refresh", "--yes", "--skip-preview", *targets)
+    if candidates:
         there = {row["urn"] for row in pulumi.export()["deployment"].get("resources") or ()}
         recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
     if unheard:

@@ -130,11 +130,11 @@ def test_what_was_not_made_is_forgotten() -> None:
 
 
 def test_changes_and_deletions_are_read_again() -> None:
-    """The state has these resources; the refresh is for them alone."""
+    """The state has these resources; the refresh is for them alone, and nothing can be adopted."""
     there = {**NETWORK, "id": "projects/p/global/networks/net-0123abc"}
     pulumi = FakePulumi(state(there, pending={"deleting": there}))
     assert recover(pulumi, clouds=Nobody()).adopted == {}
-    assert [call[0] for call in pulumi.calls] == ["stack", "stack", "refresh", "stack"]
+    assert [call[0] for call in pulumi.calls] == ["stack", "stack", "refresh"]
 
 
 def test_nothing_is_adopted_without_consent() -> None:
