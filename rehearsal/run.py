@@ -142,7 +142,7 @@ def versions(stage: Stage) -> dict[str, str]:
     """What ran, as far as it says so."""
     names = {"kubernetes": "Kubernetes", "kwok": "KWOK", "karpenter": "Karpenter"}
     return {
-        "pulumi": stage.pulumi_version,
+        "pulumi": stage.engine.version(),
         **{word: tools.programs.program(name).version() for name, word in names.items()},
         "kubernetes provider:": stage.kubernetes_provider,
     }

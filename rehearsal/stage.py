@@ -142,7 +142,6 @@ class Stage:
             ),
         )
         self.engine.init()
-        self.pulumi_version = self.engine.version()
         self._write_description(ports)
 
     def stop(self) -> None:
