@@ -20,7 +20,7 @@ from rehearsal.stage import ROOT
 ASKED_EVERY = 6
 """Of so many operations one is also killed at before the cloud acts on it: to the state that is
 the kill after the one before, with another operation under way."""
-PARTS = {"eks": 5}
+PARTS = {"eks": 4}
 """Platform -> the parts into which its kills are dealt; an EKS stack has four times as many
 operations as one on GKE."""
 
