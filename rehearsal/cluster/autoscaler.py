@@ -68,11 +68,11 @@ class Autoscaler:
         while names and not cancelled.wait(0.05):
             if holds(api.get(f"{CRDS}/{names[0]}"), "Established"):
                 names.pop(0)
-        api.apply(NODE_CLASS, {
+        _apply_ready(api, NODE_CLASS, {
             "apiVersion": "karpenter.kwok.sh/v1alpha1",
             "kind": "KWOKNodeClass",
             "metadata": {"name": "rehearsal"},
-        })  # fmt: skip
+        }, "Ready")  # fmt: skip
 
     def sync(
         self,
@@ -95,15 +95,19 @@ class Autoscaler:
             )
             for group in scaled
         }
+        # The first choice first: of the pools that are there, a pod always gets the one it should.
+        for name, pool in sorted(wanted.items(), key=lambda one: -one[1]["spec"]["weight"]):
+            if self._pools.get(name) != pool:
+                _apply_ready(
+                    api, f"{NODE_POOLS}/{name}", pool,
+                    "Ready", "NodeClassReady", "ValidationSucceeded",
+                )  # fmt: skip
         if types != self._types and any(not group.unscaled for group in scaled):
             # Karpenter reads this file once, when it starts. Before it can do anything it would
             # find pods that it cannot help, and not look at them again for 10 s.
             self._types = types
             self._types_file.write_text(types)
             self._start(kubeconfig)
-        for name, pool in wanted.items():
-            if self._pools.get(name) != pool:
-                api.apply(f"{NODE_POOLS}/{name}", pool)
         for name in [name for name in self._pools if name not in wanted]:
             api.delete(f"{NODE_POOLS}/{name}")
         self._pools = wanted
@@ -127,6 +131,27 @@ class Autoscaler:
         """Forgets everything: the next cluster starts with another API server."""
         self._processes.stop("karpenter", grace=0.2)
         self._pools, self._types = {}, ""
+
+
+def _apply_ready(api: Api, path: str, manifest: dict[str, Any], *conditions: str) -> None:
+    """Applies it with these conditions true, as Karpenter would set them once it has looked.
+
+    It looks at all pools side by side and ignores those that it has not looked at yet: a pod that
+    fits several would go to whichever is ready first, and one that fits a single pool would wait
+    10 s for its next turn.
+    """
+    metadata = api.apply(path, manifest)["metadata"]
+    api.patch(f"{path}/status", {"status": {"conditions": [
+        {
+            "type": condition,
+            "status": "True",
+            "reason": condition,
+            "message": "",
+            "lastTransitionTime": metadata["creationTimestamp"],
+            "observedGeneration": metadata["generation"],
+        }
+        for condition in conditions
+    ]}})  # fmt: skip
 
 
 def remove_node(api: Api, node: Mapping[str, Any]) -> None:

@@ -1,14 +1,20 @@
 """What Karpenter is told of the groups that a cloud holds."""
 
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from rehearsal.cluster.autoscaler import (
+    Autoscaler,
     instance_types,
     node_pool,
     pool_name,
     reserved,
     types_document,
 )
+from rehearsal.processes import Processes
 from tests.unit.rehearsed import GPU, group, shape
 
 TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
@@ -88,3 +94,38 @@ def test_without_a_price_the_smallest_node_is_the_cheapest() -> None:
     types = types_document(groups, instance_types(groups))
     prices = [entry["offerings"][0]["Price"] for entry in types]
     assert prices == sorted(set(prices))
+
+
+class Written:
+    """An API that keeps what is written to it, in order."""
+
+    def __init__(self) -> None:
+        self.writes: list[tuple[str, Any]] = []
+
+    def apply(self, path: str, manifest: Any) -> Any:
+        self.writes.append((path.rpartition("/")[2], manifest))
+        return {"metadata": {"creationTimestamp": "2026-11-21T12:00:00Z", "generation": 7}}
+
+    def patch(self, path: str, patch: Any) -> None:
+        _, name, what = path.rsplit("/", 2)
+        self.writes.append((f"{name}/{what}", patch))
+
+
+def test_the_first_choice_of_a_pod_is_ready_before_the_second_is_there(tmp_path: Path) -> None:
+    """Karpenter ignores pools that are not ready, and would take what is left."""
+    groups = [group("spot", spot=True), group("dear", on_demand_per_hour=9.0), group("cheap")]
+    groups = [replace(g, on_demand_per_hour=g.on_demand_per_hour or 1.0) for g in groups]
+    processes = Processes(tmp_path, "test")
+    written: Any = Written()
+    autoscaler = Autoscaler(tmp_path, processes, idle=True)
+    autoscaler.sync(written, tmp_path / "kubeconfig", groups, {})
+    assert [what for what, _ in written.writes] == [
+        "cheap", "cheap/status", "spot", "spot/status", "dear", "dear/status",
+    ]  # fmt: skip
+    conditions = written.writes[1][1]["status"]["conditions"]
+    assert {c["type"]: c["status"] for c in conditions} == dict.fromkeys(
+        ("Ready", "NodeClassReady", "ValidationSucceeded"), "True"
+    )
+    assert {c["observedGeneration"] for c in conditions} == {7}
+    autoscaler.sync(written, tmp_path / "kubeconfig", groups, {"dear": 0})
+    assert [what for what, _ in written.writes[6:]] == ["dear", "dear/status"]
