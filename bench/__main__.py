@@ -33,7 +33,7 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, default=5, help="of each side of each comparison")
     parser.add_argument("--stacks", nargs="*", default=[], help="left out, every environment")
-    parser.add_argument("--scale", type=float, default=makespan.SCALE, help="of d")
+    parser.add_argument("--scale", type=float, help="of d; left out, as it suits each cloud")
     parser.add_argument("--readme", action="store_true", help="write the README's section")
     args = parser.parse_args()
     chosen: list[str] = args.stacks
