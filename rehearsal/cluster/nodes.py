@@ -12,12 +12,13 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import urllib3
 
 from rehearsal.cloud import Cloud, NodeGroup, Shares
-from rehearsal.cluster.api import STRATEGIC, Api, ApiError
+from rehearsal.cluster.api import STRATEGIC, Api, ApiError, Object
 from rehearsal.cluster.autoscaler import Autoscaler, pool_name, remove_node
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.cluster.gpus import (
@@ -33,7 +34,7 @@ from rehearsal.cluster.observed import KINDS, Observed
 from rehearsal.cluster.pods import gpus_offered, holds
 from rehearsal.cluster.scalers import scaled_groups
 from rehearsal.cluster.shares import Reader, refused
-from rehearsal.cluster.watch import Watcher
+from rehearsal.cluster.watch import Change, Watcher
 from rehearsal.journal import Journal
 from rehearsal.provider.handler import CloudError
 
@@ -53,7 +54,9 @@ class Nodes:
         self._autoscaler = autoscaler
         self._observed = observed
         self._journal = journal
-        self._changes: queue.SimpleQueue[tuple[str, Any, Any]] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[str] = queue.SimpleQueue()
+        """`cloud` or a kind of the cluster's: what changed."""
+        self._intake = threading.Lock()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._watcher: Watcher | None = None
@@ -61,7 +64,7 @@ class Nodes:
         """Group -> why the cloud would not run another node of it."""
         self.shares: dict[str, Shares] = {}
         """Node -> how its device plugin shares out its GPUs."""
-        cloud.on_change(lambda: self._changes.put(("cloud", "MODIFIED", {})))
+        cloud.on_change(lambda: self._changes.put("cloud"))
 
     @property
     def _api(self) -> Api:
@@ -69,6 +72,8 @@ class Nodes:
 
     def start(self) -> None:
         self._stopped = threading.Event()
+        self._nodes: list[Object] = []
+        self._pods: list[Object] = []
         self._created: dict[str, str] = {}
         """Nodes that were created here and have not been seen yet -> their group."""
         self._order: dict[str, int] = {}
@@ -89,7 +94,8 @@ class Nodes:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopped.set()
+        with self._intake:
+            self._stopped.set()
         if self._watcher is not None:
             self._watcher.stop()
         if self._thread is not None and self._thread is not threading.current_thread():
@@ -108,14 +114,16 @@ class Nodes:
     def _run(self) -> None:
         stopped = self._stopped
         self._autoscaler.install(self._api, stopped)
-        self._watcher = Watcher(self._api, KINDS, lambda *change: self._changes.put(change))
+        self._watcher = Watcher(self._api, KINDS, partial(self._see, stopped))
         cloud_changed, unscaled = True, dict[str, str]()
         while not stopped.is_set():
             cloud_changed |= self._take_changes()
             if stopped.is_set():
                 return
+            # One view for the whole turn: more may come to be seen meanwhile.
+            self._nodes, self._pods = self._observed.nodes, self._observed.pods
             try:
-                found = scaled_groups(self._cloud, self._observed.pods)
+                found = scaled_groups(self._cloud, self._pods)
                 groups = {group.name: group for group in found}
                 before, unscaled = unscaled, {g.name: g.unscaled for g in found}
                 if cloud_changed or before != unscaled:
@@ -130,17 +138,21 @@ class Nodes:
                 if not stopped.is_set():
                     self._journal.record("node", "nodes", "error", message=str(error))
 
+    def _see(self, stopped: threading.Event, kind: str, change: Change, item: Object) -> None:
+        """Takes in a change of the cluster at once, also while this thread is busy with another:
+        a rehearsal must not take what was not looked at yet for something that is not there."""
+        with self._intake:
+            if not stopped.is_set():
+                self._observed.change(kind, change, item)
+        self._changes.put(kind)
+
     def _take_changes(self) -> bool:
-        """Waits for changes and takes in all that are there; tells whether the cloud changed."""
+        """Waits for changes; tells whether the cloud is among what changed."""
         cloud = False
         try:
-            change = self._changes.get(timeout=TICK_SECONDS)
+            cloud = self._changes.get(timeout=TICK_SECONDS) == "cloud"
             while True:
-                if change[0] == "cloud":
-                    cloud = True
-                elif not self._stopped.is_set():
-                    self._observed.change(*change)
-                change = self._changes.get_nowait()
+                cloud |= self._changes.get_nowait() == "cloud"
         except queue.Empty:
             return cloud
 
@@ -159,11 +171,11 @@ class Nodes:
         )
 
     def _of_group(self, group: NodeGroup) -> list[dict[str, Any]]:
-        return [node for node in self._observed.nodes if belongs(node, group)]
+        return [node for node in self._nodes if belongs(node, group)]
 
     def _reconcile(self, groups: Mapping[str, NodeGroup]) -> None:
         sizes: Counter[str] = Counter()
-        nodes = {node["metadata"]["name"]: node for node in self._observed.nodes}
+        nodes = {node["metadata"]["name"]: node for node in self._nodes}
         self._order = {name: n for n, name in enumerate({**self._order, **nodes}) if name in nodes}
         self._refused &= nodes.keys()
         for name in nodes.keys() & self._created.keys():
@@ -283,7 +295,7 @@ class Nodes:
             since = self._ready_since.setdefault(name, time.monotonic())
             due = has > 0 and time.monotonic() - since >= CLOUD_SECONDS
         if due:
-            pods = [pod for pod in self._observed.pods if pod["spec"].get("nodeName") == name]
+            pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]
             plugins = [pod for pod in pods if is_device_plugin(pod) and is_ready(pod)]
             if plugins and group.plugin == "pod":
                 shares = self._reader.of(plugins[0], pods)
