@@ -135,7 +135,9 @@ class Engine:
         return resources
 
     def version(self) -> str:
-        return self._short("version", stack=False).stdout.strip()
+        """Of the engine; also when the stage is gone."""
+        done = subprocess.run([self._cli, "version"], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
 
     def interrupt(self) -> None:
         """Asks a running command to stop, as Ctrl-C does; twice makes it stop at once."""
@@ -152,8 +154,8 @@ class Engine:
         """The `pulumi` that runs here."""
         return self._cli
 
-    def _short(self, *command: str, stack: bool = True) -> subprocess.CompletedProcess[str]:
-        chosen = ["--stack", self._stack] if stack and "init" not in command else []
+    def _short(self, *command: str) -> subprocess.CompletedProcess[str]:
+        chosen = ["--stack", self._stack] if "init" not in command else []
         return subprocess.run(
             [self._cli, *command, *chosen, "--non-interactive"],
             cwd=self._program,
