@@ -17,7 +17,7 @@ from rehearsal.clouds import platform_of
 from rehearsal.processes import ProcessError
 from rehearsal.stage import ROOT
 
-ASKED_EVERY = 6
+ASKED_EVERY = 10
 """Of so many operations one is also killed at before the cloud acts on it: to the state that is
 the kill after the one before, with another operation under way."""
 PARTS = {"eks": 4}

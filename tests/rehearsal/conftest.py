@@ -15,6 +15,10 @@ from stacks.program import Mutation
 
 Rehearse = Callable[..., Rehearsal]
 
+STATE_AT_THE_END = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+"""The engine writes its state once. After every operation, as it does by itself, is for runs that
+are killed, and half of the work where the state has Kueue's definitions in it."""
+
 
 @pytest.fixture
 def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
@@ -34,6 +38,7 @@ def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
         stage = Stage(stack, folder=tmp_path / "stage", faults=faults, mutate=mutate)
         stages.append(stage)
         stage.start()
+        stage.engine.environment.update(STATE_AT_THE_END)
         rehearsal = Rehearsal(stage=stage, deadline=deadline)
         rehearsal.quickly()
         return rehearsal

@@ -17,7 +17,7 @@ from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import Stage
 from stacks.program import Mutation
-from tests.rehearsal.conftest import changed, configured
+from tests.rehearsal.conftest import STATE_AT_THE_END, changed, configured
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())
 FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
@@ -76,6 +76,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
         stage = Stage(stack, folder=tmp_path / "stage", faults=Faults(), mutate=mutate)
         stages.append(stage)
         stage.start()
+        stage.engine.environment.update(STATE_AT_THE_END)
         stage.control_plane.ensure_started()
         stage.control_plane.define([PROVISIONING])
         rehearsal = Rehearsal(stage=stage, deadline=deadline)
