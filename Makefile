@@ -76,7 +76,7 @@ recover: engine
 
 prove: setup
 	@$(RUN) -m prove $(PARTS) $(if $(MINUTES),--minutes $(MINUTES))
-	@$(if $(MINUTES)$(PARTS),,$(RUN) -m pytest -m prove -n 4 --dist loadgroup --durations 40)
+	@$(if $(MINUTES)$(PARTS),,$(RUN) -m pytest -m prove -n 3 --dist loadgroup)
 
 test: setup lint unit
 
