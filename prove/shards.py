@@ -6,21 +6,22 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
 from prove.changes import Effect, effects, makings, table
 from prove.injected import FAULTS, hits_any, inject
-from prove.strike import Moment
+from prove.strike import Moment, Point
 from prove.trial import Bench, Trial, Trouble, cycle
 from rehearsal.clouds import platform_of
 from rehearsal.processes import ProcessError
 from rehearsal.stage import ROOT
 
-ASKED_EVERY = 10
+ASKED_EVERY = 6
 """Of so many operations one is also killed at before the cloud acts on it: to the state that is
 the kill after the one before, with another operation under way."""
-PARTS = {"eks": 4}
+PARTS = {"eks": 3}
 """Platform -> the parts into which its kills are dealt; an EKS stack has four times as many
 operations as one on GKE."""
 
@@ -115,26 +116,50 @@ def _said(error: Exception) -> tuple[str, ...]:
 def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
     with Benches(part.stack, folder) as benches:
         first = benches.ready()
-        most = max(first.ups, first.destroys)
-        points = list(kills(most, ASKED_EVERY))
-        points = points[part.number - 1 :: part.of]
-        result.planned = len(points)
-        for number, moment in points:
-            if time.monotonic() > until:
-                return
-            trials = cycle(benches.ready(), number, moment)
-            result.tried += 1
-            if any(trial.lost for trial in trials):
-                benches.close()
-            yield trials
+        ups, destroys = dealt(first.ups, part), dealt(first.destroys, part)
+        result.planned = len(ups) + len(destroys)
+        while ups or destroys:
+            runs = list(zip_longest(together(ups), together(destroys), fillvalue=()))
+            ups, destroys = [], []
+            for up, destroy in runs:
+                if time.monotonic() > until:
+                    return
+                trials, *missed = cycle(benches.ready(), up, destroy)
+                result.tried += len(trials)
+                ups += missed[0]
+                destroys += missed[1]
+                if any(trial.lost for trial in trials):
+                    benches.close()
+                yield trials
 
 
-def kills(operations: int, asked_every: int) -> Iterator[tuple[int, Moment]]:
-    """Where a stack is killed: at every operation once the cloud has acted, and at some before."""
-    for number in range(1, operations + 1):
-        yield number, "done"
-        if number % asked_every == 1 % asked_every:
-            yield number, "asked"
+def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[Point]:
+    """A part's share of the points at which a run with these operations is killed.
+
+    All of them once the cloud has acted, and some before. Parts see the operations in orders of
+    their own, as many of them run side by side, so these are dealt by their names.
+    """
+    numbers = {operation: number for number, operation in enumerate(operations, 1)}
+    moments: list[tuple[tuple[str, str], Moment]] = []
+    for place, operation in enumerate(sorted(numbers)):
+        moments.append((operation, "done"))
+        if place % ASKED_EVERY == 0:
+            moments.append((operation, "asked"))
+    share = [
+        Point(number=numbers[kind, urn], kind=kind, urn=urn, moment=moment)
+        for (kind, urn), moment in moments[part.number - 1 :: part.of]
+    ]
+    return sorted(share, key=lambda point: point.number)
+
+
+def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
+    """The points in twos for a run each: one kill early, and one late, in what recovers from it."""
+    found: list[tuple[Point, ...]] = []
+    for moment in ("done", "asked"):
+        those = [point for point in points if point.moment == moment]
+        half = (len(those) + 1) // 2
+        found += [tuple(filter(None, two)) for two in zip_longest(those[:half], those[half:])]
+    return found
 
 
 def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:

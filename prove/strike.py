@@ -5,8 +5,9 @@ A cloud and its provider see each operation twice: asked, and done. A strike cho
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Literal
 
 from rehearsal.provider.handler import CloudError
@@ -19,8 +20,20 @@ QUIET_SECONDS = 0.2
 SETTLE_SECONDS = 30.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Where a run is killed."""
+
+    number: int
+    """The operation's place in a run without a fault, from 1."""
+    kind: str
+    """`create`, `update` or `delete`."""
+    urn: str
+    moment: Moment
+
+
 class Strike:
-    """Counts a run's operations and hits those that it is told to. Thread-safe."""
+    """Notes a run's operations and hits those that it is told to. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,8 +41,8 @@ class Strike:
         self._last = 0.0
         self._hits: Callable[[int, str, str], bool] = _nothing
         self._moment: Moment = "asked"
-        self.count = 0
-        """Operations since it was armed."""
+        self.operations: list[tuple[str, str]] = []
+        """Kind and URN of each since it was armed, in the order in which the cloud was asked."""
         self.hit: list[str] = []
         """URNs of what was hit since then."""
 
@@ -41,11 +54,11 @@ class Strike:
         *,
         error: Callable[[str], str] = lambda urn: "the engine was killed",
     ) -> None:
-        """Counts from one again. Of the operations that `hits` (number, kind, URN) names, `act` is
+        """Begins anew. Of the operations that `hits` (number, kind, URN) names, `act` is
         called at `moment`; then they fail with what `error` says of the URN."""
         with self._lock:
             self._hits, self._moment, self._act, self._error = hits, moment, act, error
-            self.count, self.hit = 0, []
+            self.operations, self.hit = [], []
 
     def disarm(self) -> None:
         """Hits nothing any more."""
@@ -56,9 +69,9 @@ class Strike:
     def around(self, kind: str, urn: str) -> Iterator[None]:
         """For `rehearsal.cloud.Faults.around`."""
         with self._lock:
-            self.count += 1
+            self.operations.append((kind, urn))
             self._running += 1
-            hit, moment = self._hits(self.count, kind, urn), self._moment
+            hit, moment = self._hits(len(self.operations), kind, urn), self._moment
             if hit:
                 self.hit.append(urn)
         try:
@@ -93,6 +106,7 @@ def _nothing(number: int, kind: str, urn: str) -> bool:
     return False
 
 
-def kill_at(number: int) -> Callable[[int, str, str], bool]:
-    """Hits the operation with this number, counted from 1."""
-    return lambda count, kind, urn: count == number
+def kill_at(points: Iterable[Point]) -> Callable[[int, str, str], bool]:
+    """Hits these operations, whenever they come."""
+    wanted = {(point.kind, point.urn) for point in points}
+    return lambda number, kind, urn: (kind, urn) in wanted

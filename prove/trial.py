@@ -3,14 +3,14 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from prove.account import StandIns
-from prove.strike import Moment, Strike, kill_at
+from prove.strike import Point, Strike, kill_at
 from recovery.command import recover
 from recovery.engine import Pulumi, RecoveryError
 from rehearsal.cloud import Faults
@@ -53,8 +53,10 @@ class Bench:
         self.stack = stack
         self.folder = folder
         self.strike = Strike()
+        self.struck: list[Point] = []
+        """Where the last run was killed."""
         self.tries = 0
-        """How often the last fault had to be recovered from."""
+        """How often it had to be recovered from a single kill, at the most."""
         self.seen = ""
         """What the user was told last before it worked."""
 
@@ -82,37 +84,53 @@ class Bench:
         """An `up` and a `destroy` without a fault: how much there is, to compare with."""
         self.strike.disarm()
         self.must(self.stage.engine.up)
-        self.ups, self.strike.count = self.strike.count, 0
+        self.ups, self.strike.operations = self.strike.operations, []
         self.kinds = self._kinds()
         self.made = self.resources()
         self.must(self.stage.engine.destroy)
-        self.destroys = self.strike.count
+        self.destroys = self.strike.operations
         self.empty()
 
-    def killed(self, run: Callable[[], Outcome], number: int, moment: Moment) -> bool:
-        """Runs the engine and kills it at an operation; False if it ended before."""
-        self.strike.arm(kill_at(number), moment, self.stage.engine.kill)
-        outcome = run()
-        self.strike.disarm()
-        if self.strike.hit:
-            self.strike.settle()
-            self.stage.drop_plugins()
-        elif not outcome.ok:
-            raise Trouble(*outcome.errors)
-        return bool(self.strike.hit)
+    def killed(self, run: Callable[[], Outcome], points: Sequence[Point]) -> None:
+        """Runs the engine to its end, killed at these operations, all at one moment.
 
-    def recover_and(self, run: Callable[[], Outcome]) -> None:
-        """The documented way: recover, then what was interrupted; again if that fails."""
-        self.seen = ""
-        for self.tries in range(1, TRIES + 1):
+        After each kill the documented way: recover, then what was interrupted; again if that
+        fails. An operation that the cloud had finished unheard when the engine was killed at
+        another does not come any more, and is not in `struck` then.
+        """
+        self.struck, self.tries, self.seen = [], 0, ""
+        while True:
+            waiting = [point for point in points if point not in self.struck]
+            if waiting:
+                self.strike.arm(kill_at(waiting), waiting[0].moment, self.stage.engine.kill)
+            outcome = run()
+            self.strike.disarm()
+            hit = [point for point in waiting if point.urn in self.strike.hit]
+            if hit:
+                self.struck += hit
+                tries = 0
+                self.strike.settle()
+                self.stage.drop_plugins()
+            elif outcome.ok:
+                return
+            elif not self.struck:
+                raise Trouble(*outcome.errors)
+            else:
+                self.seen = "; ".join(outcome.errors)
+            tries = self._recover(tries)
+
+    def _recover(self, tries: int) -> int:
+        """Recovers, after so many tries already; returns how many it has been by then."""
+        while tries < TRIES:
+            tries += 1
+            self.tries = max(self.tries, tries)
             try:
                 self.recover()
-                self.must(run)
-                return
             except (RecoveryError, Trouble) as error:
-                if self.tries == TRIES:
-                    raise Trouble(str(error)) from None
                 self.seen = str(error)
+            else:
+                return tries
+        raise Trouble(self.seen)
 
     def recover(self, *, unheard: bool = False) -> None:
         """The documented command; what it leaves for people to look at is trouble."""
@@ -167,37 +185,50 @@ class Bench:
         return resources
 
 
-def cycle(bench: Bench, number: int, moment: Moment) -> list[Trial]:
-    """Kills `up` at an operation, recovers; then the same with `destroy`."""
-    trials = []
+def cycle(
+    bench: Bench, ups: Sequence[Point], destroys: Sequence[Point]
+) -> tuple[list[Trial], list[Point], list[Point]]:
+    """`up`, killed at some operations and recovered after each, then the same with `destroy`.
+
+    Returns the trials, and the points of either that did not come. Where something is lost, each
+    of a command's kills counts as having lost it, and the stage is of no use any more.
+    """
+    trials: list[Trial] = []
+    missed: dict[str, list[Point]] = {}
     engine = bench.stage.engine
-    for command, run, check in (
-        ("up", engine.up, bench.settled),
-        ("destroy", engine.destroy, bench.empty),
+    for command, run, check, points in (
+        ("up", engine.up, bench.settled, ups),
+        ("destroy", engine.destroy, bench.empty, destroys),
     ):
         lost: tuple[str, ...] = ()
-        struck = bench.killed(run, number, moment)
         try:
-            if struck:
-                bench.recover_and(run)
-            check()
+            bench.killed(run, points)
+            if points or command == "destroy":
+                check()
         except Trouble as trouble:
             lost = trouble.lines
-        if struck or lost:
-            trials.append(
-                Trial(
-                    environment=bench.stack,
-                    fault=f"SIGKILL during {command}, {WHEN[moment]}",
-                    at=f"{number}: {', '.join(map(named, bench.strike.hit))}",
-                    tries=bench.tries,
-                    recovered=not lost,
-                    lost=lost,
-                    seen=bench.seen,
-                )
+        if not bench.struck and (lost or points):
+            raise Trouble(*lost or [f"{command} had none of {', '.join(map(_at, points))}"])
+        trials += [
+            Trial(
+                environment=bench.stack,
+                fault=f"SIGKILL during {command}, {WHEN[point.moment]}",
+                at=_at(point),
+                tries=bench.tries,
+                recovered=not lost,
+                lost=lost,
+                seen=bench.seen,
             )
+            for point in bench.struck
+        ]
+        missed[command] = [point for point in points if point not in bench.struck]
         if lost:
-            break  # the stage is of no use any more
-    return trials
+            break
+    return trials, missed["up"], missed.get("destroy", [])
+
+
+def _at(point: Point) -> str:
+    return f"{point.number}: {named(point.urn)}"
 
 
 WHEN = {

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from prove.injected import FAULTS, inject
+from prove.strike import Point
 from prove.trial import Bench, cycle
 from rehearsal.stage import ROOT
 
@@ -28,7 +29,7 @@ PROVIDERS = 2
 
 def test_no_operation_is_missed(bench: Bench) -> None:
     """Every custom resource of the state is counted once: clouds' and Kubernetes' alike."""
-    assert bench.ups == sum(each["custom"] for each in bench.made) - PROVIDERS
+    assert len(bench.ups) == sum(each["custom"] for each in bench.made) - PROVIDERS
 
 
 def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(bench: Bench) -> None:
@@ -62,9 +63,17 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(bench: Bench) 
 
 @pytest.mark.prove
 def test_a_kill_in_the_middle_is_recovered_from(bench: Bench) -> None:
-    """In `up` and in `destroy`, with several operations under way."""
-    trials = cycle(bench, 5, "asked")
-    assert [(one.tries, one.recovered, one.lost) for one in trials] == [(1, True, ())] * 2
+    """In `up`, and again in the `up` after recovery; in `destroy` with several under way."""
+
+    def point(operations: list[tuple[str, str]], number: int) -> Point:
+        kind, urn = operations[number - 1]
+        return Point(number=number, kind=kind, urn=urn, moment="asked")
+
+    ups = [point(bench.ups, 5), point(bench.ups, len(bench.ups))]
+    trials, *missed = cycle(bench, ups, [point(bench.destroys, 5)])
+    assert [(one.tries, one.recovered, one.lost) for one in trials] == [(1, True, ())] * 3
+    assert [one.at.partition(":")[0] for one in trials] == ["5", str(len(bench.ups)), "5"]
+    assert missed == [[], []]
 
 
 def test_a_lost_answer_does_not_make_a_second_network(bench: Bench) -> None:

@@ -1,19 +1,26 @@
 """How faults are aimed, and how their table is written."""
 
+import random
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from prove import shards
 from prove.changes import Effect
 from prove.injected import FAULTS, hits_any
-from prove.shards import Part, Result, kills, parts_of
-from prove.strike import Strike, kill_at
+from prove.shards import Part, Result, dealt, parts_of, together
+from prove.strike import Moment, Point, Strike, kill_at
 from prove.table import document, markdown, read, summary
-from prove.trial import Trial
+from prove.trial import TRIES, Bench, Trial, Trouble
+from rehearsal.engine import Outcome
 from rehearsal.provider.handler import CloudError
+
+
+def point(number: int, moment: Moment = "done") -> Point:
+    return Point(number=number, kind="create", urn=f"urn:{number}", moment=moment)
 
 
 def operations(strike: Strike, count: int) -> list[str]:
@@ -34,15 +41,16 @@ def operations(strike: Strike, count: int) -> list[str]:
 def test_one_operation_is_hit_before_or_after_the_cloud_acts(moment: str, second: str) -> None:
     """The others are left alone, and the act comes exactly once."""
     strike, acts = Strike(), []
-    strike.arm(kill_at(2), moment, lambda: acts.append(1))  # type: ignore[arg-type]
+    strike.arm(kill_at([point(1)]), moment, lambda: acts.append(1))  # type: ignore[arg-type]
     assert operations(strike, 3) == ["done", second, "done"]
-    assert (strike.hit, strike.count, acts) == (["urn:1"], 3, [1])
+    assert (strike.hit, acts) == (["urn:1"], [1])
+    assert strike.operations == [("create", f"urn:{number}") for number in range(3)]
 
 
 def test_a_disarmed_strike_hits_nothing_and_remembers() -> None:
     """The next run is whole."""
     strike = Strike()
-    strike.arm(kill_at(1), "asked", lambda: None)
+    strike.arm(kill_at([point(0)]), "asked", lambda: None)
     operations(strike, 1)
     strike.disarm()
     assert operations(strike, 2) == ["done", "done"]
@@ -91,16 +99,92 @@ def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
 def test_every_part_of_a_stack_is_worked_on() -> None:
     """Kills are dealt to several, and everything else comes once."""
     assert [str(part) for part in parts_of("train")][-3:] == [
-        "train kills 4/4", "train errors", "train changes",
+        "train kills 3/3", "train errors", "train changes",
     ]  # fmt: skip
-    assert {part.number for part in parts_of("train") if part.work == "kills"} == {*range(1, 5)}
+    assert {part.number for part in parts_of("train") if part.work == "kills"} == {1, 2, 3}
 
 
 def test_every_operation_is_killed_at() -> None:
-    """After the cloud acted always, before it at every so many."""
-    assert [k for k, moment in kills(5, 3) if moment == "done"] == [1, 2, 3, 4, 5]
-    assert [k for k, moment in kills(5, 3) if moment == "asked"] == [1, 4]
-    assert [k for k, moment in kills(3, 1) if moment == "asked"] == [1, 2, 3]
+    """After the cloud acted always, before it at some; by one part each, in whatever order they
+    see them."""
+    made = [("create", f"urn:{number}") for number in range(20)]
+    shares = [
+        dealt(random.Random(part.number).sample(made, k=20), part)
+        for part in parts_of("train")
+        if part.work == "kills"
+    ]
+    points = [(point.urn, point.moment) for share in shares for point in share]
+    assert len(points) == len(set(points))
+    assert {urn for urn, moment in points if moment == "done"} == {urn for _, urn in made}
+    assert len([urn for urn, moment in points if moment == "asked"]) == 4
+    assert all([p.number for p in share] == sorted(p.number for p in share) for share in shares)
+
+
+def test_two_kills_of_a_run_are_far_apart() -> None:
+    """Of one moment each, and every point once."""
+    points = [point(n) for n in range(1, 6)] + [point(1, "asked")]
+    assert [[p.number for p in run] for run in together(points)] == [[1, 4], [2, 5], [3], [1]]
+    assert together([]) == []
+
+
+class Played(Bench):
+    """Creates six things, one after the other, in an `up` that goes on after a kill."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("dev", folder)
+        engine = SimpleNamespace(kill=lambda: None)
+        self.stage = SimpleNamespace(engine=engine, drop_plugins=lambda: None)  # type: ignore
+        self.made: set[int] = set()  # type: ignore[assignment]
+        self.recoveries = 0
+        self.also: set[int] = set()
+        """What else the cloud finishes when the engine is killed."""
+        self.fails = 0
+        """So many runs after a recovery fail."""
+
+    def recover(self, *, unheard: bool = False) -> None:
+        self.recoveries += 1
+
+    def up(self) -> Outcome:
+        if self.recoveries and self.fails:
+            self.fails -= 1
+            return Outcome(operation="up", ok=False, seconds=0, errors=("no",))
+        for number in sorted(set(range(6)) - self.made):
+            try:
+                with self.strike.around("create", f"urn:{number}"):
+                    self.made.add(number)
+            except CloudError:
+                self.made |= self.also
+                return Outcome(operation="up", ok=False, seconds=0, errors=("killed",))
+        return Outcome(operation="up", ok=True, seconds=0)
+
+
+def test_a_run_is_killed_twice_and_recovered_each_time(tmp_path: Path) -> None:
+    """The second time in the run after the first recovery."""
+    bench = Played(tmp_path)
+    bench.killed(bench.up, [point(1), point(4)])
+    assert (bench.struck, bench.recoveries, bench.tries) == ([point(1), point(4)], 2, 1)
+    assert bench.made == set(range(6))
+
+
+def test_what_the_cloud_finished_at_the_first_kill_is_not_killed_at(tmp_path: Path) -> None:
+    """It is left for another run."""
+    bench = Played(tmp_path)
+    bench.also = {4}
+    bench.killed(bench.up, [point(1), point(4)])
+    assert (bench.struck, bench.recoveries) == ([point(1)], 1)
+
+
+def test_a_run_that_fails_after_recovery_is_tried_so_often(tmp_path: Path) -> None:
+    """And is trouble then, in the engine's words."""
+    bench = Played(tmp_path)
+    bench.fails = TRIES - 1
+    bench.killed(bench.up, [point(1)])
+    assert (bench.tries, bench.seen) == (TRIES, "no")
+    bench = Played(tmp_path)
+    bench.fails = TRIES
+    with pytest.raises(Trouble, match="no"):
+        bench.killed(bench.up, [point(1)])
+    assert bench.struck == [point(1)]
 
 
 def test_every_fault_says_what_a_cloud_says() -> None:
