@@ -62,7 +62,7 @@ class Bench:
 
     def __enter__(self) -> "Bench":
         faults = Faults(around=self.strike.around)
-        self.stage = Stage(self.stack, folder=self.folder, faults=faults, scaling=False)
+        self.stage = Stage(self.stack, folder=self.folder, faults=faults, scaling=False, warm=True)
         self.stage.__enter__()
         self._pulumi = Pulumi(
             command=self.stage.engine.cli,

@@ -32,6 +32,7 @@ from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
 from rehearsal.node import footprint
 from rehearsal.processes import ProcessError, Processes, end_leftovers
+from rehearsal.warm import launcher
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program
 
@@ -59,10 +60,12 @@ class Stage:
         mutate: Mutation | None = None,
         job_seconds: float = 5.0,
         scaling: bool = True,
+        warm: bool = False,
         here: "Here | None" = None,
     ) -> None:
-        """Without `scaling` no node joins but those that the cloud itself keeps. With `here`, this
-        machine is one of an existing cluster's nodes."""
+        """Without `scaling` no node joins but those that the cloud itself keeps. `warm`: the SDKs
+        are imported once for all stages of this process. With `here`, this machine is one of an
+        existing cluster's nodes."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
         self._source = source
@@ -70,6 +73,7 @@ class Stage:
         self._mutate = mutate
         self._job_seconds = job_seconds
         self._scaling = scaling
+        self._warm = warm
         self._here = here
         self.real_node: RealNode | None = None
         self._closers: list[Callable[[], None]] = []
@@ -136,7 +140,8 @@ class Stage:
             token_file=self.control_plane.pki.token_file,
             mark=self.mark,
             plugins=(self._plugin.parent,) if self._plugin else (),
-            environment=self._served.environment,
+            environment=self._served.environment
+            | ({"GPU_CLUSTER_PYTHON": str(launcher())} if self._warm else {}),
             on_event=lambda operation, what, urn: self.journal.record(
                 "engine", operation, what, urn=urn
             ),

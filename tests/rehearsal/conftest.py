@@ -35,7 +35,7 @@ def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
             for mutation in mutations:
                 mutation(program)
 
-        stage = Stage(stack, folder=tmp_path / "stage", faults=faults, mutate=mutate)
+        stage = Stage(stack, folder=tmp_path / "stage", faults=faults, mutate=mutate, warm=True)
         stages.append(stage)
         stage.start()
         stage.engine.environment.update(STATE_AT_THE_END)

@@ -73,7 +73,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
             for mutation in mutations:
                 mutation(program)
 
-        stage = Stage(stack, folder=tmp_path / "stage", faults=Faults(), mutate=mutate)
+        stage = Stage(stack, folder=tmp_path / "stage", faults=Faults(), mutate=mutate, warm=True)
         stages.append(stage)
         stage.start()
         stage.engine.environment.update(STATE_AT_THE_END)

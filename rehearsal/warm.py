@@ -1,0 +1,180 @@
+"""A Python that has imported the SDKs already, for the hundreds of runs of the engine in a proof.
+
+Most of a run's time goes into importing them. A server, which is this file run as a script, keeps
+what programs have imported from installed packages, and forks for each. The engine is given a
+launcher, which looks to it like the interpreter: same arguments, streams, environment, signals and
+exit code. A program's own modules are never kept.
+"""
+
+import json
+import os
+import random
+import runpy
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import traceback
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+LAUNCHER = """#!{python} -IS
+import json, os, signal, socket, sys
+
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    asked = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(server, [len(asked).to_bytes(8, "big")], [0, 1, 2])
+    server.sendall(asked)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: server.sendall(bytes([number])))
+    parent = os.getppid()
+    server.settimeout(1)
+    while True:
+        try:
+            code = server.recv(1)
+            break
+        except TimeoutError:
+            if os.getppid() != parent:
+                sys.exit("the starting process is gone")
+sys.exit(code[0] if code else {killed})
+"""
+"""Ends when the program does, and takes it along when it is killed. It imports no site packages."""
+
+KILLED = 137
+"""The exit code of what was killed, or ended without Python's knowing."""
+
+
+@cache
+def launcher() -> Path:
+    """An executable to be used as this interpreter. Its server ends with this process."""
+    from rehearsal.processes import leashed  # not for the server, which wants nothing of ours
+
+    folder = Path(tempfile.mkdtemp(prefix="warm-"))
+    address = str(folder / "socket")
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(address)
+    listening.listen(64)
+    leashed(
+        [sys.executable, "-u", "-P", __file__, str(listening.fileno()), str(folder / "learnt")],
+        pass_fds=[listening.fileno()],
+        start_new_session=True,
+    )
+    listening.close()
+    file = folder / "python"
+    file.write_text(LAUNCHER.format(python=sys.executable, address=address, killed=KILLED))
+    file.chmod(0o700)
+    return file
+
+
+def serve(listening: socket.socket, learnt: Path) -> None:
+    """Forks for each launcher that connects."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
+    while True:
+        client, _ = listening.accept()
+        _learn(learnt)
+        if len(os.listdir("/proc/self/task")) > 1:
+            sys.exit("something that was imported has started a thread: this cannot fork any more")
+        if os.fork() == 0:
+            listening.close()
+            _become(client, learnt)
+        client.close()
+
+
+def _learn(learnt: Path) -> None:
+    """Imports what earlier programs had imported; what cannot be is left to the next one."""
+    if not learnt.exists():
+        return
+    for name in json.loads(learnt.read_text()):
+        if name not in sys.modules:
+            try:
+                __import__(name)
+            except ImportError:
+                continue
+
+
+def _become(client: socket.socket, learnt: Path) -> None:
+    """Runs one program in this process, and ends it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    head, streams, _, _ = socket.recv_fds(client, 8, 3)
+    with client.makefile("rb") as rest:
+        asked = json.loads(rest.read(int.from_bytes(head, "big")))
+    (sys.executable, *arguments), folder, environment = asked
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    random.seed()
+    before = set(sys.modules)
+    threading.Thread(target=_obey, args=(client,), daemon=True).start()
+    code = 0
+    try:
+        _run(arguments)
+    except SystemExit as end:
+        code = _code(end)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    _tell(learnt, before)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    client.sendall(bytes([code & 0xFF]))
+    os._exit(code & 0xFF)
+
+
+def _obey(client: socket.socket) -> None:
+    """Passes signals on, and ends with the launcher."""
+    while number := client.recv(1):
+        os.kill(os.getpid(), number[0])
+    os._exit(KILLED)
+
+
+def _run(arguments: list[str]) -> None:
+    """As the interpreter would: `-u` and `-P`, then `-c`, `-m` or a script."""
+    path = []
+    while arguments and arguments[0] in ("-u", "-P"):
+        path.append(arguments.pop(0))
+    kind, *_ = arguments
+    first = {"-c": "", "-m": os.getcwd()}.get(kind, str(Path(kind).resolve().parent))
+    extra = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    sys.path[:0] = extra if "-P" in path else [first, *extra]
+    if kind == "-c":
+        sys.argv = ["-c", *arguments[2:]]
+        names: dict[str, Any] = {"__name__": "__main__"}
+        exec(arguments[1], names)
+    elif kind == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        runpy.run_path(kind, run_name="__main__")
+
+
+def _code(end: SystemExit) -> int:
+    if end.code is None or isinstance(end.code, int):
+        return end.code or 0
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def _tell(learnt: Path, before: set[str]) -> None:
+    """Leaves word of what this program imported from installed packages."""
+    site = str(Path(json.__file__).parents[1]), f"{sys.prefix}{os.sep}"
+    new = [
+        name
+        for name, module in list(sys.modules.items())
+        if name not in before and str(getattr(module, "__file__", None) or "").startswith(site)
+    ]
+    if new:
+        known = json.loads(learnt.read_text()) if learnt.exists() else []
+        file = learnt.with_suffix(f".{os.getpid()}")
+        file.write_text(json.dumps([*known, *new]))
+        file.replace(learnt)
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])), Path(sys.argv[2]))

@@ -1,0 +1,101 @@
+"""The launcher that stands for a Python with the SDKs imported, against what Python does."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rehearsal.warm import KILLED, launcher
+
+PYTHON = [sys.executable, str(launcher())]
+
+
+def run(python: str, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [python, *arguments], capture_output=True, text=True, timeout=60, **options
+    )  # type: ignore[call-overload, no-any-return]
+
+
+PROGRAM = """
+import os, sys
+print(sys.argv[1:], os.getcwd(), os.environ.get("A"), len(os.environ), __name__)
+print("complained", file=sys.stderr)
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["", "sys.exit(7)", "sys.exit('said')", "sys.exit()", "raise KeyError('x')"]
+)
+def test_a_program_cannot_tell_the_difference(tmp_path: Path, end: str) -> None:
+    """Arguments, folder, environment, both streams and the exit code, as a script and by `-c`."""
+    (tmp_path / "program.py").write_text(PROGRAM.format(end=end))
+    for how in (["-u", "program.py", "a b"], ["-P", "-c", PROGRAM.format(end=end), "a b"]):
+        real, warm = (run(each, *how, cwd=tmp_path, env={"A": "1"}) for each in PYTHON)
+        assert (warm.returncode, warm.stdout) == (real.returncode, real.stdout)
+        assert warm.stderr.splitlines()[::-1][:1] == real.stderr.splitlines()[::-1][:1]
+
+
+def test_a_module_is_run_by_its_name(tmp_path: Path) -> None:
+    """As policy packs are."""
+    (tmp_path / "pack.py").write_text("import sys; print(sys.argv[1:], __name__)")
+    real, warm = (run(each, "-u", "-m", "pack", "x", cwd=tmp_path) for each in PYTHON)
+    assert warm.stdout == real.stdout == "['x'] __main__\n"
+
+
+def test_installed_packages_are_kept_and_a_programs_own_modules_are_not(tmp_path: Path) -> None:
+    """Whoever changes the program sees the change."""
+    own, look = tmp_path / "own.py", "import sys; print('colorsys' in sys.modules, {!r}); "
+    assert run(PYTHON[1], "-c", look.format(1)).stdout == "False 1\n"
+    for word in ("first", "second"):
+        own.write_text(f"import colorsys; word = {word!r}")
+        code = "import own; print(own.word)"
+        assert run(PYTHON[1], "-c", code, cwd=tmp_path).stdout == f"{word}\n"
+    assert run(PYTHON[1], "-c", look.format(2)).stdout == "True 2\n"
+
+
+def begun(code: str) -> tuple["subprocess.Popen[str]", int]:
+    """A program that is running, and its own process id."""
+    code = f"import os, time; print(os.getpid(), flush=True); {code}; time.sleep(60)"
+    program = subprocess.Popen([PYTHON[1], "-c", code], stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    return program, int(program.stdout.readline())
+
+
+def test_a_killed_launcher_takes_the_program_along() -> None:
+    """As a killed engine's program must not go on."""
+    program, pid = begun("pass")
+    program.kill()
+    program.wait()
+    deadline = time.monotonic() + 5
+    while os.path.exists(f"/proc/{pid}"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_killed_program_ends_the_launcher() -> None:
+    """Nobody waits for an answer that does not come."""
+    program, pid = begun("pass")
+    os.kill(pid, signal.SIGKILL)
+    assert program.wait(5) == KILLED
+
+
+def test_signals_are_passed_on() -> None:
+    """The engine asks the language host to end by one."""
+    program, _ = begun(
+        "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(5)); "
+        "print(flush=True)"
+    )
+    assert program.stdout is not None
+    program.stdout.readline()
+    program.terminate()
+    assert program.wait(5) == 5
+
+
+def test_the_interpreter_is_the_launcher_for_what_a_program_starts() -> None:
+    """So that the language host's programs are warm as well."""
+    assert run(PYTHON[1], "-c", "import sys; print(sys.executable)").stdout.strip() == PYTHON[1]
