@@ -6,6 +6,7 @@ launcher, which looks to it like the interpreter: same arguments, streams, envir
 exit code. A program's own modules are never kept.
 """
 
+import itertools
 import json
 import os
 import random
@@ -88,11 +89,16 @@ def _learn(learnt: Path) -> None:
     if not learnt.exists():
         return
     for name in json.loads(learnt.read_text()):
-        if name not in sys.modules:
+        # Packages of the SDKs run only when something of theirs is asked for. A class that is in a
+        # module of its name would be hidden by that module if the module came before the package.
+        *packages, _ = itertools.accumulate(name.split("."), "{}.{}".format)
+        for each in [*packages, name]:
             try:
-                __import__(name)
+                if each not in sys.modules:
+                    __import__(each)
+                hasattr(sys.modules.get(each), "anything")
             except ImportError:
-                continue
+                break
 
 
 def _become(client: socket.socket, learnt: Path) -> None:

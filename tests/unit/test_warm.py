@@ -58,6 +58,15 @@ def test_installed_packages_are_kept_and_a_programs_own_modules_are_not(tmp_path
     assert run(PYTHON[1], "-c", look.format(2)).stdout == "True 2\n"
 
 
+def test_classes_are_not_hidden_by_the_modules_that_they_are_in() -> None:
+    """The Kubernetes SDK has `apiextensions.CustomResource.CustomResource`."""
+    code = (
+        "import pulumi_kubernetes; kind = pulumi_kubernetes.apiextensions.CustomResource; "
+        "print(type(kind).__name__, type(pulumi_kubernetes.core.v1.Pod).__name__)"
+    )
+    assert {run(PYTHON[1], "-c", code).stdout for _ in range(3)} == {"type type\n"}
+
+
 def begun(code: str) -> tuple["subprocess.Popen[str]", int]:
     """A program that is running, and its own process id."""
     code = f"import os, time; print(os.getpid(), flush=True); {code}; time.sleep(60)"
