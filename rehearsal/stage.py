@@ -32,7 +32,7 @@ from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
 from rehearsal.node import footprint
 from rehearsal.processes import ProcessError, Processes, end_leftovers
-from rehearsal.warm import launcher
+from rehearsal.warm_python import launcher
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program
 

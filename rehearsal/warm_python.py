@@ -11,6 +11,7 @@ import json
 import os
 import random
 import runpy
+import shutil
 import signal
 import socket
 import sys
@@ -18,6 +19,7 @@ import tempfile
 import threading
 import traceback
 from functools import cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,9 @@ def launcher() -> Path:
     """An executable to be used as this interpreter. Its server ends with this process."""
     from rehearsal.processes import leashed  # not for the server, which wants nothing of ours
 
-    folder = Path(tempfile.mkdtemp(prefix="warm-"))
+    folder = Path(tempfile.mkdtemp(prefix="warm-python-"))
+    # Unlike `atexit`, also at the end of a process of `multiprocessing`.
+    Finalize(None, shutil.rmtree, [folder], {"ignore_errors": True}, exitpriority=0)
     address = str(folder / "socket")
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
@@ -86,9 +90,12 @@ def serve(listening: socket.socket, learnt: Path) -> None:
 
 def _learn(learnt: Path) -> None:
     """Imports what earlier programs had imported; what cannot be is left to the next one."""
-    if not learnt.exists():
+    try:
+        names = json.loads(learnt.read_text())
+    except FileNotFoundError:  # nobody had anything new
         return
-    for name in json.loads(learnt.read_text()):
+    learnt.unlink()
+    for name in names:
         # Packages of the SDKs run only when something of theirs is asked for. A class that is in a
         # module of its name would be hidden by that module if the module came before the package.
         *packages, _ = itertools.accumulate(name.split("."), "{}.{}".format)
@@ -176,9 +183,9 @@ def _tell(learnt: Path, before: set[str]) -> None:
         if name not in before and str(getattr(module, "__file__", None) or "").startswith(site)
     ]
     if new:
-        known = json.loads(learnt.read_text()) if learnt.exists() else []
+        # Where two end at once the later word stands; the other one's comes again.
         file = learnt.with_suffix(f".{os.getpid()}")
-        file.write_text(json.dumps([*known, *new]))
+        file.write_text(json.dumps(new))
         file.replace(learnt)
 
 
