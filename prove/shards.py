@@ -124,10 +124,10 @@ def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[l
             for up, destroy in runs:
                 if time.monotonic() > until:
                     return
-                trials, *missed = cycle(benches.ready(), up, destroy)
+                trials, missed_ups, missed_destroys = cycle(benches.ready(), up, destroy)
                 result.tried += len(trials)
-                ups += missed[0]
-                destroys += missed[1]
+                ups += missed_ups
+                destroys += missed_destroys
                 if any(trial.lost for trial in trials):
                     benches.close()
                 yield trials

@@ -194,7 +194,7 @@ def cycle(
     of a command's kills counts as having lost it, and the stage is of no use any more.
     """
     trials: list[Trial] = []
-    missed: dict[str, list[Point]] = {}
+    missed = {"up": list(ups), "destroy": list(destroys)}
     engine = bench.stage.engine
     for command, run, check, points in (
         ("up", engine.up, bench.settled, ups),
@@ -224,7 +224,7 @@ def cycle(
         missed[command] = [point for point in points if point not in bench.struck]
         if lost:
             break
-    return trials, missed["up"], missed.get("destroy", [])
+    return trials, missed["up"], missed["destroy"]
 
 
 def _at(point: Point) -> str:

@@ -14,13 +14,17 @@ from prove.injected import FAULTS, hits_any
 from prove.shards import Part, Result, dealt, parts_of, together
 from prove.strike import Moment, Point, Strike, kill_at
 from prove.table import document, markdown, read, summary
-from prove.trial import TRIES, Bench, Trial, Trouble
+from prove.trial import TRIES, Bench, Trial, Trouble, cycle
 from rehearsal.engine import Outcome
 from rehearsal.provider.handler import CloudError
 
 
+def urn(number: int) -> str:
+    return f"urn:pulumi:dev::p::T::{number}"
+
+
 def point(number: int, moment: Moment = "done") -> Point:
-    return Point(number=number, kind="create", urn=f"urn:{number}", moment=moment)
+    return Point(number=number, kind="create", urn=urn(number), moment=moment)
 
 
 def operations(strike: Strike, count: int) -> list[str]:
@@ -29,7 +33,7 @@ def operations(strike: Strike, count: int) -> list[str]:
     for number in range(count):
         did = False
         try:
-            with strike.around("create", f"urn:{number}"):
+            with strike.around("create", urn(number)):
                 did = True
             found.append("done")
         except CloudError:
@@ -43,8 +47,8 @@ def test_one_operation_is_hit_before_or_after_the_cloud_acts(moment: str, second
     strike, acts = Strike(), []
     strike.arm(kill_at([point(1)]), moment, lambda: acts.append(1))  # type: ignore[arg-type]
     assert operations(strike, 3) == ["done", second, "done"]
-    assert (strike.hit, acts) == (["urn:1"], [1])
-    assert strike.operations == [("create", f"urn:{number}") for number in range(3)]
+    assert (strike.hit, acts) == ([urn(1)], [1])
+    assert strike.operations == [("create", urn(number)) for number in range(3)]
 
 
 def test_a_disarmed_strike_hits_nothing_and_remembers() -> None:
@@ -54,7 +58,7 @@ def test_a_disarmed_strike_hits_nothing_and_remembers() -> None:
     operations(strike, 1)
     strike.disarm()
     assert operations(strike, 2) == ["done", "done"]
-    assert strike.hit == ["urn:0"]
+    assert strike.hit == [urn(0)]
 
 
 def test_a_killed_runs_operations_are_waited_for() -> None:
@@ -107,7 +111,7 @@ def test_every_part_of_a_stack_is_worked_on() -> None:
 def test_every_operation_is_killed_at() -> None:
     """After the cloud acted always, before it at some; by one part each, in whatever order they
     see them."""
-    made = [("create", f"urn:{number}") for number in range(20)]
+    made = [("create", urn(number)) for number in range(20)]
     shares = [
         dealt(random.Random(part.number).sample(made, k=20), part)
         for part in parts_of("train")
@@ -115,8 +119,8 @@ def test_every_operation_is_killed_at() -> None:
     ]
     points = [(point.urn, point.moment) for share in shares for point in share]
     assert len(points) == len(set(points))
-    assert {urn for urn, moment in points if moment == "done"} == {urn for _, urn in made}
-    assert len([urn for urn, moment in points if moment == "asked"]) == 4
+    assert {name for name, moment in points if moment == "done"} == {name for _, name in made}
+    assert len([name for name, moment in points if moment == "asked"]) == 4
     assert all([p.number for p in share] == sorted(p.number for p in share) for share in shares)
 
 
@@ -150,7 +154,7 @@ class Played(Bench):
             return Outcome(operation="up", ok=False, seconds=0, errors=("no",))
         for number in sorted(set(range(6)) - self.made):
             try:
-                with self.strike.around("create", f"urn:{number}"):
+                with self.strike.around("create", urn(number)):
                     self.made.add(number)
             except CloudError:
                 self.made |= self.also
@@ -185,6 +189,23 @@ def test_a_run_that_fails_after_recovery_is_tried_so_often(tmp_path: Path) -> No
     with pytest.raises(Trouble, match="no"):
         bench.killed(bench.up, [point(1)])
     assert bench.struck == [point(1)]
+
+
+def test_what_a_loss_kept_from_being_tried_is_tried_later(tmp_path: Path) -> None:
+    """Both kills of the `up` count as having lost it; `destroy` was not even run."""
+
+    def settled() -> None:
+        raise Trouble("a network is there twice")
+
+    bench = Played(tmp_path)
+    bench.stage.engine.up, bench.stage.engine.destroy = bench.up, None  # type: ignore
+    bench.settled = settled  # type: ignore[method-assign]
+    bench.empty = settled  # type: ignore[method-assign]
+    trials, ups, destroys = cycle(bench, [point(1), point(4)], [point(2)])
+    assert [(trial.at[0], trial.lost) for trial in trials] == [
+        ("1", ("a network is there twice",)), ("4", ("a network is there twice",)),
+    ]  # fmt: skip
+    assert (ups, destroys) == ([], [point(2)])
 
 
 def test_every_fault_says_what_a_cloud_says() -> None:
