@@ -1,6 +1,7 @@
 """The language host, with a script in the place of the official executor."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from pulumi.runtime.proto import language_pb2 as messages
 
+from rehearsal.stage import ROOT
 from tools import language_host
 
 RECORD = """
@@ -17,14 +19,6 @@ import json, os, sys
 json.dump([sys.argv[1:], os.getcwd(), dict(os.environ)], open("{record}", "w"))
 print("said", flush=True); print("complained", file=sys.stderr)
 sys.exit({code})
-"""
-
-STARTED = """
-import sys
-from tools import bare_protocol
-bare_protocol.install()
-from tools import language_host
-print(language_host.LanguageHost.__name__, "pulumi.output" in sys.modules)
 """
 
 
@@ -64,11 +58,21 @@ def run(project: Path, code: int = 0, **options: str) -> Any:
 
 
 def test_it_is_started_without_the_rest_of_the_sdk() -> None:
-    """As the starter in `tools/bin` does it."""
-    said = subprocess.run(
-        [sys.executable, "-c", STARTED], capture_output=True, text=True, check=True
-    ).stdout
-    assert said.split() == ["LanguageHost", "False"]
+    """The starter runs nothing of the SDK but the engine's messages, and says its port."""
+    started = subprocess.Popen(
+        [ROOT / "tools" / "bin" / "gpu-cluster-language-host", "127.0.0.1:2"],
+        env={**os.environ, "GPU_CLUSTER_PYTHON": sys.executable, "PYTHONPROFILEIMPORTTIME": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stdout is not None
+    assert int(started.stdout.readline()) > 0
+    started.terminate()
+    _, said = started.communicate(timeout=30)
+    imported = {line.rpartition("|")[2].strip() for line in said.splitlines()}
+    assert "pulumi.runtime.proto.language_pb2" in imported
+    assert not {"pulumi", "pulumi.output", "pulumi.runtime.stack"} & imported
 
 
 def test_a_program_gets_what_the_official_host_gives(project: Path) -> None:
