@@ -3,6 +3,7 @@
 import re
 import textwrap
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,32 +21,38 @@ STATE_AT_THE_END = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "t
 are killed, and half of the work where the state has Kueue's definitions in it."""
 
 
+def staged(
+    stages: ExitStack, stack: str, folder: Path, *mutations: Mutation, faults: Faults | None = None
+) -> Stage:
+    """A stage with these things wrong, for runs that nobody kills; it ends with `stages`."""
+
+    def mutate(program: Path) -> None:
+        for mutation in mutations:
+            mutation(program)
+
+    stage = Stage(stack, folder=folder, faults=faults, mutate=mutate, warm=True)
+    stages.enter_context(stage)
+    stage.engine.environment.update(STATE_AT_THE_END)
+    return stage
+
+
 @pytest.fixture
 def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
     """Rehearses a stack, dev by default, up to the point where its workloads run, or cannot."""
-    stages: list[Stage] = []
+    with ExitStack() as stages:
 
-    def run(
-        *mutations: Mutation,
-        stack: str = "dev",
-        faults: Faults | None = None,
-        deadline: float = 45,
-    ) -> Rehearsal:
-        def mutate(program: Path) -> None:
-            for mutation in mutations:
-                mutation(program)
+        def run(
+            *mutations: Mutation,
+            stack: str = "dev",
+            faults: Faults | None = None,
+            deadline: float = 45,
+        ) -> Rehearsal:
+            stage = staged(stages, stack, tmp_path / "stage", *mutations, faults=faults)
+            rehearsal = Rehearsal(stage=stage, deadline=deadline)
+            rehearsal.quickly()
+            return rehearsal
 
-        stage = Stage(stack, folder=tmp_path / "stage", faults=faults, mutate=mutate, warm=True)
-        stages.append(stage)
-        stage.start()
-        stage.engine.environment.update(STATE_AT_THE_END)
-        rehearsal = Rehearsal(stage=stage, deadline=deadline)
-        rehearsal.quickly()
-        return rehearsal
-
-    yield run
-    for stage in stages:
-        stage.stop()
+        yield run
 
 
 def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:

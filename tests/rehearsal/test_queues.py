@@ -5,19 +5,18 @@ sufficient, and who waits for whom.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from rehearsal.cloud import Faults
 from rehearsal.journal import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import Stage
 from stacks.program import Mutation
-from tests.rehearsal.conftest import STATE_AT_THE_END, changed, configured
+from tests.rehearsal.conftest import changed, configured, staged
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())
 FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
@@ -64,31 +63,25 @@ Run = Callable[..., Rehearsal]
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     """Rehearses a stack with queues; `whole` also sees a second up, and everything leave."""
-    stages: list[Stage] = []
+    with ExitStack() as stages:
 
-    def run(
-        *mutations: Mutation, stack: str = "train-gke", whole: bool = False, deadline: float = 90
-    ) -> Rehearsal:
-        def mutate(program: Path) -> None:
-            for mutation in mutations:
-                mutation(program)
+        def run(
+            *mutations: Mutation,
+            stack: str = "train-gke",
+            whole: bool = False,
+            deadline: float = 90,
+        ) -> Rehearsal:
+            stage = staged(stages, stack, tmp_path / "stage", *mutations)
+            stage.control_plane.ensure_started()
+            stage.control_plane.define([PROVISIONING])
+            rehearsal = Rehearsal(stage=stage, deadline=deadline)
+            if not whole:
+                rehearsal.quickly()
+            elif rehearsal.until_running():
+                rehearsal.away()
+            return rehearsal
 
-        stage = Stage(stack, folder=tmp_path / "stage", faults=Faults(), mutate=mutate, warm=True)
-        stages.append(stage)
-        stage.start()
-        stage.engine.environment.update(STATE_AT_THE_END)
-        stage.control_plane.ensure_started()
-        stage.control_plane.define([PROVISIONING])
-        rehearsal = Rehearsal(stage=stage, deadline=deadline)
-        if not whole:
-            rehearsal.quickly()
-        elif rehearsal.until_running():
-            rehearsal.away()
-        return rehearsal
-
-    yield run
-    for stage in stages:
-        stage.stop()
+        yield run
 
 
 def spans(events: list[Event]) -> list[tuple[float, float]]:
