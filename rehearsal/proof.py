@@ -110,7 +110,9 @@ def too_early(
         found += [
             f"{start} was given {pod.workload} at {at:.1f} s, before it offered a GPU"
             for pod, at in given
-            if pod.node == node.name and (node.gpus_at is None or at < node.gpus_at)
+            # A real kubelet admits no pod before; only when it offered was seen a moment later.
+            if pod.node == node.name and not group.real
+            if node.gpus_at is None or at < node.gpus_at
         ]
     return found
 

@@ -313,12 +313,13 @@ class Nodes:
             return
         quantity = str(wanted) if wanted else None
         size = {**group.node.capacity, GPU: quantity} if not offered else {GPU: quantity}
+        # On record first: a pod may get one, and be seen to have it, before the answer is here.
+        self._offers(name, group, wanted)
         self._api.patch(
             f"/api/v1/nodes/{name}/status",
             {"status": {"capacity": size, "allocatable": size}},
             STRATEGIC,
         )
-        self._offers(name, group, wanted)
 
     def _offers(self, name: str, group: NodeGroup, gpus: int) -> None:
         if self._offered.get(name, 0) != gpus:
