@@ -35,7 +35,8 @@ TICK_SECONDS = 0.2
 TOKEN_SECONDS = 24 * 3600
 JOBSET_WAITS_FOR = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
 """Where JobSet looks whether its certificate is mounted, whatever its configuration says; it serves
-the one in its configured folder."""
+the one in its configured folder. That of another stage, at the same time, looks there too: it ends
+where its own certificate is not there yet, and is started again."""
 
 
 def provide(stack_file: Path) -> None:
@@ -71,6 +72,8 @@ class Controllers:
         self._journal = journal
         self._played: dict[str, _Played] = {}
         """By the pod's uid."""
+        self._restarted: set[str] = set()
+        """The uids of pods whose process has ended by itself once."""
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._addresses = (f"10.1.{n // 256}.{n % 256}" for n in itertools.count(1))
@@ -112,7 +115,14 @@ class Controllers:
                 self._played[uid] = _Played(
                     pod, address, self._folder / uid, self._control_plane, self._processes
                 )
-            self._played[uid].follow(self._network)
+            try:
+                self._played[uid].follow(self._network)
+            except ProcessError as error:
+                if uid in self._restarted:
+                    raise
+                self._restarted.add(uid)
+                self._journal.record("node", "controllers", "restarted", message=str(error))
+                self._played[uid].start()
 
     def _end(self, uid: str) -> None:
         played = self._played.pop(uid)
@@ -139,6 +149,8 @@ class _Played:
         self._ports: dict[int, int] = {}
         """The container's own port -> the one on 127.0.0.1."""
         self._begun = self._ready = False
+        self._command: list[str] = []
+        self._environment: dict[str, str] = {}
 
     @property
     def _api(self) -> Api:
@@ -169,11 +181,16 @@ class _Played:
         arguments = [self._argument(each) for each in self._container.get("args") or []]
         for own, local in self._ports.items():
             network.play(self.address, own, local)
-        environment = {"KUBECONFIG": str(self._kubeconfig())}
-        self._say(ready=False)
-        program = tools.binary(self._program)
-        self._processes.start(self.process, [program, *arguments], environment)
+        self._command = [str(tools.binary(self._program)), *arguments]
+        self._environment = {"KUBECONFIG": str(self._kubeconfig())}
+        self.start()
         self._begun = True
+
+    def start(self) -> None:
+        """Starts the container's program, for the first time or, as a kubelet would, again."""
+        self._say(ready=False)
+        self._ready = False
+        self._processes.start(self.process, self._command, self._environment)
 
     def _mount(self) -> None:
         volumes = {volume["name"]: volume for volume in self._pod["spec"].get("volumes") or []}

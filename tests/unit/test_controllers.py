@@ -1,15 +1,24 @@
 """Which pods the rehearsal runs for real, and what it says of jobs in a queue."""
 
+import json
+import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
 
 from components.catalog import images
 from rehearsal.cluster import controllers
-from rehearsal.cluster.controllers import program_of, provide
+from rehearsal.cluster.control_plane import LocalControlPlane
+from rehearsal.cluster.controllers import Controllers, program_of, provide
+from rehearsal.cluster.observed import Observed
+from rehearsal.cluster.pod_network import PodNetwork
 from rehearsal.diagnosis import Situation
+from rehearsal.journal import Journal
+from rehearsal.processes import Processes
 from rehearsal.workloads import Workload, declared, why_not
 from tools.programs import Program
 
@@ -105,3 +114,76 @@ def test_a_suspended_job_of_which_nothing_is_said() -> None:
     suspended = {"metadata": {}, "spec": {"suspend": True}, "status": {}}
     verdict = why_not(JOB, suspended, Situation(groups=[], nodes={}))
     assert verdict.message == "Job default/sweep is still in its queue"
+
+
+class TokensOnly:
+    """An API server that gives out service accounts' tokens and takes a pod's status."""
+
+    def create(self, path: str, body: Any) -> dict[str, Any]:
+        return {"status": {"token": "t"}}
+
+    def patch(self, path: str, body: Any, kind: str) -> None: ...
+
+
+@pytest.fixture
+def played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], tuple[Journal, int]]:
+    """Plays a JobSet pod whose program is a shell script, until the journal says a word; the
+    journal, and how often the program was started."""
+
+    def play(script: str, until: str) -> tuple[Journal, int]:
+        starts = tmp_path / "starts"
+        program = tmp_path / "jobset"
+        program.write_text(f"#!/bin/sh\necho >> {starts}\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setattr("tools.binary", lambda name: program)
+        kubeconfig = tmp_path / "admin"
+        kubeconfig.write_text(json.dumps({"users": [{"user": {}}]}))
+        journal = Journal()
+        observed = Observed(journal)
+        made = pod(images.JOBSET.reference)
+        made["metadata"] = {"name": "jobset-abcde", "namespace": "jobset-system", "uid": "u"}
+        made["spec"]["nodeName"] = "n1"
+        observed.change("Pod", "ADDED", made)
+        processes = Processes(tmp_path / "logs", "test")
+        controllers_ = Controllers(
+            tmp_path,
+            cast(LocalControlPlane, SimpleNamespace(api=TokensOnly(), kubeconfig=kubeconfig)),
+            processes,
+            cast(PodNetwork, SimpleNamespace(forget=lambda address: None)),
+            observed,
+            journal,
+        )
+        controllers_.start()
+        try:
+            deadline = time.monotonic() + 10
+            while until not in [event.what for event in journal.events] + journal.findings:
+                assert time.monotonic() < deadline, journal.events
+                time.sleep(0.05)
+            time.sleep(1)
+        finally:
+            controllers_.stop()
+        return journal, len(starts.read_text().splitlines())
+
+    return play
+
+
+def test_a_controller_that_ends_once_is_started_again(
+    played: Callable[[str, str], tuple[Journal, int]],
+) -> None:
+    """As a kubelet would: it may have looked for its certificate a moment too early."""
+    script = '[ $(wc -l < "$0.twice") = 1 ] 2> /dev/null && sleep 60; echo > "$0.twice"; exit 1'
+    journal, starts = played(script, "restarted")
+    assert starts == 2
+    assert journal.findings == []
+
+
+def test_a_controller_that_keeps_ending_is_named(
+    played: Callable[[str, str], tuple[Journal, int]],
+) -> None:
+    """With its last words, and no third time."""
+    message = "jobset-abcde ended with 1: bad config | bad config"
+    journal, starts = played('echo "bad config"; exit 1', message)
+    assert starts == 2
+    assert journal.findings == [message]
