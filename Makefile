@@ -19,7 +19,7 @@ help:
 	@echo "make check STACK=dev      what the acceptance workload (gpuCheck) measured on the stack's GPUs"
 	@echo "make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)"
 	@echo "make recover STACK=dev    puts the state in order after a killed up or destroy (UNHEARD=1: a lost answer)"
-	@echo "make prove                every fault at every operation, every change, every single mistake; an hour"
+	@echo "make prove                every fault at every operation, every change, every single mistake; under an hour"
 	@echo "make test                 all tests and linters"
 	@echo "make bench                what the program costs in time, memory and money (RUNS=5)"
 	@echo "make setup                what the others need: Python packages, the engine, a control plane"

@@ -110,7 +110,7 @@ def too_early(
         found += [
             f"{start} was given {pod.workload} at {at:.1f} s, before it offered a GPU"
             for pod, at in given
-            # A real kubelet admits no pod before; only when it offered was seen a moment later.
+            # A real kubelet refuses such a pod itself; its offer may be seen some time after it.
             if pod.node == node.name and not group.real
             if node.gpus_at is None or at < node.gpus_at
         ]
