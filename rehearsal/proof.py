@@ -107,12 +107,12 @@ def too_early(
                     f"{start} offered GPUs at {node.gpus_at:.1f} s, but the {words} pod {when} "
                     "there"
                 )
+        if group.real:  # its kubelet refuses such a pod itself, and its offer is seen only later
+            continue
         found += [
             f"{start} was given {pod.workload} at {at:.1f} s, before it offered a GPU"
             for pod, at in given
-            # A real kubelet refuses such a pod itself; its offer may be seen some time after it.
-            if pod.node == node.name and not group.real
-            if node.gpus_at is None or at < node.gpus_at
+            if pod.node == node.name and (node.gpus_at is None or at < node.gpus_at)
         ]
     return found
 

@@ -72,8 +72,6 @@ class Controllers:
         self._journal = journal
         self._played: dict[str, _Played] = {}
         """By the pod's uid."""
-        self._restarted: set[str] = set()
-        """The uids of pods whose process has ended by itself once."""
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._addresses = (f"10.1.{n // 256}.{n % 256}" for n in itertools.count(1))
@@ -115,14 +113,14 @@ class Controllers:
                 self._played[uid] = _Played(
                     pod, address, self._folder / uid, self._control_plane, self._processes
                 )
+            played = self._played[uid]
             try:
-                self._played[uid].follow(self._network)
+                played.follow(self._network)
             except ProcessError as error:
-                if uid in self._restarted:
+                if played.restarted:
                     raise
-                self._restarted.add(uid)
+                played.restart()
                 self._journal.record("node", "controllers", "restarted", message=str(error))
-                self._played[uid].start()
 
     def _end(self, uid: str) -> None:
         played = self._played.pop(uid)
@@ -148,7 +146,7 @@ class _Played:
         self.process = f"{self._program}-{pod['metadata']['name'][-5:]}"
         self._ports: dict[int, int] = {}
         """The container's own port -> the one on 127.0.0.1."""
-        self._begun = self._ready = False
+        self._begun = self._ready = self.restarted = False
         self._command: list[str] = []
         self._environment: dict[str, str] = {}
 
@@ -183,11 +181,15 @@ class _Played:
             network.play(self.address, own, local)
         self._command = [str(tools.binary(self._program)), *arguments]
         self._environment = {"KUBECONFIG": str(self._kubeconfig())}
-        self.start()
+        self._start()
         self._begun = True
 
-    def start(self) -> None:
-        """Starts the container's program, for the first time or, as a kubelet would, again."""
+    def restart(self) -> None:
+        """Starts the program again, as a kubelet would, where it has ended by itself."""
+        self._start()
+        self.restarted = True
+
+    def _start(self) -> None:
         self._say(ready=False)
         self._ready = False
         self._processes.start(self.process, self._command, self._environment)

@@ -66,6 +66,10 @@ def test_no_pod_gets_a_gpu_before_the_node_offers_any() -> None:
     assert line == (
         "pool train-gpu: node n1 was given Job default/s at 4.0 s, before it offered a GPU"
     )
+
+
+def test_a_real_nodes_pods_are_its_kubelets_affair() -> None:
+    """It admits none before it offers a GPU; only when it did is seen later."""
     assert proof.too_early([group(real=True)], [life()], [bound(4.0)]) == []
 
 
