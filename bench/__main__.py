@@ -14,9 +14,9 @@ from pathlib import Path
 
 from bench import growth, idle, imports, makespan, overhead, page
 from bench.child import ROOT
-from bench.environments import stacks
 from bench.measure import Section, read
 from checks.readme import README, filled
+from stacks.files import SAMPLES
 
 FOLDER = ROOT / ".rehearsal" / "bench"
 PICTURES = ROOT / "docs"
@@ -32,13 +32,13 @@ def main() -> int:
         help="a b c d e, the others stay as they were; left out, all",
     )
     parser.add_argument("--runs", type=int, default=5, help="of each side of each comparison")
-    parser.add_argument("--stacks", nargs="*", default=[], help="left out, every environment")
+    parser.add_argument("--stacks", nargs="*", default=[], help="left out, every sample")
     parser.add_argument("--scale", type=float, help="of d; left out, as it suits each cloud")
     parser.add_argument("--readme", action="store_true", help="write the README's section")
     args = parser.parse_args()
     chosen: list[str] = args.stacks
     measures: dict[str, Callable[[], Section]] = {
-        "a": lambda: overhead.measure(chosen or stacks(), args.runs),
+        "a": lambda: overhead.measure(chosen or SAMPLES, args.runs),
         "b": lambda: growth.measure(chosen, args.runs),
         "c": lambda: imports.measure(chosen, args.runs),
         "d": lambda: makespan.measure(chosen, args.scale),

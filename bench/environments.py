@@ -6,12 +6,6 @@ from typing import Any
 import yaml
 
 from bench.child import ROOT
-from stacks.files import stacks as names_in
-
-
-def stacks() -> list[str]:
-    """Every environment that has a file."""
-    return names_in(ROOT)
 
 
 def values_of(stack: str) -> dict[str, Any]:

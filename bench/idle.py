@@ -7,7 +7,7 @@ they choose when nothing is said.
 from collections.abc import Sequence
 from datetime import date
 
-from bench.environments import platform_of, stacks, values_of
+from bench.environments import platform_of, values_of
 from bench.measure import Comparison, Section
 from checks.bill import Bill, Item, Part
 from checks.bill_parts import always, hourly, monthly, node_pool, price_of
@@ -15,6 +15,7 @@ from checks.cost import bill_at
 from checks.stack import settings_of
 from components.catalog.node_prices import PRICES_READ, NodePrice, eks_node, gke_node
 from components.environments import EksSettings, GkeSettings
+from stacks.files import SAMPLES
 
 ZONES = 3
 READ = date(2026, 11, 21)
@@ -23,7 +24,7 @@ READ = date(2026, 11, 21)
 def measure(chosen: Sequence[str]) -> Section:
     """One row per environment and module; none where nothing is made, or no module has defaults."""
     rows, notes = [], []
-    for stack in chosen or stacks():
+    for stack in chosen or SAMPLES:
         platform = platform_of(stack)
         if platform == "existing":
             notes.append(f"{stack}: an existing cluster is on somebody else's bill.")

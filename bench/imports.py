@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 
-from bench.environments import flat, stacks, values_of
+from bench.environments import flat, values_of
 from bench.measure import Comparison, Section, alternately
 from bench.processes import child
+from stacks.files import SAMPLES
 
 LIMIT = 1.3
 POD_KINDS = ("pulumi_kubernetes.apps.v1", "pulumi_kubernetes.batch.v1")
@@ -16,7 +17,7 @@ PODS = "pulumi_kubernetes.core.v1"
 def measure(chosen: Sequence[str], runs: int) -> Section:
     """Imports in a fresh process each time, with compiled files and a warm disk cache."""
     rows = []
-    for stack in chosen or stacks():
+    for stack in chosen or SAMPLES:
         said = child("modules", flat(values_of(stack)))
         needed = sdk_modules(said["types"])
         ours, theirs = alternately(

@@ -13,7 +13,7 @@ from prove import shards
 from prove.shards import Part, parts_of
 from prove.table import document, markdown, read, replacements, summary
 from rehearsal.stage import ROOT
-from stacks.files import stacks
+from stacks.files import SAMPLES
 
 FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 
@@ -21,7 +21,7 @@ FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 def main() -> int:
     """Parses the command line; returns 0 where nothing was lost."""
     parser = argparse.ArgumentParser(prog="prove", description=__doc__)
-    every = [part for stack in stacks(ROOT) for part in parts_of(stack)]
+    every = [part for stack in SAMPLES for part in parts_of(stack)]
     names = list(dict.fromkeys(map(_name, every)))
     parser.add_argument(
         "work", nargs="*", metavar="STACK-WORK", help=f"left out, all: {', '.join(names)}"

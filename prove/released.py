@@ -20,7 +20,7 @@ import yaml
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.gcp.cluster import MANAGED_PROMETHEUS
 from rehearsal.stage import ROOT, Stage
-from stacks.files import stacks
+from stacks.files import SAMPLES
 
 FIXTURES = ROOT / "tests" / "fixtures"
 ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"
@@ -40,7 +40,7 @@ def main() -> int:
         _git("worktree", "add", "--detach", str(source), args.tag)
         try:
             (source / ".venv").symlink_to(ROOT / ".venv")
-            for stack in [args.stack] if args.stack else stacks(source):
+            for stack in [args.stack] if args.stack else SAMPLES:
                 with Stage(stack, source=source, folder=Path(folder) / "stage") as stage:
                     outcome = stage.engine.up()
                     if not outcome.ok:

@@ -6,12 +6,13 @@ from typing import Any
 
 import yaml
 
+from stacks.names import StackError, stack_name
+
+SAMPLES = ("autopilot", "dev", "onprem", "train", "train-gke")
+"""The environments that come with the program. Its own tests, faults and measurements take these:
+what else has a file here is a user's, and changes nothing for them."""
 PLACEHOLDER = "rehearsal-placeholder"
 """Stands for every encrypted value: nobody's passphrase or key is here."""
-
-
-class StackError(Exception):
-    """The stack's file cannot be used; the message says what to do."""
 
 
 class EngineLoader(yaml.SafeLoader):
@@ -43,8 +44,8 @@ def stacks(source: Path) -> list[str]:
 
 
 def stack_file(source: Path, stack: str) -> Path:
-    """The stack's own file; raises StackError where it has none."""
-    file = source / f"Pulumi.{stack}.yaml"
+    """The stack's own file; raises StackError where it has none, or the name is no stack's."""
+    file = source / f"Pulumi.{stack_name(stack)}.yaml"
     if not file.is_file():
         known = ", ".join(stacks(source)) or "none"
         raise StackError(f"there is no {file.name}: the stacks here are {known}")

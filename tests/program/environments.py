@@ -7,8 +7,10 @@ from typing import Any
 
 import yaml
 
+from stacks.files import SAMPLES
+
 ROOT = Path(__file__).parents[2]
-STACKS = sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
+STACKS = SAMPLES
 
 
 def values_of(stack: str) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from components.catalog.eks import instance_type
 from components.catalog.gke import ACCELERATORS, machine_type
 from components.catalog.node_prices import eks_node, gke_node
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from stacks.files import SAMPLES
 
 TODAY = date(2026, 11, 21)
-STACKS = sorted(path.name.split(".")[1] for path in ROOT.glob("Pulumi.*.yaml"))
 
 
 def changed(stack: str, **pool: Any) -> Bill:
@@ -200,7 +200,7 @@ def test_an_unknown_machine_or_card_has_no_price() -> None:
     assert eks_node([]).most is None
 
 
-@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("stack", SAMPLES)
 def test_every_committed_environment_has_a_bill(stack: str) -> None:
     """Each is told with exit code 0, and full it never costs less than idle."""
     code, document, text = cost.check(stack)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ import yaml
 
 from checks import offline
 from checks.stack import ROOT
+from stacks.changed import touched
 from stacks.files import PLACEHOLDER
+from stacks.names import StackError
 
 WORKFLOWS = {
     path.stem: yaml.load(path.read_text(), yaml.BaseLoader)
@@ -38,15 +42,69 @@ def test_nothing_is_pasted_into_a_script(name: str) -> None:
 
 
 def test_a_fork_gets_neither_secret_nor_token() -> None:
-    """The one job that can sign in is for branches of the repository; the other reads files."""
+    """The one job that can sign in is for branches of the repository; the others read files."""
     workflow = WORKFLOWS["pull-request"]
-    check, trusted = workflow["jobs"]["check"], workflow["jobs"]["trusted"]
+    trusted = workflow["jobs"]["trusted"]
     assert list(workflow["on"]) == ["pull_request"]
     assert workflow["permissions"] == {"contents": "read"}
-    assert "permissions" not in check
-    assert "secrets." not in json.dumps(check)
+    assert set(workflow["jobs"]) == {"scope", "test", "check", "trusted"}
+    for name in ("scope", "test", "check"):
+        assert "permissions" not in workflow["jobs"][name]
+        assert "secrets." not in json.dumps(workflow["jobs"][name])
     assert trusted["permissions"] == {"contents": "read", "id-token": "write"}
     assert "github.event.pull_request.head.repo.full_name == github.repository" in trusted["if"]
+
+
+def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> None:
+    """It is priced, rehearsed and previewed; a change of code is tested on every Python."""
+    jobs = WORKFLOWS["pull-request"]["jobs"]
+    tested = [name for name, job in jobs.items() if ".ci/run" in json.dumps(job)]
+    assert tested == ["test"]
+    assert jobs["test"]["if"] == "needs.scope.outputs.code == 'true'"
+    versions = [row["python"] for row in jobs["test"]["strategy"]["matrix"]["include"]]
+    assert versions == ["3.11.2", "3.12", "3.13"]
+    assert jobs["check"]["needs"] == "scope"
+    assert jobs["check"]["if"] == "needs.scope.outputs.stacks != ''"
+    scripts = [step.get("run", "") for step in jobs["check"]["steps"]]
+    for command in ("make cost", "make rehearse", "pulumi preview"):
+        assert any(command in script for script in scripts)
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "stacks"),
+    [
+        (["Pulumi.staging.yaml"], False, ["staging"]),
+        (["Pulumi.staging.yaml", "Pulumi.gone.yaml"], False, ["staging"]),
+        ([".github/states/dev.json", "rehearsal/inventories/lab.yaml"], False, ["dev", "lab"]),
+        (["components/cluster.py"], True, ["dev", "lab", "staging"]),
+        (["Pulumi.yaml"], True, ["dev", "lab", "staging"]),
+        (["requirements-dev.txt"], True, ["dev", "lab", "staging"]),
+        (["rehearsal/aws/iam.py", "Pulumi.dev.yaml"], True, ["dev", "lab", "staging"]),
+        (["tests/unit/test_cost.py", "Pulumi.dev.yaml"], True, ["dev"]),
+        (["README.md"], True, []),
+        ([], False, []),
+    ],
+)
+def test_a_pull_request_is_judged_by_what_it_touches(
+    files: list[str], code: bool, stacks: list[str]
+) -> None:
+    """Code is tested and every environment rehearsed with it; a stack's own files concern it."""
+    here = ["Pulumi.dev.yaml", "Pulumi.lab.yaml", "Pulumi.staging.yaml"]
+    assert touched(files, here) == (code, stacks)
+
+
+def test_a_stack_file_whose_name_is_a_path_or_a_flag_is_refused() -> None:
+    """The name reaches scripts and paths of the other jobs."""
+    for name in ("Pulumi....yaml", "Pulumi.a b.yaml", "Pulumi.-x.yaml", "Pulumi.$(id).yaml"):
+        with pytest.raises(StackError, match="is no stack's name"):
+            touched(["Pulumi.dev.yaml"], [name])
+
+
+def test_what_changed_is_known_before_anything_is_installed() -> None:
+    """The first job has a Python and nothing else."""
+    command = [sys.executable, "-I", "-S", "-c"]
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import stacks.changed"
+    assert subprocess.run([*command, code], capture_output=True, text=True).stderr == ""
 
 
 def test_who_writes_comments_runs_nothing_of_a_pull_request() -> None:

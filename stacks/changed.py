@@ -1,0 +1,58 @@
+"""`python -m stacks.changed REV`: what a pull request has changed since REV, for its jobs.
+
+Prints `code=true` where something other than stacks' own files has changed, and `stacks=...` with
+the environments that it touches. Standard library only: it runs before anything is installed.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from stacks.names import StackError, stack_name
+
+ROOT = Path(__file__).resolve().parents[1]
+_OF_A_STACK = re.compile(
+    r"Pulumi\.(?P<file>[^/]+)\.yaml"
+    r"|\.github/states/(?P<state>[^/]+)\.json"
+    r"|rehearsal/inventories/(?P<inventory>[^/]+)\.yaml"
+)
+_OF_EVERY_STACK = re.compile(
+    r"(components|policy|rehearsal|stacks|tools)/|(__main__\.py|Pulumi\.yaml|requirements.*)$"
+)
+
+
+def main() -> int:
+    """Asks git; returns the exit status."""
+    command = ["git", "-C", str(ROOT), "diff", "--name-only", f"{sys.argv[1]}...HEAD"]
+    files = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    here = [file.name for file in ROOT.glob("Pulumi.*.yaml")]
+    try:
+        code, stacks = touched(files, here)
+    except StackError as error:
+        print(f"changed: {error}", file=sys.stderr)
+        return 2
+    print(f"code={str(code).lower()}\nstacks={' '.join(stacks)}")
+    return 0
+
+
+def touched(files: Sequence[str], stack_files: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether these files concern the developers' tests, and the stacks to rehearse.
+
+    `stack_files`: those that are there now. Raises StackError where one's name is no stack's.
+    """
+    named: set[str] = set()
+    code = every = False
+    for file in files:
+        if match := _OF_A_STACK.fullmatch(file):
+            named.add(next(filter(None, match.groups())))
+        else:
+            code = True
+            every = every or _OF_EVERY_STACK.match(file) is not None
+    here = [stack_name(file.removeprefix("Pulumi.").removesuffix(".yaml")) for file in stack_files]
+    return code, sorted(stack for stack in here if every or stack in named)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""A user's own stack files change nothing for the program's own tests."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stacks.files import SAMPLES, stacks
+from tests.program.environments import ROOT
+
+OWN = {"staging": "dev", "lab": "onprem", "prod": "train", "qa": "autopilot"}
+"""A user's stack -> the sample that it was copied from."""
+READ_STACK_FILES = (
+    "tests/unit/test_changes.py",
+    "tests/unit/test_readme.py",
+    "tests/unit/test_prove.py",
+    "tests/policy/test_environments.py",
+    "tests/program/test_environments.py",
+)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository with four stacks that the developers do not know."""
+    clone = tmp_path_factory.mktemp("own") / "clone"
+    skipped = shutil.ignore_patterns(".git", ".venv", ".rehearsal", "__pycache__", ".*_cache")
+    shutil.copytree(ROOT, clone, ignore=skipped)
+    (clone / ".venv").symlink_to(ROOT / ".venv")
+    for stack, sample in OWN.items():
+        shutil.copy(clone / f"Pulumi.{sample}.yaml", clone / f"Pulumi.{stack}.yaml")
+    return clone
+
+
+def pytest_in(clone: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:]
+    return done.stdout
+
+
+def test_the_users_stacks_are_stacks(clone: Path) -> None:
+    """What is tried below is what a user has."""
+    assert sorted(stacks(clone)) == sorted([*SAMPLES, *OWN])
+
+
+def test_no_test_is_of_a_users_stack(clone: Path) -> None:
+    """Whatever is collected, down to the slow ones, is of the samples."""
+    collected = pytest_in(clone, "--collect-only", "tests")
+    assert "[train-gke]" in collected
+    assert re.findall(rf".*\[(?:{'|'.join(OWN)})[]-].*", collected) == []
+
+
+def test_the_tests_that_read_stack_files_pass(clone: Path) -> None:
+    """The README need not name it, nor `prove/changes.yaml` its settings."""
+    assert " passed" in pytest_in(clone, *READ_STACK_FILES)
+
+
+def test_faults_and_measurements_are_of_the_samples(clone: Path) -> None:
+    """`make prove` and `make bench` measure what the project promises."""
+    done = subprocess.run(
+        [sys.executable, "-m", "prove", "--help"], cwd=clone, capture_output=True, text=True
+    )
+    assert "train-gke-kills" in done.stdout.replace("-\n", "-").replace("\n", "")
+    assert not any(f"{name}-kills" in done.stdout for name in OWN)
