@@ -14,8 +14,6 @@ from checks.gpu_nodes import (
     Object,
     PodState,
     installer_pods,
-    is_installer,
-    is_plugin,
     labels_of,
     plugin_pods,
     taints_of,
@@ -23,8 +21,8 @@ from checks.gpu_nodes import (
 from components.catalog import images
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, GpuPool, Taint
-
-_BLOCKING = ("NoSchedule", "NoExecute")
+from components.kube import selectors, taints
+from components.kube.gpu_daemons import installs_driver, is_device_plugin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +112,7 @@ def _driver(
             return Finding(node=row.name, lacks="driver", message=message, command=_logs(state))
     if installers or pool is None or pool.installer is None:
         return None
-    sets = [one for one in daemon_sets if is_installer(one["spec"]["template"]["spec"])]
+    sets = [one for one in daemon_sets if installs_driver(one["spec"]["template"]["spec"])]
     return _no_pod(row, node, sets, "driver", "driver installer")
 
 
@@ -134,9 +132,7 @@ def _plugin(
         )
         lacks: Literal["plugin", "driver"] = "plugin" if state.word == "failing" else "driver"
         return Finding(node=row.name, lacks=lacks, message=message, command=_logs(state))
-    sets = [
-        one for one in daemon_sets if is_plugin(one["spec"]["template"]["spec"], one["metadata"])
-    ]
+    sets = [one for one in daemon_sets if is_device_plugin(one["spec"]["template"]["spec"])]
     clouds = names.GKE_NODEPOOL in labels_of(node)
     if pool is not None and not pool.device_plugin and (clouds or not sets):
         return Finding(
@@ -177,9 +173,17 @@ def _no_pod(
             f"the {what} {name} leaves it out: it lacks the label {_pairs(missing)}",
             _label_command(row.name, node, missing),
         )
-    tolerations = nearest["spec"]["template"]["spec"].get("tolerations") or []
+    spec = nearest["spec"]["template"]["spec"]
+    if selectors.selects(spec, labels_of(node), name=row.name) is False:
+        return finding(
+            f"the {what} {name} leaves it out by its node affinity",
+            f"kubectl -n {nearest['metadata']['namespace']} describe daemonset "
+            f"{nearest['metadata']['name']}",
+        )
+    tolerations = spec.get("tolerations") or []
     for taint in taints_of(node):
-        if taint["effect"] in _BLOCKING and not any(_tolerates(t, taint) for t in tolerations):
+        fields = {"key": taint["key"], "value": taint.get("value"), "effect": taint["effect"]}
+        if taints.keeps_away(taint["effect"]) and not taints.tolerated(tolerations, **fields):
             return finding(
                 f"the {what} {name} does not tolerate its taint {_taint(taint)}",
                 _tolerate_command(nearest, taint, bool(tolerations)),
@@ -192,7 +196,8 @@ def _no_pod(
 
 
 def _selector(daemon_set: Object) -> dict[str, str]:
-    """Labels that a DaemonSet's nodes must have; of alternatives, none is asked for."""
+    """Labels by which one more label would bring the DaemonSet's pods to a node: of alternatives,
+    and of requirements that several labels meet, none."""
     spec = daemon_set["spec"]["template"]["spec"]
     wanted = dict(spec.get("nodeSelector") or {})
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
@@ -202,15 +207,6 @@ def _selector(daemon_set: Object) -> dict[str, str]:
         if expression["operator"] == "In" and len(expression["values"]) == 1:
             wanted[expression["key"]] = expression["values"][0]
     return wanted
-
-
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    if toleration.get("effect") not in (None, "", taint["effect"]):
-        return False
-    if toleration.get("operator") == "Exists":
-        return toleration.get("key") in (None, "", taint["key"])
-    same_value = (toleration.get("value") or "") == (taint.get("value") or "")
-    return toleration.get("key") == taint["key"] and same_value
 
 
 def _taints(row: GpuNode, node: Object, pool: GpuPool | None) -> list[Finding]:

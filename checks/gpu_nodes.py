@@ -10,11 +10,11 @@ from typing import Any, Literal
 from components.catalog import eks, gke
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
+from components.kube.gpu_daemons import installs_driver, is_device_plugin
+from components.kube.requests import requests
 
 Object = Mapping[str, Any]
 
-DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
-"""Every device plugin mounts it, those of network cards too."""
 _NFD_LABELS = (
     names.NFD_NVIDIA_PCI,
     # With the class of the device in front, as node feature discovery has it by default.
@@ -142,42 +142,17 @@ def requested(pod: Object, resource: str) -> int:
     """Units of a resource that the scheduler holds for the pod; 0 once it has ended."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return 0
-    spec = pod["spec"]
-    running, peak = 0, 0
-    for container in spec.get("initContainers") or []:
-        asked = _asked(container, resource)
-        if container.get("restartPolicy") == "Always":  # a sidecar, which stays
-            running += asked
-        peak = max(peak, running if container.get("restartPolicy") == "Always" else running + asked)
-    running += sum(_asked(container, resource) for container in spec["containers"])
-    return max(running, peak)
+    return int(requests(pod["spec"]).get(resource, 0))
 
 
 def plugin_pods(pods: Iterable[Object]) -> list[PodState]:
     """NVIDIA's or GKE's device plugin among a node's pods."""
-    return [pod_state(pod) for pod in pods if is_plugin(pod["spec"], pod["metadata"])]
+    return [pod_state(pod) for pod in pods if is_device_plugin(pod["spec"])]
 
 
 def installer_pods(pods: Iterable[Object]) -> list[PodState]:
     """Driver installers among a node's pods."""
-    return [pod_state(pod) for pod in pods if is_installer(pod["spec"])]
-
-
-def is_plugin(spec: Object, metadata: Object) -> bool:
-    """Whether a pod (or a DaemonSet's template) is a device plugin for NVIDIA's GPUs."""
-    paths = {
-        volume["hostPath"]["path"].rstrip("/")
-        for volume in spec.get("volumes") or []
-        if volume.get("hostPath")
-    }
-    said = [str(metadata.get("name")), *(c.get("image", "") for c in spec["containers"])]
-    return DEVICE_PLUGINS in paths and any("nvidia" in word or "gpu" in word for word in said)
-
-
-def is_installer(spec: Object) -> bool:
-    """Whether a pod (or a DaemonSet's template) installs the driver on its node."""
-    containers = [*(spec.get("initContainers") or []), *spec["containers"]]
-    return any(container["name"].startswith("nvidia-driver") for container in containers)
+    return [pod_state(pod) for pod in pods if installs_driver(pod["spec"])]
 
 
 def pod_state(pod: Object) -> PodState:
@@ -214,14 +189,6 @@ def _gpu_resources(node: Object) -> list[str]:
 
 def _count(node: Object, where: str, resource: str) -> int:
     return int((node.get("status", {}).get(where) or {}).get(resource, 0))
-
-
-def _asked(container: Object, resource: str) -> int:
-    resources = container.get("resources") or {}
-    for part in ("requests", "limits"):
-        if resource in (resources.get(part) or {}):
-            return int(resources[part][resource])
-    return 0
 
 
 def _model_of_type(kind: str) -> str | None:

@@ -12,8 +12,9 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import TolerationArgsDict
 
+from components.kube.taints import CLOUD_EFFECTS, Effect
+
 Platform = Literal["gke", "gke-autopilot", "eks", "existing"]
-Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 Installer = Literal["cos", "ubuntu"]
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -22,12 +23,6 @@ GPU_RESOURCE = "nvidia.com/gpu"
 POOL_LABEL = "gpu-cluster/pool"
 """Our own node label, with the pool's name: the cloud's carries a physical name, unknown in a
 preview."""
-
-_CLOUD_EFFECTS: Mapping[Effect, str] = {
-    "NoSchedule": "NO_SCHEDULE",
-    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
-    "NoExecute": "NO_EXECUTE",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +37,7 @@ class Taint:
     @property
     def cloud_effect(self) -> str:
         """The effect as the GKE and EKS APIs spell it: `NO_SCHEDULE`."""
-        return _CLOUD_EFFECTS[self.effect]
+        return CLOUD_EFFECTS[self.effect]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,12 @@ from typing import Any
 from components.catalog import eks, gke
 from components.catalog import kubernetes as names
 from components.catalog.node_prices import NodePrice, eks_node, gke_node
+from components.kube.taints import from_cloud
 from policy.reading import UNKNOWN, Resource, each, entries, get, number
 
 GKE_POOL = "gcp:container/nodePool:NodePool"
 EKS_POOL = "aws:eks/nodeGroup:NodeGroup"
 
-_EFFECTS = {
-    "NO_SCHEDULE": "NoSchedule",
-    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
-    "NO_EXECUTE": "NoExecute",
-}
 OWN_MODULES = "INSTALLATION_DISABLED"
 """The `gpuDriverVersion` with which GKE leaves the driver to somebody else."""
 
@@ -146,9 +142,7 @@ def _eks_pool(resource: Resource) -> Pool:
 def _taint(taint: Any) -> Any:
     if taint is UNKNOWN:
         return UNKNOWN
-    effect = get(taint, "effect")
-    spelt = effect if effect is UNKNOWN else _EFFECTS.get(effect, effect)
-    return (get(taint, "key"), get(taint, "value"), spelt)
+    return (get(taint, "key"), get(taint, "value"), from_cloud(get(taint, "effect")))
 
 
 def known_labels(pool: Pool) -> Mapping[str, Any] | None:

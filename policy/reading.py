@@ -3,16 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import Any
 
-
-class _Unknown:
-    def __repr__(self) -> str:
-        return "unknown"
-
-
-UNKNOWN: Final[Any] = _Unknown()
-"""Stands for a value that only the update will tell. No rule takes it for a violation."""
+from components.kube.partial import UNKNOWN as UNKNOWN
+from components.kube.partial import each as each
+from components.kube.partial import entries as entries
+from components.kube.partial import get as get
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,34 +32,6 @@ class Resource:
     def stack(self) -> str:
         """The name of the stack."""
         return self.urn.split(":")[2] if self.urn else ""
-
-
-def get(value: Any, *path: str | int) -> Any:
-    """What is at the path; None where nothing is, `UNKNOWN` where that is not known."""
-    for step in path:
-        if value is UNKNOWN or value is None:
-            return value
-        if isinstance(step, int):
-            value = value[step] if isinstance(value, list) and len(value) > step else None
-        else:
-            value = value.get(step) if isinstance(value, Mapping) else None
-    return value
-
-
-def each(value: Any, *path: str | int) -> list[Any]:
-    """The items of the list at the path; `[UNKNOWN]` where the list is not known."""
-    found = get(value, *path)
-    if found is UNKNOWN:
-        return [UNKNOWN]
-    return list(found) if isinstance(found, list) else []
-
-
-def entries(value: Any, *path: str | int) -> Mapping[str, Any] | None:
-    """The map at the path, empty where there is none; None where it is not known."""
-    found = get(value, *path)
-    if found is UNKNOWN:
-        return None
-    return found if isinstance(found, Mapping) else {}
 
 
 def differs(value: Any, *allowed: Any) -> bool:

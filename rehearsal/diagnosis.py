@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from components.kube import quantity
+from components.kube.requests import requests
 from rehearsal.cloud import NodeGroup, Shares
 from rehearsal.cluster.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
-from rehearsal.cluster.matching import mismatches, quantity, requests, shape_of
+from rehearsal.cluster.matching import mismatches, shape_of
 from rehearsal.cluster.pods import condition, full_name, gpus_asked, gpus_offered, phase, workload
 
 Object = Mapping[str, Any]
@@ -175,7 +177,9 @@ def _full(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
     """Which resource is used up on the pool's nodes, and by whom."""
     for name, asked in requests(pod["spec"]).items():
         free = {
-            node["metadata"]["name"]: quantity(node["status"].get("allocatable", {}).get(name, 0))
+            node["metadata"]["name"]: quantity.parse(
+                node["status"].get("allocatable", {}).get(name, 0)
+            )
             - sum(requests(other["spec"]).get(name, 0) for other in situation.on(node))
             for node in nodes
         }
@@ -189,7 +193,7 @@ def _full(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
                 }
             )
             by = f", used by {', '.join(users)}" if users else ""
-            return f", and none has {asked:g} {name} free{by}"
+            return f", and none has {float(asked):g} {name} free{by}"
     return ""
 
 

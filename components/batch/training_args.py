@@ -7,6 +7,7 @@ from components.batch.batch_args import QueueRequest
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.gpu.workload_args import ResourcesArgs
+from components.kube import quantity
 
 _LONGEST_NAME = 40
 """Of 63 characters of a pod's name; the rest is `-workers-0-` with an index and a suffix."""
@@ -57,7 +58,7 @@ class TrainingArgs:
                 raise ValueError(f"env.{name}: is the job's own; drop it")
         for resource in ("cpu", "memory"):
             low, high = getattr(self.requests, resource), getattr(self.limits, resource)
-            if low and high and names.quantity(low) > names.quantity(high):
+            if low and high and quantity.parse(low) > quantity.parse(high):
                 raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
 
     def worker_gpus(self, pool: GpuPool) -> int:

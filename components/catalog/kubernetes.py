@@ -1,4 +1,4 @@
-"""Kubernetes names, syntax and quantities, as apimachinery 1.36 and the GPU stack define them.
+"""Kubernetes names and syntax, as apimachinery 1.36 and the GPU stack define them.
 
 Read on 2026-11-21: syntax in k8s.io/apimachinery validation; GKE's labels in the GKE autoscaler
 source (2026) and GoogleCloudPlatform/container-engine-accelerators; NVIDIA's in k8s-device-plugin
@@ -8,7 +8,6 @@ name, else the reason as a clause that completes "`<the name>` ...".
 
 import re
 from collections.abc import Mapping
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Final
 
@@ -103,18 +102,6 @@ PRIORITY_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_QUANTITY: Final = re.compile(
-    r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
-    r"(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,3}))?"
-)
-_FACTORS: Final[Mapping[str | None, Decimal]] = {
-    None: Decimal(1),
-    "n": Decimal("1e-9"),
-    "u": Decimal("1e-6"),
-    "m": Decimal("1e-3"),
-    **{letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", start=1)},
-    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
-}
 
 
 def invalid_dns_label(name: str) -> str | None:
@@ -174,15 +161,3 @@ def reserved_domain(key: str) -> str | None:
         ),
         None,
     )
-
-
-def quantity(text: str) -> Decimal:
-    """The exact value of a resource quantity: `200m` is 0.2, `1Ki` is 1024, `2e3` is 2000.
-
-    Raises ValueError, in one line, for what is no quantity.
-    """
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        raise ValueError(f"'{text}' is no quantity such as 200m, 1.5, 512Mi or 2G")
-    number, suffix, exponent = match.groups()
-    return Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _FACTORS[suffix])

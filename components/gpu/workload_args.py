@@ -6,6 +6,7 @@ from typing import Literal
 
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, GpuPool
+from components.kube import quantity
 
 _API_VERSIONS = {
     "deployment": ("Deployment", "apps/v1"),
@@ -36,7 +37,7 @@ class ResourcesArgs:
         for key, text in (("cpu", self.cpu), ("memory", self.memory)):
             if text is not None:
                 try:
-                    amount = names.quantity(text)
+                    amount = quantity.parse(text)
                 except ValueError as error:
                     raise ValueError(f"{key}: {error}") from None
                 if amount <= 0:
@@ -117,7 +118,7 @@ class WorkloadArgs:
                 )
         for resource in ("cpu", "memory"):
             low, high = getattr(self.requests, resource), getattr(self.limits, resource)
-            if low and high and names.quantity(low) > names.quantity(high):
+            if low and high and quantity.parse(low) > quantity.parse(high):
                 raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
         for key, value in self.node_selector.items():
             if reason := names.invalid_label_key(key) or names.invalid_label_value(value):

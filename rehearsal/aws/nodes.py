@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
+from components.kube import quantity
 from rehearsal.aws.account import Account, GroupParts
 from rehearsal.aws.instances import instance
 from rehearsal.aws.launch_template import LaunchTemplate
@@ -29,7 +30,6 @@ _TAINT = re.compile(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)")
 _LABEL_TAG, _TAINT_TAG, _RESOURCE_TAG = (
     f"{catalog.AUTOSCALER_TEMPLATE}/{kind}/" for kind in ("label", "taint", "resources")
 )
-_QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?")
 _REST = float("inf")
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
@@ -40,13 +40,10 @@ def template(account: Account, parts: GroupParts) -> NodeShape:
     if parts.kept:
         return node(account, parts)
     shape = promised(account, parts)
-    readable = {name: each for name, each in shape.capacity.items() if is_quantity(each)}
+    readable = {
+        name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
+    }
     return NodeShape(labels=shape.labels, taints=shape.taints, capacity=readable)
-
-
-def is_quantity(text: str) -> bool:
-    """Whether Kubernetes could read this as an amount of a resource."""
-    return _QUANTITY.fullmatch(text) is not None
 
 
 def promised(account: Account, parts: GroupParts) -> NodeShape:

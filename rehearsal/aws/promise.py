@@ -4,25 +4,23 @@ Not compared: what no tag of a stack says, that is cpu, memory and pods, which f
 instance type, and the labels that Kubernetes and EKS set by themselves.
 """
 
-import re
 from collections.abc import Iterator, Mapping
-from fractions import Fraction
+from decimal import Decimal
 
 from components.catalog.eks import (
     autoscaler_label_tag,
     autoscaler_resource_tag,
     autoscaler_taint_tag,
 )
+from components.kube import quantity
 from rehearsal.aws.nodes import EKS_LABELS, GPU
 from rehearsal.cloud import NodeShape, NodeTaint
 
 _BY_ITSELF = ("cpu", "memory", "pods")
 _KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
 _PROMISES = (autoscaler_label_tag(""), autoscaler_taint_tag(""), autoscaler_resource_tag(""))
-_SLACK = Fraction(9, 10)
+_SLACK = Decimal("0.9")
 """A promise of a little less disk than there is does no harm: a pod never needs the last tenth."""
-_QUANTITY = re.compile(r"([0-9.]+)(m|[kMGTPE]i?|Ki)?")
-_POWERS = "kMGTPE"
 
 
 def compare(template: NodeShape, node: NodeShape, *, shared: int = 1) -> list[str]:
@@ -90,12 +88,12 @@ def _resources(template: NodeShape, node: NodeShape, shared: int) -> Iterator[st
     for name in sorted({*template.capacity, *node.capacity} - set(_BY_ITSELF)):
         tag = autoscaler_resource_tag(name)
         given, real = template.capacity.get(name), node.capacity.get(name)
-        has = quantity(real or "0") * (shared if name == GPU else 1)
+        has = quantity.parse(real or "0") * (shared if name == GPU else 1)
         shown = real or "none"
         if name == GPU and shared > 1:
-            shown = f"{has} ({real} shared by {shared} pods each)"
+            shown = f"{float(has):g} ({real} shared by {shared} pods each)"
         try:
-            promised = quantity(given or "0")
+            promised = quantity.parse(given or "0")
         except ValueError:
             yield (
                 f"tag {tag} says {given}, which is no quantity: the autoscaler leaves it out, and "
@@ -118,17 +116,3 @@ def _resources(template: NodeShape, node: NodeShape, shared: int) -> Iterator[st
                 f"tag {tag} promises {given}, the nodes have {shown} of {name}: the pool grows too "
                 "often, or never for a pod that asks for more than promised"
             )
-
-
-def quantity(text: str) -> Fraction:
-    """A Kubernetes quantity as a number; raises ValueError for anything else."""
-    match = _QUANTITY.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"'{text}' is no quantity")
-    number, unit = Fraction(match[1]), match[2] or ""
-    if unit == "m":
-        return number / 1000
-    if not unit:
-        return number
-    power = _POWERS.index("k" if unit[0] in "kK" else unit[0]) + 1
-    return number * Fraction(1024 if unit.endswith("i") else 1000) ** power

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 import tools
+from components.kube import quantity
 from rehearsal.cloud import NodeGroup, NodeShape
 from rehearsal.cluster.api import Api, ApiError
 from rehearsal.cluster.gpus import GPU
@@ -324,5 +325,5 @@ def _times(cpu: str, nodes: int) -> str:
 
 
 def _milli(cpu: str) -> int:
-    """Thousandths of a core of a CPU quantity, in cores or `m`."""
-    return int(cpu[:-1]) if cpu.endswith("m") else int(float(cpu) * 1000)
+    """Thousandths of a core of a CPU quantity."""
+    return int(quantity.parse(cpu) * 1000)

@@ -1,22 +1,19 @@
 """Who makes `nvidia.com/gpu` appear on a node: its driver installer and its device plugin.
 
 A node offers its GPUs once both have done their part. Where a pod must do it, that pod has to run
-on the node; what it would do there is read from the host paths that it mounts.
+on the node; which pods those are, `components.kube.gpu_daemons` says.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from components.kube import gpu_daemons
 from rehearsal.cloud import NodeGroup
 
 GPU = "nvidia.com/gpu"
 CLOUD_SECONDS = 1.0
 """How long after the node is ready the cloud's own driver and plugin are up: minutes in life."""
-
-COS_DRIVER = "/home/kubernetes/bin/nvidia"
-UBUNTU_DRIVER = frozenset({"/boot", "/"})
-DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,27 +66,13 @@ def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
 
 
 def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
-    """The node image that a driver installer's pod is made for; None for any other pod.
-
-    Google's installers for Container-Optimized OS write the driver to a directory of the kubelet's
-    binaries; those for Ubuntu build it against the host's `/boot` and need the host's root.
-    """
-    if not any(
-        (container.get("securityContext") or {}).get("privileged")
-        for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
-    ):
-        return None
-    paths = host_paths(pod)
-    if COS_DRIVER in paths and "/" in paths:
-        return "cos"
-    if paths >= UBUNTU_DRIVER:
-        return "ubuntu"
-    return None
+    """The node image that a driver installer's pod is made for; None for any other pod."""
+    return gpu_daemons.installer_made_for(pod["spec"])
 
 
 def is_device_plugin(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod registers devices with the kubelet."""
-    return DEVICE_PLUGINS in host_paths(pod)
+    """Whether the pod registers NVIDIA's GPUs with the kubelet."""
+    return gpu_daemons.is_device_plugin(pod["spec"]) is True
 
 
 def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
@@ -97,13 +80,6 @@ def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
     if installs_driver_on(pod):
         return "driver"
     return "plugin" if is_device_plugin(pod) else None
-
-
-def host_paths(pod: Mapping[str, Any]) -> set[str]:
-    """The directories of the host that a pod (or a pod template) mounts, without a final `/`."""
-    volumes = pod["spec"].get("volumes") or []
-    paths = [volume["hostPath"]["path"] for volume in volumes if volume.get("hostPath")]
-    return {path.rstrip("/") or "/" for path in paths}
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:

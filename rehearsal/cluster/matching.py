@@ -7,25 +7,15 @@ ever be on a node of some shape. Pod affinity, ports and volumes are not looked 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from components.kube import quantity, selectors
+from components.kube.partial import each, get
+from components.kube.requests import requests
+from components.kube.taints import keeps_away, tolerated
 from rehearsal.cloud import NodeShape, NodeTaint
 from rehearsal.cluster.gpus import GPU
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 """Taints that come and go with a node's state, and say nothing about its shape."""
-
-_UNITS = {
-    "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
-    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50,
-}  # fmt: skip
-
-
-def quantity(text: str | int | float) -> float:
-    """A Kubernetes quantity as a number: `250m`, `15Gi`, `4`."""
-    word = str(text)
-    for unit in sorted(_UNITS, key=len, reverse=True):
-        if word.endswith(unit):
-            return float(word.removesuffix(unit)) * _UNITS[unit]
-    return float(word)
 
 
 def shape_of(node: Mapping[str, Any], gpus: int | None = None) -> NodeShape:
@@ -60,9 +50,11 @@ def mismatches(spec: Mapping[str, Any], shape: NodeShape) -> list[str]:
     if line := _affinity(spec, shape):
         found.append(line)
     for name, asked in requests(spec).items():
-        offered = quantity(shape.capacity.get(name, 0))
+        offered = quantity.parse(shape.capacity.get(name, 0))
         if asked > offered:
-            word = f"{asked:g} {name}" if name != "memory" else f"{asked / 2**30:.3g} Gi of memory"
+            word = f"{float(asked):g} {name}"
+            if name == "memory":
+                word = f"{float(asked) / 2**30:.3g} Gi of memory"
             given = shape.capacity.get(name, "none")
             found.append(f"it asks for {word}, a node there has {given}")
     return found
@@ -70,44 +62,17 @@ def mismatches(spec: Mapping[str, Any], shape: NodeShape) -> list[str]:
 
 def untolerated(taint: NodeTaint, tolerations: Iterable[Mapping[str, Any]]) -> str | None:
     """Says that a taint keeps a pod with these tolerations away; None if it does not."""
-    if taint.effect == "PreferNoSchedule":
+    given = list(tolerations)
+    if not keeps_away(taint.effect) or tolerated(
+        given, key=taint.key, value=taint.value, effect=taint.effect
+    ):
         return None
-    near = None
-    for toleration in tolerations:
-        same_key = toleration.get("key") in (None, "", taint.key)
-        same_effect = toleration.get("effect") in (None, "", taint.effect)
-        same_value = (
-            toleration.get("operator", "Equal") == "Exists"
-            or (toleration.get("value") or "") == taint.value
-        )
-        if same_key and same_effect and same_value:
-            return None
-        if same_key:
-            near = toleration
+    near = next((one for one in reversed(given) if one.get("key") in (None, "", taint.key)), None)
     words = f"{taint.key}={taint.value}:{taint.effect}"
     if near is None:
         return f"it does not tolerate the taint {words}"
     theirs = f"{near.get('key')}={near.get('value') or ''}:{near.get('effect') or 'any effect'}"
     return f"it does not tolerate the taint {words}, only {theirs}"
-
-
-def requests(spec: Mapping[str, Any]) -> dict[str, float]:
-    """What a pod needs of each resource: its containers' sum, or its largest init container."""
-    running: dict[str, float] = {}
-    for container in spec.get("containers") or []:
-        for name, amount in _requested(container).items():
-            running[name] = running.get(name, 0) + amount
-    for container in spec.get("initContainers") or []:
-        for name, amount in _requested(container).items():
-            running[name] = max(running.get(name, 0), amount)
-    return {name: amount for name, amount in running.items() if amount}
-
-
-def _requested(container: Mapping[str, Any]) -> dict[str, float]:
-    resources = container.get("resources") or {}
-    # A limit alone is also the request.
-    given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: quantity(amount) for name, amount in given.items()}
 
 
 def _has(shape: NodeShape, key: str) -> str:
@@ -117,25 +82,22 @@ def _has(shape: NodeShape, key: str) -> str:
 
 
 def _affinity(spec: Mapping[str, Any], shape: NodeShape) -> str | None:
-    node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    if not required:
+    if selectors.affine(spec, shape.labels) is not False:
         return None
+    terms = each(get(spec, *selectors.REQUIRED), "nodeSelectorTerms")
     failed = [
         [
             expression
-            for expression in term.get("matchExpressions") or []
-            if not _matches(expression, shape.labels)
+            for expression in each(term, "matchExpressions")
+            if selectors.requirement(expression, shape.labels) is False
         ]
-        for term in required["nodeSelectorTerms"]
+        for term in terms
     ]
-    nearest = min(failed, key=len, default=[])
-    if not nearest:
-        return None
+    nearest = min((one for one in failed if one), key=len, default=[])
     words = "; ".join(
         f"{_words(expression)}, {_has(shape, expression['key'])}" for expression in nearest
     )
-    return f"its node affinity wants {words}"
+    return f"its node affinity wants {words or 'what no node has: it has no readable terms'}"
 
 
 def _words(expression: Mapping[str, Any]) -> str:
@@ -147,23 +109,3 @@ def _words(expression: Mapping[str, Any]) -> str:
             return f"no label {expression['key']}"
         case operator:
             return f"label {expression['key']} {operator} ({values})"
-
-
-def _matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression["key"])
-    values = expression.get("values") or []
-    match expression["operator"]:
-        case "In":
-            return value in values
-        case "NotIn":
-            return value not in values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt":
-            return value is not None and int(value) > int(values[0])
-        case "Lt":
-            return value is not None and int(value) < int(values[0])
-        case operator:
-            raise ValueError(f"node affinity has no operator {operator!r}")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from components.kube.requests import requests
 from rehearsal.cluster.gpus import GPU
 
 Object = Mapping[str, Any]
@@ -39,11 +40,8 @@ def workload(pod: Object) -> str:
 
 
 def gpus_asked(spec: Object) -> int:
-    """The `nvidia.com/gpu` that a pod spec asks for: its containers' sum."""
-    return sum(
-        int((container.get("resources") or {}).get("limits", {}).get(GPU, 0))
-        for container in spec.get("containers", [])
-    )
+    """The `nvidia.com/gpu` that the scheduler holds for a pod with this spec."""
+    return int(requests(spec).get(GPU, 0))
 
 
 def gpus_offered(node: Object) -> int:

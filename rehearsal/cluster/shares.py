@@ -11,8 +11,9 @@ from typing import Any
 
 import yaml
 
+from components.kube.gpu_daemons import PLUGIN_SOCKETS
 from rehearsal.cloud import NodeGroup, Shares
-from rehearsal.cluster.gpus import DEVICE_PLUGINS, GPU, is_device_plugin, is_ready
+from rehearsal.cluster.gpus import GPU, is_device_plugin, is_ready
 from rehearsal.cluster.pods import phase, workload
 
 Object = Mapping[str, Any]
@@ -163,7 +164,7 @@ def _plugin_container(pod: Object) -> Object:
     volumes = {
         volume["name"]
         for volume in pod["spec"].get("volumes") or []
-        if (volume.get("hostPath") or {}).get("path", "").rstrip("/") == DEVICE_PLUGINS
+        if (volume.get("hostPath") or {}).get("path", "").rstrip("/") == PLUGIN_SOCKETS
     }
     containers: list[Object] = pod["spec"]["containers"]
     for container in containers:

@@ -6,9 +6,9 @@ https://github.com/pulumi/pulumi-kubernetes/blob/master/provider/pkg/provider/di
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
+from components.kube.quantity import or_none
 from rehearsal.kubernetes.objects import Kind, Object, kind_of
 from rehearsal.kubernetes.wire import Unknown
 
@@ -73,11 +73,6 @@ provider's table leaves the two out."""
 
 _QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "default",
                "defaultRequest", "max", "min", "maxLimitRequestRatio"}  # fmt: skip
-_SUFFIXES: dict[str, Decimal | int] = {
-    "": 1, "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "k": 10**3,
-    "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18, "Ki": 2**10, "Mi": 2**20,
-    "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
-}  # fmt: skip
 
 
 def replacing(
@@ -131,19 +126,8 @@ def _same(path: Path, old: Any, new: Any) -> bool:
         return True
     if _QUANTITIES.isdisjoint(str(part) for part in path):
         return False
-    before, after = quantity(old), quantity(new)
+    before, after = or_none(old), or_none(new)
     return before is not None and before == after
-
-
-def quantity(value: Any) -> Decimal | None:
-    """A Kubernetes quantity such as `500m` or `2Gi`, in its base unit; None if it is none."""
-    match = re.fullmatch(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([numkKMGTPE]?i?)", str(value))
-    if match is None or match[2] not in _SUFFIXES:
-        return None
-    try:
-        return Decimal(match[1]) * _SUFFIXES[match[2]]
-    except InvalidOperation:
-        return None
 
 
 def replaces(path: Path, new: Any, paths: tuple[str, ...]) -> bool:

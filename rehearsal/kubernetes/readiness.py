@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rehearsal.kubernetes.differences import quantity
+from components.kube.quantity import or_none
 from rehearsal.kubernetes.objects import Kind, Object, annotation, kind_of, name_of, namespace_of
 
 WAIT_FOR = "pulumi.com/waitFor"
@@ -172,7 +172,7 @@ def claim(obj: Object, look: Lookup) -> Verdict:
 def quota(obj: Object, look: Lookup) -> Verdict:
     wanted = (obj.get("spec") or {}).get("hard") or {}
     held = (obj.get("status") or {}).get("hard") or {}
-    same = all(quantity(held.get(name)) == quantity(value) for name, value in wanted.items())
+    same = all(or_none(held.get(name)) == or_none(value) for name, value in wanted.items())
     return READY if same else waiting("the quota is not enforced yet")
 
 

@@ -11,11 +11,13 @@ from tests.policy.resources import (
     T4_POOL,
     TAINT_TAG,
     V100_GROUP,
+    daemon_set,
     installer,
     plugin,
     resource,
     tag,
 )
+from tests.unit.gpu_daemons import EBS_CSI, EFA, SECRETS_STORE
 
 POD_SPEC = ("spec", "template", "spec")
 ROLE = {"role": "train"}
@@ -64,6 +66,10 @@ def _elsewhere(daemon_set: Resource) -> Resource:
     terms = [{"matchExpressions": [{"key": "role", "operator": "NotIn", "values": ["train"]}]}]
     return changed(daemon_set, (*POD_SPEC, *REQUIRED), {"nodeSelectorTerms": terms})
 
+
+EBS_CSI_NODE = daemon_set("ebs-csi-node", {}, **EBS_CSI)
+SECRETS_STORE_NODE = daemon_set("secrets-store", {}, **SECRETS_STORE)
+EFA_PLUGIN = daemon_set("efa", ROLE, **EFA)
 
 TAG_PREFIX = "k8s.io/cluster-autoscaler/node-template"
 
@@ -174,7 +180,7 @@ CASES = [
     ),
     Case(
         rule="one-driver",
-        good=(installer(ROLE), NO_DRIVER),
+        good=(installer(ROLE), EBS_CSI_NODE, SECRETS_STORE_NODE, NO_DRIVER),
         path=DRIVER,
         bad="LATEST",
         message="GPU pool t4 gets its driver from GKE and from daemonset installer; let one of "
@@ -226,7 +232,7 @@ CASES = [
     ),
     Case(
         rule="one-device-plugin",
-        good=(plugin(ROLE), V100_GROUP),
+        good=(plugin(ROLE), EFA_PLUGIN, V100_GROUP),
         path=("amiType",),
         bad="BOTTLEROCKET_x86_64_NVIDIA",
         message="GPU pool v100 has its device plugin from the image and from daemonset plugin; let "

@@ -97,7 +97,9 @@ COS_INSTALLER: dict[str, Any] = {
         {"name": "root", "hostPath": {"path": "/"}},
         {"name": "driver", "hostPath": {"path": "/home/kubernetes/bin/nvidia"}},
     ],
-    "initContainers": [{"name": "install", "securityContext": {"privileged": True}}],
+    "initContainers": [
+        {"name": "nvidia-driver-installer", "securityContext": {"privileged": True}}
+    ],
     "containers": [{"name": "pause"}],
     "tolerations": [{"operator": "Exists"}],
     "nodeSelector": T4,
@@ -109,9 +111,10 @@ UBUNTU_INSTALLER: dict[str, Any] = {
         {"name": "boot", "hostPath": {"path": "/boot"}},
     ],
 }
+PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
 DEVICE_PLUGIN: dict[str, Any] = {
     "volumes": [{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet/device-plugins/"}}],
-    "containers": [{"name": "plugin"}],
+    "containers": [{"name": "plugin", "image": PLUGIN_IMAGE}],
     "tolerations": [{"key": GPU, "operator": "Exists"}],
 }
 CONFIG = "/etc/plugin/config.yaml"
@@ -121,6 +124,7 @@ SHARING_PLUGIN: dict[str, Any] = {
     "containers": [
         {
             "name": "plugin",
+            "image": PLUGIN_IMAGE,
             "env": [{"name": "CONFIG_FILE", "value": CONFIG}],
             "volumeMounts": [
                 {"name": "plugins", "mountPath": "/var/lib/kubelet/device-plugins"},

@@ -69,7 +69,9 @@ PLUGIN_SPEC: dict[str, Any] = {
     "volumes": [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins/"}}],
 }
 INSTALLER_SPEC: dict[str, Any] = {
-    "initContainers": [{"name": "nvidia-driver-installer"}],
+    "initContainers": [
+        {"name": "nvidia-driver-installer", "securityContext": {"privileged": True}}
+    ],
     "containers": [{"name": "pause"}],
 }
 

@@ -1,6 +1,8 @@
 """The house's own rules: who imports whom, what the table of contents may hold."""
 
 import ast
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,15 +15,16 @@ ALLOWED = {
     "decode": set(),
     "addresses": set(),
     "replacement": {"decode"},
-    "cluster": set(),
+    "cluster": {"kube"},
     "kubeconfig": set(),
     "catalog": {"catalog"},
+    "kube": {"kube", "catalog"},
     "gke": {"gke", "cluster", "kubeconfig", "decode", "addresses", "catalog", "replacement"},
     "eks": {"eks", "cluster", "kubeconfig", "decode", "addresses", "catalog", "replacement"},
     "existing": {"existing_args", "cluster"},
     "existing_args": {"cluster", "catalog"},
-    "gpu": {"gpu", "cluster", "catalog"},
-    "batch": {"batch", "gpu", "cluster", "decode", "catalog"},
+    "gpu": {"gpu", "cluster", "catalog", "kube"},
+    "batch": {"batch", "gpu", "cluster", "decode", "catalog", "kube"},
 }
 """Room of `components/` -> the rooms that it may import from."""
 
@@ -64,13 +67,26 @@ def test_nothing_declared_knows_of_rehearsals(path: Path) -> None:
     }
 
 
-def test_catalog_and_kubeconfig_need_the_standard_library_alone() -> None:
-    """Cloud facts can be read without Pulumi or any SDK."""
+def test_facts_and_kubernetes_semantics_need_the_standard_library_alone() -> None:
+    """Cloud facts, and what Kubernetes means, can be had without Pulumi or any SDK."""
     for path in MODULES:
-        if room(path) in ("catalog", "kubeconfig"):
-            assert not {"pulumi", "pulumi_gcp", "pulumi_aws", "pulumi_kubernetes", "yaml"} & {
-                name.split(".")[0] for name in imported(path)
-            }
+        if room(path) in ("catalog", "kube", "kubeconfig"):
+            roots = {name.split(".")[0] for name in imported(path)}
+            assert roots <= {*sys.stdlib_module_names, "components"}, path
+
+
+def test_kubernetes_semantics_are_written_once() -> None:
+    """No other file has a parser of quantities or a map of the clouds' taint effects; the
+    simulators spell the effects themselves, since they judge what the program spells."""
+    spelling = re.compile(r"PREFER_NO_SCHEDULE")
+    suffixes = re.compile(r"[kK]MGTPE|\"Mi\": 2|\"Ki\": 2")
+    for folder in ("components", "policy", "checks", "rehearsal", "recovery", "prove", "bench"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text, name = path.read_text(), path.relative_to(ROOT).as_posix()
+            if name != "components/kube/quantity.py":
+                assert not suffixes.search(text), name
+            if name != "components/kube/taints.py" and folder != "rehearsal":
+                assert not spelling.search(text), name
 
 
 def test_settings_load_no_cloud_sdk() -> None:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from rehearsal.aws.nodes import is_quantity, tagged_taints
-from rehearsal.aws.promise import compare, quantity, real
+from rehearsal.aws.nodes import tagged_taints
+from rehearsal.aws.promise import compare, real
 from rehearsal.cloud import NodeShape, NodeTaint
 
 PREFIX = "k8s.io/cluster-autoscaler/node-template"
@@ -109,15 +109,6 @@ def test_taints_in_the_clouds_own_spelling_are_dropped() -> None:
     )
 
 
-def test_quantities_have_their_units() -> None:
-    """Binary and decimal units differ, and a word is no quantity."""
-    assert quantity("1Gi") == 2**30
-    assert quantity("1.5G") == 1_500_000_000
-    assert quantity("500m") * 2 == 1
-    with pytest.raises(ValueError, match="is no quantity"):
-        quantity("1GB")
-
-
 def test_each_tag_stands_beside_what_the_node_has() -> None:
     """As a tag would say it; tags that promise nothing of a node are left out."""
     tags = {
@@ -133,15 +124,3 @@ def test_each_tag_stands_beside_what_the_node_has() -> None:
         f"{PREFIX}/taint/nvidia.com/gpu": "present:NoSchedule",
         f"{PREFIX}/resources/nvidia.com/gpu": "4",
     }
-
-
-@pytest.mark.parametrize(
-    ("text", "readable"),
-    [
-        *((text, True) for text in ("4", "1.5", "88Gi", "100G", "500m")),
-        *((text, False) for text in ("four", "", "4 GPUs", "1KB")),
-    ],
-)
-def test_an_autoscaler_leaves_out_amounts_that_it_cannot_read(text: str, readable: bool) -> None:
-    """A tag with a word in it is as good as none."""
-    assert is_quantity(text) is readable

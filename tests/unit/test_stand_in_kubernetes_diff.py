@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.kubernetes.differences import covers, parse, quantity, text
+from rehearsal.kubernetes.differences import covers, parse, text
 from rehearsal.kubernetes.objects import checkpoint
 from rehearsal.kubernetes.planning import difference
 from rehearsal.kubernetes.requests import Difference, Resource
@@ -275,18 +275,3 @@ def test_paths_are_written_as_the_engine_does(written: str, path: tuple[str | in
     assert parse(written) == [str(part) for part in path]
     assert covers(written, (*path, "more"))
     assert not covers(written, path[:-1])
-
-
-@pytest.mark.parametrize(
-    ("one", "other"), [("1", "1000m"), ("1Gi", "1024Mi"), ("0.5", "500m"), (2, "2"), ("1e3", "1k")]
-)
-def test_quantity(one: Any, other: Any) -> None:
-    """The same quantity in two spellings is equal."""
-    assert quantity(one) is not None
-    assert quantity(one) == quantity(other)
-
-
-@pytest.mark.parametrize("word", ["", "gpu", "1Gb", "1.2.3"])
-def test_no_quantity(word: str) -> None:
-    """Other words are no quantities."""
-    assert quantity(word) is None

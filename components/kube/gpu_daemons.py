@@ -1,0 +1,94 @@
+"""Whose pods give a node its GPUs: installers of NVIDIA's driver, and NVIDIA's device plugin.
+
+Many DaemonSets are privileged and called a driver (those of storage), and every device plugin
+mounts the kubelet's directory of sockets (those of network adapters too). What tells them apart is
+whose program they run, by the name of its container or of its image. Names as Google's
+container-engine-accelerators, GKE's own add-ons, NVIDIA's GPU operator and k8s-device-plugin have
+them (read 2026-11-21).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from components.kube.partial import UNKNOWN, all_of, any_of, each, get
+
+PLUGIN_SOCKETS: Final = "/var/lib/kubelet/device-plugins"
+"""Directory of the node in which a device plugin registers with the kubelet."""
+_COS_DRIVER: Final = "/home/kubernetes/bin/nvidia"
+_DRIVER_NAME: Final = re.compile(r"nvidia-(gpu-)?driver(-installer|-ctr|-daemonset)?")
+_DRIVER_IMAGE: Final = re.compile(
+    r"(.*/)?(nvidia/driver|[a-z0-9-]*nvidia-(gpu-)?(driver-)?installer|cos-gpu-installer"
+    r"|nvidia-(gpu-)?driver)"
+)
+_PLUGIN_NAME: Final = re.compile(r"nvidia-(gpu-)?device-plugin(-ctr|-daemonset)?")
+_PLUGIN_IMAGE: Final = re.compile(r"(.*/)?(nvidia/k8s-device-plugin|nvidia-(gpu-)?device-plugin)")
+
+
+def installs_driver(spec: Mapping[str, Any]) -> bool | None:
+    """Whether a pod with this spec installs NVIDIA's driver on its node; None: not known."""
+    return _any_container(
+        spec,
+        lambda container: all_of([
+            _is(get(container, "securityContext", "privileged"), True),
+            _runs(container, _DRIVER_NAME, _DRIVER_IMAGE),
+        ]),
+    )  # fmt: skip
+
+
+def installer_made_for(spec: Mapping[str, Any]) -> Literal["cos", "ubuntu", "other"] | None:
+    """The node image for which this installer of NVIDIA's driver is made; None if it is none.
+
+    Google's for Container-Optimized OS write the driver to a directory beside the kubelet, those
+    for Ubuntu build it against the host's `/boot`.
+    """
+    if not installs_driver(spec):
+        return None
+    paths = host_paths(spec)
+    if _COS_DRIVER in paths:
+        return "cos"
+    return "ubuntu" if "/boot" in paths else "other"
+
+
+def is_device_plugin(spec: Mapping[str, Any]) -> bool | None:
+    """Whether a pod with this spec registers NVIDIA's GPUs with the kubelet; None: not known."""
+    sockets = any_of(
+        None if path is UNKNOWN else str(path).rstrip("/") == PLUGIN_SOCKETS
+        for path in (get(volume, "hostPath", "path") for volume in each(spec, "volumes"))
+    )
+    theirs = _any_container(spec, lambda one: _runs(one, _PLUGIN_NAME, _PLUGIN_IMAGE))
+    return all_of([sockets, theirs])
+
+
+def host_paths(spec: Mapping[str, Any]) -> set[str]:
+    """The known paths of the node that a pod mounts, without a final `/`."""
+    paths = (get(volume, "hostPath", "path") for volume in each(spec, "volumes"))
+    return {path.rstrip("/") or "/" for path in paths if isinstance(path, str)}
+
+
+def _any_container(spec: Mapping[str, Any], verdict: Callable[[Any], bool | None]) -> bool | None:
+    containers = [*each(spec, "initContainers"), *each(spec, "containers")]
+    return any_of(map(verdict, containers))
+
+
+def _runs(container: Any, name: re.Pattern[str], image: re.Pattern[str]) -> bool | None:
+    its_image = get(container, "image")
+    return any_of([
+        _fits(get(container, "name"), name),
+        _fits(_repository(its_image) if isinstance(its_image, str) else its_image, image),
+    ])  # fmt: skip
+
+
+def _fits(word: Any, pattern: re.Pattern[str]) -> bool | None:
+    return None if word is UNKNOWN else bool(pattern.fullmatch(str(word)))
+
+
+def _is(found: Any, wanted: Any) -> bool | None:
+    return None if found is UNKNOWN else bool(found == wanted)
+
+
+def _repository(image: str) -> str:
+    """`registry:5000/a/b:tag@sha256:...` -> `registry:5000/a/b`."""
+    path = image.partition("@")[0]
+    head, slash, last = path.rpartition("/")
+    return f"{head}{slash}{last.partition(':')[0]}"

@@ -1,0 +1,57 @@
+"""Plain API objects of which some values are not known yet, and verdicts about them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+
+class _Unknown:
+    def __repr__(self) -> str:
+        return "unknown"
+
+
+UNKNOWN: Final[Any] = _Unknown()
+"""Stands for a value that only the update will tell."""
+
+
+def get(value: Any, *path: str | int) -> Any:
+    """What is at the path; None where nothing is, `UNKNOWN` where that is not known."""
+    for step in path:
+        if value is UNKNOWN or value is None:
+            return value
+        if isinstance(step, int):
+            value = value[step] if isinstance(value, list) and len(value) > step else None
+        else:
+            value = value.get(step) if isinstance(value, Mapping) else None
+    return value
+
+
+def each(value: Any, *path: str | int) -> list[Any]:
+    """The items of the list at the path; `[UNKNOWN]` where the list is not known."""
+    found = get(value, *path)
+    if found is UNKNOWN:
+        return [UNKNOWN]
+    return list(found) if isinstance(found, list) else []
+
+
+def entries(value: Any, *path: str | int) -> Mapping[str, Any] | None:
+    """The map at the path, empty where there is none; None where it is not known."""
+    found = get(value, *path)
+    if found is UNKNOWN:
+        return None
+    return found if isinstance(found, Mapping) else {}
+
+
+def all_of(verdicts: Iterable[bool | None]) -> bool | None:
+    """False if one is False, else None if one is None, else True."""
+    seen = list(verdicts)
+    if any(verdict is False for verdict in seen):
+        return False
+    return None if any(verdict is None for verdict in seen) else True
+
+
+def any_of(verdicts: Iterable[bool | None]) -> bool | None:
+    """True if one is True, else None if one is None, else False."""
+    seen = list(verdicts)
+    if any(verdict is True for verdict in seen):
+        return True
+    return None if any(verdict is None for verdict in seen) else False

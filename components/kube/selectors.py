@@ -1,0 +1,131 @@
+"""Which nodes a pod may be on: its node selector and its required node affinity.
+
+Rules as k8s.io/component-helpers scheduling/corev1/nodeaffinity has them (read 2026-11-21): terms
+are alternatives, the requirements of a term hold together, and a term without any, or with one that
+cannot be read, selects nothing.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from components.catalog.kubernetes import invalid_label_value
+from components.kube.partial import UNKNOWN, all_of, any_of, each, entries, get
+
+REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+"""Path, in a pod's spec, of the affinity that must hold."""
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+Perhaps = Callable[[str], bool]
+"""Whether a node may have a label of this key that nobody has told of."""
+
+
+def _never(key: str) -> bool:
+    return False
+
+
+def selects(
+    spec: Mapping[str, Any],
+    labels: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    perhaps: Perhaps = _never,
+) -> bool | None:
+    """Whether a pod's selector and affinity fit a node with these labels; None: not known.
+
+    `labels`: a value may be `UNKNOWN`. `name`: the node's own, None where it has none yet.
+    """
+    selector = entries(spec, "nodeSelector")
+    if selector is None:
+        return None
+    wanted = [_equal(_value(labels, key, perhaps), value) for key, value in selector.items()]
+    return all_of([*wanted, affine(spec, labels, name=name, perhaps=perhaps)])
+
+
+def affine(
+    spec: Mapping[str, Any],
+    labels: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    perhaps: Perhaps = _never,
+) -> bool | None:
+    """Whether a pod's required node affinity, if it has one, fits a node with these labels."""
+    required = get(spec, *REQUIRED)
+    if required is None:
+        return True
+    return any_of(
+        None if term is UNKNOWN else _term(term, labels, name, perhaps)
+        for term in each(required, "nodeSelectorTerms")
+    )
+
+
+def _term(term: Any, labels: Mapping[str, Any], name: str | None, perhaps: Perhaps) -> bool | None:
+    expressions, fields = each(term, "matchExpressions"), each(term, "matchFields")
+    if not expressions and not fields:
+        return False
+    return all_of([
+        *(requirement(one, labels, perhaps) for one in expressions),
+        *(_field(one, name) for one in fields),
+    ])  # fmt: skip
+
+
+def requirement(one: Any, labels: Mapping[str, Any], perhaps: Perhaps = _never) -> bool | None:
+    """Whether one of `matchExpressions` holds for these labels; None where that is not known."""
+    key, operator, values = get(one, "key"), get(one, "operator"), each(one, "values")
+    if one is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
+        return None
+    if not _readable(operator, values):
+        return False
+    found = _value(labels, key, perhaps)
+    if found is UNKNOWN:
+        # A label whose value is not known is there all the same.
+        return {"Exists": True, "DoesNotExist": False}.get(operator) if key in labels else None
+    match operator:
+        case "In":
+            return bool(found in values)
+        case "NotIn":
+            return bool(found not in values)
+        case "Exists":
+            return found is not None
+        case "DoesNotExist":
+            return found is None
+        case _ if not _INTEGER.fullmatch(str(found)):
+            return False
+        case _:
+            there, bound = int(found), int(values[0])
+            return there > bound if operator == "Gt" else there < bound
+
+
+def _readable(operator: Any, values: list[Any]) -> bool:
+    match operator:
+        case "In" | "NotIn":
+            return bool(values) and not any(invalid_label_value(str(one)) for one in values)
+        case "Exists" | "DoesNotExist":
+            return not values
+        case "Gt" | "Lt":
+            return len(values) == 1 and bool(_INTEGER.fullmatch(str(values[0])))
+        case _:
+            return False
+
+
+def _field(one: Any, name: str | None) -> bool | None:
+    """One of `matchFields`, of which there is `metadata.name` alone."""
+    key, operator, values = get(one, "key"), get(one, "operator"), each(one, "values")
+    if one is UNKNOWN or UNKNOWN in (key, operator) or UNKNOWN in values:
+        return None
+    if operator not in ("In", "NotIn") or len(values) != 1:
+        return False
+    if name is None:
+        return None
+    found: Any = name if key == "metadata.name" else ""
+    return (operator == "In") is bool(found == values[0])
+
+
+def _value(labels: Mapping[str, Any], key: str, perhaps: Perhaps) -> Any:
+    if key in labels:
+        return labels[key]
+    return UNKNOWN if perhaps(key) else None
+
+
+def _equal(found: Any, wanted: Any) -> bool | None:
+    return None if UNKNOWN in (found, wanted) else bool(found == wanted)

@@ -1,0 +1,60 @@
+"""Taints, as Kubernetes and the clouds spell them, and the tolerations that let a pod pass.
+
+Rules as k8s.io/api core/v1 toleration.go has them (read 2026-11-21), `Gt` and `Lt` included.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from components.kube.partial import UNKNOWN, any_of, get
+
+Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+CLOUD_EFFECTS: Final[Mapping[Effect, str]] = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
+"""Effect -> as the GKE and EKS APIs spell it. Node objects and autoscaler tags have the key."""
+_EFFECTS: Final[Mapping[str, Effect]] = {cloud: effect for effect, cloud in CLOUD_EFFECTS.items()}
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+def from_cloud(effect: Any) -> Any:
+    """The effect in Kubernetes spelling; anything else as it is."""
+    return _EFFECTS.get(effect, effect) if isinstance(effect, str) else effect
+
+
+def keeps_away(effect: Any) -> bool:
+    """Whether a taint with this effect keeps pods away, rather than asking them to stay away."""
+    return effect in ("NoSchedule", "NoExecute")
+
+
+def tolerated(tolerations: Sequence[Any], *, key: Any, value: Any, effect: Any) -> bool | None:
+    """Whether one of a pod's tolerations matches the taint; None where that is not known.
+
+    `value` may be None or empty: a taint without a value.
+    """
+    if UNKNOWN in (key, value, effect):
+        return None
+    return any_of(_matches(one, key, value or "", effect) for one in tolerations)
+
+
+def _matches(toleration: Any, key: str, value: str, effect: str) -> bool | None:
+    fields = [get(toleration, field) for field in ("key", "operator", "value", "effect")]
+    if UNKNOWN in fields or toleration is UNKNOWN:
+        return None
+    its_key, operator, its_value, its_effect = (field or "" for field in fields)
+    if its_effect not in ("", effect) or its_key not in ("", key):
+        return False
+    match operator:
+        case "" | "Equal":
+            return bool(its_value == value)
+        case "Exists":
+            return True
+        case "Gt" | "Lt" if _INTEGER.fullmatch(str(its_value)) and _INTEGER.fullmatch(value):
+            bound, there = int(its_value), int(value)
+            return there > bound if operator == "Gt" else there < bound
+        case _:
+            return False
