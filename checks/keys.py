@@ -52,6 +52,23 @@ def markdown() -> str:
     return "\n".join(parts)
 
 
+def leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key of a class that holds a value and no further keys, with the value's type."""
+    hints = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        key, hint = prefix + camel(field.name), hints[field.name]
+        nested, suffix = _nested(hint)
+        if nested is None:
+            yield key, _plain(hint)
+        else:
+            yield from leaves(nested, f"{key}{suffix}.")
+
+
+def choices(hint: Any) -> tuple[Any, ...]:
+    """The allowed values where the type names every one of them; else none."""
+    return typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
+
+
 def _rows(kind: type, prefix: str) -> Iterator[str]:
     hints, meanings = typing.get_type_hints(kind), _meanings(kind)
     for field in dataclasses.fields(kind):

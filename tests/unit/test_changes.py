@@ -21,7 +21,7 @@ from rehearsal.engine import Outcome
 from rehearsal.stage import ROOT
 from stacks.files import SAMPLES
 
-_TITLE = re.compile(r"#### `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| on ([\w-]+)|.*)")
+TITLE = re.compile(r"#### `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| on ([\w-]+)|.*)")
 _KEY = re.compile(r"\| `([^`]+)` \|")
 
 
@@ -29,7 +29,7 @@ def keys_of(platform: str) -> Iterator[str]:
     """Every key of the README's tables that a stack on the platform can have."""
     room = None
     for line in keys.markdown().splitlines():
-        if title := _TITLE.match(line):
+        if title := TITLE.match(line):
             room = title[1] if (title[2] or title[3] or platform) == platform else None
         elif room and (key := _KEY.match(line)):
             yield f"{room}.{key[1]}"
