@@ -20,15 +20,11 @@ match stack.platform:
     case "gke":
         from components.gke.standard import standard
 
-        cluster = standard(
-            stack.cluster, stack.pools, project=stack.project, monitoring=stack.google_monitoring
-        )
+        cluster = standard(stack.cluster, stack.pools, **stack.google)
     case "gke-autopilot":
         from components.gke.autopilot import autopilot
 
-        cluster = autopilot(
-            stack.cluster, stack.pools, project=stack.project, monitoring=stack.google_monitoring
-        )
+        cluster = autopilot(stack.cluster, stack.pools, **stack.google)
     case "eks":
         from components.eks.declare import declare
 

@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import logging
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,11 @@ _INSTALL = {
     "aws": "install the AWS CLI",
 }
 """Command by which a kubeconfig signs in -> where it comes from."""
+_SIGN_IN = {
+    "gke-gcloud-auth-plugin": "gcloud auth application-default login",
+    "aws": "aws sso login, and name the profile in AWS_PROFILE",
+}
+"""Command by which a kubeconfig signs in -> how it gets credentials."""
 
 
 def command(
@@ -76,25 +83,53 @@ def client_of(kubeconfig: str) -> Any:
     given.retries = urllib3.Retry(1)
     try:
         document = yaml.safe_load(kubeconfig)
-        _signs_in(document)
-        return kubernetes.config.new_client_from_config_dict(document, client_configuration=given)
+        command = _signs_in_by(document)
+        with _errors_logged() as said:
+            client = kubernetes.config.new_client_from_config_dict(
+                document, client_configuration=given
+            )
     except (
         kubernetes.config.ConfigException, yaml.YAMLError, TypeError, ValueError, AttributeError,
     ) as error:  # fmt: skip
         raise CheckError(f"the kubeconfig cannot be used: {_line(error)}") from None
+    if command is not None and said:
+        # The client itself would go on without credentials, and be refused as nobody.
+        how = f"; sign in: {_SIGN_IN[command]}" if command in _SIGN_IN else ""
+        raise CheckError(
+            f"the kubeconfig signs in by {command}, which gave no credentials: {said[-1]}{how}"
+        )
+    return client
 
 
-def _signs_in(kubeconfig: Any) -> None:
-    """Raises CheckError where the command that signs in is missing: the client asks as nobody."""
+def _signs_in_by(kubeconfig: Any) -> str | None:
+    """The command that signs in, if any; raises CheckError where it is not installed."""
     try:
         contexts = {one["name"]: one["context"] for one in kubeconfig["contexts"]}
         users = {one["name"]: one["user"] for one in kubeconfig["users"]}
-        command = users[contexts[kubeconfig["current-context"]]["user"]]["exec"]["command"]
+        command = str(users[contexts[kubeconfig["current-context"]]["user"]]["exec"]["command"])
     except (KeyError, TypeError):
-        return  # without a command, or no kubeconfig, which the client says
+        return None  # without a command, or no kubeconfig, which the client says
     if not shutil.which(command):
         how = f": {_INSTALL[command]}" if command in _INSTALL else ""
         raise CheckError(f"the kubeconfig signs in by {command}, which is not on PATH{how}")
+    return command
+
+
+@contextmanager
+def _errors_logged() -> Iterator[list[str]]:
+    """What the client only logs, and to the root logger: that the command gave no credentials."""
+    said: list[str] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        said.append(" ".join(record.getMessage().split()))
+        return False
+
+    root = logging.getLogger()
+    root.addFilter(keep)
+    try:
+        yield said
+    finally:
+        root.removeFilter(keep)
 
 
 def items(body: bytes) -> list[Any]:

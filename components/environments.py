@@ -1,8 +1,8 @@
 """What a stack is to be: the settings of an environment on each platform, as they were read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs
@@ -33,12 +33,31 @@ class CommonSettings:
     training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
 
 
+class GoogleOptions(TypedDict):
+    """Keyword arguments of `standard` and `autopilot`."""
+
+    project: str
+    monitoring: "GkeGpuMonitoringArgs | None"
+    warnings: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoogleSettings(CommonSettings):
     """An environment on Google Cloud."""
 
     project: str
     """Google Cloud project ID, from `gcp:project`."""
+    sign_in_warnings: Sequence[str] = ()
+    """Where the cloud and the cluster would be somebody else's, each line with its key."""
+
+    @property
+    def google(self) -> "GoogleOptions":
+        """What both kinds of GKE cluster take beside cluster and pools."""
+        return {
+            "project": self.project,
+            "monitoring": self.google_monitoring,
+            "warnings": self.sign_in_warnings,
+        }
 
     @property
     def google_monitoring(self) -> "GkeGpuMonitoringArgs | None":

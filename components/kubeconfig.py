@@ -8,13 +8,19 @@ _EXEC_API = "client.authentication.k8s.io/v1beta1"
 
 
 def gke(*, name: str, endpoint: str, ca_certificate: str) -> str:
-    """For GKE, through `gke-gcloud-auth-plugin`; `ca_certificate` is base64, as the API has it."""
+    """For GKE, through `gke-gcloud-auth-plugin`; `ca_certificate` is base64, as the API has it.
+
+    The plugin signs in as the Google provider does, by Application Default Credentials. Without the
+    argument it takes the account of `gcloud auth login`, which may be another one, or none
+    (kubernetes/cloud-provider-gcp, cmd/gke-gcloud-auth-plugin/cred.go).
+    """
     return _document(
         name,
         {"server": f"https://{endpoint}", "certificate-authority-data": ca_certificate},
         {
             "apiVersion": _EXEC_API,
             "command": "gke-gcloud-auth-plugin",
+            "args": ["--use_application_default_credentials"],
             "installHint": "install it with: gcloud components install gke-gcloud-auth-plugin",
             "provideClusterInfo": True,
             "interactiveMode": "Never",

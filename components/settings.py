@@ -5,6 +5,7 @@ by its path, before a resource is registered.
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -110,9 +111,11 @@ def _gke(
 ) -> Settings:
     from components.gke.cluster_args import GkeClusterArgs
     from components.gke.pool_args import GkeGpuNodePoolArgs
+    from components.gke.sign_in import identity_warnings
 
     settings = GkeSettings(
         project=_project(config),
+        sign_in_warnings=identity_warnings(config, os.environ),
         cluster=decode(f"{NAMESPACE}:cluster", GkeClusterArgs, cluster),
         pools=decode_map(f"{NAMESPACE}:gpuPools", GkeGpuNodePoolArgs, pools),
         workloads=workloads,
@@ -130,9 +133,11 @@ def _autopilot(
     workloads: Mapping[str, WorkloadArgs],
 ) -> Settings:
     from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
+    from components.gke.sign_in import identity_warnings
 
     settings = AutopilotSettings(
         project=_project(config),
+        sign_in_warnings=identity_warnings(config, os.environ),
         cluster=decode(f"{NAMESPACE}:cluster", GkeAutopilotArgs, cluster),
         pools=decode_map(f"{NAMESPACE}:gpuPools", GkeAutopilotPoolArgs, pools),
         workloads=workloads,

@@ -1,5 +1,7 @@
 """Which stand-ins a stack's platform needs, and how they are served to the engine."""
 
+import json
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -82,6 +84,8 @@ def serve(
             from rehearsal import gcp
             from rehearsal.gcp.quota_api import QuotaApi
 
+            signed_in = folder / "application_default_credentials.json"
+            _sign_in(signed_in, control_plane.pki.token_file.read_text())
             google = gcp.GcpCloud(control_plane=control_plane, faults=faults)
             server = gcp.serve(google)
             ending.callback(server.stop)
@@ -92,4 +96,19 @@ def serve(
                 ports={"gcp": server.port},
                 api=api.endpoint,
                 stop=ending.close,
+                environment={"GOOGLE_APPLICATION_CREDENTIALS": str(signed_in)},
             )
+
+
+def _sign_in(file: Path, token: str) -> None:
+    """Leaves what `gcloud auth application-default login` leaves: a refresh token, which the
+    simulated credential plugin takes for the token of the rehearsal's API server."""
+    document = {
+        "type": "authorized_user",
+        "client_id": "rehearsal",
+        "client_secret": "none",
+        "refresh_token": token,
+    }
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        json.dump(document, opened)

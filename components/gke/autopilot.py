@@ -1,6 +1,6 @@
 """A GKE Autopilot cluster: nodes, driver and device plugin are GKE's."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_gcp as gcp
@@ -71,12 +71,15 @@ def autopilot(
     *,
     project: str,
     monitoring: GkeGpuMonitoringArgs | None = None,
+    warnings: Sequence[str] = (),
 ) -> Cluster:
     """Declares a GKE Autopilot cluster; its GPU pools are what pods select."""
     LastingSettings(args, {}, cluster=CONTROL_PLANE, pool={})
     gke = GkeAutopilotCluster(
         args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm)
     )
+    for warning in warnings:
+        pulumi.log.warn(warning, gke)
     if monitoring:
         # The only user of a large module of the SDK.
         from components.gke.gpu_monitoring import GkeGpuMonitoring

@@ -1,7 +1,8 @@
 """GKE Standard, from settings to the waist."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.cluster import Cluster
@@ -21,6 +22,7 @@ def standard(
     *,
     project: str,
     monitoring: GkeGpuMonitoringArgs | None = None,
+    warnings: Sequence[str] = (),
 ) -> Cluster:
     """Declares a GKE Standard cluster with its GPU node pools."""
     LastingSettings(args, pools, cluster=CLUSTER, pool=POOL)
@@ -31,6 +33,8 @@ def standard(
         dcgm=bool(monitoring and monitoring.dcgm),
         image_streaming=any(pool.image_streaming for pool in pools.values()),
     )
+    for warning in warnings:
+        pulumi.log.warn(warning, gke)
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [
         GkeGpuNodePool(

@@ -21,7 +21,13 @@ STACKS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem":
 ON_ONE = pytest.mark.parametrize("stage", ["dev"], indirect=True)
 """For what does not depend on the platform."""
 UP_SECONDS = 90.0
-FROM_STAGE = ("PATH", "PULUMI_BACKEND_URL", "PULUMI_DEBUG_PROVIDERS", "REHEARSAL_TOKEN_FILE")
+FROM_STAGE = (
+    "PATH",
+    "PULUMI_BACKEND_URL",
+    "PULUMI_DEBUG_PROVIDERS",
+    "REHEARSAL_TOKEN_FILE",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+)
 """What the consumer's engine needs of the stage: tools, state, stand-ins, who it is."""
 
 
@@ -44,7 +50,8 @@ class Consumer:
         )
         theirs = stage.engine.environment
         for name in FROM_STAGE:
-            self.engine.environment[name] = theirs[name]
+            if name in theirs:
+                self.engine.environment[name] = theirs[name]
         # Not by way of this: the kubeconfig has to come through the stack reference.
         self.engine.environment["KUBECONFIG"] = os.devnull
         self.engine.init()

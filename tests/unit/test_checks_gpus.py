@@ -1,8 +1,10 @@
 """What the GPU check makes of nodes, pods and DaemonSets, as plain API objects."""
 
 import json
+import os
 import shlex
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from checks.gpu_findings import Finding
 from checks.gpu_nodes import GpuNode, gpu_sign, model, pod_state, requested
 from checks.report import CheckError, table
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
+from rehearsal.engine import BIN
 
 GPU = "nvidia.com/gpu"
 TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
@@ -452,6 +455,27 @@ def test_a_plugin_that_is_not_installed_is_named(
         client_of(a_kubeconfig({"exec": run}))
     assert caplog.records == []
     assert client_of(a_kubeconfig({"token": "t"}))
+
+
+def test_a_plugin_without_credentials_is_told_how_to_sign_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client would log it, go on as nobody and be refused; here it is one line with the fix."""
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    run = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "gke-gcloud-auth-plugin",
+        "args": ["--use_application_default_credentials"],
+    }
+    with pytest.raises(CheckError) as refused:
+        client_of(a_kubeconfig({"exec": run}))
+    said = str(refused.value)
+    assert said.startswith("the kubeconfig signs in by gke-gcloud-auth-plugin, which gave no cred")
+    assert "google: could not find default credentials" in said
+    assert said.endswith("; sign in: gcloud auth application-default login")
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("kubeconfig", ["", "[]", "abc", "5", "{", "contexts: null", "users: [1]"])

@@ -1,0 +1,32 @@
+"""Who signs in to Google Cloud, and to the cluster: one identity, unless the provider has another.
+
+`gke-gcloud-auth-plugin` knows Application Default Credentials and nothing of the provider's own
+settings: where these name somebody else, the cloud is somebody's and the cluster another's.
+"""
+
+from collections.abc import Mapping
+
+_CONFIG = ("credentials", "accessToken", "impersonateServiceAccount")
+_ENVIRONMENT = (
+    "GOOGLE_OAUTH_ACCESS_TOKEN",
+    "GOOGLE_CREDENTIALS",
+    "GOOGLE_CLOUD_KEYFILE_JSON",
+    "GCLOUD_KEYFILE_JSON",
+    "GOOGLE_IMPERSONATE_SERVICE_ACCOUNT",
+)
+"""terraform-provider-google-beta, google-beta/provider/provider.go (2026-08-21)."""
+
+
+def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
+    """A line for each setting of the Google provider that the cluster's credential plugin ignores.
+
+    `config` is the engine's: `gcp:credentials` -> text.
+    """
+    given = [f"gcp:{key}" for key in _CONFIG if config.get(f"gcp:{key}")]
+    given += [name for name in _ENVIRONMENT if environment.get(name)]
+    return [
+        f"{name}: signs in to Google Cloud and not to the cluster, for which "
+        "gke-gcloud-auth-plugin takes Application Default Credentials alone; drop it, and run "
+        "gcloud auth application-default login or set GOOGLE_APPLICATION_CREDENTIALS"
+        for name in given
+    ]
