@@ -1,4 +1,4 @@
-"""One thing wrong at a time in what dev asks of Google Cloud: each fails the rehearsal, in words."""
+"""One thing wrong at a time in what dev asks of Google Cloud: each fails a rehearsal, in words."""
 
 import pytest
 
