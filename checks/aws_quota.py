@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import botocore.exceptions
 
+from checks.offers import Offer, Wanted
 from checks.verdict import Known, Need, Unknown
 from components.catalog import eks as catalog
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -107,6 +108,10 @@ class AwsQuotas:
         """vCPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
         used = self._use(need.quota, cluster)
         return None if isinstance(used, Unknown) else used
+
+    def offer(self, wanted: Wanted) -> Offer:
+        """Which zones have a pool's instance types: not asked yet."""
+        return Offer(wanted=wanted, zones=Unknown(reason="AWS is not asked for its offers"))
 
     def _use(self, quota: str, cluster: str | None) -> float | Unknown:
         if self._instances is None:

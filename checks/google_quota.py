@@ -1,6 +1,8 @@
-"""What the GPU pools of a GKE cluster can count against Google Cloud's quotas, and the answers.
+"""What the GPU pools of a GKE cluster can count against Google Cloud's quotas, and the answers; and
+which zones offer their machines and accelerators.
 
-Asked is the Compute Engine REST API (v1 `regions.get`, `projects.get`, `instances.aggregatedList`)
+Asked is the Compute Engine REST API (v1 `regions.get`, `projects.get`, and `aggregatedList` of
+`instances`, `acceleratorTypes` and `machineTypes`)
 with Google's own authentication library. The generated client, google-cloud-compute, would be
 70 MB for three reads, and its releases need a protobuf that the policy SDK refuses.
 """
@@ -18,6 +20,7 @@ import google.auth.exceptions
 import google.auth.transport.urllib3
 import urllib3
 
+from checks.offers import Offer, Wanted
 from checks.verdict import Known, Need, Unknown
 from components.batch.training_args import TrainingArgs
 from components.catalog import gke as catalog
@@ -122,6 +125,27 @@ def needs(
     return found, notes
 
 
+def wanted(
+    pools: Mapping[str, GkeGpuNodePoolArgs] | Mapping[str, GkeAutopilotPoolArgs], location: str
+) -> list[Wanted]:
+    """What each pool's nodes are, in which zones of a cluster at `location`.
+
+    On Autopilot GKE chooses machine and zone, so that any zone of the region with the accelerator
+    will do. A machine type that comes with its GPUs says where those are.
+    """
+    region, found = catalog.region_of(location), []
+    for name, pool in pools.items():
+        if isinstance(pool, GkeGpuNodePoolArgs):
+            types: tuple[str, ...] = (pool.machine_type,)
+            if pool.machine.accelerator is None:
+                types += (pool.card.name,)
+            zones = pool.zones_in(location)
+            found.append(Wanted(pool=name, types=types, region=region, zones=zones))
+        else:
+            found.append(Wanted(pool=name, types=(pool.accelerator,), region=region))
+    return found
+
+
 class GoogleQuotas:
     """Answers from the Compute Engine API; nothing is ever written."""
 
@@ -154,19 +178,49 @@ class GoogleQuotas:
 
     def own_use(self, need: Need, cluster: str) -> float | None:
         """GPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
-        query = {"filter": f"labels.{_CLUSTER_LABEL}={cluster}", "maxResults": "500"}
-        gpus, page = 0, ""
+        found = self._aggregated("instances", f"labels.{_CLUSTER_LABEL}={cluster}")
+        if isinstance(found, Unknown):
+            return None
+        return sum(
+            _gpus_counted(one, need)
+            for zone, one in found
+            # A cluster elsewhere may have the same name.
+            if zone.startswith(f"{self._region}-")
+        )
+
+    def offer(self, wanted: Wanted) -> Offer:
+        """Which zones of Google Cloud have all that a pool's nodes are made of."""
+        everywhere: set[str] | None = None
+        for name in wanted.types:
+            collection = "acceleratorTypes" if name in catalog.ACCELERATORS else "machineTypes"
+            found = self._aggregated(collection, f"name={name}")
+            if isinstance(found, Unknown):
+                return Offer(wanted=wanted, zones=found)
+            zones = {
+                zone
+                for zone, one in found
+                if (one.get("deprecated") or {}).get("state") not in ("OBSOLETE", "DELETED")
+            }
+            everywhere = zones if everywhere is None else everywhere & zones
+        return Offer(wanted=wanted, zones=tuple(sorted(everywhere or ())))
+
+    def _aggregated(
+        self, collection: str, wanted: str
+    ) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
+        """(zone, resource) of everything that a filter finds, in all zones."""
+        query = {"filter": wanted, "maxResults": "500"}
+        listed: list[tuple[str, Mapping[str, Any]]] = []
+        page = ""
         while True:
             text = urllib.parse.urlencode({**query, **({"pageToken": page} if page else {})})
-            found = self._get(f"/aggregated/instances?{text}")
+            found = self._get(f"/aggregated/{collection}?{text}")
             if isinstance(found, Unknown):
-                return None
+                return found
             for scope, part in found.get("items", {}).items():
-                # A cluster elsewhere may have the same name.
-                if scope.startswith(f"zones/{self._region}-"):
-                    gpus += sum(_gpus_counted(one, need) for one in part.get("instances", ()))
+                zone = scope.removeprefix("zones/")
+                listed += [(zone, one) for one in part.get(collection, ())]
             if not (page := found.get("nextPageToken", "")):
-                return gpus
+                return listed
 
     def _get(self, path: str) -> Mapping[str, Any] | Unknown:
         if path not in self._answers:

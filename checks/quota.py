@@ -1,6 +1,7 @@
 """`python -m checks.quota STACK`: whether the cloud's GPU quotas let the pools grow to `maxNodes`.
 
-Exit code 0: enough. 1: a quota is too little. 2: a quota could not be asked or is not known.
+And whether the cloud offers their machines in their zones. Exit code 0: enough, and offered. 1: a
+quota is too little, or something is not offered. 2: something could not be asked or is not known.
 """
 
 import argparse
@@ -9,7 +10,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from checks.report import FINE, CheckError, end
+from checks import offers
+from checks.offers import Offer, Wanted
+from checks.report import FINDING, FINE, CheckError, end
 from checks.stack import ROOT, config_of, platform_of, settings_of
 from checks.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, text
 from components.catalog.gke import region_of
@@ -22,6 +25,8 @@ class Quotas(Protocol):
     def answer(self, need: Need) -> Known | Unknown: ...
 
     def own_use(self, need: Need, cluster: str) -> float | None: ...
+
+    def offer(self, wanted: Wanted) -> Offer: ...
 
 
 def main() -> int:
@@ -48,8 +53,8 @@ def check(stack: str, endpoint: str | None = None) -> tuple[int, Mapping[str, An
     head = {"stack": stack, "platform": platform_of(config)}
     if platform_of(config) == "existing":
         note = "an existing cluster starts no nodes, so no cloud quota bounds it"
-        return FINE, {**head, "quotas": [], "notes": [note]}, note
-    quotas, found, notes, cluster = _of(stack, config, endpoint)
+        return FINE, {**head, "quotas": [], "offers": [], "notes": [note]}, note
+    quotas, found, wanted, notes, cluster = _of(stack, config, endpoint)
     verdicts = []
     for need in found:
         answer = quotas.answer(need)
@@ -57,20 +62,25 @@ def check(stack: str, endpoint: str | None = None) -> tuple[int, Mapping[str, An
             own = quotas.own_use(need, cluster)
             answer = Known(limit=answer.limit, use=answer.use, own=own)
         verdicts.append(judge(need, answer))
+    offered = [quotas.offer(one) for one in wanted]
     if not verdicts:
         notes = [*notes, "no pool counts against a GPU quota"]
     document = {
         **head,
         "quotas": [verdict.document() for verdict in verdicts],
+        "offers": [offer.document() for offer in offered],
         "notes": list(notes),
     }
-    return exit_code(verdicts), document, text(verdicts, notes)
+    codes = {exit_code(verdicts), offers.exit_code(offered)}
+    code = FINDING if FINDING in codes else max(codes)
+    parts = [text(verdicts, notes), offers.text(offered)]
+    return code, document, "\n\n".join(part for part in parts if part)
 
 
 def _of(
     stack: str, config: Mapping[str, Any], endpoint: str | None
-) -> tuple[Quotas, list[Need], list[str], str]:
-    """Whom to ask, what is needed, what is left out of it, and the cluster's name."""
+) -> tuple[Quotas, list[Need], list[Wanted], list[str], str]:
+    """Whom to ask, what is needed of quotas and zones, what is left out, and the cluster's name."""
     settings = settings_of(stack, config)
     for key in ("gcp:project", "aws:region", "aws:profile"):
         if config.get(key) == PLACEHOLDER:
@@ -100,6 +110,7 @@ def _of(
             return (
                 google_quota.GoogleQuotas(settings.project, region, endpoint),
                 found,
+                google_quota.wanted(settings.pools, settings.cluster.location),
                 [*extra, *notes],
                 settings.cluster.name,
             )
@@ -112,7 +123,7 @@ def _of(
                 quotas = aws_quota.AwsQuotas.of(settings.region, profile=profile, endpoint=endpoint)
             except ValueError as error:
                 raise CheckError(str(error)) from None
-            return quotas, found, notes, settings.cluster.name
+            return quotas, found, [], notes, settings.cluster.name
         case _:
             raise CheckError(f"{stack}: platform {settings.platform} has no quota to ask for")
 

@@ -4,6 +4,7 @@ Read on 2026-11-21 in google-cloud-container 2.67.0 and pulumi-gcp 10.2, where a
 source. The rows are in `gke_accelerators`, `gke_machines`, `gke_shapes` and `gke_zones`.
 """
 
+import difflib
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import Final
 from components.catalog.gke_accelerators import ACCELERATORS, Accelerator
 from components.catalog.gke_machines import (
     ANY_PROVISIONING,
+    FLEX_START_COMPACT,
     MACHINE_TYPES,
     MachineType,
     Provisioning,
@@ -23,16 +25,18 @@ from components.catalog.gke_shapes import (
     machine_type,
     n1_attach_limit,
 )
-from components.catalog.gke_zones import ACCELERATOR_ZONES, MACHINE_ZONES
+from components.catalog.gke_zones import ACCELERATOR_ZONES, MACHINE_ZONES, REGIONS
 
 __all__ = [
     "ACCELERATORS",
     "ACCELERATOR_ZONES",
     "ANY_PROVISIONING",
     "CPU_MACHINE_TYPES",
+    "FLEX_START_COMPACT",
     "MACHINE_TYPES",
     "MACHINE_ZONES",
     "N1_ATTACH_LIMITS",
+    "REGIONS",
     "Accelerator",
     "MachineType",
     "Provisioning",
@@ -41,6 +45,7 @@ __all__ = [
     "is_region",
     "is_zone",
     "machine_type",
+    "meant_location",
     "meets",
     "n1_attach_limit",
     "region_of",
@@ -176,6 +181,19 @@ def region_of(location: str) -> str:
     if zone is None:
         raise ValueError(f"'{location}' is neither a region nor a zone of Google Cloud")
     return zone[1]
+
+
+def meant_location(location: str) -> str | None:
+    """What somebody meant by a location whose region nobody knows; None where that is not clear.
+
+    A region with a known name and another number may have opened since the catalog was read.
+    """
+    region = region_of(location)
+    names = {one.rstrip("0123456789") for one in REGIONS}
+    if region in REGIONS or region.rstrip("0123456789") in names:
+        return None
+    close = difflib.get_close_matches(region, REGIONS, n=1, cutoff=0.8)
+    return location.replace(region, close[0], 1) if close else None
 
 
 def zones_with(accelerator: str, region: str) -> tuple[str, ...]:

@@ -13,6 +13,19 @@ def _zones(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+REGIONS: Final = _zones("""
+    africa-south1 asia-east1 asia-east2 asia-northeast1 asia-northeast2 asia-northeast3
+    asia-south1 asia-south2 asia-southeast1 asia-southeast2 asia-southeast3
+    australia-southeast1 australia-southeast2 europe-central2 europe-north1 europe-north2
+    europe-southwest1 europe-west1 europe-west10 europe-west12 europe-west2 europe-west3
+    europe-west4 europe-west6 europe-west8 europe-west9 me-central1 me-central2 me-west1
+    northamerica-northeast1 northamerica-northeast2 northamerica-south1 southamerica-east1
+    southamerica-west1 us-central1 us-east1 us-east4 us-east5 us-south1 us-west1 us-west2
+    us-west3 us-west4
+""")
+"""Regions of Google Cloud, with GPUs or without: cloud.google.com/compute/docs/regions-zones, and
+asia-southeast3 of public programs of 2026; read on 2026-11-21. Others open: suggest by it."""
+
 # v9; A3 High, A3 Mega and A3 Edge together
 _A3 = _zones("""
         asia-east1-c asia-northeast1-b asia-northeast3-a asia-northeast3-c asia-south1-c

@@ -73,6 +73,19 @@ PARTITION_GPUS: Final = Image(
 )
 """Creates the MIG partitions that the node's configuration asks for; upstream gives it no tag."""
 
+PARTITION_SIZES: Final = frozenset(
+    {
+        *("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"),
+        *("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"),
+        *("1g.18gb", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb"),
+        *("1g.23gb", "1g.45gb", "2g.45gb", "3g.90gb", "4g.90gb", "7g.180gb"),
+    }
+)
+"""Sizes that `PARTITION_GPUS` knows; it ends with an error on any other, and so again and again.
+
+container-engine-accelerators partition_gpu/partition_gpu.go at 4da5c076 of 2025-04-07, which put
+the digest into the DaemonSet; RTX PRO 6000's and most of GB200's are newer (read 2026-11-21)."""
+
 PAUSE: Final = Image(
     repository="gke.gcr.io/pause",
     tag="3.8",

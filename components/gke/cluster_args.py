@@ -84,6 +84,11 @@ class GkeControlPlaneArgs:
                 f"location: {self.location!r} is neither a zone nor a region of Google Cloud; "
                 "give one such as us-central1-a or us-central1"
             )
+        if meant := catalog.meant_location(self.location):
+            what = "zone" if catalog.is_zone(self.location) else "region"
+            raise ValueError(
+                f"location: there is no such {what} as {self.location}; did you mean {meant!r}?"
+            )
         if not self.authorized_networks and not self.private_endpoint:
             raise ValueError(
                 "authorizedNetworks: is empty, so nobody could reach the control plane; name the "

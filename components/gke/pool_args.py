@@ -6,6 +6,7 @@ from typing import Literal
 
 from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
+from components.catalog.images import PARTITION_SIZES
 from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Taint, Toleration
 from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
@@ -76,6 +77,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"compactPlacement: {self.machine_type} cannot have it, N1 is not among the "
                 "machine types that can; drop it, or take one of G2, A2, A3 or later"
             )
+        if (
+            self.compact_placement
+            and self.capacity == "flex-start"
+            and self.machine_type not in catalog.FLEX_START_COMPACT
+        ):
+            raise ValueError(
+                f"compactPlacement: {self.machine_type} cannot have it with capacity flex-start; "
+                f"machine types that can: {', '.join(catalog.FLEX_START_COMPACT)}; drop it"
+            )
 
     @property
     def _mps(self) -> bool:
@@ -94,7 +104,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         # A zonal cluster's pools may be in any zone of its region, where its GPU is for instance.
         for zone in self.zones:
             if not catalog.is_zone(zone) or catalog.region_of(zone) != region:
-                raise ValueError(f"zones: {zone!r} is no zone of the cluster's region {region}")
+                meant = catalog.meant_location(zone) if catalog.is_zone(zone) else None
+                hint = f"; did you mean {meant!r}?" if meant else ""
+                raise ValueError(
+                    f"zones: {zone!r} is no zone of the cluster's region {region}{hint}"
+                )
         offered = [
             zone
             for zone in catalog.zones_with(card.name, region)
@@ -103,15 +117,19 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         wanted = tuple(self.zones) or ((location,) if zonal else tuple(offered))
         if not wanted:
             raise ValueError(
-                f"accelerator: {card.name} is in no zone of {region}; regions that have it: "
-                f"{', '.join(sorted({catalog.region_of(zone) for zone in card.zones}))}"
+                f"accelerator: {self.machine_type} with {card.name} is in no zone of {region}; "
+                f"regions that have it: {self._regions()}"
             )
         for zone in wanted:
             if zone not in offered and not card.zones_partial:
-                have = ", ".join(offered) or "none in " + region
+                have = (
+                    f"zones of {region} that have it: {', '.join(offered)}"
+                    if offered
+                    else f"nor anywhere else in {region}; regions that have it: {self._regions()}"
+                )
                 raise ValueError(
-                    f"machineType: {self.machine_type} with {card.name} is not offered in {zone}; "
-                    f"zones that have it: {have}"
+                    f"machineType: {self.machine_type} with {card.name} is not offered in {zone}"
+                    f"{'; ' if offered else ', '}{have}"
                 )
         if self.compact_placement and len(wanted) != 1:
             raise ValueError(
@@ -132,6 +150,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 "set zones to fewer"
             )
         return wanted
+
+    def _regions(self) -> str:
+        """Every region that is known to have the pool's machine, in words."""
+        zones = self.card.zones if self.machine.zones is None else self.machine.zones
+        return ", ".join(sorted({catalog.region_of(zone) for zone in zones}))
 
     def initial_nodes_per_zone(self, zones: int) -> int:
         """What GKE is to start in each zone, so that the pool begins at its minimum."""
@@ -238,6 +261,15 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise ValueError(
                 "sharing.partition: is made by the driver's installer, and the one for Ubuntu "
                 "makes none; take driver managed, or osImage cos"
+            )
+        if (
+            self.sharing.partition
+            and self.driver == "daemonset"
+            and self.sharing.partition not in PARTITION_SIZES
+        ):
+            raise ValueError(
+                f"sharing.partition: {self.sharing.partition!r} is not among the sizes that the "
+                "driver's installer knows, which would crash on the node; take driver managed"
             )
 
     def _check_disk(self) -> None:

@@ -15,6 +15,19 @@ GPU = "nvidia.com/gpu"
 CLOUD_SECONDS = 1.0
 """How long after the node is ready the cloud's own driver and plugin are up: minutes in life."""
 
+PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
+_SIZES_OF_2025_04 = """
+    1g.5gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb 1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb 1g.18gb
+    1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb 1g.23gb 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb
+"""
+PARTITIONERS = {
+    # gcr.io/gke-release/nvidia-partition-gpu, container-engine-accelerators 4da5c076 of 2025-04-07
+    "sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17": (
+        _SIZES_OF_2025_04.split()
+    ),
+}
+"""Image that partitions GPUs -> the sizes that it knows; on any other it exits with an error."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuParts:
@@ -25,6 +38,8 @@ class GpuParts:
     plugins: tuple[str, ...]
     misfits: tuple[str, ...]
     """Installer pods made for another node image: they do nothing here."""
+    crashing: tuple[str, ...] = ()
+    """Installer pods that end with an error when they partition the GPUs, and why."""
 
     @property
     def complete(self) -> bool:
@@ -35,18 +50,36 @@ def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
     """Reads the parts from the pods that are on a node of this group."""
     drivers = ["the cloud"] if group.driver == "cloud" else []
     plugins = ["the cloud"] if group.plugin == "cloud" else []
-    misfits = []
+    misfits, crashing = [], []
+    size = group.node.labels.get(PARTITION_LABEL)
     for pod in pods:
         if not is_ready(pod):
             continue
         made_for = installs_driver_on(pod)
-        if made_for is not None and made_for == group.node_os:
+        if made_for is not None and size is not None and not _partitions(pod, size):
+            crashing.append(f"{_name(pod)}, whose image does not know partitions of {size}")
+        elif made_for is not None and made_for == group.node_os:
             drivers.append(_name(pod))
         elif made_for is not None:
             misfits.append(_name(pod))
         if is_device_plugin(pod):
             plugins.append(_name(pod))
-    return GpuParts(drivers=tuple(drivers), plugins=tuple(plugins), misfits=tuple(misfits))
+    return GpuParts(
+        drivers=tuple(drivers),
+        plugins=tuple(plugins),
+        misfits=tuple(misfits),
+        crashing=tuple(crashing),
+    )
+
+
+def _partitions(pod: Mapping[str, Any], size: str) -> bool:
+    """Whether the pod's own partitioner, if it has one that is known here, knows this size."""
+    images = [
+        container.get("image", "")
+        for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+    ]
+    known = [sizes for digest, sizes in PARTITIONERS.items() if any(digest in i for i in images)]
+    return all(size in sizes for sizes in known)
 
 
 def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
@@ -62,6 +95,7 @@ def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
         f"node's, which is {group.node_os}"
         for pod in parts.misfits
     ]
+    found += [f"pool {group.name}: on node {node} crashes {pod}" for pod in parts.crashing]
     return found
 
 

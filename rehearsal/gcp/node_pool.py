@@ -270,3 +270,6 @@ def _check_provisioning(state: Mapping[str, Any]) -> None:
     placement = (state.get("placementPolicy") or {}).get("type")
     if placement == "COMPACT" and len(state["nodeLocations"]) != 1:
         raise _refuse("COMPACT placement needs exactly one zone")
+    series = str(config["machineType"]).split("-")[:2]
+    if placement == "COMPACT" and flex and series not in (["a3", "ultragpu"], ["a4", "highgpu"]):
+        raise _refuse("COMPACT placement with flexStart is only supported for A3 Ultra, A4 and H4D")

@@ -1,20 +1,32 @@
-"""A loopback view of the simulated cloud's GPU quotas, as Compute Engine's REST API shows them.
+"""A loopback view of the simulated cloud's GPU quotas and offers, as Compute Engine's API has it.
 
-Only what a quota check reads: v1 `projects.get`, `regions.get` and `instances.aggregatedList`.
+Only what a quota check reads: v1 `projects.get`, `regions.get`, `instances.aggregatedList`, and
+`list` and `aggregatedList` of `acceleratorTypes` and `machineTypes`.
 """
 
 import json
 import threading
 import urllib.parse
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, Accelerator, region_of
+from components.catalog.gke import (
+    ACCELERATOR_ZONES,
+    ACCELERATORS,
+    CPU_MACHINE_TYPES,
+    GLOBAL_GPU_QUOTA,
+    MACHINE_TYPES,
+    Accelerator,
+    region_of,
+)
 from rehearsal.gcp import nodes
 from rehearsal.gcp.autopilot import ACCELERATOR_COUNT_LABEL
 from rehearsal.gcp.cloud import CLUSTER, DEFAULT_QUOTA, NODE_POOL, GcpCloud
 
+OFFERS = ("acceleratorTypes", "machineTypes")
+"""Collections of what each zone has."""
 _METRICS = [
     metric
     for card in ACCELERATORS.values()
@@ -68,6 +80,13 @@ def respond(cloud: GcpCloud, path: str, query: dict[str, list[str]]) -> tuple[in
                 return 200, {"kind": "compute#region", "name": region, "quotas": quotas}
             case ["compute", "v1", "projects", _, "aggregated", "instances"]:
                 return 200, {"items": _instances(cloud, query.get("filter", [""])[0])}
+            case ["compute", "v1", "projects", _, "aggregated", collection] if collection in OFFERS:
+                return 200, {"items": _offers(collection, query.get("filter", [""])[0])}
+            case ["compute", "v1", "projects", _, "zones", zone, collection] if (
+                collection in OFFERS
+            ):
+                offered = _offers(collection, query.get("filter", [""])[0])
+                return 200, {"items": offered.get(f"zones/{zone}", {}).get(collection, [])}
     return 404, {"error": {"code": 404, "message": f"The resource '{path}' was not found"}}
 
 
@@ -137,6 +156,28 @@ def _quota(cloud: GcpCloud, metric: str, region: str | None) -> dict[str, Any]:
     )
     limit = cloud.faults.quota.get(metric, DEFAULT_QUOTA)
     return {"metric": metric, "limit": float(limit), "usage": float(use)}
+
+
+def _offers(collection: str, wanted: str) -> dict[str, Any]:
+    """Zone -> what it has of a collection, after a filter such as `name=nvidia-l4`."""
+    items: dict[str, Any] = {}
+    for name, zones in _zones_of(collection).items():
+        if wanted in ("", f"name={name}"):
+            for zone in zones:
+                part = items.setdefault(f"zones/{zone}", {collection: []})
+                part[collection].append({"name": name, "zone": zone})
+    return items
+
+
+def _zones_of(collection: str) -> dict[str, Iterable[str]]:
+    """Machine or accelerator type -> its zones. Of machines without GPUs every zone has each."""
+    if collection == "acceleratorTypes":
+        return {card.name: card.zones for card in ACCELERATORS.values() if not card.retired}
+    everywhere = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})
+    found: dict[str, Iterable[str]] = dict.fromkeys(CPU_MACHINE_TYPES, everywhere)
+    for machine in MACHINE_TYPES.values():
+        found[machine.name] = machine.zones or ACCELERATOR_ZONES[machine.accelerator or ""]
+    return found
 
 
 def _instances(cloud: GcpCloud, wanted: str) -> dict[str, Any]:

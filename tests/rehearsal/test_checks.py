@@ -83,6 +83,11 @@ def test_quota_of_a_running_stack(dev: Stage) -> None:
         ("NVIDIA_T4_GPUS", 3, 16, 1),
         ("GPUS_ALL_REGIONS", 3, 16, 1),
     ]
+    (offer,) = document["offers"]
+    assert (offer["types"], offer["zones"], offer["verdict"]) == (
+        ["n1-standard-4", "nvidia-tesla-t4"], ["us-central1-a"], "offered",
+    )  # fmt: skip
+    assert offer["offeredIn"] == [f"us-central1-{letter}" for letter in "abcf"]
     for limit, expected in ((3, 0), (2, 1)):
         FAULTS.quota["NVIDIA_T4_GPUS"] = limit
         try:
@@ -192,4 +197,8 @@ def test_quota_of_a_rehearsed_autopilot_cluster() -> None:
     assert [(one["quota"], one["need"], one["verdict"]) for one in document["quotas"]] == [
         ("NVIDIA_T4_GPUS", 1, "enough"),
         (GLOBAL, 1, "too little"),
+    ]
+    assert [(one["pool"], one["verdict"]) for one in document["offers"]] == [
+        ("t4", "offered"),
+        ("t4-spot", "offered"),
     ]

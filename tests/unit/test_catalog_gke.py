@@ -391,3 +391,26 @@ def test_names_have_at_most_forty_characters(name: str, good: bool) -> None:
     """The limit of 40 holds for clusters and node pools, and `_` is in neither."""
     assert (gke.CLUSTER_NAME.fullmatch(name) is not None) == good
     assert (gke.NODE_POOL_NAME.fullmatch(name) is not None) == good
+
+
+@pytest.mark.parametrize("region", gke.REGIONS)
+def test_every_region_with_gpus_is_a_known_region(region: str) -> None:
+    """Each name is one, and what is known to have GPUs is among them."""
+    assert gke.is_region(region)
+    zones = {zone for zones in gke.ACCELERATOR_ZONES.values() for zone in zones}
+    assert {gke.region_of(zone) for zone in zones} <= set(gke.REGIONS)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("us-centrl1-a", "us-central1-a"),
+        ("europe-wst4", "europe-west4"),
+        ("us-central1-a", None),
+        ("us-central9-a", None),
+        ("mars-north1", None),
+    ],
+)
+def test_a_misspelt_location_is_told_from_a_new_one(written: str, meant: str | None) -> None:
+    """A known name with another number may have opened since; what is like nothing is left."""
+    assert gke.meant_location(written) == meant

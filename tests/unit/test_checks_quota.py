@@ -1,7 +1,7 @@
 """Quota needs of pools, verdicts, and what Google Cloud and AWS answer, without either."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -15,7 +15,8 @@ from botocore.stub import Stubber
 from google.auth.exceptions import RefreshError
 from moto import mock_aws
 
-from checks import aws_quota, google_quota, quota
+from checks import aws_quota, google_quota, offers, quota
+from checks.offers import Offer, Wanted
 from checks.report import CheckError
 from checks.stack import ROOT, config_of, settings_of
 from checks.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use
@@ -307,6 +308,123 @@ def test_own_gpus_are_counted_by_card_market_and_state(
     assert quotas.own_use(need(1), "another") is None
 
 
+def offer(
+    answers: Answers, collection: str, name: str, zones: Collection[str], *, project: str = PROJECT
+) -> None:
+    """Lets the API have this type in these zones, and an empty part for another zone."""
+    items: dict[str, Any] = {
+        f"zones/{zone}": {collection: [{"name": name, "zone": f"https://x/zones/{zone}"}]}
+        for zone in zones
+    }
+    items["zones/us-west9-z"] = {"warning": {"code": "NO_RESULTS_ON_PAGE"}}
+    path = f"{project}/aggregated/{collection}?filter=name%3D{name}&maxResults=500"
+    answers[path] = (200, {"items": items})
+
+
+T4_POOL = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
+
+
+@pytest.mark.parametrize(
+    ("machines", "cards", "word", "reason"),
+    [
+        ({"us-central1-a"}, {"us-central1-a"}, "offered", ""),
+        (
+            {"us-central1-a", "us-central1-c"},
+            {"us-central1-b", "us-central1-c"},
+            "not offered",
+            "n1-standard-4 with nvidia-tesla-t4 is not in us-central1-a; zones of us-central1 that "
+            "have it: us-central1-c",
+        ),
+        (
+            {"us-central1-a", "us-east1-b", "europe-west1-d"},
+            {"us-east1-b", "europe-west1-d"},
+            "not offered",
+            "n1-standard-4 with nvidia-tesla-t4 is not in us-central1-a, nor anywhere else in "
+            "us-central1; regions that have it: europe-west1, us-east1",
+        ),
+        (
+            set(),
+            set(),
+            "not offered",
+            "n1-standard-4 with nvidia-tesla-t4 is not in us-central1-a, nor anywhere else in "
+            "us-central1; regions that have it: none that this account sees",
+        ),
+    ],
+)
+def test_what_a_zone_offers(
+    google: tuple[str, Answers, list[str]],
+    machines: set[str],
+    cards: set[str],
+    word: str,
+    reason: str,
+) -> None:
+    """The machine type and the accelerator must both be in the pool's zone, as the cloud says."""
+    url, answers, _ = google
+    offer(answers, "machineTypes", "n1-standard-4", machines)
+    offer(answers, "acceleratorTypes", "nvidia-tesla-t4", cards)
+    pool = GkeGpuNodePoolArgs(**T4_POOL)
+    (wanted,) = google_quota.wanted({"t4": pool}, "us-central1-a")
+    found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)
+    assert (found.word, found.reason) == (word, reason)
+    assert offers.exit_code([found]) == (0 if word == "offered" else 1)
+
+
+def test_a_type_that_the_zone_no_longer_starts_is_not_offered(
+    google: tuple[str, Answers, list[str]],
+) -> None:
+    """The API lists retired types with a state; `DEPRECATED` ones still start."""
+    url, answers, _ = google
+    kinds = {"nvidia-l4": "OBSOLETE", "nvidia-tesla-t4": "DEPRECATED"}
+    for name, state in kinds.items():
+        path = f"{PROJECT}/aggregated/acceleratorTypes?filter=name%3D{name}&maxResults=500"
+        one = {"name": name, "deprecated": {"state": state}}
+        answers[path] = (200, {"items": {f"zones/{REGION}-a": {"acceleratorTypes": [one]}}})
+    quotas = google_quota.GoogleQuotas("p", REGION, url)
+    pools = {name: GkeAutopilotPoolArgs(accelerator=name) for name in kinds}
+    words = [quotas.offer(one).word for one in google_quota.wanted(pools, REGION)]
+    assert words == ["not offered", "offered"]
+
+
+def test_what_is_wanted_where() -> None:
+    """A machine type that has its GPUs says where they are; for Autopilot any zone will do."""
+    pools = {
+        "l4": GkeGpuNodePoolArgs(machine_type="g2-standard-4", zones=["us-central1-b"]),
+        "t4": GkeGpuNodePoolArgs(**T4_POOL),
+    }
+    assert google_quota.wanted(pools, "us-central1-a") == [
+        Wanted(pool="l4", types=("g2-standard-4",), region=REGION, zones=("us-central1-b",)),
+        Wanted(
+            pool="t4",
+            types=("n1-standard-4", "nvidia-tesla-t4"),
+            region=REGION,
+            zones=("us-central1-a",),
+        ),
+    ]
+    auto = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4")}
+    assert google_quota.wanted(auto, "europe-west9") == [
+        Wanted(pool="t4", types=("nvidia-tesla-t4",), region="europe-west9")
+    ]
+
+
+def test_offers_that_cannot_be_asked_are_unknown(google: tuple[str, Answers, list[str]]) -> None:
+    """A 403 says why, and the check ends with 2."""
+    url, answers, _ = google
+    path = f"{PROJECT}/aggregated/machineTypes?filter=name%3Dg2-standard-4&maxResults=500"
+    answers[path] = (403, {"error": {"message": "Required 'compute.machineTypes.list'"}})
+    (wanted,) = google_quota.wanted(
+        {"l4": GkeGpuNodePoolArgs(machine_type="g2-standard-4")}, "us-central1-a"
+    )
+    found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)
+    assert (found.word, offers.exit_code([found])) == ("unknown", 2)
+    assert "compute.machineTypes.list" in offers.text([found])
+
+
+def test_a_zone_begins_with_its_whole_region() -> None:
+    """us-central10 is no part of us-central1."""
+    wanted = Wanted(pool="p", types=("x",), region="us-central1")
+    assert Offer(wanted=wanted, zones=("us-central10-a",)).word == "not offered"
+
+
 def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
     args = {name: EksGpuNodeGroupArgs(**given) for name, given in pools.items()}
     found, _ = aws_quota.needs(args, region="us-east-1")
@@ -453,6 +571,8 @@ def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, l
     project = "/compute/v1/projects/my-project"
     many = {"metric": "GPUS_ALL_REGIONS", "limit": 9, "usage": 0}
     answers[project] = (200, {"quotas": [many]})
+    offer(answers, "machineTypes", "n1-standard-4", {f"{REGION}-a"}, project=project)
+    offer(answers, "acceleratorTypes", "nvidia-tesla-t4", {f"{REGION}-a"}, project=project)
     for limit, expected in ((2, 1), (3, 0)):
         t4 = {"metric": "NVIDIA_T4_GPUS", "limit": limit, "usage": 0}
         answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4]})

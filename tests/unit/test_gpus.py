@@ -10,6 +10,7 @@ from tests.unit.rehearsed import (
     daemon_pod,
     group,
     pod,
+    shape,
 )
 
 COS_POD = daemon_pod("cos", COS_INSTALLER, on="n1")
@@ -79,3 +80,31 @@ def test_an_ordinary_pod_is_neither() -> None:
     reader = pod(volumes=[libraries, {"name": "r", "hostPath": {"path": "/"}}])
     assert installs_driver_on(reader) is None
     assert not is_device_plugin(reader)
+
+
+PARTITIONER = "gcr.io/gke-release/nvidia-partition-gpu@sha256:"
+PINNED = "de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17"
+
+
+@pytest.mark.parametrize(
+    ("size", "digest", "crashes"),
+    [("1g.5gb", PINNED, False), ("1g.24gb", PINNED, True), ("1g.24gb", "0" * 64, False)],
+)
+def test_an_installer_crashes_on_partitions_that_its_image_does_not_know(
+    size: str, digest: str, crashes: bool
+) -> None:
+    """The published partitioner is older than the sizes of the newest GPUs."""
+    selected = shape(labels={"cloud.google.com/gke-gpu-partition-size": size})
+    of = group(driver="pod", node_os="cos", template=selected)
+    image = {"name": "partition", "image": PARTITIONER + digest}
+    spec = {**COS_INSTALLER, "initContainers": [*COS_INSTALLER["initContainers"], image]}
+    parts = gpu_parts(of, [daemon_pod("cos", spec, on="n1")])
+    assert parts.complete is not crashes
+    assert conflicts("n1", of, parts) == (
+        [
+            "pool train-gpu: on node n1 crashes kube-system/cos-x, whose image does not know "
+            "partitions of 1g.24gb"
+        ]
+        if crashes
+        else []
+    )

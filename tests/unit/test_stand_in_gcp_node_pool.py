@@ -389,6 +389,15 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
             },
             "COMPACT placement needs exactly one zone",
         ),
+        (
+            {
+                "placementPolicy": {"type": "COMPACT"},
+                "nodeConfig": {"machineType": "g2-standard-4", "flexStart": True},
+                "management": {"autoRepair": False},
+                "autoscaling": {"totalMaxNodeCount": 1},
+            },
+            "COMPACT placement with flexStart is only supported for A3 Ultra, A4 and H4D",
+        ),
     ],
 )
 def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
