@@ -144,7 +144,7 @@ def read(config: Config) -> settings.Settings | None:
 @cache
 def _read(config: str) -> settings.Settings | None:
     try:
-        return settings.from_config(_engine(json.loads(config)))
+        return settings.from_config(engine_config(json.loads(config)))
     except ValueError:
         return None
 
@@ -156,7 +156,7 @@ def declared(config: Config, *, again: bool = False) -> Sequence[str]:
 
 @cache
 def _declared(config: str) -> Sequence[str]:
-    found = record(run_program, config=_engine(json.loads(config)), outputs=CLUSTER_OUTPUTS)
+    found = record(run_program, config=engine_config(json.loads(config)), outputs=CLUSTER_OUTPUTS)
     return sorted(
         json.dumps({name: getattr(each, name) for name in each.__slots__}, default=sorted)
         for each in found.resources
@@ -164,5 +164,6 @@ def _declared(config: str) -> Sequence[str]:
     )
 
 
-def _engine(config: Config) -> dict[str, str]:
+def engine_config(config: Config) -> dict[str, str]:
+    """The config as the engine passes it to the program."""
     return {k: v if isinstance(v, str) else json.dumps(v) for k, v in config.items()}

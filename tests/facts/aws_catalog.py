@@ -1,0 +1,114 @@
+"""The EKS catalog beside what others maintain: each comparison yields a line per difference."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from components.catalog import eks
+from components.eks import cluster_args
+from tests.facts import aws_sources as aws
+from tests.facts.aws_tables import differences
+
+
+def eks_constants() -> Iterator[str]:
+    """The EKS catalog's enums, patterns and limits, with botocore."""
+    for ours, path, word in (
+        (eks.CLUSTER_NAME.pattern, "CreateClusterRequest name", "pattern"),
+        (eks.CLUSTER_NAME_MAX, "CreateClusterRequest name", "max"),
+        (set(eks.CAPACITY_TYPES), "CreateNodegroupRequest capacityType", "enum"),
+        (set(eks.UPDATE_STRATEGIES), "CreateNodegroupRequest updateConfig.updateStrategy", "enum"),
+        (set(eks.AUTHENTICATION_MODES), "CreateClusterRequest accessConfig.authenticationMode",
+         "enum"),
+        (set(eks.SUPPORT_TYPES), "CreateClusterRequest upgradePolicy.supportType", "enum"),
+        (eks.TAINT_KEY_MAX, "Taint key", "max"),
+        (eks.TAINT_VALUE_MAX, "Taint value", "max"),
+    ):  # fmt: skip
+        shape, _, member = path.partition(" ")
+        found = aws.shape_at("eks", shape, member)
+        assert found, path
+        theirs = found[word]
+        plain = theirs.lstrip("^") if word == "pattern" else theirs
+        if ours != (set(plain) if word == "enum" else plain):
+            yield f"{path} {word}: {_shown(ours)} here, botocore has {_shown(plain)}"
+    for name, ours, word in (
+        ("labelKey", eks.LABEL_KEY_MAX, "max"),
+        ("labelValue", eks.LABEL_VALUE_MAX, "max"),
+        ("labelValue", eks.LABEL_VALUE_MIN, "min"),
+    ):
+        if ours != (theirs := aws.shapes("eks")[name][word]):
+            yield f"{name} {word}: {ours} here, botocore has {theirs}"
+    images = set(aws.shapes("eks")["AMITypes"]["enum"])
+    removed = {*eks.REMOVED_AMI_TYPES, *eks.REMOVED_AMI_TYPES.values()}
+    for name in sorted(
+        ({eks.ami_type(*key[:2], gpu=key[2]) for key in _IMAGES} | removed) - images
+    ):
+        yield f"amiType {name}: botocore has no such"
+
+
+_IMAGES = [
+    (os, arch, gpu)
+    for os in ("al2023", "bottlerocket")
+    for arch in ("amd64", "arm64")
+    for gpu in (True, False)
+]
+
+
+def log_retention() -> Iterator[str]:
+    """What `logRetentionDays` may be, with CloudFormation."""
+    found = aws.schema_at("AWS::Logs::LogGroup", "retentionInDays")
+    assert found
+    yield from differences(
+        "logRetentionDays",
+        set(cluster_args._RETENTION_DAYS),
+        {"CloudFormation": set(found["enum"])},
+    )
+
+
+def instance_names() -> Iterator[str]:
+    """The catalog's instance types, with EC2's enum and what DescribeInstanceTypes answers."""
+    enum, described = set(aws.shapes("ec2")["InstanceType"]["enum"]), aws.instance_types()
+    for name in (*eks.INSTANCE_TYPES, *eks.CPU_INSTANCE_TYPES):
+        if name not in enum:
+            yield f"{name}: EC2's enum has no such"
+        if name not in described and (name in eks.CPU_INSTANCE_TYPES or not eks.refusal(name)):
+            yield f"{name}: can be chosen, and DescribeInstanceTypes did not know it"
+    for name, row in described.items():
+        if "GpuInfo" in row and name not in eks.INSTANCE_TYPES:
+            yield f"{name}: has GPUs, and the catalog does not know it"
+
+
+def instance_shapes() -> Iterator[str]:
+    """vCPUs, memory, GPUs, network and disks of every type, with DescribeInstanceTypes."""
+    described = aws.instance_types()
+    for name, row in {**eks.INSTANCE_TYPES, **eks.CPU_INSTANCE_TYPES}.items():
+        if name not in described:
+            continue
+        theirs = described[name]
+        gpus = theirs.get("GpuInfo", {}).get("Gpus", [])
+        for what, ours, other in (
+            ("vCPUs", row.vcpu, theirs["VCpuInfo"]["DefaultVCpus"]),
+            ("GiB", row.memory_gib, theirs["MemoryInfo"]["SizeInMiB"] / 1024),
+            ("GPUs", row.gpus, sum(gpu["Count"] for gpu in gpus)),
+            ("GPU MiB", row.gpu_memory_mib, gpus[0]["MemoryInfo"]["SizeInMiB"] if gpus else None),
+            ("GPU's maker", row.vendor, gpus[0]["Manufacturer"] if gpus else None),
+            ("EFA", row.efa_interfaces,
+             theirs["NetworkInfo"].get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)),
+            ("NVMe GB", row.local_nvme_gb,
+             theirs.get("InstanceStorageInfo", {}).get("TotalSizeInGB")),
+            ("arm64", row.arch == "arm64",
+             "arm64" in theirs["ProcessorInfo"]["SupportedArchitectures"]),
+        ):  # fmt: skip
+            known_here = row.vendor is not None or what in ("vCPUs", "GiB", "arm64")
+            if ours != other and known_here:
+                yield f"{name} {what}: {ours} here, {other} there"
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(sorted(value)) if isinstance(value, set) else str(value)
+
+
+COMPARISONS = {
+    "aws eks constants": eks_constants,
+    "aws log retention": log_retention,
+    "aws instance names": instance_names,
+    "aws instance shapes": instance_shapes,
+}

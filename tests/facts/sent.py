@@ -1,0 +1,60 @@
+"""What the real program sends to each cloud: the samples and what `effects.yaml` makes of them."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from tests.components.recording import Registration, record
+from tests.program.effects import ROWS, engine_config, read, starts
+from tests.program.environments import run_program
+from tests.program.test_environments import CLUSTER_OUTPUTS
+
+ANSWERS = {
+    **CLUSTER_OUTPUTS,
+    "aws:iam/role:Role": {"arn": "arn:aws:iam::123456789012:role/a-role", "name": "a-role"},
+    "aws:kms/key:Key": {"arn": "arn:aws:kms:us-east-1:123456789012:key/0a1b2c", "keyId": "0a1b2c"},
+    "gcp:compute/router:Router": {"name": "a-router"},
+    "gcp:serviceaccount/account:Account": {"member": "serviceAccount:a@b.c", "email": "a@b.c"},
+}
+"""What the clouds say of resources beyond their inputs, where others are made of it."""
+
+
+@cache
+def registered(platform: str) -> Sequence[Registration]:
+    """Every resource of the platform's sample, and of the configs that follow from it, once."""
+    own = len(ROWS["starts"]["everywhere"]) + len(ROWS["starts"][platform])
+    found = {}
+    for config in starts(platform)[: 1 + own]:
+        if read(config) is None:
+            continue
+        for each in record(run_program, config=engine_config(config), outputs=ANSWERS).resources:
+            if each.custom:
+                found[each.type, json.dumps(each.inputs, sort_keys=True)] = each
+    return [replace(each, inputs=_whole(each.inputs)) for each in found.values()]
+
+
+def _whole(value: Any) -> Any:
+    """Without what is unknown, and with integers where the wire has numbers alone."""
+    if isinstance(value, Mapping):
+        return {key: _whole(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_whole(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Path with `[]` for list elements -> value, for every value that is no map or list.
+
+    A map's own key, such as a label's, is `*`.
+    """
+    if isinstance(value, dict):
+        for key, each in value.items():
+            name = key if key.isalnum() else "*"
+            yield from leaves(each, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for each in value:
+            yield from leaves(each, f"{path}[]")
+    else:
+        yield path, value
