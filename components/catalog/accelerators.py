@@ -27,7 +27,8 @@ LAST_DRIVER: Final[Mapping[Architecture, int]] = MappingProxyType(
     {"Kepler": 470, "Maxwell": 580, "Pascal": 580, "Volta": 580}
 )
 """Architecture -> the last driver branch that has it, where there is a last. 470 is EKS's word on
-its K80 instances; 580 is uncertain (590 and later are said to have dropped these three)."""
+its K80 instances. 580 is certain for Volta: 595 is not compatible with P3dn (amazon-eks-ami
+doc/usage/g7-ami.md); for Maxwell and Pascal it is a secondary source's."""
 
 _BEFORE_MPS: Final = ("Kepler", "Maxwell", "Pascal")
 

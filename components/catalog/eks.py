@@ -32,6 +32,7 @@ __all__ = [
     "autoscaler_label_tag",
     "autoscaler_resource_tag",
     "autoscaler_taint_tag",
+    "image_refusal",
     "instance_type",
     "quota_code",
     "refusal",
@@ -70,11 +71,25 @@ CONTROL_PLANE_EXCLUDED_ZONES: Final[Mapping[str, str]] = MappingProxyType(
 is differs by account (often us-east-1e). Several modules quote EKS's network requirements for it;
 the page itself was not read."""
 
-AMI_RELEASE: Final = "20260714"
-"""EKS AMI release of 2026-07-14, for Kubernetes 1.30 to 1.36; `releaseVersion` is like
-`1.36.2-20260714` (amazon-eks-ami CHANGELOG)."""
-NVIDIA_DRIVER: Final = "580.159.03"
-"""Driver in that release's AL2023 image."""
+AMI_RELEASES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "1.30": "1.30.14-20260714",
+        "1.31": "1.31.14-20260714",
+        "1.32": "1.32.13-20260714",
+        "1.33": "1.33.13-20260714",
+        "1.34": "1.34.9-20260714",
+        "1.35": "1.35.6-20260714",
+        "1.36": "1.36.2-20260714",
+    }
+)
+"""Kubernetes minor -> the `releaseVersion` of its AL2023 images in the newest release whose
+changelog was read (amazon-eks-ami CHANGELOG, v20260714). Newer ones exist."""
+BOTH_DRIVERS_SINCE: Final = "20260917"
+"""From this release on AL2023 images carry two driver branches and choose by instance type at boot
+(amazon-eks-ami pull request 2819 and issue 2768, 2026-09-21)."""
+DRIVERS: Final = (580, 595)
+"""The branches of AL2023 images since then. Older ones, and Bottlerocket's to 1.36, carry the
+first alone."""
 
 _AMI_TYPES: Final[Mapping[tuple[str, str, bool], str]] = MappingProxyType(
     {
@@ -98,6 +113,10 @@ REMOVED_AMI_TYPES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """amiType -> what to take instead: EKS stopped publishing Amazon Linux 2 images on 2025-11-26, and
 has none for Kubernetes 1.33 and later (amazon-eks-ami README)."""
+
+_BOTTLEROCKET_ARM: Final = ("g5g",)
+"""The only family with NVIDIA GPUs and Arm CPUs for which Bottlerocket has an image (EKS user
+guide, ml-eks-optimized-ami)."""
 
 _LABELS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -177,6 +196,15 @@ def instance_type(name: str) -> InstanceType | None:
     return INSTANCE_TYPES.get(name) or CPU_INSTANCE_TYPES.get(name)
 
 
+_SUCCESSORS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "V100 16GB": "g4dn.xlarge (one T4), or p3dn.24xlarge where it must be a V100",
+        "M60": "g4dn.xlarge (one T4)",
+    }
+)
+"""GPU of a retired instance type -> what to take instead."""
+
+
 def refusal(name: str) -> str | None:
     """Why no node group with NVIDIA GPUs can be made of this instance type, and what to take.
 
@@ -197,10 +225,16 @@ def refusal(name: str) -> str | None:
         return "has no GPU: take e.g. g4dn.xlarge (one T4) or g6.xlarge (one L4)"
     if row.vendor == "AMD":
         return "has AMD GPUs, for which EKS has no image: take e.g. g4dn.xlarge (one T4)"
+    if row.retired:
+        return (
+            f"is retired: EC2 has launched none since {row.retired}; take e.g. "
+            f"{_SUCCESSORS[row.gpu_model or '']}"
+        )
     if row.fractional:
         return (
-            f"has {row.gpus:g} of a GPU, which EC2 reports as none, so that nothing ever scales "
-            f"up for nvidia.com/gpu: take a g6 such as g6.xlarge (one {row.gpu_model})"
+            f"has {row.gpus:g} of a GPU, and a pool here has whole ones; driver "
+            f"{DRIVERS[-1]} leaves it out as well: take a g6 such as g6.xlarge (one "
+            f"{row.gpu_model})"
         )
     if row.gpu_model == "K80":
         return (
@@ -232,6 +266,27 @@ def ami_type(os: str, arch: str, *, gpu: bool = True) -> str:
             f"no EKS image for '{os}' on '{arch}': al2023 and bottlerocket exist, "
             "each for amd64 and arm64"
         ) from None
+
+
+def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str, str] | None:
+    """Why no image of this system, of this `releaseVersion`, runs the instance type's GPUs.
+
+    The key that is wrong and a reason that follows it. None where nothing speaks against it;
+    without a release, EKS takes the newest.
+    """
+    if os == "bottlerocket" and row.arch == "arm64" and not row.name.startswith(_BOTTLEROCKET_ARM):
+        return "os", f"bottlerocket has no image for {row.name}; take al2023"
+    if row.first_driver is None or row.first_driver <= DRIVERS[0]:
+        return None
+    needs = f"{row.name} needs driver {row.first_driver}"
+    if os == "bottlerocket":
+        return "os", f"{needs}, and bottlerocket carries {DRIVERS[0]} alone; take al2023"
+    if release is not None and release.rpartition("-")[2] < BOTH_DRIVERS_SINCE:
+        return "releaseVersion", (
+            f"{release!r} carries driver {DRIVERS[0]} alone, and {needs}; give one of "
+            f"{BOTH_DRIVERS_SINCE} or later, or drop the key for the newest"
+        )
+    return None
 
 
 def quota_code(name: str, *, spot: bool = False) -> str | None:

@@ -3,7 +3,13 @@
 Read on 2026-11-21. `source` of a row: karp is karpenter-provider-aws v1.14.1 instance-types.md
 (2026-08-21), caec2 kubernetes/autoscaler ec2_instance_types.go (2026-01-22), boto botocore 1.44.5.
 Prices are Linux on demand in us-east-1, US dollars per hour, from karpenter's pricing table of
-2026-07-20; those of instance types without GPUs from the table of 2026-01-19.
+2026-07-20; those of instance types without GPUs from the table of 2026-01-19. eks-charts is
+aws/eks-charts' list of instance types that EC2 may not describe, and EKS's page on GPU images.
+
+Retired: EC2 stopped describing P3 (all but P3dn) in May 2026 (karpenter-provider-aws a1ea5f8f7;
+dstackai/gpuhunt pull request 233; skypilot pull request 10113), and no account can launch G3 or G3s
+since 2025-10-31 (AWS's notice, SummitRoute/aws_breaking_changes issue 114). Drivers: 595 is G7's
+first, and has neither P3dn nor G6f (amazon-eks-ami doc/usage/g7-ami.md, 2026-07).
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,8 +47,15 @@ class InstanceType:
     """None where the source has no price in us-east-1."""
     quota: Quota
     source: str
-    legacy: str | None = None
-    """Why one should look for a newer one; None for the current ones."""
+    retired: str | None = None
+    """Since when EC2 has not described it, `2026-05`; None while it can be launched."""
+    first_driver: int | None = None
+    """The first driver branch that has it; None where every image's does."""
+    last_driver: int | None = None
+    """The last driver branch that has it, where the instance type and not its GPU's architecture
+    decides; None while new ones still have it."""
+    block_only: bool = False
+    """Whether EC2 sells it in Capacity Blocks alone."""
     uncertain: bool = False
     """Shape from no primary source: warn on it, never refuse."""
     notes: str = ""
@@ -72,7 +85,10 @@ def _family(
     arch: Arch = "amd64",
     quota: Quota = "G_VT",
     source: str = "karp",
-    legacy: str | None = None,
+    retired: str | None = None,
+    first_driver: int | None = None,
+    last_driver: int | None = None,
+    block_only: bool = False,
     uncertain: bool = False,
     notes: str = "",
 ) -> Iterator[InstanceType]:
@@ -92,7 +108,10 @@ def _family(
             on_demand=price,
             quota=quota,
             source=source,
-            legacy=legacy,
+            retired=retired,
+            first_driver=first_driver,
+            last_driver=last_driver,
+            block_only=block_only,
             uncertain=uncertain,
             notes=notes,
         )
@@ -213,6 +232,7 @@ _ROWS: Final = (
         "g6f",
         "L4",
         22888,
+        last_driver=580,
         rows=(
             ("large", 0.125, 2, 8, 0, 100, 1500, 0.202),
             ("xlarge", 0.125, 4, 16, 0, 100, 2500, 0.2375),
@@ -224,6 +244,7 @@ _ROWS: Final = (
         "g7",
         "RTX PRO 4500",
         32768,
+        first_driver=595,
         rows=(
             ("2xlarge", 1, 8, 32, 0, 440, 60000, 2.52),
             ("4xlarge", 1, 16, 64, 0, 875, 60000, 3.04208),
@@ -259,6 +280,7 @@ _ROWS: Final = (
         "gr6f",
         "L4",
         22888,
+        last_driver=580,
         rows=(("4xlarge", 0.5, 16, 128, 0, 450, 10000, 1.066),),
     ),
     *_family(
@@ -326,7 +348,7 @@ _ROWS: Final = (
         16384,
         quota="P",
         source="caec2",
-        legacy="of an older generation, not offered in every region",
+        retired="2026-05",
         rows=(
             ("2xlarge", 1, 8, 61, 0, None, None, 3.06),
             ("8xlarge", 4, 32, 244, 0, None, None, 12.24),
@@ -352,7 +374,7 @@ _ROWS: Final = (
         8192,
         source="boto+karpprice",
         uncertain=True,
-        legacy="of an older generation, not offered in every region",
+        retired="2025-10",
         rows=(("xlarge", 1, 4, 30.5, 0, None, None, 0.75),),
     ),
     *_family(
@@ -361,7 +383,7 @@ _ROWS: Final = (
         8192,
         source="boto+karpprice",
         uncertain=True,
-        legacy="of an older generation, not offered in every region",
+        retired="2025-10",
         rows=(
             ("4xlarge", 1, 16, 122, 0, None, None, 1.14),
             ("8xlarge", 2, 32, 244, 0, None, None, 2.28),
@@ -376,7 +398,20 @@ _ROWS: Final = (
         quota="P",
         source="boto enum only",
         uncertain=True,
-        notes="an UltraServer, only in a Capacity Block",
+        block_only=True,
+        notes="a part of an UltraServer",
+        rows=(("36xlarge", 4, 144, 960, 17, None, None, None),),
+    ),
+    *_family(
+        "p6e-gb300",
+        "GB300",
+        None,
+        arch="arm64",
+        quota="P",
+        source="eks-charts",
+        uncertain=True,
+        block_only=True,
+        notes="a part of an UltraServer; vCPUs and memory are taken to be the GB200's",
         rows=(("36xlarge", 4, 144, 960, 17, None, None, None),),
     ),
 )
@@ -398,7 +433,7 @@ _CPU_ROWS: Final = (
 INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
     {row.name: row for row in _ROWS}
 )
-"""Every instance type with GPUs, those included that EKS has no image for."""
+"""Every instance type with GPUs, those included that are retired or that EKS has no image for."""
 
 CPU_INSTANCE_TYPES: Final[Mapping[str, InstanceType]] = MappingProxyType(
     {row.name: row for row in _CPU_ROWS}

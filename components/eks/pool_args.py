@@ -142,14 +142,16 @@ class EksGpuNodeGroupArgs:
         """What may work and may not, each a clause that follows the pool's name."""
         found = []
         row = self.instance_type
-        if row.legacy:
-            found.append(f"{row.name} is {row.legacy}")
         if row.uncertain:
             found.append(f"{row.name} is known from a secondary source only")
-        if (last := GPUS[self.gpu_model].last_driver) and self.release_version is None:
+        last = GPUS[self.gpu_model].last_driver
+        # AL2023's images carry two branches, and choose the one that the GPU has.
+        if last and self.os == "bottlerocket" and self.release_version is None:
             found.append(
-                f"the last driver for {self.gpu_model} is of branch {last}, and a newer image may "
-                "bring another: pin releaseVersion"
+                f"the last driver for {self.gpu_model} is of branch {last}, and a newer "
+                "Bottlerocket may carry another: take al2023, or make the pool with a "
+                f"releaseVersion whose driver is {last}, since EKS takes no older one for a pool "
+                "that stands"
             )
         return found
 
@@ -181,7 +183,7 @@ class EksGpuNodeGroupArgs:
         ):
             raise ValueError(
                 f"releaseVersion: {release!r} is not an image for Kubernetes {cluster.version}; "
-                f"give one such as {cluster.version}.1-{catalog.AMI_RELEASE}"
+                f"give one such as {catalog.AMI_RELEASES[cluster.version]}"
             )
 
     def places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
@@ -239,6 +241,9 @@ class EksGpuNodeGroupArgs:
                 f"amiType: {self.ami_type!r} is gone: EKS publishes no Amazon Linux 2 images since "
                 f"2025-11-26; drop the key, and os makes it {self.image}"
             )
+        for row in map(catalog.INSTANCE_TYPES.__getitem__, self.instance_types):
+            if found := catalog.image_refusal(row, self.os, self.release_version):
+                raise ValueError(": ".join(found))
         if self.ami_type not in (None, self.image):
             raise ValueError(
                 f"amiType: {self.ami_type!r} contradicts os {self.os} on "
@@ -270,6 +275,11 @@ class EksGpuNodeGroupArgs:
             raise ValueError(
                 "reservation: goes together with capacity capacity-block; "
                 + ("name it" if block else "set capacity, or drop the key")
+            )
+        if self.instance_type.block_only and not block:
+            raise ValueError(
+                f"capacity: EC2 has {self.instance_types[0]} in Capacity Blocks alone; set "
+                "capacity-block, with the block's reservation"
             )
         if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation):
             raise ValueError(

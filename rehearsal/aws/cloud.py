@@ -9,9 +9,9 @@ from rehearsal.aws import nodes, promise
 from rehearsal.aws.account import Account, GroupParts, answering
 from rehearsal.aws.cluster import access_granted
 from rehearsal.aws.ec2 import GONE
+from rehearsal.aws.images import has_driver
 from rehearsal.aws.instances import instance
 from rehearsal.aws.node_group import check_start
-from rehearsal.aws.node_group_rules import has_driver
 from rehearsal.aws.permissions import why_late, why_not_scaled
 from rehearsal.aws.scaling_group import group_tags, resize
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler

@@ -1,31 +1,36 @@
-"""Instance types: the catalog's, and for those without GPUs whatever EC2's API knows of them."""
+"""Instance types as EC2 describes them, the zones that have them, and the vCPU quotas.
+
+Both come from moto's copy of EC2's own answers (5.2.5 describes P6-B300 and G7, and no P3), never
+from the program's catalog: what that still knows and EC2 does not is refused here as in AWS.
+"""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.catalog.eks_instances import Quota
-from rehearsal.aws.account import Account, answering
+from rehearsal.aws.account import Account
 from rehearsal.provider.handler import CloudError
 
 DEFAULT_VCPUS = 2048
 """Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
-_ARCH = {"x86_64": "amd64", "arm64": "arm64"}
+_ULTRA_SERVERS = ("p6e-gb200.36xlarge", "p6e-gb300.36xlarge")
+"""EC2 has them in Capacity Blocks of a Local Zone alone, which moto's copy leaves out."""
 
 
 def instance(account: Account, name: str) -> InstanceType:
-    """The instance type; raises CloudError in EKS's words where there is none."""
-    if known := catalog.instance_type(name):
-        return known
-    try:
-        with answering():
-            answer = account.client("ec2").describe_instance_types(InstanceTypes=[name])
-    except CloudError:
+    """The instance type; raises CloudError in EKS's words where EC2 describes none."""
+    priced = catalog.instance_type(name)
+    if name in _ULTRA_SERVERS and priced:
+        return priced
+    row = _described(name)
+    if row is None:
         raise CloudError(
             "InvalidParameterException: The following supplied instance types do not exist: "
             f"[{name}]"
-        ) from None
-    row = answer["InstanceTypes"][0]
+        )
     gpus = row.get("GpuInfo", {}).get("Gpus", [])
     vendor = gpus[0]["Manufacturer"] if gpus else None
     return InstanceType(
@@ -37,10 +42,39 @@ def instance(account: Account, name: str) -> InstanceType:
         vcpu=row["VCpuInfo"]["DefaultVCpus"],
         memory_gib=row["MemoryInfo"]["SizeInMiB"] / 1024,
         arch="arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64",
-        on_demand=None,
+        on_demand=priced and priced.on_demand,
         quota=_quota(name),
         source="moto",
     )
+
+
+def check_offers(account: Account, types: Sequence[str], subnets: Sequence[str]) -> None:
+    """Raises CloudError, in EKS's words, where a subnet's zone has not all of the types."""
+    ec2 = account.client("ec2")
+    wanted = {row["AvailabilityZone"] for row in ec2.describe_subnets(SubnetIds=subnets)["Subnets"]}
+    for name in types:
+        if name in _ULTRA_SERVERS:
+            continue  # Its Capacity Block is where it is.
+        answer = ec2.describe_instance_type_offerings(
+            LocationType="availability-zone",
+            Filters=[{"Name": "instance-type", "Values": [name]}],
+        )
+        has = sorted(row["Location"] for row in answer["InstanceTypeOfferings"])
+        if lacking := sorted(wanted - set(has)):
+            raise CloudError(
+                f"InvalidRequestException: Your requested instance type ({name}) is not supported "
+                f"in your requested Availability Zone ({', '.join(lacking)}). Please retry your "
+                "request by not specifying an Availability Zone or choosing "
+                f"{', '.join(has) or 'another instance type'}."
+            )
+
+
+@cache
+def _described(name: str) -> Mapping[str, Any] | None:
+    # Its API answers with the same rows, a request for each.
+    from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+    return INSTANCE_TYPES.get(name)
 
 
 def _quota(name: str) -> Quota:

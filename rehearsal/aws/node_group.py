@@ -9,7 +9,7 @@ from components.catalog.eks import InstanceType
 from rehearsal.aws import node_group_rules as rules
 from rehearsal.aws.access import cluster_of, now
 from rehearsal.aws.account import Account, GroupParts
-from rehearsal.aws.instances import check_quota, instance
+from rehearsal.aws.instances import check_offers, check_quota, instance
 from rehearsal.aws.joining import why_nodes_fail
 from rehearsal.aws.kind import CloudError, Kind
 from rehearsal.aws.launch_template import LaunchTemplate
@@ -53,6 +53,7 @@ class NodeGroup(Kind):
         self._check_subnets(given)
         require_trust(self.account, given["nodeRoleArn"], "ec2.amazonaws.com", "sts:AssumeRole")
         group = self._complete(given, cluster.inputs["version"])
+        check_offers(self.account, group["instanceTypes"], given["subnetIds"])
         wanted = group["scalingConfig"]["desiredSize"]
         check_start(self.account, self._faults, name, group, wanted)
         self.account.client("eks").create_nodegroup(**self._request(group))

@@ -5,6 +5,7 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
+from rehearsal.aws.images import has_driver, newest_release
 from rehearsal.provider.handler import CloudError
 
 _DEFAULT_TYPE = "t3.medium"
@@ -23,11 +24,6 @@ def image_arch(ami_type: str) -> str | None:
     if ami_type == "CUSTOM":
         return None
     return "arm64" if "ARM_64" in ami_type else "amd64"
-
-
-def has_driver(ami_type: str) -> bool:
-    """Whether the image carries NVIDIA's driver."""
-    return "NVIDIA" in ami_type or ami_type == "AL2_x86_64_GPU"
 
 
 def types_of(inputs: Mapping[str, Any], template: Mapping[str, Any] | None) -> list[str]:
@@ -60,7 +56,7 @@ def complete(
         "capacityType": "ON_DEMAND",
         "instanceTypes": [row.name for row in types],
         "version": version,
-        "releaseVersion": f"{version}.0-{catalog.AMI_RELEASE}",
+        "releaseVersion": newest_release(version),
         "updateConfig": {"maxUnavailable": 1},
         "nodeRepairConfig": {"enabled": False},
         "labels": {},

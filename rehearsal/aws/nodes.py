@@ -8,9 +8,9 @@ from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.kube import quantity
 from rehearsal.aws.account import Account, GroupParts
+from rehearsal.aws.images import drives
 from rehearsal.aws.instances import instance
 from rehearsal.aws.launch_template import LaunchTemplate
-from rehearsal.aws.node_group_rules import has_driver
 from rehearsal.aws.scaling_group import group_tags
 from rehearsal.aws.user_data import host_shares
 from rehearsal.cloud import NodeShape, NodeTaint, Shares
@@ -162,7 +162,7 @@ def _capacity(
         "ephemeral-storage": f"{round(disk * 1024 * 0.9) - 1024}Mi",
         "pods": str(MAX_PODS),
     }
-    if row.vendor == "NVIDIA" and row.gpus >= 1 and has_driver(group["amiType"]):
+    if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group):
         capacity[GPU] = str(int(row.gpus) * _host_shares(group, data).replicas)
     return capacity
 

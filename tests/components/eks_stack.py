@@ -10,7 +10,7 @@ from components.eks.provider_args import AwsProviderArgs
 from tests.components.recording import Recording, record
 
 ADMIN = "arn:aws:iam::123456789012:role/deployer"
-V100 = EksGpuNodeGroupArgs(instance_types=["p3.2xlarge"], labels={"role": "train-gpu"})
+TRAIN = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], labels={"role": "train-gpu"})
 
 OUTPUTS: dict[str, dict[str, Any]] = {
     "aws:eks/cluster:Cluster": {
@@ -34,7 +34,7 @@ def declare(
     provider: AwsProviderArgs | None = None,
     **cluster: Any,
 ) -> Recording:
-    """Records the cluster k8s-ml with these pools, or with the one V100 pool train-gpu."""
+    """Records the cluster k8s-ml with these pools, or with the one T4 pool train-gpu."""
     zones = EksNetworkArgs(zones=[f"{region}a", f"{region}b"])
 
     def program() -> None:
@@ -47,7 +47,7 @@ def declare(
         }
         declare_eks(
             EksClusterArgs(name="k8s-ml", **{**given, **cluster}),
-            {"train-gpu": V100} if pools is None else pools,
+            {"train-gpu": TRAIN} if pools is None else pools,
             provider=provider or AwsProviderArgs(region=region),
         )
 

@@ -17,7 +17,7 @@ SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 
 @pytest.fixture(scope="module")
 def stack() -> Recording:
-    """A cluster with one V100 pool."""
+    """A cluster with one T4 pool."""
     return declare()
 
 

@@ -11,7 +11,7 @@ from components.cluster import Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.sharing_args import EksSharingArgs
-from tests.components.eks_stack import V100, declare
+from tests.components.eks_stack import TRAIN, declare
 from tests.components.recording import Recording
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
@@ -22,7 +22,7 @@ T4 = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"])
 
 
 @pytest.fixture(scope="module")
-def v100() -> Recording:
+def trained() -> Recording:
     """The training pool of S2."""
     return declare()
 
@@ -44,9 +44,9 @@ def tags(recording: Recording) -> dict[str, str]:
     return {r.inputs["tag"]["key"]: r.inputs["tag"]["value"] for r in recording.of(TAG)}
 
 
-def test_the_pool_starts_at_zero_and_the_autoscaler_owns_its_size(v100: Recording) -> None:
+def test_the_pool_starts_at_zero_and_the_autoscaler_owns_its_size(trained: Recording) -> None:
     """Minimum and desired size are 0, and later changes of the size are nobody's but its own."""
-    found = v100.one(NODE_GROUP, "train-gpu")
+    found = trained.one(NODE_GROUP, "train-gpu")
     assert found.inputs["scalingConfig"] == {"minSize": 0, "maxSize": 1, "desiredSize": 0}
     # In camelCase: the SDK passes a nested path on as it is, and a wrong one ignores nothing.
     assert found.ignore_changes == ("scalingConfig.desiredSize",)
@@ -62,13 +62,13 @@ def test_a_desired_size_is_set_only_where_the_config_says_so() -> None:
     assert found.ignore_changes == ()
 
 
-def test_nodes_carry_labels_and_the_taint_with_a_value(v100: Recording) -> None:
+def test_nodes_carry_labels_and_the_taint_with_a_value(trained: Recording) -> None:
     """The pool's own labels and the user's; the GPU taint in EKS's spelling, never valueless."""
-    inputs = v100.one(NODE_GROUP, "train-gpu").inputs
+    inputs = trained.one(NODE_GROUP, "train-gpu").inputs
     assert inputs["labels"] == {
         "gpu-cluster/pool": "train-gpu",
         "nvidia.com/gpu.present": "true",
-        "k8s.amazonaws.com/accelerator": "nvidia-tesla-v100",
+        "k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
         "role": "train-gpu",
     }
     assert inputs["taints"] == [
@@ -76,16 +76,16 @@ def test_nodes_carry_labels_and_the_taint_with_a_value(v100: Recording) -> None:
     ]
 
 
-def test_an_update_needs_no_spare_gpu(v100: Recording) -> None:
+def test_an_update_needs_no_spare_gpu(trained: Recording) -> None:
     """One node at a time goes before its successor comes, and broken ones are replaced."""
-    inputs = v100.one(NODE_GROUP, "train-gpu").inputs
+    inputs = trained.one(NODE_GROUP, "train-gpu").inputs
     assert inputs["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
     assert inputs["nodeRepairConfig"] == {"enabled": True}
 
 
-def test_nodes_hide_their_metadata_and_encrypt_their_disk(v100: Recording) -> None:
+def test_nodes_hide_their_metadata_and_encrypt_their_disk(trained: Recording) -> None:
     """IMDSv2 with one hop, and an encrypted gp3 volume of 100 GiB."""
-    inputs = v100.one(TEMPLATE, "train-gpu").inputs
+    inputs = trained.one(TEMPLATE, "train-gpu").inputs
     assert inputs["metadataOptions"] == {
         "httpEndpoint": "enabled",
         "httpTokens": "required",
@@ -101,9 +101,12 @@ def test_nodes_hide_their_metadata_and_encrypt_their_disk(v100: Recording) -> No
     }
 
 
-def test_the_system_pool_is_no_weaker(v100: Recording) -> None:
+def test_the_system_pool_is_no_weaker(trained: Recording) -> None:
     """System nodes hide their metadata and encrypt their disk as well."""
-    gpu, system = v100.one(TEMPLATE, "train-gpu").inputs, v100.one(TEMPLATE, "k8s-ml-system").inputs
+    gpu, system = (
+        trained.one(TEMPLATE, "train-gpu").inputs,
+        trained.one(TEMPLATE, "k8s-ml-system").inputs,
+    )
     assert system["metadataOptions"] == gpu["metadataOptions"]
     assert all(m["ebs"]["encrypted"] == "true" for m in system["blockDeviceMappings"])
 
@@ -117,9 +120,9 @@ def test_instances_and_volumes_carry_the_billing_tags() -> None:
     ]
 
 
-def test_the_launch_template_is_used_in_its_latest_version(v100: Recording) -> None:
+def test_the_launch_template_is_used_in_its_latest_version(trained: Recording) -> None:
     """A change of the template reaches the nodes."""
-    launch = v100.one(NODE_GROUP, "train-gpu").inputs["launchTemplate"]
+    launch = trained.one(NODE_GROUP, "train-gpu").inputs["launchTemplate"]
     assert launch == {"id": "train-gpu-id", "version": "1"}
 
 
@@ -186,18 +189,18 @@ def test_a_capacity_block_has_its_type_in_the_template() -> None:
     }
 
 
-def test_every_tag_of_the_training_pool(v100: Recording) -> None:
+def test_every_tag_of_the_training_pool(trained: Recording) -> None:
     """The group's tags are the node's labels, taints and resources, and nothing else."""
-    assert tags(v100) == {
+    assert tags(trained) == {
         f"{PREFIX}/label/gpu-cluster/pool": "train-gpu",
         f"{PREFIX}/label/nvidia.com/gpu.present": "true",
-        f"{PREFIX}/label/k8s.amazonaws.com/accelerator": "nvidia-tesla-v100",
+        f"{PREFIX}/label/k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
         f"{PREFIX}/label/role": "train-gpu",
         f"{PREFIX}/taint/nvidia.com/gpu": "present:NoSchedule",
         f"{PREFIX}/resources/nvidia.com/gpu": "1",
         f"{PREFIX}/resources/ephemeral-storage": "88Gi",
     }
-    assert {r.inputs["autoscalingGroupName"] for r in v100.of(TAG)} == {"eks-0a1b2c"}
+    assert {r.inputs["autoscalingGroupName"] for r in trained.of(TAG)} == {"eks-0a1b2c"}
 
 
 def test_the_tags_agree_with_the_node_group() -> None:
@@ -230,34 +233,34 @@ def test_the_tags_agree_with_the_node_group() -> None:
     }
 
 
-def test_the_node_group_carries_the_resources_tags_as_well(v100: Recording) -> None:
+def test_the_node_group_carries_the_resources_tags_as_well(trained: Recording) -> None:
     """Newer autoscalers read them there, and let them win."""
-    mirrored = v100.one(NODE_GROUP, "train-gpu").inputs["tags"]
-    assert mirrored == {k: v for k, v in tags(v100).items() if f"{PREFIX}/resources/" in k}
+    mirrored = trained.one(NODE_GROUP, "train-gpu").inputs["tags"]
+    assert mirrored == {k: v for k, v in tags(trained).items() if f"{PREFIX}/resources/" in k}
     assert len(mirrored) == 2
 
 
-def test_labels_propagate_to_instances_and_nothing_else_does(v100: Recording) -> None:
+def test_labels_propagate_to_instances_and_nothing_else_does(trained: Recording) -> None:
     """The role's tag is on the instances, as S2 has it; taints and resources are the group's."""
-    by_key = {r.inputs["tag"]["key"]: r.inputs["tag"]["propagateAtLaunch"] for r in v100.of(TAG)}
+    by_key = {r.inputs["tag"]["key"]: r.inputs["tag"]["propagateAtLaunch"] for r in trained.of(TAG)}
     assert by_key[f"{PREFIX}/label/role"] is True
     assert all(propagate is ("/label/" in key) for key, propagate in by_key.items())
 
 
-def test_the_first_preview_lists_every_tag(v100: Recording) -> None:
+def test_the_first_preview_lists_every_tag(trained: Recording) -> None:
     """Keys and values are known before anything is deployed, only the group's name is not."""
     preview = declare(preview=True)
-    assert tags(preview) == tags(v100)
-    assert {r.name for r in preview.of(TAG)} == {r.name for r in v100.of(TAG)}
+    assert tags(preview) == tags(trained)
+    assert {r.name for r in preview.of(TAG)} == {r.name for r in trained.of(TAG)}
     assert not any("autoscalingGroupName" in r.inputs for r in preview.of(TAG))
 
 
-def test_tags_have_names_that_last(v100: Recording) -> None:
+def test_tags_have_names_that_last(trained: Recording) -> None:
     """A tag is named after its pool and what it says, and goes with the node group."""
-    names = {r.name for r in v100.of(TAG)}
+    names = {r.name for r in trained.of(TAG)}
     assert "train-gpu-label-role" in names
     assert "train-gpu-taint-nvidia.com/gpu" in names
-    assert all(r.deleted_with.endswith("nodeGroup:NodeGroup::train-gpu") for r in v100.of(TAG))
+    assert all(r.deleted_with.endswith("nodeGroup:NodeGroup::train-gpu") for r in trained.of(TAG))
 
 
 def test_pool_options_are_tags_only_where_they_are_set() -> None:
@@ -276,7 +279,7 @@ def test_pool_options_are_tags_only_where_they_are_set() -> None:
 
 def test_pools_do_not_share_names() -> None:
     """Two pools with equal labels register each tag once."""
-    found = declare({"one": V100, "two": V100})
+    found = declare({"one": TRAIN, "two": TRAIN})
     urns = [r.urn for r in found.resources]
     assert len(set(urns)) == len(urns)
     assert len(found.of(TAG)) == 14

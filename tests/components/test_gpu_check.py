@@ -58,7 +58,7 @@ def test_it_reaches_its_pool_through_the_pool(stack: str) -> None:
     ("stack", "models"),
     [
         ("dev", ["T4"]),
-        ("train", ["V100 16GB", "V100 32GB"]),
+        ("train", ["T4"]),
         ("autopilot", ["T4"]),
         ("onprem", list(DATA_SHEETS)),
     ],

@@ -63,7 +63,7 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
     "train": some(
         {
             "instanceTypes": st.sampled_from(
-                [["g4dn.xlarge"], ["g5.xlarge", "g5.2xlarge"], ["p3.2xlarge"], ["g6.12xlarge"]]
+                [["g4dn.xlarge"], ["g5.xlarge", "g5.2xlarge"], ["p3dn.24xlarge"], ["g6.12xlarge"]]
             ),
             **NODES,
         },

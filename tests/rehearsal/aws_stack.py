@@ -126,7 +126,7 @@ class AwsStack(Engine):
         return subnets
 
     def group(self, subnets: list[str], **changes: Any) -> NodeGroup:
-        """The node group `train-gpu` of V100s, at zero; changes replace its properties."""
+        """The node group `train-gpu` of T4s, at zero; changes replace its properties."""
         self.up(GROUP, "train-gpu", group(subnets) | changes)
         return next(each for each in self.cloud.node_groups() if each.name == "train-gpu")
 
@@ -182,7 +182,7 @@ def group(subnets: list[str], **changes: Any) -> dict[str, Any]:
         "nodeGroupName": "train-gpu",
         "nodeRoleArn": "arn:aws:iam::123456789012:role/nodes",
         "subnetIds": subnets,
-        "instanceTypes": ["p3.2xlarge"],
+        "instanceTypes": ["g4dn.xlarge"],
         "amiType": "AL2023_x86_64_NVIDIA",
         "scalingConfig": {"minSize": 0, "maxSize": 2, "desiredSize": 0},
         "labels": {"role": "train-gpu"},

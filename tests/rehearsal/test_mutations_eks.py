@@ -234,6 +234,32 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         [NO_NODES.format("train-gpu", "train-gpu") + "the vpc-cni's role k8s-ml-vpc-cni may not "
          "ec2:AssignPrivateIpAddresses: attach AmazonEKS_CNI_Policy"],
     ),
+    "the catalog forgot that EC2 retired the instance type": (
+        [
+            edited("components/catalog/eks_instances.py", 'retired="2026-05"', "retired=None"),
+            pools(instanceTypes=["p3.2xlarge"]),
+        ],
+        [f"{GROUP} train-gpu: InvalidParameterException: The following supplied instance types do "
+         "not exist: [p3.2xlarge]"],
+    ),
+    "one of the zones does not have the instance type": (
+        [pools(instanceTypes=["g7e.2xlarge"])],
+        [f"{GROUP} train-gpu: InvalidRequestException: Your requested instance type (g7e.2xlarge) "
+         "is not supported in your requested Availability Zone (us-east-1b). Please retry your "
+         "request by not specifying an Availability Zone or choosing us-east-1a, us-east-1c."],
+    ),
+    "the image is older than the driver that the GPU needs": (
+        [
+            edited("components/catalog/eks.py", "if row.first_driver is None or", "if True or"),
+            pools(instanceTypes=["g7.2xlarge"], releaseVersion="1.35.6-20260714"),
+        ],
+        [
+            PROMISE + "/resources/nvidia.com/gpu promises 1, the nodes have none of nvidia.com/gpu:"
+            " a pod that asks for more than there is makes the pool grow for nothing, and too few "
+            "nodes are started for many pods",
+            FOR_NOTHING,
+        ],
+    ),
     "a node group is made before the CNI": (
         [edited("components/eks/cluster.py",
                 """            *self._node_addons(name, args, region),
@@ -298,7 +324,7 @@ def test_with_too_few_gpus_promised_a_pool_grows_too_often(rehearse: Rehearse) -
     four = configured(
         lambda c: c["gpu-cluster:workloads"]["sample-gpu-job"].update(parallelism=4, completions=4)
     )
-    big = pools(instanceTypes=["p3.8xlarge"], maxNodes=4)
+    big = pools(instanceTypes=["g4dn.12xlarge"], maxNodes=4)
     rehearsal = rehearse(four, big, *gpus_promised("1"), stack="train")
     (failure, *rest) = said(rehearsal)
     assert failure == (
@@ -342,7 +368,7 @@ def test_without_an_access_policy_the_kubeconfig_opens_nothing(rehearse: Rehears
 @pytest.mark.prove
 def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) -> None:
     """The node group is made, as in life, and its first node refused."""
-    rehearsal = rehearse(stack="train", faults=Faults(quota={"P": 0}))
+    rehearsal = rehearse(stack="train", faults=Faults(quota={"G_VT": 0}))
     (failure,) = said(rehearsal)
     assert failure.startswith(REFUSED + "the cloud refuses another node: AsgInstanceLaunchFailures")
     assert "VcpuLimitExceeded" in failure

@@ -66,7 +66,7 @@ def copies(workload: str, count: int, **values: Any) -> Mutation:
 
 
 def eks(pods: int = 4, **values: Any) -> Mutation:
-    """One V100, and a job of so many pods at a time."""
+    """One T4, and a job of so many pods at a time."""
     given = {"sharing": TIME_SLICING, **values}
     return pool("train-gpu", given, parallelism=pods, completions=pods)
 

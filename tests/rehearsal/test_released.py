@@ -19,6 +19,9 @@ from tests.rehearsal.conftest import configured
 STATES = sorted(FIXTURES.glob("state-*.json"))
 (DEV,) = FIXTURES.glob("state-dev-*.json")
 """The one that every run of the tests looks at."""
+(TRAIN,) = FIXTURES.glob("state-train-*.json")
+"""Its GPU pool is of an instance type that EC2 retired since, p3.2xlarge: history stays as it was.
+The environment has another type now, and no cloud changes a node group's type in place."""
 
 
 def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> tuple[Plan, list[str]]:
@@ -42,6 +45,7 @@ def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> tuple
     [
         pytest.param(each, id=each.stem, marks=[] if each == DEV else pytest.mark.prove)
         for each in STATES
+        if each != TRAIN
     ],
 )
 def test_nothing_is_made_anew(tmp_path: Path, file: Path) -> None:
@@ -50,6 +54,31 @@ def test_nothing_is_made_anew(tmp_path: Path, file: Path) -> None:
     assert plan.errors == []
     assert plan.count("replace") == plan.count("delete") == 0
     assert plan.same > len(plan.changes)
+
+
+@pytest.mark.prove
+def test_only_the_pool_of_a_retired_instance_type_is_replaced(tmp_path: Path) -> None:
+    """The cluster, its network and its system nodes are left alone."""
+    plan, said = previewed(tmp_path, TRAIN)
+    assert plan.errors == []
+    (loss,) = plan.losses
+    assert (loss.loss, loss.name, loss.paths) == ("GPU pool", "train-gpu", ("instanceTypes[0]",))
+    gone = [change for change in plan.changes if change.verb in ("replace", "delete")]
+    # The pool's Auto Scaling group goes with it, and so do the tags on that.
+    assert [change.urn for change in gone if not change.name.startswith("train-gpu")] == []
+    assert any("p3.2xlarge" in line and "g4dn.xlarge" in line for line in said), said
+
+
+@pytest.mark.prove
+def test_a_retired_instance_type_that_stays_in_the_settings_is_refused(tmp_path: Path) -> None:
+    """A stack that still names it learns of it in one line, before anything is done."""
+
+    def as_it_was(config: dict) -> None:
+        config["gpu-cluster:gpuPools"]["train-gpu"]["instanceTypes"] = ["p3.2xlarge"]
+
+    plan, _ = previewed(tmp_path, TRAIN, configured(as_it_was))
+    assert "gpuPools.train-gpu.instanceTypes[0]: 'p3.2xlarge' is retired" in "".join(plan.errors)
+    assert [change for change in plan.changes if change.verb in ("replace", "delete")] == []
 
 
 def test_a_pool_made_anew_would_be_seen(tmp_path: Path) -> None:

@@ -259,15 +259,35 @@ def test_an_autoscaler_needs_permission_on_the_group(fresh: AwsStack) -> None:
 
 
 def test_quotas_count_vcpus_of_running_nodes() -> None:
-    """A p3.2xlarge takes 8 vCPUs of the P quota: one starts within 8, a second does not."""
-    with stack(quota={"P": 8}) as made:
+    """A g4dn.xlarge takes 4 vCPUs of the G and VT quota: one starts within 4, a second does not."""
+    with stack(quota={"G_VT": 4}) as made:
         made.group(made.cluster())
         made.cloud.set_size("train-gpu", 1)
-        with pytest.raises(CloudError, match=r"VcpuLimitExceeded.*limit of 8 .*quota P"):
+        with pytest.raises(CloudError, match=r"VcpuLimitExceeded.*limit of 4 .*quota G_VT"):
             made.cloud.set_size("train-gpu", 2)
         with pytest.raises(CloudError, match="above max value 2"):
             made.cloud.set_size("train-gpu", 3)
         made.cloud.set_size("train-gpu", 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("p3.2xlarge", r"The following supplied instance types do not exist: \[p3\.2xlarge\]"),
+        ("g3s.xlarge", r"do not exist: \[g3s\.xlarge\]"),
+        # EC2 has it in us-east-1a and us-east-1c.
+        ("g7e.2xlarge", r"\(g7e\.2xlarge\) is not supported in your requested Availability Zone "
+                        r"\(us-east-1b\)\. .* choosing us-east-1a, us-east-1c\."),
+        ("p3dn.24xlarge", r"Availability Zone \(us-east-1a, us-east-1b\)"),
+    ],
+)  # fmt: skip
+def test_ec2_has_no_such_instance_there(fresh: AwsStack, kind: str, words: str) -> None:
+    """A retired type exists nowhere, whatever the program's catalog says; another is in some zones
+    alone, and a node group at zero is refused as well."""
+    subnets = fresh.cluster()
+    with pytest.raises(Refused, match=words):
+        fresh.group(subnets, instanceTypes=[kind])
+    fresh.group(subnets, instanceTypes=["g4dn.xlarge"])
 
 
 def test_the_autoscalers_size_is_eks_size(fresh: AwsStack) -> None:

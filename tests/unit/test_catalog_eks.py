@@ -4,6 +4,7 @@ import re
 from datetime import date, timedelta
 
 import pytest
+from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from components.catalog import accelerators, eks, kubernetes
 
@@ -38,6 +39,9 @@ def test_every_instance_type_is_accepted_with_all_it_needs_or_refused() -> None:
         assert row.vendor == "NVIDIA", row.name
         assert row.gpu_model in accelerators.GPUS, row.name
         for os in ("al2023", "bottlerocket"):
+            if eks.image_refusal(row, os, None):
+                assert os == "bottlerocket"
+                continue
             image = eks.ami_type(os, row.arch)
             assert image in AMI_TYPES
             assert ("ARM_64" in image) == (row.arch == "arm64"), row.name
@@ -45,18 +49,24 @@ def test_every_instance_type_is_accepted_with_all_it_needs_or_refused() -> None:
         assert label.startswith("nvidia-")
         assert kubernetes.invalid_label_value(label) is None
     families = {name.partition(".")[0] for name in refused}
-    assert families == {"g4ad", "g6f", "gr6f", "p2"}
+    assert families == {"g3", "g3s", "g4ad", "g6f", "gr6f", "p2", "p3"}
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
         ("g4ad.xlarge", "has AMD GPUs, for which EKS has no image: take e.g. g4dn.xlarge"),
-        ("g6f.large", "has 0.125 of a GPU, which EC2 reports as none"),
+        (
+            "g6f.large",
+            "has 0.125 of a GPU, and a pool here has whole ones; driver 595 leaves it out",
+        ),
         ("p2.xlarge", "has K80 GPUs, whose last driver is 470"),
         ("m6i.large", "has no GPU: take"),
         ("g5.3xlarge", "does not exist: take one of g5.xlarge, g5.2xlarge, g5.4xlarge"),
         ("g6f.9xlarge", "has 0.125 of a GPU"),
+        ("p3.8xlarge", "is retired: EC2 has launched none since 2026-05; take e.g. g4dn.xlarge"),
+        ("p3.9xlarge", "is retired"),
+        ("g3.4xlarge", "is retired: EC2 has launched none since 2025-10; take e.g. g4dn.xlarge"),
         ("p2.9xlarge", "has K80 GPUs"),
         ("n1-standard-4", "is not among the GPU instance types known here: take"),
     ],
@@ -66,6 +76,51 @@ def test_a_refusal_says_what_to_take(name: str, words: str) -> None:
     reason = eks.refusal(name)
     assert reason is not None
     assert reason.startswith(words)
+
+
+def test_what_is_accepted_is_what_ec2_describes() -> None:
+    """moto's copy of EC2's own answers has every accepted type, with the same shape, and none that
+    is retired. Capacity Blocks of a Local Zone are not in it, and P3dn has not left it."""
+    described = {}
+    for name, row in INSTANCE_TYPES.items():
+        gpus = row.get("GpuInfo", {}).get("Gpus", [])
+        arch = "arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64"
+        described[name] = (
+            row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"] / 1024,
+            sum(gpu["Count"] for gpu in gpus), arch,
+        )  # fmt: skip
+    accepted = {row.name: row for row in ROWS if eks.refusal(row.name) is None}
+    ours = {name: (row.vcpu, row.memory_gib, row.gpus, row.arch) for name, row in accepted.items()}
+    blocks = [name for name, row in accepted.items() if row.block_only]
+    assert {name: described.get(name) for name in ours if name not in blocks} == {
+        name: shape for name, shape in ours.items() if name not in blocks
+    }
+    assert blocks == ["p6e-gb200.36xlarge", "p6e-gb300.36xlarge"]
+    assert "p3dn.24xlarge" in accepted
+    retired = [row.name for row in ROWS if row.retired]
+    assert {name.partition(".")[0] for name in retired} == {"p3", "g3", "g3s"}
+    assert [name for name in retired if name in described] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "os", "release", "key"),
+    [
+        ("g7.2xlarge", "al2023", None, None),
+        ("g7.2xlarge", "al2023", "1.35.9-20260917", None),
+        ("g7.2xlarge", "al2023", "1.35.6-20260714", "releaseVersion"),
+        ("g7.2xlarge", "bottlerocket", None, "os"),
+        ("g7e.2xlarge", "bottlerocket", "1.54.0-5a8d13d7", None),
+        ("g5g.xlarge", "bottlerocket", None, None),
+        ("p6e-gb200.36xlarge", "bottlerocket", None, "os"),
+        ("p6e-gb300.36xlarge", "al2023", None, None),
+    ],
+)
+def test_an_image_has_the_driver_and_the_architecture_or_is_refused(
+    name: str, os: str, release: str | None, key: str | None
+) -> None:
+    """G7 needs driver 595, which AL2023 has since 2026-09-17; Bottlerocket on Arm is for G5g."""
+    found = eks.image_refusal(eks.INSTANCE_TYPES[name], os, release)
+    assert (found and found[0]) == key
 
 
 def test_what_refusals_recommend_is_accepted() -> None:
@@ -79,7 +134,7 @@ def test_arm_is_where_the_name_says_graviton_or_grace() -> None:
     """The families with Arm CPUs are G5g, P6e, and the system nodes' M6g, M7g and T4g."""
     rows = (*ROWS, *eks.CPU_INSTANCE_TYPES.values())
     arm = {row.name.partition(".")[0] for row in rows if row.arch == "arm64"}
-    assert arm == {"g5g", "p6e-gb200", "m6g", "m7g", "t4g"}
+    assert arm == {"g5g", "p6e-gb200", "p6e-gb300", "m6g", "m7g", "t4g"}
     for row in ROWS:
         if row.vendor == "NVIDIA":
             assert row.ami_group == f"{'arm64' if row.arch == 'arm64' else 'x86_64'}_nvidia"
@@ -88,7 +143,7 @@ def test_arm_is_where_the_name_says_graviton_or_grace() -> None:
 def test_every_price_is_positive_or_unknown() -> None:
     """No price is 0; only three instance types have none."""
     unknown = [row.name for row in ROWS if row.on_demand is None]
-    assert unknown == ["p5e.48xlarge", "p6e-gb200.36xlarge"]
+    assert unknown == ["p5e.48xlarge", "p6e-gb200.36xlarge", "p6e-gb300.36xlarge"]
     for row in (*ROWS, *eks.CPU_INSTANCE_TYPES.values()):
         assert row.on_demand is None or row.on_demand > 0, row.name
 
@@ -107,12 +162,13 @@ def test_bigger_sizes_of_a_family_cost_at_least_as_much_per_gpu() -> None:
 
 
 def test_shapes_are_whole() -> None:
-    """Every row has vCPUs, memory and, with one exception of unknown memory, GPU memory."""
+    """Every row has vCPUs, memory and, with two exceptions of unknown memory, GPU memory."""
     for row in (*ROWS, *eks.CPU_INSTANCE_TYPES.values()):
         assert row.vcpu >= 2, row.name
         assert row.memory_gib >= row.vcpu, row.name
         assert row.efa_interfaces >= 0
-    assert [row.name for row in ROWS if not row.gpu_memory_mib] == ["p6e-gb200.36xlarge"]
+    unknown = [row.name for row in ROWS if not row.gpu_memory_mib]
+    assert unknown == ["p6e-gb200.36xlarge", "p6e-gb300.36xlarge"]
     for row in eks.CPU_INSTANCE_TYPES.values():
         assert (row.gpus, row.gpu_model, row.vendor, row.ami_group) == (0, None, None, "cpu")
 
@@ -185,7 +241,7 @@ def test_quota_codes_differ_by_family_and_capacity() -> None:
     """G, P and plain instances count against three pairs of codes."""
     assert eks.quota_code("g4dn.xlarge") == "L-DB2E81BA"
     assert eks.quota_code("g4dn.xlarge", spot=True) == "L-3819A6DF"
-    assert eks.quota_code("p3.2xlarge") == "L-417A185B"
+    assert eks.quota_code("p5.48xlarge") == "L-417A185B"
     assert eks.quota_code("m6i.large") == "L-1216C47A"
     assert eks.quota_code("nonsense") is None
     codes = [code for pair in eks.QUOTA_CODES.values() for code in pair]

@@ -434,11 +434,11 @@ def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
 def test_aws_counts_vcpus_by_family_and_market() -> None:
     """vCPUs count by family group and market, of several types the largest, times `maxNodes`."""
     assert eks_needs(
-        v100={"instance_types": ["p3.2xlarge"], "max_nodes": 2},
+        v100={"instance_types": ["p3dn.24xlarge"], "max_nodes": 2},
         t4={"instance_types": ["g4dn.xlarge", "g4dn.2xlarge"], "max_nodes": 3},
         spot={"instance_types": ["g4dn.xlarge"], "max_nodes": 5, "capacity": "spot"},
     ) == {
-        "L-417A185B P on demand": {"v100": 16},
+        "L-417A185B P on demand": {"v100": 192},
         "L-DB2E81BA G/VT on demand": {"t4": 24},
         "L-3819A6DF G/VT Spot": {"spot": 20},
     }

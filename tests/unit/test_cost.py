@@ -83,7 +83,7 @@ def test_full_train_costs_every_part_of_an_eks_stack() -> None:
     assert total.hour == pytest.approx(
         list_price("aws", "eks-cluster")
         + 3 * system
-        + on_demand("p3.2xlarge")
+        + on_demand("g4dn.xlarge")
         + month("aws", "ebs-gp3", 100)
         + list_price("aws", "nat-gateway")
         + list_price("aws", "public-ipv4")
@@ -340,7 +340,7 @@ A100 = {"machineType": "a2-highgpu-1g", "accelerator": None, "gpusPerNode": None
         ("dev", {**A100, "sharing": {"strategy": "time-slicing", "replicas": 2,
                                      "partition": "3g.20gb"}},
          "1/2 of 3g.20gb of nvidia-tesla-a100", 4),
-        ("train", {"sharing": {"strategy": "mps", "replicas": 8}}, "1/8 of nvidia-tesla-v100", 8),
+        ("train", {"sharing": {"strategy": "mps", "replicas": 8}}, "1/8 of nvidia-tesla-t4", 8),
     ],
 )  # fmt: skip
 def test_a_share_of_a_gpu_costs_its_part_of_the_node(

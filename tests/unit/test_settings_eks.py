@@ -80,7 +80,7 @@ def test_reads_every_key_of_the_train_environment() -> None:
     pool = found.pools["train-gpu"]
     assert (found.platform, found.region, found.cluster.name) == ("eks", "us-east-1", "k8s-ml")
     assert found.cluster.network.zones == ("us-east-1a", "us-east-1b")
-    assert (pool.instance_types, pool.gpus) == (("p3.2xlarge",), 1)
+    assert (pool.instance_types, pool.gpus) == (("g4dn.xlarge",), 1)
     assert (pool.min_nodes, pool.max_nodes, pool.desired_nodes) == (0, 1, None)
     assert dict(pool.labels) == {"role": "train-gpu"}
     job = found.workloads["sample-gpu-job"]
@@ -106,7 +106,14 @@ def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: st
             EksGpuNodeGroupArgs(instance_types=[name], os=os)
         assert str(refusal.value) == f"instanceTypes[0]: {name!r} {reason}"
         return
-    args = EksGpuNodeGroupArgs(instance_types=[name], os=os)
+    block: dict[str, Any] = {}
+    if row.block_only:
+        block = {"capacity": "capacity-block", "reservation": "cr-0123456789abcdef0"}
+    if refused := catalog.image_refusal(row, os, None):
+        with pytest.raises(ValueError, match=re.escape(": ".join(refused))):
+            EksGpuNodeGroupArgs(instance_types=[name], os=os, **block)
+        return
+    args = EksGpuNodeGroupArgs(instance_types=[name], os=os, **block)
     pool = args.gpu_pool("a-pool")
     arch = {"amd64": "x86_64", "arm64": "ARM_64"}[row.arch]
     assert args.image == f"{'AL2023' if os == 'al2023' else 'BOTTLEROCKET'}_{arch}_NVIDIA"
@@ -151,19 +158,20 @@ def test_a_capacity_block_is_accepted_in_one_zone() -> None:
     assert found.pools["train-gpu"].gpus == 8
 
 
-def test_warns_of_old_generations_and_last_drivers() -> None:
-    """A V100 is told to be old and to need a pinned image; pinned, and with a T4, less is said."""
-    v100 = EksGpuNodeGroupArgs(instance_types=["p3.2xlarge"]).warnings()
-    assert v100 == [
-        "p3.2xlarge is of an older generation, not offered in every region",
-        "the last driver for V100 16GB is of branch 580, and a newer image may bring another: pin "
-        "releaseVersion",
+def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
+    """Volta's last driver is 580: AL2023 keeps it beside 595, a newer Bottlerocket may not."""
+    v100: Any = {"instance_types": ["p3dn.24xlarge"]}
+    assert EksGpuNodeGroupArgs(**v100).warnings() == []
+    assert EksGpuNodeGroupArgs(**v100, os="bottlerocket").warnings() == [
+        "the last driver for V100 32GB is of branch 580, and a newer Bottlerocket may carry "
+        "another: take al2023, or make the pool with a releaseVersion whose driver is 580, since "
+        "EKS takes no older one for a pool that stands"
     ]
     pinned = EksGpuNodeGroupArgs(
-        instance_types=["p3.2xlarge"], release_version="1.35.1-20260714"
+        **v100, os="bottlerocket", release_version="1.54.0-5a8d13d7"
     ).warnings()
-    assert pinned == v100[:1]
-    assert EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"]).warnings() == []
+    assert pinned == []
+    assert EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], os="bottlerocket").warnings() == []
 
 
 def test_warns_where_pulumi_itself_could_not_reach_the_control_plane() -> None:

@@ -34,7 +34,7 @@ def made(template: dict[str, Any] | None = None, **changes: Any) -> dict[str, An
 
 def test_eks_takes_the_image_that_fits_the_instance_type() -> None:
     """Without an amiType the image follows from architecture and GPUs."""
-    assert made(instanceTypes=["p3.2xlarge"])["amiType"] == "AL2023_x86_64_NVIDIA"
+    assert made(instanceTypes=["g4dn.xlarge"])["amiType"] == "AL2023_x86_64_NVIDIA"
     assert made(instanceTypes=["g5g.xlarge"])["amiType"] == "AL2023_ARM_64_NVIDIA"
     assert made()["amiType"] == "AL2023_x86_64_STANDARD"
     assert made()["diskSize"] == 20
@@ -59,8 +59,8 @@ def test_every_nvidia_instance_type_takes_its_own_image_and_no_other(name: str) 
     ("changes", "template", "words"),
     [
         ({"instanceTypes": ["m7i.large"], "amiType": "AL2023_x86_64_NVIDIA"}, None, "m7i.large"),
-        ({"instanceTypes": ["p3.2xlarge"], "amiType": "AL2_x86_64_GPU"}, None, "1.32 or earlier"),
-        ({"instanceTypes": ["p3.2xlarge", "g5g.xlarge"], "amiType": "CUSTOM"}, {"ImageId": "ami-1"},
+        ({"instanceTypes": ["g4dn.xlarge"], "amiType": "AL2_x86_64_GPU"}, None, "1.32 or earlier"),
+        ({"instanceTypes": ["g5.xlarge", "g5g.xlarge"], "amiType": "CUSTOM"}, {"ImageId": "ami-1"},
          "same architecture"),
         ({"nodeGroupName": "-x"}, None, "nodeGroupName"),
         ({"nodeGroupName": "x" * 64}, None, "nodeGroupName"),
@@ -70,7 +70,7 @@ def test_every_nvidia_instance_type_takes_its_own_image_and_no_other(name: str) 
         ({"taints": [{"key": "a", "value": "v" * 64, "effect": "NO_SCHEDULE"}]}, None, "longer"),
         ({"taints": [{"key": "a", "effect": "NO_SCHEDULE"}] * 2}, None, "Duplicate taint"),
         ({"diskSize": 100}, {}, "within the launch template"),
-        ({"instanceTypes": ["p3.2xlarge"]}, {"InstanceType": "p3.2xlarge"}, "not in both"),
+        ({"instanceTypes": ["g4dn.xlarge"]}, {"InstanceType": "g4dn.xlarge"}, "not in both"),
         ({}, {"IamInstanceProfile": {"Name": "x"}}, "must not set IamInstanceProfile"),
         ({}, {"NetworkInterfaces": [{"SubnetId": "subnet-1"}]}, "must not set a subnet"),
         ({"amiType": "AL2023_x86_64_STANDARD"}, {"ImageId": "ami-1"}, "CUSTOM or unset"),

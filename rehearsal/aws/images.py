@@ -1,0 +1,36 @@
+"""EKS's images for GPU nodes: the newest release of each minor, and the drivers in them.
+
+The date is from amazon-eks-ami issue 2768, the patch releases are those of v20260714's changelog,
+the newest that was read: the newest release may have later ones.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+_PATCHES = {"1.30": 14, "1.31": 14, "1.32": 13, "1.33": 13, "1.34": 9, "1.35": 6, "1.36": 2}
+_NEWEST, _BOTH_DRIVERS = "20260917", "20260917"
+_ONLY_NEW = ("g7.",)
+"""Families that driver 580 does not have (amazon-eks-ami doc/usage/g7-ami.md)."""
+
+
+def newest_release(minor: str) -> str:
+    """The release that EKS takes where a node group names none."""
+    return f"{minor}.{_PATCHES.get(minor, 0)}-{_NEWEST}"
+
+
+def has_driver(ami_type: str) -> bool:
+    """Whether the image carries NVIDIA's driver."""
+    return "NVIDIA" in ami_type or ami_type == "AL2_x86_64_GPU"
+
+
+def drives(group: Mapping[str, Any]) -> bool:
+    """Whether the image of this node group has a driver for the GPUs of its instance type.
+
+    AL2023's images carry branch 595 beside 580 since `_BOTH_DRIVERS`; Bottlerocket's carry 580.
+    """
+    if not has_driver(group["amiType"]):
+        return False
+    if not group["instanceTypes"][0].startswith(_ONLY_NEW):
+        return True
+    release = str(group.get("releaseVersion") or "")
+    return group["amiType"].startswith("AL2023") and release.rpartition("-")[2] >= _BOTH_DRIVERS
