@@ -1,7 +1,8 @@
 """What the GPU node groups of an EKS cluster can count against EC2's vCPU quotas, and the answers.
 
 Limits come from Service Quotas. Use is counted from the instances that run, as EC2 counts it:
-the default vCPUs of each instance type, by family and market.
+the default vCPUs of each instance type, by family and market. What else would make the first
+update fail is asked by `aws_account`.
 """
 
 import itertools
@@ -11,10 +12,13 @@ from typing import Any
 import boto3
 import botocore.exceptions
 
+from checks import aws_account
+from checks.aws_account import unknown
 from checks.offers import Offer, Wanted
-from checks.verdict import Known, Need, Unknown
+from checks.verdict import Finding, Known, Need, Unknown
 from components.catalog import eks as catalog
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.environments import EksSettings
 
 CLUSTER_TAG = "eks:cluster-name"
 """EKS puts it on the instances of its managed node groups."""
@@ -23,16 +27,6 @@ _GROUPS = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p": "P"}
 """Letters of an instance family before its generation -> group of the catalog's quota codes."""
 _OLD_P = ("p2", "p3", "p4", "p4d", "p4de")
 """Whether P's Spot quota covers newer ones is uncertain."""
-
-_NO_CREDENTIALS = (
-    botocore.exceptions.NoCredentialsError,
-    botocore.exceptions.PartialCredentialsError,
-    botocore.exceptions.CredentialRetrievalError,
-    botocore.exceptions.SSOError,
-)
-_BAD_CREDENTIALS = ("ExpiredToken", "RequestExpired", "UnrecognizedClient", "AuthFailure",
-                    "InvalidClientTokenId", "SignatureDoesNotMatch")  # fmt: skip
-_SIGN_IN = "; sign in: aws sso login, or aws configure sso, and name the profile in AWS_PROFILE"
 
 
 def needs(pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str) -> tuple[list[Need], list[str]]:
@@ -69,9 +63,10 @@ def _link(quota: str, region: str) -> str:
 class AwsQuotas:
     """Answers from Service Quotas and EC2; nothing is ever written."""
 
-    def __init__(self, quotas: Any, ec2: Any) -> None:
+    def __init__(self, quotas: Any, ec2: Any, sts: Any = None) -> None:
         self._quotas = quotas
         self._ec2 = ec2
+        self._sts = sts
         self._instances: list[Mapping[str, Any]] | Unknown | None = None
         self._vcpus: dict[str, int] = {}
 
@@ -83,7 +78,8 @@ class AwsQuotas:
         """
         try:
             session = boto3.Session(region_name=region, profile_name=profile)
-            clients = [session.client(n, endpoint_url=endpoint) for n in ("service-quotas", "ec2")]
+            names = ("service-quotas", "ec2", "sts")
+            clients = [session.client(name, endpoint_url=endpoint) for name in names]
         except botocore.exceptions.BotoCoreError as error:
             raise ValueError(f"AWS: {error}") from None
         return cls(*clients)
@@ -98,7 +94,7 @@ class AwsQuotas:
                 ServiceCode=catalog.QUOTA_SERVICE, QuotaCode=code
             )
         except Exception as error:
-            return _unknown(error)
+            return unknown(error)
         used = self._use(need.quota, None)
         return Known(
             limit=float(found["Quota"]["Value"]), use=None if isinstance(used, Unknown) else used
@@ -110,8 +106,12 @@ class AwsQuotas:
         return None if isinstance(used, Unknown) else used
 
     def offer(self, wanted: Wanted) -> Offer:
-        """Which zones have a pool's instance types: not asked yet."""
-        return Offer(wanted=wanted, zones=Unknown(reason="AWS is not asked for its offers"))
+        """Which zones have a pool's instance type."""
+        return aws_account.offer(self._ec2, wanted)
+
+    def findings(self, settings: EksSettings) -> list[Finding]:
+        """What else would fail: who signs in is no admin."""
+        return list(aws_account.signed_in(self._sts, settings))
 
     def _use(self, quota: str, cluster: str | None) -> float | Unknown:
         if self._instances is None:
@@ -144,7 +144,7 @@ class AwsQuotas:
                 for row in described["InstanceTypes"]:
                     self._vcpus[row["InstanceType"]] = row["VCpuInfo"]["DefaultVCpus"]
         except Exception as error:
-            return _unknown(error)
+            return unknown(error)
         return instances
 
 
@@ -172,19 +172,3 @@ def _quota_of(instance: Mapping[str, Any]) -> str | None:
 
 def _cluster(instance: Mapping[str, Any]) -> str | None:
     return next((t["Value"] for t in instance.get("Tags", ()) if t["Key"] == CLUSTER_TAG), None)
-
-
-def _unknown(error: Exception) -> Unknown:
-    """A refusal or failure of AWS in one line; raises what is neither."""
-    if isinstance(error, botocore.exceptions.ClientError):
-        code, said = (error.response["Error"].get(key, "") for key in ("Code", "Message"))
-        denied = "AccessDenied" in code or "Unauthorized" in code
-        # What SignatureDoesNotMatch says has many lines.
-        reason = " ".join(f"{code} {said}".split())
-        mend = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
-        return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {reason}{mend}")
-    if isinstance(error, botocore.exceptions.BotoCoreError):
-        said = " ".join(str(error).split())
-        mend = _SIGN_IN if isinstance(error, _NO_CREDENTIALS) else ""
-        return Unknown(reason=f"AWS cannot be asked: {said}{mend}")
-    raise error

@@ -29,6 +29,8 @@ class Offer:
     wanted: Wanted
     zones: tuple[str, ...] | Unknown
     """Every zone that has all of the types, of whatever region the cloud was asked for; sorted."""
+    regional: bool = False
+    """Whether the cloud was asked for the region alone, as AWS is: its zones are of no other."""
 
     @property
     def word(self) -> Word:
@@ -52,6 +54,8 @@ class Offer:
         said = f"{' with '.join(wanted.types)} is not in {', '.join(lacking)}"
         if self._in_region:
             return f"{said}; zones of {wanted.region} that have it: {', '.join(self._in_region)}"
+        if self.regional:
+            return f"{said}, nor anywhere else in {wanted.region}; take another type"
         regions = sorted({zone.rpartition("-")[0] for zone in self.zones})
         elsewhere = ", ".join(regions) or "none that this account sees"
         return f"{said}, nor anywhere else in {wanted.region}; regions that have it: {elsewhere}"
@@ -59,7 +63,8 @@ class Offer:
     @property
     def _in_region(self) -> list[str]:
         assert not isinstance(self.zones, Unknown)
-        return [zone for zone in self.zones if zone.startswith(f"{self.wanted.region}-")]
+        there = f"{self.wanted.region}-"
+        return [zone for zone in self.zones if self.regional or zone.startswith(there)]
 
     def document(self) -> dict[str, Any]:
         known = not isinstance(self.zones, Unknown)

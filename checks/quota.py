@@ -1,7 +1,8 @@
 """`python -m checks.quota STACK`: whether the cloud's GPU quotas let the pools grow to `maxNodes`.
 
-And whether the cloud offers their machines in their zones. Exit code 0: enough, and offered. 1: a
-quota is too little, or something is not offered. 2: something could not be asked or is not known.
+And whether the cloud offers their machines in their zones, and on AWS whether who signs in may use
+the cluster. Exit code 0: enough, and offered. 1: a quota is too little, something is not offered,
+or somebody is no admin. 2: something could not be asked or is not known.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from checks import offers
 from checks.offers import Offer, Wanted
 from checks.report import FINDING, FINE, CheckError, end
 from checks.stack import ROOT, config_of, platform_of, settings_of
-from checks.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, text
+from checks.verdict import Finding, Known, Need, Unknown, exit_code, judge, needs_own_use, text
 from components.catalog.gke import region_of
 from stacks.files import PLACEHOLDER
 
@@ -54,7 +55,7 @@ def check(stack: str, endpoint: str | None = None) -> tuple[int, Mapping[str, An
     if platform_of(config) == "existing":
         note = "an existing cluster starts no nodes, so no cloud quota bounds it"
         return FINE, {**head, "quotas": [], "offers": [], "notes": [note]}, note
-    quotas, found, wanted, notes, cluster = _of(stack, config, endpoint)
+    quotas, found, wanted, notes, cluster, findings = _of(stack, config, endpoint)
     verdicts = []
     for need in found:
         answer = quotas.answer(need)
@@ -69,18 +70,20 @@ def check(stack: str, endpoint: str | None = None) -> tuple[int, Mapping[str, An
         **head,
         "quotas": [verdict.document() for verdict in verdicts],
         "offers": [offer.document() for offer in offered],
+        "findings": [finding.document() for finding in findings],
         "notes": list(notes),
     }
-    codes = {exit_code(verdicts), offers.exit_code(offered)}
+    codes = {exit_code(verdicts, findings), offers.exit_code(offered)}
     code = FINDING if FINDING in codes else max(codes)
-    parts = [text(verdicts, notes), offers.text(offered)]
+    parts = [text(verdicts, notes), offers.text(offered), "\n".join(map(str, findings))]
     return code, document, "\n\n".join(part for part in parts if part)
 
 
 def _of(
     stack: str, config: Mapping[str, Any], endpoint: str | None
-) -> tuple[Quotas, list[Need], list[Wanted], list[str], str]:
-    """Whom to ask, what is needed of quotas and zones, what is left out, and the cluster's name."""
+) -> tuple[Quotas, list[Need], list[Wanted], list[str], str, list[Finding]]:
+    """Whom to ask, what is needed of quotas and zones, what is left out, the cluster's name, and
+    what else is wrong."""
     settings = settings_of(stack, config)
     for key in ("gcp:project", "aws:region", "aws:profile"):
         if config.get(key) == PLACEHOLDER:
@@ -113,9 +116,10 @@ def _of(
                 google_quota.wanted(settings.pools, settings.cluster.location),
                 [*extra, *notes],
                 settings.cluster.name,
+                [],
             )
         case "eks":
-            from checks import aws_quota
+            from checks import aws_account, aws_quota
 
             profile = config.get("aws:profile")
             found, notes = aws_quota.needs(settings.pools, region=settings.region)
@@ -123,7 +127,14 @@ def _of(
                 quotas = aws_quota.AwsQuotas.of(settings.region, profile=profile, endpoint=endpoint)
             except ValueError as error:
                 raise CheckError(str(error)) from None
-            return quotas, found, [], notes, settings.cluster.name
+            return (
+                quotas,
+                found,
+                aws_account.wanted(settings),
+                notes,
+                settings.cluster.name,
+                quotas.findings(settings),
+            )
         case _:
             raise CheckError(f"{stack}: platform {settings.platform} has no quota to ask for")
 

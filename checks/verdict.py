@@ -47,6 +47,22 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something beside the quotas that would make the first update fail, or that nobody knows."""
+
+    about: str
+    """`pool train-gpu`, or the key of a setting."""
+    word: Literal["wrong", "unknown"]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.reason}"
+
+    def document(self) -> dict[str, str]:
+        return {"about": self.about, "verdict": self.word, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One quota, what is needed of it, and whether that is there."""
 
@@ -111,10 +127,10 @@ def _judge(need: Need, answer: Known | Unknown) -> tuple[Word, str]:
     )
 
 
-def exit_code(verdicts: Sequence[Verdict]) -> int:
-    """1 if a quota is too little, else 2 if one is not known, else 0."""
-    words = {verdict.word for verdict in verdicts}
-    return FINDING if "too little" in words else NOT_ASKED if "unknown" in words else FINE
+def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> int:
+    """1 if a quota is too little or something is wrong, else 2 if one is not known, else 0."""
+    words = {each.word for each in (*verdicts, *findings)}
+    return FINDING if words & {"too little", "wrong"} else NOT_ASKED if "unknown" in words else FINE
 
 
 def text(verdicts: Sequence[Verdict], notes: Sequence[str]) -> str:

@@ -56,6 +56,7 @@ def serve(
     match platform:
         case "eks":
             from rehearsal import aws
+            from rehearsal.aws.caller import answer_caller
             from rehearsal.aws.service_quotas import answer_quotas
 
             token = folder / "eks-token"
@@ -70,6 +71,7 @@ def serve(
             server = aws.serve(amazon)
             ending.callback(server.stop)
             ending.callback(answer_quotas(faults))
+            ending.callback(answer_caller(amazon.account))
             return Served(
                 cloud=amazon,
                 ports={"aws": server.port},

@@ -166,23 +166,34 @@ def test_the_named_command_mends_the_node(onprem: Stage) -> None:
     assert lacking == ["taint"]
 
 
-@pytest.mark.parametrize(("limit", "expected"), [(7, 1), (8, 0)])
+@pytest.mark.parametrize(("limit", "expected"), [(3, 1), (4, 0)])
 def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
-    """One p3.2xlarge needs 8 vCPUs of the P family: 7 are a finding, 8 are enough."""
+    """One g4dn.xlarge needs 4 vCPUs of G and VT: 3 are a finding, 4 are enough. The zones have the
+    instance types, and who signs in is the stack's admin."""
     # The quota is the account's: no cluster has to stand.
-    faults = Faults(quota={"P": limit})
+    faults = Faults(quota={"G_VT": limit})
     with ExitStack() as ending:
         cloud = AwsCloud(control_plane=cast(ControlPlane, None), faults=faults)
         ending.callback(cloud.close)
         ending.callback(answer_quotas(faults))
-        keys = {"AWS_ACCESS_KEY_ID": "rehearsal", "AWS_SECRET_ACCESS_KEY": "rehearsal"}
-        env = {**os.environ, **keys, "AWS_ENDPOINT_URL": cloud.endpoint}
+        cloud.account.open({"region": "us-east-1"})
+        session = cloud.account.client("sts").assume_role(
+            RoleArn="arn:aws:iam::123456789012:role/deployer", RoleSessionName="me"
+        )["Credentials"]
+        env = {
+            **os.environ,
+            "AWS_ACCESS_KEY_ID": session["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": session["SecretAccessKey"],
+            "AWS_SESSION_TOKEN": session["SessionToken"],
+            "AWS_ENDPOINT_URL": cloud.endpoint,
+        }
         code, document = run("quota", "train", env=env)
     (one,) = document["quotas"]
     assert code == expected, document
     assert (one["quota"], one["need"], one["limit"], one["use"]) == (
-        "L-417A185B P on demand", 8, limit, 0,
+        "L-DB2E81BA G/VT on demand", 4, limit, 0,
     )  # fmt: skip
+    assert document["findings"] == []
 
 
 def test_quota_of_a_rehearsed_autopilot_cluster() -> None:

@@ -19,7 +19,7 @@ from tests.rehearsal.conftest import configured
 STATES = sorted(FIXTURES.glob("state-*.json"))
 (DEV,) = FIXTURES.glob("state-dev-*.json")
 """The one that every run of the tests looks at."""
-(TRAIN,) = FIXTURES.glob("state-train-*.json")
+(TRAIN,) = FIXTURES.glob("state-train-[0-9]*.json")
 """Its GPU pool is of an instance type that EC2 retired since, p3.2xlarge: history stays as it was.
 The environment has another type now, and no cloud changes a node group's type in place."""
 
