@@ -63,7 +63,7 @@ class EksCluster(pulumi.ComponentResource):
         # Without a node to run on, EKS would call it degraded.
         dns = self._addon(name, "coredns", args, depends_on=[system])
         self.ready = [system, dns, *access]
-        self.kubeconfig = self._kubeconfig(args, provider, access)
+        self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
 
     def _control_plane(self, name: str, args: EksClusterArgs, region: str) -> aws.eks.Cluster:
@@ -260,18 +260,19 @@ class EksCluster(pulumi.ComponentResource):
             ),
         )
 
-    def _kubeconfig(
-        self, args: EksClusterArgs, provider: AwsProviderArgs, access: list[pulumi.Resource]
-    ) -> pulumi.Output[str]:
+    def _kubeconfig(self, args: EksClusterArgs, provider: AwsProviderArgs) -> pulumi.Output[str]:
         """The cluster's kubeconfig, without any credential in it.
 
-        It is there once it can be used: the Kubernetes provider looks at the cluster when it
-        starts, and would take one that knows nobody yet for unreachable.
+        It is there once pods can run: the Kubernetes provider looks at the cluster once, when it
+        starts, and takes one that does not answer, or knows nobody yet, for unreachable until it
+        ends. An access entry takes seconds to work, and so does the endpoint's name; the system
+        nodes take minutes, and every object waits for them anyway.
+        https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
         """
         return pulumi.Output.all(
             self.cluster.endpoint,
             self.cluster.certificate_authority.data,
-            *(association.urn for association in access),
+            *(each.urn for each in self.ready),
         ).apply(
             lambda known: kubeconfig.eks(
                 name=args.name,

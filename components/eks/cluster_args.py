@@ -14,6 +14,8 @@ from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
 
 _ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+_EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
+"""Those of AWS's documentation, which nobody has."""
 _KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
 """A key itself: EKS answers with that for an alias, and IAM grants nothing by one."""
 _ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
@@ -260,6 +262,12 @@ class EksClusterArgs:
                 "privateEndpoint: only what has the cluster's own security group reaches the "
                 "control plane; name the network where Pulumi runs in authorizedNetworks"
             )
+        found += [
+            f"admins[{position}]: {arn} is in an account of documentation, which nobody has; EKS "
+            "refuses it once the cluster stands; give the ARN of whoever runs Pulumi"
+            for position, arn in enumerate(self.admins)
+            if arn.split(":")[4] in _EXAMPLE_ACCOUNTS
+        ]
         then = "EKS refuses it when the cluster is made"
         return found + example_warnings(self.public_networks, then)
 

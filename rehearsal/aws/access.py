@@ -150,6 +150,7 @@ class AccessPolicyAssociation(Kind):
                 "and only with it"
             )
         entries[principal]["policies"][policy] = dict(scope) | {"associatedAt": now()}
+        self.account.clusters[inputs["clusterName"]].granted[principal] = time.monotonic()
         return f"{inputs['clusterName']}#{principal}#{policy}"
 
     def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:

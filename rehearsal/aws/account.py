@@ -37,6 +37,10 @@ class ClusterParts:
     addons: dict[str, dict[str, Any]] = field(default_factory=dict)
     associations: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     """(namespace, service account) -> pod identity association."""
+    granted: dict[str, float] = field(default_factory=dict)
+    """Principal ARN -> when it first had an access policy, on the monotonic clock."""
+    grew: float = 0.0
+    """When its newest node group was made, on the monotonic clock."""
     identified: dict[tuple[str, str], float] = field(default_factory=dict)
     """(namespace, service account) -> when it first had an association, in seconds since 1970."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rehearsal.aws import nodes, promise
 from rehearsal.aws.account import Account, GroupParts, answering
-from rehearsal.aws.cluster import access_granted
+from rehearsal.aws.cluster import access_due, access_granted
 from rehearsal.aws.ec2 import GONE
 from rehearsal.aws.images import has_driver
 from rehearsal.aws.instances import instance
@@ -39,6 +39,8 @@ class AwsCloud:
         self._announced: list[NodeGroup] = []
         self._on_access = on_access
         """Told after every change whether anybody may use the cluster."""
+        self._later: threading.Timer | None = None
+        """Tells again when access that was given takes effect."""
         self._scalers: Sequence[Scaler] = ()
         """Those that ran when somebody last asked."""
         self._read: dict[object, tuple[float, Any]] = {}
@@ -51,6 +53,8 @@ class AwsCloud:
 
     def close(self) -> None:
         """Ends the APIs; what was in the account is gone."""
+        if self._later is not None:
+            self._later.cancel()
         self.account.stop()
 
     def node_groups(self) -> list[NodeGroup]:
@@ -187,12 +191,22 @@ class AwsCloud:
         with self.account.lock:
             # Told under the lock: a later grant must not be overtaken by an earlier refusal.
             self._on_access(any(map(access_granted, self.account.clusters.values())))
+            self._tell_later([access_due(parts) for parts in self.account.clusters.values()])
         current = self.node_groups()
         with self._lock:
             changed, self._announced = current != self._announced, current
             callbacks = list(self._callbacks) if changed else []
         for callback in callbacks:
             callback()
+
+    def _tell_later(self, due: Sequence[float | None]) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+        if seconds := max((each for each in due if each is not None), default=None):
+            self._later = threading.Timer(seconds, self.notify)
+            self._later.daemon = True
+            self._later.start()
 
     def holdings(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever a fresh account would not have."""

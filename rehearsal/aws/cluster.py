@@ -1,6 +1,7 @@
 """EKS clusters, with the real control plane of the rehearsal behind them."""
 
 import base64
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ from rehearsal.cloud import ControlPlane
 
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _PLACES = ("subnetIds", "securityGroupIds")
+LATE_SECONDS = 10.0
+"""How long an access policy takes to work, unless a node group was made after it."""
 _ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
@@ -270,9 +273,29 @@ def _logging(inputs: Mapping[str, Any]) -> list[dict[str, Any]]:
 def access_granted(parts: ClusterParts) -> bool:
     """Whether anybody may use the cluster as its administrator: before that, `aws eks get-token`
     gives a token that the API server refuses. The person who rehearses is taken for that one."""
-    return any(
-        scope["type"] == "cluster" and policy.endswith("/AmazonEKSClusterAdminPolicy")
-        for entry in parts.entries.values()
+    return any(_effective(parts, principal) for principal in _admins(parts))
+
+
+def access_due(parts: ClusterParts) -> float | None:
+    """Seconds until access is granted that nobody has yet; None where nobody waits for any."""
+    waiting = [name for name in _admins(parts) if not _effective(parts, name)]
+    return LATE_SECONDS if waiting else None
+
+
+def _effective(parts: ClusterParts, principal: str) -> bool:
+    """Whether an access policy works already. EKS says that it takes several seconds after the
+    answer: less than a node group does, which takes minutes in AWS and no time here."""
+    granted = parts.granted.get(principal, 0.0)
+    return granted < parts.grew or time.monotonic() - granted >= LATE_SECONDS
+
+
+def _admins(parts: ClusterParts) -> list[str]:
+    return [
+        principal
+        for principal, entry in parts.entries.items()
         if entry["type"] == "STANDARD"
-        for policy, scope in entry["policies"].items()
-    )
+        and any(
+            scope["type"] == "cluster" and policy.endswith("/AmazonEKSClusterAdminPolicy")
+            for policy, scope in entry["policies"].items()
+        )
+    ]

@@ -1,5 +1,6 @@
 """The Auto Scaling group behind a managed node group, which moto names and does not make; tags."""
 
+import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -39,6 +40,7 @@ def make_group(account: Account, group: Mapping[str, Any]) -> tuple[str, str]:
         VPCZoneIdentifier=",".join(group["subnetIds"]),
         Tags=[_tag(scaling, key, value, propagate=True) for key, value in tags.items()],
     )
+    account.clusters[cluster].grew = time.monotonic()
     return scaling, template
 
 

@@ -115,6 +115,18 @@ def test_objects_in_the_cluster_outlive_neither_access_nor_nodes(
     } <= outlived_by[item]
 
 
+def test_the_provider_is_configured_once_the_cluster_can_be_used(
+    outlived_by: dict[str, frozenset[str]],
+) -> None:
+    """It looks once: by then the access entry has had the minutes that nodes take."""
+    assert {
+        "aws:eks/accessPolicyAssociation:AccessPolicyAssociation::"
+        "k8s-ml-123456789012:role/deployer",
+        "aws:eks/addon:Addon::k8s-ml-coredns",
+        SYSTEM_GROUP,
+    } <= outlived_by["pulumi:providers:kubernetes::k8s-ml"]
+
+
 def test_the_autoscaler_starts_with_its_credentials_and_rights(
     outlived_by: dict[str, frozenset[str]],
 ) -> None:

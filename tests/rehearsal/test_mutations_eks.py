@@ -260,6 +260,12 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             FOR_NOTHING,
         ],
     ),
+    "the Kubernetes provider is configured before the cluster can be used": (
+        [edited("components/eks/cluster.py", "each.urn for each in self.ready",
+                "each.urn for each in self.ready[2:]")],
+        ["kubernetes:core/v1:ServiceAccount cluster-autoscaler: configured Kubernetes cluster is "
+         "unreachable: unable to load schema information from the API server: Unauthorized"],
+    ),
     "a node group is made before the CNI": (
         [edited("components/eks/cluster.py",
                 """            *self._node_addons(name, args, region),

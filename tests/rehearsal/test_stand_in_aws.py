@@ -5,6 +5,7 @@ Here and not among the unit tests, because an AWS account takes seconds to fill.
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -317,14 +318,27 @@ def test_addons_with_pods_need_a_node(fresh: AwsStack) -> None:
     fresh.up(aws.ADDON, "dns", addon)
 
 
-def test_access_comes_with_the_policy(fresh: AwsStack) -> None:
-    """An access entry alone opens nothing; its policy does."""
-    fresh.cluster()
+def test_access_comes_with_the_policy_and_not_at_once(
+    fresh: AwsStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An access entry alone opens nothing; its policy does, seconds later: sooner than a node
+    group that is made after it, which takes minutes in AWS."""
+    subnets = fresh.cluster()
+    fresh.group(subnets)
     entry = {"clusterName": "k8s-ml", "principalArn": aws.ADMIN}
     fresh.up(aws.ENTRY, "admin", entry)
     assert not fresh.cloud.access_granted("k8s-ml")
     scope = {"policyArn": aws.ADMIN_POLICY, "accessScope": {"type": "cluster"}}
     fresh.up(aws.ACCESS, "admin", entry | scope)
+    assert not fresh.cloud.access_granted("k8s-ml")
+    fresh.up(aws.GROUP, "another", aws.group(subnets, nodeGroupName="another"))
+    assert fresh.cloud.access_granted("k8s-ml")
+    fresh.delete(aws.ACCESS, "admin")
+    assert not fresh.cloud.access_granted("k8s-ml")
+    monkeypatch.setattr("rehearsal.aws.cluster.LATE_SECONDS", 0.5)
+    fresh.up(aws.ACCESS, "admin", entry | scope)
+    assert not fresh.cloud.access_granted("k8s-ml")
+    time.sleep(0.6)
     assert fresh.cloud.access_granted("k8s-ml")
     fresh.delete(aws.ACCESS, "admin")
     assert not fresh.cloud.access_granted("k8s-ml")

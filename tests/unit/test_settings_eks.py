@@ -178,10 +178,22 @@ def test_warns_where_pulumi_itself_could_not_reach_the_control_plane() -> None:
     """A private endpoint admits nodes and the networks that are named."""
     today = date(2026, 11, 21)
     private = ["gpu-cluster:cluster", "privateEndpoint", True]
-    alone = read(private, ["gpu-cluster:cluster", "authorizedNetworks", "absent"]).cluster
+    mine = ["gpu-cluster:cluster", "admins", ["arn:aws:iam::210987654321:role/deployer"]]
+    alone = read(mine, private, ["gpu-cluster:cluster", "authorizedNetworks", "absent"]).cluster
     assert [line.partition(":")[0] for line in alone.warnings(today)] == ["privateEndpoint"]
     vpn = ["gpu-cluster:cluster", "authorizedNetworks", {"vpn": "10.20.0.0/16"}]
-    assert read(private, vpn).cluster.warnings(today) == []
+    assert read(mine, private, vpn).cluster.warnings(today) == []
+
+
+def test_warns_of_an_admin_whom_nobody_has() -> None:
+    """Accounts of AWS's documentation: EKS refuses the entry when the cluster is paid for."""
+    mine, example = "arn:aws:iam::210987654321:user/me", "arn:aws:iam::111122223333:role/admin"
+    admins = ["gpu-cluster:cluster", "admins", [mine, example]]
+    offices = ["gpu-cluster:cluster", "authorizedNetworks", {"office": "198.18.0.0/24"}]
+    assert read(admins, offices).cluster.warnings(date(2026, 11, 21)) == [
+        f"admins[1]: {example} is in an account of documentation, which nobody has; EKS refuses it "
+        "once the cluster stands; give the ARN of whoever runs Pulumi"
+    ]
 
 
 @pytest.mark.parametrize(
