@@ -260,12 +260,6 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             FOR_NOTHING,
         ],
     ),
-    "the Kubernetes provider is configured before the cluster can be used": (
-        [edited("components/eks/cluster.py", "each.urn for each in self.ready",
-                "each.urn for each in self.ready[2:]")],
-        ["kubernetes:core/v1:ServiceAccount cluster-autoscaler: configured Kubernetes cluster is "
-         "unreachable: unable to load schema information from the API server: Unauthorized"],
-    ),
     "a node group is made before the CNI": (
         [edited("components/eks/cluster.py",
                 """            *self._node_addons(name, args, region),
@@ -369,6 +363,34 @@ def test_without_an_access_policy_the_kubeconfig_opens_nothing(rehearse: Rehears
     rehearsal = rehearse(nobody, stack="train")
     assert rehearsal.steps[-1].name == "pulumi up"
     assert any("Unauthorized" in failure for failure in rehearsal.failures), rehearsal.failures
+
+
+@pytest.mark.prove
+def test_a_provider_that_is_configured_at_once_finds_nobody_admitted(rehearse: Rehearse) -> None:
+    """An access policy takes seconds to work, and the Kubernetes provider looks once: what it
+    could not reach then, it cannot reach until the update ends."""
+    early = edited(
+        "components/eks/cluster.py",
+        "each.urn for each in self.ready",
+        "each.urn for each in access",
+    )
+    handed = edited(
+        "components/eks/cluster.py",
+        "self.kubeconfig = self._kubeconfig(args, provider)",
+        "self.kubeconfig = self._kubeconfig(args, provider, access)",
+    )
+    taken = edited(
+        "components/eks/cluster.py",
+        "def _kubeconfig(self, args: EksClusterArgs, provider: AwsProviderArgs)",
+        "def _kubeconfig(self, args: EksClusterArgs, provider: AwsProviderArgs, access: list)",
+    )
+    rehearsal = rehearse(early, handed, taken, stack="train")
+    assert rehearsal.steps[-1].name == "pulumi up"
+    (failure,) = said(rehearsal)
+    assert failure.endswith(
+        ": configured Kubernetes cluster is unreachable: unable to load schema information from "
+        "the API server: Unauthorized"
+    )
 
 
 @pytest.mark.prove
