@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from components.catalog import eks
-from components.eks import cluster_args
+from components.eks import cluster_args, regions
 from tests.facts import aws_sources as aws
 from tests.facts.aws_tables import differences
 
@@ -102,6 +102,37 @@ def instance_shapes() -> Iterator[str]:
                 yield f"{name} {what}: {ours} here, {other} there"
 
 
+def offers() -> Iterator[str]:
+    """What can be chosen is offered in some zone, as `DescribeInstanceTypeOfferings` answered."""
+    offered = {
+        name
+        for places in aws.offerings("availability-zone").values()
+        for names in places.values()
+        for name in names
+    }
+    for name in (*eks.INSTANCE_TYPES, *eks.CPU_INSTANCE_TYPES):
+        if name not in offered and (name in eks.CPU_INSTANCE_TYPES or not eks.refusal(name)):
+            yield f"{name}: can be chosen, and no zone offered it"
+
+
+def places() -> Iterator[str]:
+    """Regions, their partitions and the names and IDs of their zones are known as such."""
+    for region, partition in aws.partitions().items():
+        known = regions.is_region(region)
+        if known and regions.partition(region) != partition:
+            yield f"{region}: of {partition}, and {regions.partition(region)} here"
+        if not known:
+            yield f"{region}: of {partition}, and no region here"
+    for kind, known_as in (
+        ("availability-zone", regions.is_zone_name),
+        ("availability-zone-id", regions.is_zone_id),
+    ):
+        for region, zones in aws.offerings(kind).items():
+            for zone in sorted(zones):
+                if not known_as(zone, region):
+                    yield f"{zone}: of {region}, and no such zone here"
+
+
 def _shown(value: Any) -> str:
     return ", ".join(sorted(value)) if isinstance(value, set) else str(value)
 
@@ -111,4 +142,6 @@ COMPARISONS = {
     "aws log retention": log_retention,
     "aws instance names": instance_names,
     "aws instance shapes": instance_shapes,
+    "aws offers": offers,
+    "aws places": places,
 }

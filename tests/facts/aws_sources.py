@@ -106,3 +106,26 @@ def instance_types() -> Node:
     """Name -> row, as `ec2:DescribeInstanceTypes` answered moto's maintainers."""
     packed = (files("moto.ec2") / "resources" / "instance_types.json.gz").read_bytes()
     return dict(json.loads(gzip.decompress(packed)))
+
+
+@cache
+def partitions() -> Node:
+    """Region -> the partition that it is of, as botocore has them; without the global ones."""
+    rows = json.loads((files("botocore") / "data" / "partitions.json").read_text())["partitions"]
+    return {
+        region: row["id"] for row in rows for region in row["regions"] if "global" not in region
+    }
+
+
+@cache
+def offerings(kind: str) -> Node:
+    """Region -> place (`availability-zone`, `availability-zone-id`) -> the instance types there."""
+    found: dict[str, dict[str, set[str]]] = {}
+    folder = files("moto.ec2") / "resources" / "instance_type_offerings" / kind
+    for file in folder.iterdir():
+        region, _, ending = file.name.partition(".")
+        if ending == "json.gz":
+            places = found.setdefault(region, {})
+            for row in json.loads(gzip.decompress(file.read_bytes())):
+                places.setdefault(row["Location"], set()).add(row["InstanceType"])
+    return found

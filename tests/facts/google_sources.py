@@ -22,8 +22,8 @@ def schemas(api: str) -> Node:
     return dict(json.loads(text)["schemas"])
 
 
-def field_at(api: str, schema: str, path: str) -> Node | None:
-    """The field at `a.b[].c`; None where there is none."""
+def field_at(api: str, schema: str, path: str, *, exact: bool = False) -> Node | None:
+    """The field at `a.b[].c`; None where there is none. `exact`: the names are the API's own."""
     at: Node = schemas(api)[schema]
     for step in path.split("."):
         at = _whole(api, at)
@@ -32,8 +32,10 @@ def field_at(api: str, schema: str, path: str) -> Node | None:
         if "additionalProperties" in at:
             at = at["additionalProperties"]
             continue
-        name = _same(at.get("properties", {}), step.removesuffix("[]"))
-        if name is None:
+        name = step.removesuffix("[]")
+        if not exact:
+            name = _same(at.get("properties", {}), name) or name
+        if name not in at.get("properties", {}):
             return None
         at = at["properties"][name]
         if step.endswith("[]") and at.get("type") == "array":

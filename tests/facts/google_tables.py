@@ -112,6 +112,25 @@ def catalog() -> Iterator[str]:
         yield from _differences(name, set(ours), node)
 
 
+def dashboards() -> Iterator[str]:
+    """Every field of the dashboards that the program sends as text, and every value of an enum."""
+    texts = {
+        str(each.inputs["dashboardJson"])
+        for platform in ("gke", "gke-autopilot")
+        for each in sent.registered(platform)
+        if each.type == "gcp:monitoring/dashboard:Dashboard"
+    }
+    found = set()
+    for path, value in (leaf for text in sorted(texts) for leaf in sent.leaves(json.loads(text))):
+        node = google.field_at("monitoring v1", "Dashboard", path, exact=True)
+        if node is None:
+            found.add(f"{path}: a dashboard has no such field")
+        elif "enum" in node and value not in node["enum"]:
+            found.add(f"{path}: {value} is none of {', '.join(node['enum'])}")
+    assert texts
+    yield from sorted(found)
+
+
 def _effects() -> list[str]:
     return [
         Taint(key="a", value="b", effect=effect).cloud_effect
@@ -162,6 +181,7 @@ COMPARISONS = {
     "google enums": enums,
     "google values sent": values_sent,
     "google catalog": catalog,
+    "google dashboards": dashboards,
     "google quotas": quotas,
     "google preview only": preview_only,
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.catalog import eks, gke, kubernetes
-from components.eks import cluster_args
+from components.eks import cluster_args, regions
 from rehearsal.provider.immutable import facts
 from tests.facts import google_tables, sent
 from tests.facts.test_facts import COMPARISONS, explained
@@ -74,6 +74,12 @@ PLANTED: Mapping[str, tuple[Plant, str]] = {
     "aws log retention": (constant(cluster_args, "_RETENTION_DAYS", (1, 2)), "lacks 2"),
     "aws instance names": (constant(eks, "INSTANCE_TYPES", {}), "the catalog does not know it"),
     "aws instance shapes": (entry(eks.INSTANCE_TYPES, "g5.xlarge", vcpu=5), "5 here, 4 there"),
+    "aws offers": (
+        lambda patch: patch.setattr(eks, "CPU_INSTANCE_TYPES", {"m9.large": None}), "m9.large"
+    ),
+    "aws places": (
+        constant(regions, "_COMPASS", ("north", "south")), "use1-az1: of us-east-1, and no such"
+    ),
     "aws iam actions": (
         input_sent("eks", "aws:iam/rolePolicy:RolePolicy", "policy",
                    '{"Statement": [{"Action": "ec2:DescribeGpus"}]}'),
@@ -98,6 +104,11 @@ PLANTED: Mapping[str, tuple[Plant, str]] = {
         input_sent("gke", POOL, "autoscaling.locationPolicy", "ALL"), "ALL is none of"
     ),
     "google catalog": (constant(gke, "SHARING_STRATEGIES", ("TIME_SLICING",)), "TIME_SLICING"),
+    "google dashboards": (
+        input_sent("gke-autopilot", "gcp:monitoring/dashboard:Dashboard", "dashboardJson",
+                   '{"mosaicLayout": {"column": 12}}'),
+        "mosaicLayout.column: a dashboard has no such field",
+    ),
     "google quotas": (
         entry(gke.ACCELERATORS, "nvidia-l4", quota_metric="NVIDIA_L40_GPUS"), "NVIDIA_L40_GPUS"
     ),
