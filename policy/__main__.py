@@ -8,6 +8,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from pulumi_policy import PolicyPack
 
-from policy.pack import POLICIES
+from policy import settings
+from policy.pack import RULES, policies
 
-PolicyPack(name="gpu-cluster", policies=POLICIES)
+try:
+    given = settings.read(RULES)
+except ValueError as error:
+    sys.exit(f"policy: {error}")
+PolicyPack(name="gpu-cluster", policies=policies(given))

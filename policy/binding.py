@@ -1,10 +1,12 @@
 """A rule, which is a plain function over plain data, as a policy of the engine."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pulumi_policy import (
     EnforcementLevel,
+    Policy,
     PolicyConfigSchema,
     ResourceValidationArgs,
     ResourceValidationPolicy,
@@ -22,6 +24,9 @@ Schema = Mapping[str, Mapping[str, Any]]
 """A rule's keyword arguments, each with its JSON schema and a default."""
 ResourceRule = Callable[..., Iterator[str]]
 StackRule = Callable[..., Iterator[Finding]]
+
+LEVEL = "enforcementLevel"
+"""Setting that every rule has, by the name that the engine gives it."""
 
 DECLARED: dict[str, Mapping[str, Any]] = {}
 """URN -> inputs, as the engine showed them for each resource before it shows the whole stack.
@@ -47,15 +52,57 @@ def _known(container: Any, key: Any) -> Any:
         return UNKNOWN
 
 
-def resource_rule(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A rule of the pack. What it is for is the first line of its function's docstring."""
+
+    name: str
+    check: Callable[..., Iterator[Any]]
+    """A `ResourceRule`, or with `whole` a `StackRule`."""
+    level: EnforcementLevel
+    severity: Severity
+    schema: Schema
+    whole: bool
+    """Whether it sees all resources together, else one at a time."""
+
+    @property
+    def reason(self) -> str:
+        """What it is for, in one line."""
+        assert self.check.__doc__ is not None
+        return self.check.__doc__.partition("\n")[0]
+
+
+def on_resource(
     name: str,
-    rule: ResourceRule,
+    check: ResourceRule,
     level: EnforcementLevel,
     severity: Severity,
     schema: Schema | None = None,
-) -> ResourceValidationPolicy:
-    """A policy that sees one resource at a time. What it is for is the rule's docstring."""
-    defaults = _defaults(schema)
+) -> Rule:
+    """A rule that sees one resource at a time."""
+    return Rule(name=name, check=check, level=level, severity=severity, schema=schema or {},
+                whole=False)  # fmt: skip
+
+
+def on_stack(
+    name: str,
+    check: StackRule,
+    level: EnforcementLevel,
+    severity: Severity,
+    schema: Schema | None = None,
+) -> Rule:
+    """A rule that sees all resources of a stack together."""
+    return Rule(name=name, check=check, level=level, severity=severity, schema=schema or {},
+                whole=True)  # fmt: skip
+
+
+def policy(rule: Rule, given: Mapping[str, Any]) -> Policy:
+    """The rule as a policy of the engine; `given` are settings that take the place of defaults."""
+    return (_whole if rule.whole else _single)(rule, given)
+
+
+def _single(rule: Rule, given: Mapping[str, Any]) -> ResourceValidationPolicy:
+    defaults = _defaults(rule.schema, given)
 
     def validate(args: ResourceValidationArgs, report: ReportViolation) -> None:
         resource = Resource(
@@ -68,28 +115,21 @@ def resource_rule(
             provider=args.provider.name if args.provider else None,
         )
         DECLARED[resource.urn] = resource.props
-        for message in rule(resource, **{**defaults, **(args.get_config() or {})}):
+        for message in rule.check(resource, **{**defaults, **(args.get_config() or {})}):
             report(message, None)
 
     return ResourceValidationPolicy(
-        name=name,
-        description=_says(rule),
+        name=rule.name,
+        description=rule.reason,
         validate=validate,
-        enforcement_level=level,
-        severity=severity,
-        config_schema=_schema(schema),
+        enforcement_level=_level(rule, given),
+        severity=rule.severity,
+        config_schema=_schema(rule.schema, given),
     )
 
 
-def stack_rule(
-    name: str,
-    rule: StackRule,
-    level: EnforcementLevel,
-    severity: Severity,
-    schema: Schema | None = None,
-) -> StackValidationPolicy:
-    """A policy that sees all resources together."""
-    defaults = _defaults(schema)
+def _whole(rule: Rule, given: Mapping[str, Any]) -> StackValidationPolicy:
+    defaults = _defaults(rule.schema, given)
 
     def validate(args: StackValidationArgs, report: ReportViolation) -> None:
         resources = [
@@ -108,30 +148,33 @@ def stack_rule(
             )
             for each in args.resources
         ]
-        for message, resource in rule(resources, **{**defaults, **(args.get_config() or {})}):
+        for message, resource in rule.check(resources, **{**defaults, **(args.get_config() or {})}):
             report(message, resource.urn if resource else None)
 
     return StackValidationPolicy(
-        name=name,
-        description=_says(rule),
+        name=rule.name,
+        description=rule.reason,
         validate=validate,
-        enforcement_level=level,
-        severity=severity,
-        config_schema=_schema(schema),
+        enforcement_level=_level(rule, given),
+        severity=rule.severity,
+        config_schema=_schema(rule.schema, given),
     )
 
 
-def _says(rule: Callable[..., object]) -> str:
-    """What the rule is for: the first line of its docstring."""
-    assert rule.__doc__ is not None
-    return rule.__doc__.partition("\n")[0]
+def _level(rule: Rule, given: Mapping[str, Any]) -> EnforcementLevel:
+    return EnforcementLevel(given.get(LEVEL, rule.level))
 
 
-def _defaults(schema: Schema | None) -> dict[str, Any]:
-    return {key: field["default"] for key, field in (schema or {}).items()}
+def _defaults(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: given.get(key, field["default"]) for key, field in schema.items()}
 
 
-def _schema(schema: Schema | None) -> PolicyConfigSchema | None:
-    if schema is None:
+def _schema(schema: Schema, given: Mapping[str, Any]) -> PolicyConfigSchema | None:
+    if not schema:
         return None
-    return PolicyConfigSchema(properties={key: dict(field) for key, field in schema.items()})
+    return PolicyConfigSchema(
+        properties={
+            key: {**field, "default": given.get(key, field["default"])}
+            for key, field in schema.items()
+        }
+    )

@@ -1,9 +1,9 @@
 """Rules on control planes and networks: who may reach them, what they encrypt, how they age."""
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from policy.networks import too_wide
 from policy.reading import (
     UNKNOWN,
     Resource,
@@ -20,8 +20,11 @@ GKE = "gcp:container/cluster:Cluster"
 EKS = "aws:eks/cluster:Cluster"
 
 
-def open_control_plane(resource: Resource, *, prefix: float) -> Iterator[str]:
-    """The control plane answers to networks that somebody named."""
+def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float) -> Iterator[str]:
+    """The control plane answers to networks that somebody named.
+
+    `prefix`: of the largest private network; `publicPrefix`: of the largest on the internet.
+    """
     props = resource.props
     if resource.type == GKE:
         if get(props, "privateClusterConfig", "enablePrivateEndpoint") in (True, UNKNOWN):
@@ -52,12 +55,11 @@ def open_control_plane(resource: Resource, *, prefix: float) -> Iterator[str]:
             f"cluster {resource.name} lets the whole world reach its control plane; name the "
             "networks that may"
         )
-    for block in blocks:
-        if _wide(block, prefix):
-            yield (
-                f"cluster {resource.name} lets {block} reach its control plane; allowed: "
-                f"/{prefix:g} or smaller networks"
-            )
+    for wide in too_wide(blocks, private=prefix, public=publicPrefix):
+        yield (
+            f"cluster {resource.name} lets {wide} reach its control plane; allowed: private "
+            f"networks of /{prefix:g} and public ones of /{publicPrefix:g}, or smaller"
+        )
 
 
 def private_nodes(resource: Resource) -> Iterator[str]:
@@ -99,8 +101,11 @@ def private_nodes(resource: Resource) -> Iterator[str]:
                 )
 
 
-def open_firewall(resource: Resource) -> Iterator[str]:
-    """No firewall rule of the stack lets the whole world in."""
+def open_firewall(resource: Resource, *, publicPrefix: float) -> Iterator[str]:
+    """No firewall rule of the stack lets the whole world in, in one block or in several.
+
+    `publicPrefix`: of the largest network on the internet.
+    """
     props = resource.props
     blocks: list[Any] = []
     match resource.type:
@@ -115,9 +120,8 @@ def open_firewall(resource: Resource) -> Iterator[str]:
                 blocks = [*each(props, "cidrBlocks"), *each(props, "ipv6CidrBlocks")]
         case "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule":
             blocks = [get(props, "cidrIpv4"), get(props, "cidrIpv6")]
-    for block in blocks:
-        if _wide(block, 1):
-            yield f"{resource.name} lets {block} in; name the networks that need to come in"
+    for wide in too_wide(blocks, private=0, public=publicPrefix):
+        yield f"{resource.name} lets {wide} in; name the networks that need to come in"
 
 
 def secrets_encrypted(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
@@ -219,14 +223,3 @@ def deletion_protection(resource: Resource, *, stacks: Sequence[str]) -> Iterato
             f"cluster {resource.name} is not protected in Pulumi, so its pools would go before the "
             "cloud refuses to delete it; set the resource option protect"
         )
-
-
-def _wide(block: Any, prefix: float) -> bool:
-    """Whether this is known to be a network larger than `prefix` allows; IPv6 counts from ::/0."""
-    if not isinstance(block, str):
-        return False
-    try:
-        network = ipaddress.ip_network(block, strict=False)
-    except ValueError:
-        return False
-    return network.prefixlen < (prefix if network.version == 4 else min(prefix, 1))

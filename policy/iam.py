@@ -23,7 +23,17 @@ _ATTACHMENTS = (
     "aws:iam/policyAttachment:PolicyAttachment",
     "aws:iam/userPolicyAttachment:UserPolicyAttachment",
     "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
+    "aws:iam/rolePolicyAttachmentsExclusive:RolePolicyAttachmentsExclusive",
 )
+_ESCALATING = (
+    "iam.serviceAccounts.actAs", "iam.serviceAccounts.getAccessToken",
+    "iam.serviceAccounts.getOpenIdToken", "iam.serviceAccounts.implicitDelegation",
+    "iam.serviceAccounts.setIamPolicy", "iam.serviceAccounts.signBlob",
+    "iam.serviceAccounts.signJwt", "iam.serviceAccountKeys.create", "iam.roles.create",
+    "iam.roles.update", "resourcemanager.projects.setIamPolicy",
+    "resourcemanager.folders.setIamPolicy", "resourcemanager.organizations.setIamPolicy",
+)  # fmt: skip
+"""Permissions of Google Cloud by which one becomes somebody else, or gives oneself more."""
 _EVERYBODY = ("allUsers", "allAuthenticatedUsers")
 
 
@@ -66,11 +76,18 @@ def too_broad(
     props = resource.props
     if resource.type.startswith("gcp:"):
         yield from _grants(resource, roles)
+    if resource.type.endswith(("IAMCustomRole", "OrganizationsIAMCustomRole")):
+        for permission in each(props, "permissions"):
+            if isinstance(permission, str) and permission in _ESCALATING:
+                yield (
+                    f"{resource.name} has the permission {permission}, by which its holder gets "
+                    "more than the role; drop it"
+                )
     if resource.type in _ATTACHMENTS:
-        arn = get(props, "policyArn")
-        name = arn.rpartition("/")[2] if isinstance(arn, str) else ""
-        if any(fnmatchcase(name, pattern) for pattern in policies):
-            yield f"{resource.name} attaches {name}; attach a policy with what is needed alone"
+        for arn in [get(props, "policyArn"), *each(props, "policyArns")]:
+            name = arn.rpartition("/")[2] if isinstance(arn, str) else ""
+            if any(fnmatchcase(name, pattern) for pattern in policies):
+                yield f"{resource.name} attaches {name}; attach a policy with what is needed alone"
     if resource.type == "aws:iam/role:Role":
         for arn in each(props, "managedPolicyArns"):
             name = arn.rpartition("/")[2] if isinstance(arn, str) else ""

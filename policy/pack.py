@@ -1,12 +1,12 @@
 """The policy pack: each rule with its name, its weight and its configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pulumi_policy import EnforcementLevel, Severity
+from pulumi_policy import EnforcementLevel, Policy, Severity
 
-from policy import clusters, iam, pools, stacks, workloads
-from policy.binding import resource_rule, stack_rule
+from policy import clusters, host_paths, iam, pod_security, pools, rbac, stacks, workloads
+from policy.binding import Rule, on_resource, on_stack, policy
 
 _MANDATORY, _ADVISORY = EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY
 _MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
@@ -24,53 +24,77 @@ def _texts(*default: str, about: str) -> Mapping[str, Any]:
     }
 
 
-POLICIES = [
+def _prefix(default: int, about: str) -> Mapping[str, Any]:
+    return {
+        "type": "integer", "minimum": 0, "maximum": 32, "default": default, "description": about,
+    }  # fmt: skip
+
+
+def _exempt() -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        "default": {},
+        "description": "Pattern of `namespace/kind/name` -> controls that such pods need not keep.",
+    }
+
+
+RULES: Sequence[Rule] = (
     # Pools
-    resource_rule(
+    on_resource(
         "gpu-pool-taint",
         pools.taint,
         _MANDATORY,
         _HIGH,
         {"key": {"type": "string", "default": "nvidia.com/gpu", "description": "The taint's key."}},
     ),
-    resource_rule(
+    on_resource(
         "gpu-pool-minimum",
         pools.minimum,
         _MANDATORY,
         _MEDIUM,
         {"stacks": _texts(*_PRODUCTION, about="Stacks whose GPU pools may keep nodes running.")},
     ),
-    resource_rule("autoscaler-owns-size", pools.size, _ADVISORY, _MEDIUM),
-    resource_rule("secure-boot", pools.secure_boot, _MANDATORY, _HIGH),
-    resource_rule(
+    on_resource("autoscaler-owns-size", pools.size, _ADVISORY, _MEDIUM),
+    on_resource("secure-boot", pools.secure_boot, _MANDATORY, _HIGH),
+    on_resource(
         "instance-metadata",
         pools.metadata,
         _MANDATORY,
         _HIGH,
         {"hops": {"type": "integer", "default": 1, "description": "The largest hop limit."}},
     ),
-    resource_rule("disks-encrypted", pools.disks, _MANDATORY, _HIGH),
+    on_resource("disks-encrypted", pools.disks, _MANDATORY, _HIGH),
     # Clusters and networks
-    resource_rule(
+    on_resource(
         "control-plane-open",
         clusters.open_control_plane,
         _MANDATORY,
         _CRITICAL,
-        {"prefix": {"type": "integer", "default": 8, "description": "Of the largest network."}},
+        {
+            "prefix": _prefix(8, "Of the largest private network that may reach it."),
+            "publicPrefix": _prefix(16, "Of the largest network on the internet that may."),
+        },
     ),
-    resource_rule("nodes-private", clusters.private_nodes, _MANDATORY, _HIGH),
-    resource_rule("firewall-open", clusters.open_firewall, _MANDATORY, _CRITICAL),
-    resource_rule(
+    on_resource("nodes-private", clusters.private_nodes, _MANDATORY, _HIGH),
+    on_resource(
+        "firewall-open",
+        clusters.open_firewall,
+        _MANDATORY,
+        _CRITICAL,
+        {"publicPrefix": _prefix(8, "Of the largest network on the internet that may come in.")},
+    ),
+    on_resource(
         "secrets-encrypted",
         clusters.secrets_encrypted,
         _MANDATORY,
         _HIGH,
         {"stacks": _texts(about="Stacks that must bring a key of their own on GKE too.")},
     ),
-    resource_rule("old-credentials", clusters.old_credentials, _MANDATORY, _HIGH),
-    resource_rule("audit-log", clusters.audit_log, _MANDATORY, _MEDIUM),
-    resource_rule("upgrades", clusters.upgrades, _MANDATORY, _MEDIUM),
-    resource_rule(
+    on_resource("old-credentials", clusters.old_credentials, _MANDATORY, _HIGH),
+    on_resource("audit-log", clusters.audit_log, _MANDATORY, _MEDIUM),
+    on_resource("upgrades", clusters.upgrades, _MANDATORY, _MEDIUM),
+    on_resource(
         "deletion-protection",
         clusters.deletion_protection,
         _MANDATORY,
@@ -78,8 +102,8 @@ POLICIES = [
         {"stacks": _texts(*_PRODUCTION, about="Stacks whose cluster must be protected.")},
     ),
     # Permissions
-    resource_rule("node-identity", iam.node_identity, _MANDATORY, _HIGH),
-    resource_rule(
+    on_resource("node-identity", iam.node_identity, _MANDATORY, _HIGH),
+    on_resource(
         "permissions-too-broad",
         iam.too_broad,
         _MANDATORY,
@@ -90,13 +114,18 @@ POLICIES = [
                 "roles/editor",
                 "roles/viewer",
                 "roles/*.admin",
+                "roles/*Admin",
+                "roles/*Admin.v1",
+                "roles/iam.serviceAccountTokenCreator",
+                "roles/iam.serviceAccountOpenIdTokenCreator",
+                "roles/iam.serviceAccountUser",
                 about="Patterns of Google Cloud roles that nobody is granted.",
             ),
             "policies": _texts(
                 "AdministratorAccess*",
                 "PowerUserAccess",
-                "IAMFullAccess",
-                "*FullAccess",
+                "*FullAccess*",
+                "*Administrator",
                 about="Patterns of AWS managed policies that nothing has.",
             ),
             "unscoped": _texts(
@@ -110,34 +139,57 @@ POLICIES = [
         },
     ),
     # Pods
-    resource_rule(
+    on_resource(
         "image-pinned",
         workloads.image,
         _MANDATORY,
         _MEDIUM,
         {"stacks": _texts(about="Stacks whose images must be pinned by digest.")},
     ),
-    resource_rule("gpu-limits", workloads.gpu_limits, _MANDATORY, _MEDIUM),
-    resource_rule("gpu-all", workloads.all_gpus, _ADVISORY, _MEDIUM),
-    resource_rule(
-        "privileged-pods",
-        workloads.privileged,
+    on_resource("gpu-limits", workloads.gpu_limits, _MANDATORY, _MEDIUM),
+    on_resource("gpu-all", workloads.all_gpus, _ADVISORY, _MEDIUM),
+    on_resource(
+        "pod-security-baseline",
+        pod_security.baseline,
+        _MANDATORY,
+        _HIGH,
+        {"exempt": _exempt()},
+    ),
+    on_resource(
+        "pod-security-restricted",
+        pod_security.restricted,
+        _MANDATORY,
+        _MEDIUM,
+        {
+            "stacks": _texts(about="Stacks whose pods keep the standard `restricted`."),
+            "exempt": _exempt(),
+        },
+    ),
+    on_resource(
+        "host-paths",
+        host_paths.host_paths,
         _MANDATORY,
         _HIGH,
         {
-            "namespaces": _texts(
-                "kube-system", "gpu-monitoring-system", about="Where pods may have such powers."
-            )
+            "paths": _texts(about="Directories of the node that pods may mount as well."),
+            "exempt": _exempt(),
         },
     ),
-    resource_rule("explicit-provider", workloads.explicit_provider, _MANDATORY, _HIGH),
+    on_resource(
+        "rbac-too-broad",
+        rbac.rbac,
+        _MANDATORY,
+        _CRITICAL,
+        {"roles": _texts("cluster-admin", about="Patterns of roles that nobody is bound to.")},
+    ),
+    on_resource("explicit-provider", workloads.explicit_provider, _MANDATORY, _HIGH),
     # The whole stack
-    stack_rule("gpu-toleration", stacks.tolerations, _MANDATORY, _HIGH),
-    stack_rule("autoscaler-tags", stacks.autoscaler_tags, _MANDATORY, _HIGH),
-    stack_rule("one-driver", stacks.one_driver, _MANDATORY, _HIGH),
-    stack_rule("one-device-plugin", stacks.one_device_plugin, _MANDATORY, _HIGH),
-    stack_rule("gpu-software", stacks.gpu_software, _ADVISORY, _HIGH),
-    stack_rule(
+    on_stack("gpu-toleration", stacks.tolerations, _MANDATORY, _HIGH),
+    on_stack("autoscaler-tags", stacks.autoscaler_tags, _MANDATORY, _HIGH),
+    on_stack("one-driver", stacks.one_driver, _MANDATORY, _HIGH),
+    on_stack("one-device-plugin", stacks.one_device_plugin, _MANDATORY, _HIGH),
+    on_stack("gpu-software", stacks.gpu_software, _ADVISORY, _HIGH),
+    on_stack(
         "monthly-ceiling",
         stacks.ceiling,
         _MANDATORY,
@@ -156,6 +208,15 @@ POLICIES = [
             },
         },
     ),
-    stack_rule("price-known", stacks.priced, _ADVISORY, _MEDIUM),
-]
-"""Every policy of the pack."""
+    on_stack("price-known", stacks.priced, _ADVISORY, _MEDIUM),
+)
+"""Every rule of the pack."""
+
+
+def policies(settings: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
+    """The rules as the engine wants them; `settings` are those of `policy/config.json`."""
+    return [policy(rule, settings.get(rule.name, {})) for rule in RULES]
+
+
+POLICIES = policies({})
+"""The pack without any settings of its user's."""

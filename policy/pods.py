@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from components.catalog import kubernetes as names
@@ -11,14 +12,22 @@ from policy.reading import UNKNOWN, Resource, each, entries, get
 
 _TEMPLATES: Mapping[str, tuple[str, ...]] = {
     "Pod": (),
+    "PodTemplate": ("template",),
     "Deployment": ("spec", "template"),
     "DaemonSet": ("spec", "template"),
     "StatefulSet": ("spec", "template"),
     "ReplicaSet": ("spec", "template"),
+    "ReplicationController": ("spec", "template"),
     "Job": ("spec", "template"),
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
 }
-"""Kind -> where its pod's template is."""
+"""Kubernetes' own kind -> where its pod's template is."""
+_BUILT_IN = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "apps", "autoscaling", "batch",
+             "core", "extensions", "meta", "networking.k8s.io", "policy",
+             "rbac.authorization.k8s.io", "storage.k8s.io")  # fmt: skip
+"""Groups of kinds that are known: of any other, pods are wherever a list of containers is."""
+_DEPTH = 16
+"""Levels of a custom resource that are searched."""
 _SET_BY_OTHERS = ("amazonaws.com", "nvidia.com", "k8s.io", "kubernetes.io", "google.com")
 """Domains of labels that a cloud, the kubelet or a discovery pod may add to those declared."""
 
@@ -29,43 +38,81 @@ class Pods:
 
     resource: Resource
     kind: str
+    object: Mapping[str, Any]
+    """Of which they are: the resource's, or one of a list."""
+    metadata: Mapping[str, Any]
+    """The pods' own; empty where there is none, or it is not known."""
     spec: Mapping[str, Any]
 
     @property
     def namespace(self) -> Any:
         """`default` where none is given."""
-        return get(self.resource.props, "metadata", "namespace") or "default"
+        return get(self.object, "metadata", "namespace") or "default"
+
+    @property
+    def name(self) -> Any:
+        """The object's name; the resource's where Pulumi is to find one."""
+        return get(self.object, "metadata", "name") or self.resource.name
 
     @property
     def title(self) -> str:
         """`deployment sample-gpu-pod`."""
-        name = get(self.resource.props, "metadata", "name")
+        name = self.name
         return f"{self.kind.lower()} {name if isinstance(name, str) else self.resource.name}"
 
     @property
     def containers(self) -> list[Any]:
-        """Every container, those that run first included; an item may be `UNKNOWN`."""
-        return [*each(self.spec, "initContainers"), *each(self.spec, "containers")]
+        """Every container, of whatever sort; an item may be `UNKNOWN`."""
+        sorts = ("initContainers", "containers", "ephemeralContainers")
+        return [container for sort in sorts for container in each(self.spec, sort)]
+
+    def fits(self, pattern: str) -> bool:
+        """Whether a pattern of `namespace/kind/name` is known to name these pods' object."""
+        known = all(isinstance(word, str) for word in (self.namespace, self.name))
+        return known and fnmatchcase(f"{self.namespace}/{self.kind}/{self.name}", pattern)
 
 
 def pods_of(resource: Resource) -> list[Pods]:
     """The pods that a resource makes; none where it makes none or their shape is not known."""
-    if not resource.type.startswith("kubernetes:"):
+    system, _, token = resource.type.partition(":")
+    if system != "kubernetes":
         return []
-    kind = resource.type.rpartition(":")[2]
-    if kind == "JobSet":
-        templates = [
-            get(job, "template", "spec", "template")
-            for job in each(resource.props, "spec", "replicatedJobs")
-        ]
-    elif kind in _TEMPLATES:
-        templates = [get(resource.props, *_TEMPLATES[kind])]
+    group, _, kind = token.rpartition(":")
+    # A patch of an object says what it will be; a list has objects in it.
+    kind, whole = kind.removesuffix("Patch"), kind.removesuffix("List")
+    if kind not in _TEMPLATES and whole in _TEMPLATES:
+        objects, kind = each(resource.props, "items"), whole
     else:
-        return []
-    specs = [get(template, "spec") for template in templates]
-    return [
-        Pods(resource=resource, kind=kind, spec=spec) for spec in specs if isinstance(spec, Mapping)
-    ]
+        objects = [resource.props]
+    found = []
+    for one in objects:
+        if kind in _TEMPLATES:
+            templates = [get(one, *_TEMPLATES[kind])]
+        else:
+            templates = [] if group.rpartition("/")[0] in _BUILT_IN else list(_templates(one))
+        for template in templates:
+            spec, metadata = get(template, "spec"), entries(template, "metadata")
+            if isinstance(spec, Mapping):
+                found.append(
+                    Pods(resource=resource, kind=kind, object=one, metadata=metadata or {},
+                         spec=spec)
+                )  # fmt: skip
+    return found
+
+
+def _templates(value: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    """Whatever looks like a pod's template: a map with a `spec` that has a list of containers."""
+    if depth == 0:
+        return
+    if isinstance(value, Mapping):
+        if isinstance(get(value, "spec", "containers"), list):
+            yield value
+            return
+        for item in value.values():
+            yield from _templates(item, depth - 1)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _templates(item, depth - 1)
 
 
 def container_name(container: Any) -> str:

@@ -41,20 +41,23 @@ class Pool:
         return self.resource.name
 
 
-def pool_of(resource: Resource) -> Pool | None:
-    """The resource as a pool; None where it is none."""
+def pool_of(resource: Resource, resources: Sequence[Resource] = ()) -> Pool | None:
+    """The resource as a pool; None where it is none.
+
+    `resources`: those of the stack, among which a node group's launch template may be.
+    """
     match resource.type:
         case "gcp:container/nodePool:NodePool":
             return _gke_pool(resource)
         case "aws:eks/nodeGroup:NodeGroup":
-            return _eks_pool(resource)
+            return _eks_pool(resource, resources)
         case _:
             return None
 
 
 def pools_of(resources: Sequence[Resource]) -> list[Pool]:
     """The pools among the resources."""
-    return [pool for resource in resources if (pool := pool_of(resource)) is not None]
+    return [pool for resource in resources if (pool := pool_of(resource, resources)) is not None]
 
 
 def driver_version(pool: Pool) -> Any:
@@ -122,9 +125,9 @@ def _times(count: Any, zones: Any) -> Any:
     return UNKNOWN if known is None or zones is UNKNOWN else known * zones
 
 
-def _eks_pool(resource: Resource) -> Pool:
+def _eks_pool(resource: Resource, resources: Sequence[Resource]) -> Pool:
     props = resource.props
-    types = each(props, "instanceTypes")
+    types = each(props, "instanceTypes") or _templates_types(resource, resources)
     known = [name for name in types if isinstance(name, str)]
     image = get(props, "amiType")
     rows = [eks.INSTANCE_TYPES.get(name) for name in known]
@@ -137,6 +140,16 @@ def _eks_pool(resource: Resource) -> Pool:
         most=get(props, "scalingConfig", "maxSize"),
         price=eks_node(known) if known and len(known) == len(types) else None,
     )
+
+
+def _templates_types(group: Resource, resources: Sequence[Resource]) -> list[Any]:
+    """The instance type of a group's launch template, where a Capacity Block has it."""
+    used = group.uses.get("launchTemplate", ())
+    return [
+        kind
+        for one in resources
+        if one.urn in used and (kind := get(one.props, "instanceType")) is not None
+    ]
 
 
 def _taint(taint: Any) -> Any:

@@ -31,7 +31,8 @@ def minimum(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
         allowed = ", ".join(stacks) or "none"
         yield (
             f"GPU pool {pool.name} keeps {least:g} node{'' if least == 1 else 's'} running in "
-            f"stack {resource.stack}; set its minimum to 0, or allow the stack (allowed: {allowed})"
+            f"stack {resource.stack}; set its minimum to 0, or allow the stack in "
+            f"policy/config.json (gpu-pool-minimum: stacks; now {allowed})"
         )
 
 

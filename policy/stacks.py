@@ -210,7 +210,8 @@ def ceiling(
     yield (
         f"all pools at their maximum cost {partly}${total:,.0f} a month, and stack {stack} may "
         f"cost ${most:,.0f}; pool {dearest} has the largest part, ${costs[dearest]:,.0f}: lower "
-        f"its maximum, or raise the ceiling (list prices of {PRICES_READ})",
+        "its maximum, or raise the ceiling in policy/config.json (monthly-ceiling) (list prices of "
+        f"{PRICES_READ})",
         None,
     )
 

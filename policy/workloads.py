@@ -1,6 +1,5 @@
 """Rules on pods: images, GPUs, privileges, and the cluster that they go to."""
 
-import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
@@ -13,18 +12,12 @@ from policy.pods import (
     pods_of,
     variables,
 )
-from policy.reading import UNKNOWN, Resource, each, get, is_on, is_one_of
+from policy.reading import UNKNOWN, Resource, each, get, is_one_of
 
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _SEES_ALL = (_VISIBLE, "DP_DISABLE_HEALTHCHECKS")
 """Variables by which a pod says that it is about the node's GPUs and not about its own."""
-
-_POWERS = ("ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "DAC_READ_SEARCH")
-"""Capabilities by which a container gets out of itself."""
-_HOSTS_OWN = ("/", "/boot", "/etc", "/proc", "/root", "/run", "/var", "/var/lib",
-              "/var/lib/kubelet", "/var/run")  # fmt: skip
-_RUNTIMES = ("docker.sock", "containerd.sock", "crio.sock")
 
 
 def image(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
@@ -88,42 +81,6 @@ def all_gpus(resource: Resource) -> Iterator[str]:
                 "its node, also those that other pods were given; give it limits, or accept that "
                 "they share"
             )
-
-
-def privileged(resource: Resource, *, namespaces: Sequence[str]) -> Iterator[str]:
-    """Only what has to, in the namespaces for it, has the host's powers."""
-    for pods in pods_of(resource):
-        if pods.namespace is UNKNOWN or pods.namespace in namespaces:
-            continue
-        powers = [field for field in ("hostNetwork", "hostPID", "hostIPC") if is_on(
-            get(pods.spec, field))]  # fmt: skip
-        if get(pods.spec, "nodeSelector", names.GKE_GPU_SHARING_STRATEGY) in ("mps", UNKNOWN):
-            # GKE's MPS daemon is reached in no other way.
-            powers = [power for power in powers if power != "hostIPC"]
-        for container in pods.containers:
-            context = get(container, "securityContext")
-            added = each(context, "capabilities", "add")
-            if is_on(get(context, "privileged")):
-                powers.append("privileged")
-            # The runtime takes small letters too.
-            powers += [one for one in added if isinstance(one, str) and one.upper() in _POWERS]
-        powers += [
-            f"hostPath {path}"
-            for volume in each(pods.spec, "volumes")
-            if isinstance(path := get(volume, "hostPath", "path"), str) and _owns_the_host(path)
-        ]
-        if powers:
-            yield (
-                f"{pods.title} in namespace {pods.namespace} has "
-                f"{', '.join(dict.fromkeys(powers))}; drop it, or move it to "
-                f"{' or '.join(namespaces)}"
-            )
-
-
-def _owns_the_host(path: str) -> bool:
-    """Whether who has this directory of a node, or this socket, has the node."""
-    whole = posixpath.normpath(f"/{path.strip('/')}")
-    return whole in _HOSTS_OWN or posixpath.basename(whole) in _RUNTIMES
 
 
 def explicit_provider(resource: Resource) -> Iterator[str]:

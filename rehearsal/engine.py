@@ -18,7 +18,7 @@ from rehearsal.processes import kill_tree, leashed
 BIN = Path(__file__).with_name("bin")
 """Credential plugins that answer with the rehearsal's own token."""
 
-KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER")
+KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GPU_CLUSTER_POLICY_SETTINGS")
 """All that the engine gets of the caller's environment: no cloud credential, no proxy, no home."""
 
 QUIET = frozenset({"same", "read", "refresh"})

@@ -12,6 +12,9 @@ import pytest
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
 
+# A user's settings of the policy pack change nothing for the program's own tests.
+os.environ["GPU_CLUSTER_POLICY_SETTINGS"] = str(Path(__file__).parent / "policy" / "config.json")
+
 BEGAN = time.monotonic()
 REPORT = Path(__file__).parents[1] / ".rehearsal" / "test.txt"
 """The table of the last run of everything; `make readme` takes it from there."""

@@ -1,6 +1,6 @@
 """What the tests of every rule share: good resources, and a change that breaks the rule."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from pulumi_policy import (
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE, unknown_checking_proxy
 
 from policy.binding import DECLARED
-from policy.pack import POLICIES
+from policy.pack import POLICIES, policies
 from policy.reading import UNKNOWN, Resource
 
 DROP: Any = object()
@@ -72,9 +72,19 @@ def _copy(value: Any) -> Any:
     return [_copy(item) for item in value] if isinstance(value, list) else value
 
 
-def findings(rule: str, resources: Sequence[Resource], **config: Any) -> list[str]:
-    """What the policy of this name says of the resources, asked as the engine asks."""
-    (policy,) = [policy for policy in POLICIES if policy.name == rule]
+def findings(
+    rule: str,
+    resources: Sequence[Resource],
+    *,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    **config: Any,
+) -> list[str]:
+    """What the policy of this name says of the resources, asked as the engine asks.
+
+    `settings` are those of `policy/config.json`, `config` is the engine's own configuration.
+    """
+    pack = POLICIES if settings is None else policies(settings)
+    (policy,) = [policy for policy in pack if policy.name == rule]
     said: list[str] = []
 
     def report(message: str, urn: str | None = None) -> None:

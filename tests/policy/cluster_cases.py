@@ -46,29 +46,29 @@ BY_NAME = changed(
     DROP,
 )
 
+NARROW = "allowed: private networks of /8 and public ones of /16, or smaller"
+
 CASES = [
     Case(
         rule="control-plane-open",
         good=(PRIVATE, GKE_CLUSTER),
         path=("masterAuthorizedNetworksConfig", "cidrBlocks", 0, "cidrBlock"),
         bad="0.0.0.0/0",
-        message="cluster gpu lets 0.0.0.0/0 reach its control plane; allowed: /8 or smaller "
-        "networks",
+        message=f"cluster gpu lets 0.0.0.0/0 reach its control plane; {NARROW}",
     ),
     Case(
         rule="control-plane-open",
         good=(changed(EKS_CLUSTER, ("vpcConfig", "publicAccessCidrs"), ["10.0.0.0/8"]),),
         path=("vpcConfig", "publicAccessCidrs", 0),
         bad="10.0.0.0/7",
-        message="cluster gpu lets 10.0.0.0/7 reach its control plane; allowed: /8 or smaller "
-        "networks",
+        message=f"cluster gpu lets 10.0.0.0/7 reach its control plane; {NARROW}",
     ),
     Case(
         rule="control-plane-open",
         good=(changed(EKS_CLUSTER, ("vpcConfig",), {"endpointPublicAccess": False}), EKS_CLUSTER),
         path=("vpcConfig", "publicAccessCidrs"),
         bad=["::/0"],
-        message="cluster gpu lets ::/0 reach its control plane; allowed: /8 or smaller networks",
+        message=f"cluster gpu lets ::/0 reach its control plane; {NARROW}",
     ),
     Case(
         rule="control-plane-open",
@@ -106,10 +106,32 @@ CASES = [
         rule="control-plane-open",
         good=(EKS_CLUSTER,),
         path=("vpcConfig", "publicAccessCidrs", 0),
-        bad="203.0.0.0/16",
-        message="cluster gpu lets 203.0.0.0/16 reach its control plane; allowed: /20 or smaller "
-        "networks",
-        config={"prefix": 20},
+        bad="10.0.0.0/16",
+        message="cluster gpu lets 10.0.0.0/16 reach its control plane; allowed: private networks "
+        "of /20 and public ones of /24, or smaller",
+        config={"prefix": 20, "publicPrefix": 24},
+    ),
+    *(
+        Case(
+            rule="control-plane-open",
+            good=(EKS_CLUSTER,),
+            path=("vpcConfig", "publicAccessCidrs"),
+            bad=blocks,
+            message=f"cluster gpu lets {wide} reach its control plane; {NARROW}",
+        )
+        for blocks, wide in (
+            (["34.0.0.0/8"], "34.0.0.0/8"),
+            (["203.0.0.0/15"], "203.0.0.0/15"),
+            (
+                ["8.8.0.0/17", "203.0.0.0/16", "203.1.0.0/16"],
+                "203.0.0.0/16 and 203.1.0.0/16, together 203.0.0.0/15",
+            ),
+            (
+                ["0.0.0.0/1", "10.0.0.0/8", "128.0.0.0/1"],
+                "0.0.0.0/1 and 128.0.0.0/1, together 0.0.0.0/0",
+            ),
+            (["2001:db8::/31"], "2001:db8::/31"),
+        )
     ),
     Case(
         rule="nodes-private",
@@ -154,6 +176,21 @@ CASES = [
         path=("sourceRanges",),
         bad=["10.0.0.0/8", "0.0.0.0/0"],
         message="ssh lets 0.0.0.0/0 in; name the networks that need to come in",
+    ),
+    Case(
+        rule="firewall-open",
+        good=(EGRESS, FIREWALL),
+        path=("sourceRanges",),
+        bad=["128.0.0.0/1", "10.0.0.0/8", "0.0.0.0/1"],
+        message="ssh lets 128.0.0.0/1 and 0.0.0.0/1, together 0.0.0.0/0 in; name the networks that "
+        "need to come in",
+    ),
+    Case(
+        rule="firewall-open",
+        good=(changed(INGRESS, ("cidrIpv4",), "34.0.0.0/8"),),
+        path=("cidrIpv4",),
+        bad="128.0.0.0/1",
+        message="ssh lets 128.0.0.0/1 in; name the networks that need to come in",
     ),
     Case(
         rule="firewall-open",

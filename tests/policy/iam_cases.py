@@ -69,6 +69,16 @@ FOLDER = resource(
     "team",
     {"role": "roles/browser", "members": ["group:team@example.com"]},
 )
+CUSTOM_ROLE = resource(
+    "gcp:projects/iAMCustomRole:IAMCustomRole",
+    "train",
+    {"permissions": ["storage.objects.get", "storage.objects.list"]},
+)
+EXCLUSIVE = resource(
+    "aws:iam/rolePolicyAttachmentsExclusive:RolePolicyAttachmentsExclusive",
+    "nodes",
+    {"policyArns": ["arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"]},
+)
 GROUP_ATTACHMENT = resource(
     "aws:iam/groupPolicyAttachment:GroupPolicyAttachment",
     "team-policy",
@@ -187,7 +197,56 @@ CASES = [
         path=("role",),
         bad="roles/compute.instanceAdmin",
         message="logs grants roles/compute.instanceAdmin; grant a role with what is needed alone",
-        config={"roles": ["*Admin"]},
+    ),
+    *(
+        Case(
+            rule="permissions-too-broad",
+            good=(MEMBER,),
+            path=("role",),
+            bad=role,
+            message=f"logs grants {role}; grant a role with what is needed alone",
+        )
+        for role in (
+            "roles/owner",
+            "roles/viewer",
+            "roles/container.admin",
+            "roles/iam.securityAdmin",
+            "roles/resourcemanager.projectIamAdmin",
+            "roles/resourcemanager.organizationAdmin",
+            "roles/iam.serviceAccountTokenCreator",
+            "roles/iam.serviceAccountKeyAdmin",
+            "roles/iam.serviceAccountAdmin",
+            "roles/iam.serviceAccountUser",
+            "roles/container.clusterAdmin",
+            "roles/compute.instanceAdmin.v1",
+            "roles/iam.roleAdmin",
+            "roles/iam.workloadIdentityPoolAdmin",
+        )
+    ),
+    Case(
+        rule="permissions-too-broad",
+        good=(CUSTOM_ROLE,),
+        path=("permissions", 1),
+        bad="iam.serviceAccounts.actAs",
+        message="train has the permission iam.serviceAccounts.actAs, by which its holder gets more "
+        "than the role; drop it",
+    ),
+    *(
+        Case(
+            rule="permissions-too-broad",
+            good=(EXCLUSIVE,),
+            path=("policyArns", 0),
+            bad=f"arn:aws:iam::aws:policy/{policy}",
+            message=f"nodes attaches {policy.rpartition('/')[2]}; attach a policy with what is "
+            "needed alone",
+        )
+        for policy in (
+            "AdministratorAccess-Amplify",
+            "PowerUserAccess",
+            "IAMFullAccess",
+            "AWSCloudTrail_FullAccess",
+            "job-function/SystemAdministrator",
+        )
     ),
     Case(
         rule="permissions-too-broad",

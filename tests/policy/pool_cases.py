@@ -25,6 +25,10 @@ CPU_POOL = changed(
     "e2-standard-2",
 )
 
+STACKS_ALLOWED = (
+    "policy/config.json (gpu-pool-minimum: stacks; now prod, prod-*, production, *-prod)"
+)
+
 CASES = [
     Case(
         rule="gpu-pool-taint",
@@ -57,7 +61,7 @@ CASES = [
         path=("autoscaling", "totalMinNodeCount"),
         bad=2,
         message="GPU pool t4 keeps 2 nodes running in stack dev; set its minimum to 0, or allow "
-        "the stack (allowed: prod, prod-*, production, *-prod)",
+        f"the stack in {STACKS_ALLOWED}",
     ),
     Case(
         rule="gpu-pool-minimum",
@@ -65,7 +69,7 @@ CASES = [
         path=("nodeCount",),
         bad=3,
         message="GPU pool l4 keeps 3 nodes running in stack dev; set its minimum to 0, or allow "
-        "the stack (allowed: prod, prod-*, production, *-prod)",
+        f"the stack in {STACKS_ALLOWED}",
     ),
     Case(
         rule="gpu-pool-minimum",
@@ -73,7 +77,7 @@ CASES = [
         path=("autoscaling", "minNodeCount"),
         bad=1,
         message="GPU pool t4 keeps 2 nodes running in stack dev; set its minimum to 0, or allow "
-        "the stack (allowed: prod, prod-*, production, *-prod)",
+        f"the stack in {STACKS_ALLOWED}",
     ),
     Case(
         rule="gpu-pool-minimum",
@@ -81,7 +85,7 @@ CASES = [
         path=("scalingConfig", "minSize"),
         bad=1,
         message="GPU pool v100 keeps 1 node running in stack train; set its minimum to 0, or allow "
-        "the stack (allowed: live)",
+        "the stack in policy/config.json (gpu-pool-minimum: stacks; now live)",
         config={"stacks": ["live"]},
     ),
     Case(

@@ -100,6 +100,17 @@ REGIONAL = changed(
 )
 """Without zones of its own, and counted for each zone."""
 
+BLOCK_TEMPLATE = resource(
+    "aws:ec2/launchTemplate:LaunchTemplate", "block", {"instanceType": "g4dn.xlarge"}
+)
+CAPACITY_BLOCK = replace(
+    changed(V100_GROUP, ("instanceTypes",), DROP),
+    name="block",
+    urn=V100_GROUP.urn.replace("v100", "block"),
+    uses={"launchTemplate": [BLOCK_TEMPLATE.urn]},
+)
+"""A Capacity Block has its instance type in the launch template."""
+
 CASES = [
     Case(
         rule="gpu-toleration",
@@ -260,8 +271,8 @@ CASES = [
         path=("location",),
         bad="us-central1",
         message="all pools at their maximum cost $11,826 a month, and stack dev may cost $10,000; "
-        "pool t4 has the largest part, $11,826: lower its maximum, or raise the ceiling (list "
-        "prices of 2026-11-21)",
+        "pool t4 has the largest part, $11,826: lower its maximum, or raise the ceiling in "
+        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
     ),
     Case(
         rule="monthly-ceiling",
@@ -269,8 +280,8 @@ CASES = [
         path=("autoscaling", "totalMaxNodeCount"),
         bad=40,
         message="all pools at their maximum cost $15,768 a month, and stack dev may cost $10,000; "
-        "pool t4 has the largest part, $15,768: lower its maximum, or raise the ceiling (list "
-        "prices of 2026-11-21)",
+        "pool t4 has the largest part, $15,768: lower its maximum, or raise the ceiling in "
+        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
     ),
     Case(
         rule="monthly-ceiling",
@@ -278,9 +289,18 @@ CASES = [
         path=("scalingConfig", "maxSize"),
         bad=2,
         message="all pools at their maximum cost $5,797 a month, and stack dev may cost $3,600; "
-        "pool v100 has the largest part, $4,468: lower its maximum, or raise the ceiling (list "
-        "prices of 2026-11-21)",
+        "pool v100 has the largest part, $4,468: lower its maximum, or raise the ceiling in "
+        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
         config={"dollars": 1, "stacks": {"d*": 3600}},
+    ),
+    Case(
+        rule="monthly-ceiling",
+        good=(CAPACITY_BLOCK, BLOCK_TEMPLATE),
+        path=("instanceType",),
+        bad="p5.48xlarge",
+        message="all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; "
+        "pool block has the largest part, $40,179: lower its maximum, or raise the ceiling in "
+        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
     ),
     Case(
         rule="price-known",

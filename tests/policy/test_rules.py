@@ -7,7 +7,14 @@ import pytest
 
 from policy.pack import POLICIES
 from policy.reading import UNKNOWN
-from tests.policy import cluster_cases, iam_cases, pool_cases, stack_cases, workload_cases
+from tests.policy import (
+    cluster_cases,
+    iam_cases,
+    pool_cases,
+    security_cases,
+    stack_cases,
+    workload_cases,
+)
 from tests.policy.cases import Case, Path, findings
 
 CASES = [
@@ -15,6 +22,7 @@ CASES = [
     *cluster_cases.CASES,
     *iam_cases.CASES,
     *workload_cases.CASES,
+    *security_cases.CASES,
     *stack_cases.CASES,
 ]
 

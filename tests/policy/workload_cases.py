@@ -22,14 +22,6 @@ CLAIMS = changed(
     ("spec", "resourceClaims"),
     [{"name": "gpu", "resourceClaimTemplateName": "gpu"}],
 )
-HOSTS_LIBRARIES = changed(
-    POD,
-    ("spec", "volumes"),
-    [
-        {"name": "driver", "hostPath": {"path": "/usr/lib/x86_64-linux-gnu"}},
-        {"name": "shm", "hostPath": {"path": "/dev/shm"}},
-    ],
-)
 OTHER_ENV = changed(POD, ("spec", "containers", 0, "env"), [{"name": "LEVEL", "value": "info"}])
 CRON_JOB = resource(
     "kubernetes:batch/v1:CronJob",
@@ -182,69 +174,11 @@ CASES = [
         "its node, also those that other pods were given; drop it, or accept that they share",
     ),
     Case(
-        rule="privileged-pods",
-        good=(installer({}), DEPLOYMENT),
-        path=(*CONTAINER, "securityContext", "privileged"),
-        bad=True,
-        message="deployment sample in namespace default has privileged; drop it, or move it to "
-        "kube-system or gpu-monitoring-system",
-    ),
-    Case(
-        rule="privileged-pods",
-        good=(POD,),
-        path=("spec", "hostPID"),
-        bad=True,
-        message="pod sample in namespace default has hostPID; drop it, or move it to system",
-        config={"namespaces": ["system"]},
-    ),
-    Case(
-        rule="privileged-pods",
-        good=(
-            changed(
-                changed(POD, ("spec", "hostIPC"), True),
-                ("spec", "nodeSelector"),
-                {"cloud.google.com/gke-gpu-sharing-strategy": "mps"},
-            ),
-            POD,
-        ),
-        path=("spec", "hostIPC"),
-        bad=True,
-        message="pod sample in namespace default has hostIPC; drop it, or move it to kube-system "
-        "or gpu-monitoring-system",
-    ),
-    Case(
-        rule="privileged-pods",
-        good=(changed(POD, ("metadata",), {"name": "sample"}),),
-        path=("spec", "containers", 0, "securityContext", "capabilities", "add"),
-        bad=["SYS_ADMIN"],
-        message="pod sample in namespace default has SYS_ADMIN; drop it, or move it to kube-system "
-        "or gpu-monitoring-system",
-    ),
-    Case(
         rule="explicit-provider",
         good=(replace(POD, provider=None), POD),
         path=("@provider",),
         bad="default_4_34_2",
         message="Pod sample goes to whatever cluster the machine's kubeconfig names; give it the "
         "cluster's provider",
-    ),
-    Case(
-        rule="privileged-pods",
-        good=(POD,),
-        path=("spec", "containers", 0, "securityContext", "capabilities", "add"),
-        bad=["sys_module", "IPC_LOCK"],
-        message="pod sample in namespace default has sys_module; drop it, or move it to "
-        "kube-system or gpu-monitoring-system",
-    ),
-    *(
-        Case(
-            rule="privileged-pods",
-            good=(installer({}), HOSTS_LIBRARIES),
-            path=("spec", "volumes", 0, "hostPath", "path"),
-            bad=path,
-            message=f"pod sample in namespace default has hostPath {path}; drop it, or move it to "
-            "kube-system or gpu-monitoring-system",
-        )
-        for path in ("/", "/etc/", "/run/containerd/containerd.sock")
     ),
 ]

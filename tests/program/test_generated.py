@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from components import settings as config
 from tests.components.recording import Recording, record
+from tests.policy.cases import findings
+from tests.policy.test_environments import resources_of
 from tests.program.environments import as_engine_config, run_program
 from tests.program.generated import PLATFORM_STACKS, broken, configs
 from tests.program.test_environments import CLUSTER_OUTPUTS
@@ -55,7 +57,8 @@ def check_the_same(preview: Recording, update: Recording) -> None:
 
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)
 def test_a_preview_shows_what_the_update_makes(stack: str) -> None:
-    """Every accepted config registers the same resources with the same known inputs in both."""
+    """Every accepted config registers the same resources with the same known inputs in both, and
+    no pod has a power over its node that the policy pack does not know by name."""
     accepted = configs(stack).filter(lambda values: refusal(values) is None)
 
     @settings(QUICK, max_examples=5)
@@ -65,6 +68,8 @@ def test_a_preview_shows_what_the_update_makes(stack: str) -> None:
         preview = record(run_program, config=given_config, preview=True)
         update = record(run_program, config=given_config, outputs=CLUSTER_OUTPUTS)
         check_the_same(preview, update)
+        for policy in ("pod-security-baseline", "host-paths", "rbac-too-broad"):
+            assert findings(policy, resources_of(stack, update)) == []
 
     check()
 

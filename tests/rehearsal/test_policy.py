@@ -170,9 +170,29 @@ ON_GKE = [
         advisory=True,
     ),
     Break(
-        rule="privileged-pods",
+        rule="pod-security-baseline",
         mutation=changed(DEPLOYMENT, POD + 'main["security_context"] = {"privileged": True}'),
-        message="deployment sample-gpu-pod in namespace default has privileged",
+        message="deployment sample-gpu-pod in namespace default: container sample-gpu-pod: "
+        "securityContext.privileged is true",
+    ),
+    Break(
+        rule="host-paths",
+        mutation=configured(
+            lambda config: config["gpu-cluster:workloads"]["sample-gpu-pod"].update(
+                driverLibraries="/run/containerd"
+            )
+        ),
+        message="deployment sample-gpu-pod in namespace default mounts /run/containerd of its node",
+    ),
+    Break(
+        rule="rbac-too-broad",
+        mutation=added(
+            "kubernetes.rbac.v1.ClusterRoleBinding('ops', role_ref={'api_group': "
+            "'rbac.authorization.k8s.io', 'kind': 'ClusterRole', 'name': 'cluster-admin'}, "
+            "subjects=[{'kind': 'Group', 'name': 'ops'}], "
+            "opts=pulumi.ResourceOptions(provider=cluster.provider))"
+        ),
+        message="ClusterRoleBinding ops gives cluster-admin, which may do everything",
     ),
     Break(
         rule="explicit-provider",
@@ -284,6 +304,12 @@ ON_EKS = [
             name="k8s-ml-nodes-AmazonEKSWorkerNodePolicy",
         ),
         message="k8s-ml-nodes-AmazonEKSWorkerNodePolicy attaches AdministratorAccess",
+    ),
+    Break(
+        rule="pod-security-restricted",  # which tests/policy/config.json asks of this stack
+        mutation=lambda program: None,
+        message="in namespace default: container sample-gpu-job: securityContext.runAsNonRoot is "
+        "not set",
     ),
     Break(
         rule="autoscaler-tags",

@@ -1,0 +1,59 @@
+"""Blocks of addresses, judged together: two halves of the internet are the internet."""
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Any
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_PRIVATE = [
+    ipaddress.ip_network(block)
+    for block in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "198.18.0.0/15",
+                  "240.0.0.0/4", "fc00::/7")
+]  # fmt: skip
+"""Not routed on the internet: RFC 1918, 6598, 2544, 1112 and 4193."""
+
+
+def too_wide(blocks: Sequence[Any], *, private: float, public: float) -> list[str]:
+    """What is wider than these prefixes allow, blocks that make up a wider one taken together.
+
+    Each item is a block as it was given, or several with what they are together:
+    `0.0.0.0/1 and 128.0.0.0/1, together 0.0.0.0/0`. What is unknown or no block is left out.
+    """
+    given = {block: network for block in blocks if (network := _network(block)) is not None}
+    found = []
+    for version in (4, 6):
+        of_version = [one for one in given.values() if one.version == version]
+        for whole in ipaddress.collapse_addresses(of_version):  # type: ignore[type-var]
+            limit = _limit(whole, private, public)
+            if whole.prefixlen >= limit:
+                continue
+            inside = {block: one for block, one in given.items() if _within(one, whole)}
+            # Of blocks within each other, the outer ones.
+            parts = [
+                block for block, one in inside.items()
+                if not any(one != other and _within(one, other) for other in inside.values())
+            ]  # fmt: skip
+            together = "" if len(parts) == 1 else f", together {whole}"
+            found.append(f"{' and '.join(parts)}{together}")
+    return found
+
+
+def _network(block: Any) -> Network | None:
+    try:
+        return ipaddress.ip_network(block, strict=False) if isinstance(block, str) else None
+    except ValueError:
+        return None
+
+
+def _limit(network: Network, private: float, public: float) -> float:
+    if any(_within(network, one) for one in _PRIVATE):
+        return private if network.version == 4 else 0
+    # What a provider is given: /16 of IPv4, /32 of IPv6.
+    return public if network.version == 4 else 2 * public
+
+
+def _within(network: Network, other: Network) -> bool:
+    if isinstance(network, ipaddress.IPv4Network):
+        return isinstance(other, ipaddress.IPv4Network) and network.subnet_of(other)
+    return isinstance(other, ipaddress.IPv6Network) and network.subnet_of(other)

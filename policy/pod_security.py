@@ -1,0 +1,51 @@
+"""Rules on what pods may do to their node: the Pod Security Standards."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from components.catalog import kubernetes as names
+from policy.host_paths import exempt_by
+from policy.pods import Pods, pods_of
+from policy.reading import UNKNOWN, Resource, get, is_one_of
+from policy.standard import CONTROLS, Level
+from policy.system_pods import exemption
+
+
+def baseline(resource: Resource, *, exempt: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Every pod keeps the Pod Security Standard `baseline`, but for named pods of the system.
+
+    `exempt`: patterns of `namespace/kind/name` -> controls that such pods need not keep.
+    """
+    yield from _violations(resource, "baseline", exempt)
+
+
+def restricted(
+    resource: Resource, *, stacks: Sequence[str], exempt: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    """In the stacks that are named, pods keep the Pod Security Standard `restricted`."""
+    if is_one_of(resource.stack, stacks):
+        yield from _violations(resource, "restricted", exempt)
+
+
+def _violations(
+    resource: Resource, level: Level, exempt: Mapping[str, Sequence[str]]
+) -> Iterator[str]:
+    for pods in pods_of(resource):
+        if UNKNOWN in (pods.namespace, pods.name):
+            continue  # it may be one of the exempt
+        row = exemption(pods)
+        spared = {*(row.controls if row else ()), *exempt_by(pods, exempt)}
+        for control in CONTROLS:
+            if control.level != level or control.id in spared:
+                continue
+            for line in control.judge(pods):
+                if not _shares_a_gpu(pods, line):
+                    yield (
+                        f"{pods.title} in namespace {pods.namespace}: {line}; allowed by the Pod "
+                        f"Security Standard {level} ({control.title}): {control.allowed}"
+                    )
+
+
+def _shares_a_gpu(pods: Pods, line: str) -> bool:
+    """GKE's MPS daemon is reached in the host's IPC namespace alone."""
+    strategy = get(pods.spec, "nodeSelector", names.GKE_GPU_SHARING_STRATEGY)
+    return line.startswith("hostIPC ") and strategy in ("mps", UNKNOWN)

@@ -1,0 +1,69 @@
+"""Rules on Kubernetes RBAC: nobody may do everything, and nobody may make himself more."""
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from policy.reading import Resource, each, get
+
+_ROLES = ("Role", "ClusterRole")
+_BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+_EVERYBODY = {
+    "system:anonymous": "whoever does not sign in",
+    "system:unauthenticated": "whoever does not sign in",
+    "system:authenticated": "whoever signs in, on GKE every Google account",
+}
+_MASTERS = "system:masters"
+_ESCALATING = (
+    # verbs, resources, what it comes to; `*` is reported by itself
+    (("escalate", "bind"), ("roles", "clusterroles"), "gives whoever has it any right"),
+    (("impersonate",), ("*",), "makes whoever has it anybody else"),
+    (("create",), ("serviceaccounts/token",), "makes whoever has it any service account"),
+    (("*",), ("nodes/proxy",), "reaches every pod through the kubelet, past the audit log"),
+    (("approve", "update", "patch"), ("certificatesigningrequests/approval", "signers"),
+     "signs a certificate for anybody"),
+)  # fmt: skip
+
+
+def rbac(resource: Resource, *, roles: Sequence[str]) -> Iterator[str]:
+    """No role allows everything or more than its holder has, and nobody unknown has a role.
+
+    `roles`: patterns of cluster roles that nobody is bound to.
+    """
+    if not resource.type.startswith("kubernetes:rbac.authorization.k8s.io/"):
+        return
+    kind = resource.type.rpartition(":")[2].removesuffix("Patch")
+    if kind in _ROLES:
+        for rule in each(resource.props, "rules"):
+            yield from _rule(f"{kind} {resource.name}", rule)
+    if kind in _BINDINGS:
+        yield from _binding(f"{kind} {resource.name}", resource.props, roles)
+
+
+def _rule(who: str, rule: Any) -> Iterator[str]:
+    verbs, resources = each(rule, "verbs"), each(rule, "resources")
+    groups = each(rule, "apiGroups")
+    for field, values, what in (
+        ("verbs", verbs, "verbs"),
+        ("resources", resources, "resources"),
+        ("apiGroups", groups, "API groups"),
+    ):
+        if "*" in values:
+            yield f"{who} allows * in {field}; name the {what} that are needed"
+    for its_verbs, its_resources, effect in _ESCALATING:
+        verb = next((one for one in verbs if one in its_verbs or its_verbs == ("*",)), None)
+        held = [one for one in resources if one in its_resources or its_resources == ("*",)]
+        if isinstance(verb, str) and held and isinstance(held[0], str) and verb != "*":
+            yield f"{who} allows {verb} of {held[0]}, which {effect}; drop it"
+
+
+def _binding(who: str, props: Any, roles: Sequence[str]) -> Iterator[str]:
+    role = get(props, "roleRef", "name")
+    if isinstance(role, str) and any(fnmatchcase(role, pattern) for pattern in roles):
+        yield f"{who} gives {role}, which may do everything; bind a role with what is needed alone"
+    for subject in each(props, "subjects"):
+        name = get(subject, "name")
+        if isinstance(name, str) and name in _EVERYBODY:
+            yield f"{who} gives a role to {name}, that is to {_EVERYBODY[name]}; name who needs it"
+        if name == _MASTERS:
+            yield f"{who} names the group {_MASTERS}, which no rule can stop; name who needs it"

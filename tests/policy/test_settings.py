@@ -1,0 +1,118 @@
+"""What a user sets of the rules: `policy/config.json`, its mistakes, and that it takes effect."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pulumi_policy import EnforcementLevel
+
+from policy import settings
+from policy.pack import RULES, policies
+from tests.policy.cases import changed, findings
+from tests.policy.resources import T4_POOL, in_stack
+
+ROOT = Path(__file__).parents[2]
+
+
+def said(given: dict[str, Any], rule: str, *resources: Any) -> list[str]:
+    """What the rule says under these settings."""
+    return findings(rule, resources, settings=given)
+
+
+def test_the_committed_settings_are_good() -> None:
+    """The file beside the rules names rules and settings that there are; a user edits it."""
+    assert settings.checked(json.loads(settings.FILE.read_text()), RULES, "x") is not None
+
+
+def test_a_ceiling_and_a_stack_that_keeps_nodes_are_settings() -> None:
+    """By stack, without a flag of the engine, in the words of the message that refuses."""
+    dear = in_stack(changed(T4_POOL, ("autoscaling", "totalMaxNodeCount"), 40), "staging")
+    (refusal,) = said({}, "monthly-ceiling", dear)
+    assert "raise the ceiling in policy/config.json (monthly-ceiling)" in refusal
+    ceilings = {"monthly-ceiling": {"dollars": 1, "stacks": {"stag*": 20_000}}}
+    assert said(ceilings, "monthly-ceiling", dear) == []
+    running = in_stack(changed(T4_POOL, ("autoscaling", "totalMinNodeCount"), 1), "serving")
+    (refusal,) = said({}, "gpu-pool-minimum", running)
+    assert "policy/config.json (gpu-pool-minimum: stacks; now prod" in refusal
+    assert said({"gpu-pool-minimum": {"stacks": ["serving"]}}, "gpu-pool-minimum", running) == []
+
+
+def test_a_rule_may_be_advice() -> None:
+    """The engine's own word for it sets how much a rule weighs."""
+    (policy,) = [
+        one
+        for one in policies({"image-pinned": {"enforcementLevel": "advisory"}})
+        if one.name == "image-pinned"
+    ]
+    assert policy.enforcement_level is EnforcementLevel.ADVISORY
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "f: is not JSON: Expecting property name"),
+        ("[" * 100_000, "f: is not JSON: "),
+        ("[]", "f: is no map of rules; give {} where nothing is set"),
+        ('{"monthly-celing": {}}', "f: monthly-celing: there is no such rule; did you mean "
+         "monthly-ceiling?"),
+        ('{"monthly-ceiling": 5}', "f: monthly-ceiling is no map of settings"),
+        ('{"monthly-ceiling": {"dolars": 5}}', "f: monthly-ceiling.dolars: there is no such "
+         "setting; did you mean dollars?"),
+        ('{"audit-log": {"x": 5}}', "f: audit-log.x: there is no such setting; allowed: "
+         "enforcementLevel"),
+        ('{"monthly-ceiling": {"dollars": "5"}}', "f: monthly-ceiling.dollars: '5' is not a "
+         "number"),
+        ('{"monthly-ceiling": {"dollars": true}}', "f: monthly-ceiling.dollars: True is not a "
+         "number"),
+        ('{"monthly-ceiling": {"stacks": {"a": "b"}}}', "f: monthly-ceiling.stacks: a: 'b' is not "
+         "a number"),
+        ('{"gpu-pool-minimum": {"stacks": "prod"}}', "f: gpu-pool-minimum.stacks: 'prod' is not a "
+         "list"),
+        ('{"gpu-pool-minimum": {"stacks": [1]}}', "f: gpu-pool-minimum.stacks: 1 is not a string"),
+        ('{"control-plane-open": {"publicPrefix": 40}}', "f: control-plane-open.publicPrefix: 40 "
+         "is not from 0 to 32"),
+        ('{"pod-security-baseline": {"exempt": {"a/b/c": "x"}}}', "f: pod-security-baseline.exempt:"
+         " a/b/c: 'x' is not a list"),
+        ('{"audit-log": {"enforcementLevel": "off"}}', "f: audit-log.enforcementLevel: 'off' is "
+         "none of mandatory, advisory, disabled"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the file, the key, what was given and what is allowed."""
+    file = tmp_path / "f"
+    file.write_text(text)
+    monkeypatch.setenv(settings.ELSEWHERE, str(file))
+    with pytest.raises(ValueError, match="f: ") as error:
+        settings.read(RULES)
+    said = str(error.value).replace(f"{tmp_path}/", "")
+    assert said.startswith(message)
+    assert "\n" not in said
+
+
+def test_the_pack_ends_with_that_line(tmp_path: Path) -> None:
+    """As the engine starts it: no traceback."""
+    file = tmp_path / "config.json"
+    file.write_text('{"monthly-ceiling": {"dolars": 5}}')
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "policy" / "__main__.py")],
+        env={settings.ELSEWHERE: str(file)},
+        capture_output=True,
+        text=True,
+        cwd=ROOT / "policy",
+    )
+    assert done.returncode != 0
+    assert done.stderr.splitlines() == [
+        f"policy: {file}: monthly-ceiling.dolars: there is no such setting; did you mean dollars?"
+    ]
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever deletes it learns which one is meant."""
+    monkeypatch.setenv(settings.ELSEWHERE, str(tmp_path / "none"))
+    with pytest.raises(ValueError, match=r"none: cannot be read: No such file or directory$"):
+        settings.read(RULES)
