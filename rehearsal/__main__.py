@@ -1,6 +1,6 @@
-"""`python -m rehearsal run STACK [--keep] [--node gpu]` and `python -m rehearsal down STACK`."""
+"""`python -m rehearsal run STACK [--keep] [--node gpu]`, `down STACK` and `list`."""
 
-import argparse
+import json
 import os
 import signal
 import subprocess
@@ -9,50 +9,71 @@ import threading
 from pathlib import Path
 
 import tools
-from rehearsal import stage as stages
+from rehearsal import folder as folders
+from rehearsal.folder import FolderError, Holder
 from rehearsal.node import footprint
 from rehearsal.node.machine import NodeError, look
 from rehearsal.processes import LEASH, ProcessError
-from rehearsal.run import hold
-from stacks.files import StackError
+from rehearsal.provider.handler import CloudError
+from stacks import command as commands
+from stacks.files import StackError, stack_file
+
+ROOT = Path(__file__).resolve().parents[1]
+REHEARSALS = ROOT / ".rehearsal"
 
 
 def main() -> int:
     """Parses the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="rehearsal", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="rehearse a stack on this machine")
+    parser = commands.Parser(prog="rehearsal", description=__doc__)
+    verbs = parser.add_subparsers(dest="command", required=True)
+    run = verbs.add_parser("run", help="rehearse a stack on this machine")
     run.add_argument("--keep", action="store_true", help="leave it running once the workloads do")
+    run.add_argument("--replace", action="store_true", help="end the one that runs already")
     run.add_argument("--deadline", type=float, default=90.0, help="seconds for the workloads")
     run.add_argument("--node", choices=["gpu"], help="this machine is one of the nodes")
-    down = commands.add_parser("down", help="end what --keep left running")
+    down = verbs.add_parser("down", help="end what --keep left running")
+    verbs.add_parser("list", help="the rehearsals of this folder, and whether they run")
     # The long-lived process behind `run`; not for people.
-    held = commands.add_parser("hold")
+    held = verbs.add_parser("hold")
     held.add_argument("--keep", action="store_true")
+    held.add_argument("--replace", default="")
     held.add_argument("--deadline", type=float)
     held.add_argument("--answer", type=int)
     held.add_argument("--node")
-    for command in (run, down, held):
-        command.add_argument("stack")
-        command.add_argument("--folder", type=Path, help="default: .rehearsal/STACK")
+    for verb in (run, down, held):
+        verb.add_stack()
+        verb.add_argument("--folder", type=Path, help="default: .rehearsal/STACK")
     args = parser.parse_args()
-    folder = (args.folder or stages.ROOT / ".rehearsal" / args.stack).absolute()
-    match args.command:
-        case "run":
-            return _run(args.stack, folder, keep=args.keep, deadline=args.deadline, node=args.node)
-        case "down":
-            return _down(args.stack, folder)
-        case _:
-            return _hold(args.stack, folder, args.keep, args.deadline, args.answer, node=args.node)
+    if args.command == "list":
+        return _list()
+    folder = (args.folder or REHEARSALS / args.stack).absolute()
+    try:
+        match args.command:
+            case "run":
+                replace = f"make rehearse STACK={args.stack} REPLACE=1" if args.replace else ""
+                passed = ["--deadline", str(args.deadline), "--replace", replace]
+                passed += ["--node", args.node] if args.node is not None else []
+                return _run(args.stack, folder, passed, keep=args.keep)
+            case "down":
+                return _down(args.stack, folder)
+            case _:
+                return _hold(
+                    args.stack, folder, args.keep, args.deadline, args.answer,
+                    node=args.node, replace=args.replace,
+                )  # fmt: skip
+    except (FolderError, NodeError) as error:
+        print(f"rehearsal of {args.stack}: {error}", file=sys.stderr)
+        return commands.WRONG
+    except (StackError, ProcessError, CloudError, tools.ToolError) as error:
+        print(f"rehearsal of {args.stack}: {error}", file=sys.stderr)
+        return 1
 
 
-def _run(stack: str, folder: Path, *, keep: bool, deadline: float, node: str | None) -> int:
+def _run(stack: str, folder: Path, passed: list[str], *, keep: bool) -> int:
     """Starts the holding process and waits for its answer; with `keep` it then goes on alone."""
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "rehearsal", "hold", stack, "--folder", str(folder)]
-    command += ["--answer", str(writing), "--deadline", str(deadline)]
-    if node is not None:
-        command += ["--node", node]
+    command += ["--answer", str(writing), *passed]
     if keep:
         command.append("--keep")
     else:
@@ -80,17 +101,45 @@ def _run(stack: str, folder: Path, *, keep: bool, deadline: float, node: str | N
 
 
 def _down(stack: str, folder: Path) -> int:
-    node = footprint.read(folder)
-    ended = stages.end(folder)
-    print(f"rehearsal of {stack}: {'ended' if ended else 'was not running'}")
+    if not folder.exists() and not folder.is_symlink():
+        stack_file(ROOT, stack)  # names the stacks that there are
+    node = footprint.read(folder) if folders.holder(folder) else None
+    done = folders.end(folder, f"make down STACK={stack}")
+    print(f"rehearsal of {stack}: {done}")
     left = [line for lines in node.left().values() for line in lines] if node else []
     for line in left:
         print(f"its real node left {line}", file=sys.stderr)
     return 1 if left else 0
 
 
+def _list() -> int:
+    found = folders.rehearsals(REHEARSALS)
+    for folder, holder, running in found:
+        print(f"{folder.name}: {_state(folder, holder, running)}")
+    if not found:
+        print("no rehearsal is running, and none has left a report")
+    return 0
+
+
+def _state(folder: Path, holder: Holder, running: bool) -> str:
+    if running:
+        return f"{holder} is running; KUBECONFIG={folder / 'kubeconfig'}"
+    try:
+        passed = json.loads((folder / "report.json").read_text())["ok"]
+    except (OSError, ValueError, KeyError):
+        return "ended early, without a report"
+    return f"{'passed' if passed else 'failed'}: {folder / 'report.txt'}"
+
+
 def _hold(
-    stack: str, folder: Path, keep: bool, deadline: float, answer: int, *, node: str | None
+    stack: str,
+    folder: Path,
+    keep: bool,
+    deadline: float,
+    answer: int,
+    *,
+    node: str | None,
+    replace: str,
 ) -> int:
     """Runs the rehearsal; with `keep` stays until SIGTERM once it has given its answer."""
     ended = threading.Event()
@@ -99,6 +148,8 @@ def _hold(
         # The first signal unwinds the run in progress; none may interrupt the cleaning up.
         if not ended.is_set():
             ended.set()
+            if by := folders.ended_by(folder):
+                print(f"rehearsal of {stack}: ended by {by}", file=sys.stderr, flush=True)
             raise SystemExit(130)
 
     signal.signal(signal.SIGTERM, end)
@@ -110,15 +161,17 @@ def _hold(
         _leave_terminal(folder / "logs" / "stage.log")
         ended.wait()
 
-    try:
-        machine = look() if node is not None else None
-        return hold(stack, folder, keep=wait if keep else None, deadline=deadline, machine=machine)
-    except NodeError as error:
-        print(f"rehearsal of {stack}: {error}", file=sys.stderr)
-        return 2
-    except (StackError, ProcessError, tools.ToolError) as error:
-        print(f"rehearsal of {stack}: {error}", file=sys.stderr)
-        return 1
+    from rehearsal.run import hold  # loads all that a rehearsal needs; nothing else here does
+
+    machine = look() if node is not None else None
+    return hold(
+        stack,
+        folder,
+        keep=wait if keep else None,
+        deadline=deadline,
+        machine=machine,
+        replace=replace,
+    )
 
 
 def _leave_terminal(log: Path) -> None:
@@ -129,4 +182,4 @@ def _leave_terminal(log: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

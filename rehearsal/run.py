@@ -1,13 +1,16 @@
 """A whole rehearsal of one stack, from an empty stage to the report."""
 
 import json
+import os
 import shutil
+import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tools.programs
 from rehearsal.journal import Event
@@ -42,11 +45,14 @@ def hold(
     keep: Callable[[int], None] | None,
     deadline: float,
     machine: "Machine | None" = None,
+    replace: str = "",
 ) -> int:
     """Rehearses; `keep` is called with the exit status where the stage must stay, and returns
-    when it may end. With `machine`, that is one of the nodes."""
+    when it may end. With `machine`, that is one of the nodes. `replace`: the command in whose name
+    a rehearsal that runs in the folder is ended; without it, FolderError is raised."""
     began = time.monotonic()
-    run = _rehearsal(stack, folder, deadline, machine)
+    how = {"folder": folder, "kept": keep is not None, "replace": replace}
+    run = _rehearsal(stack, how, deadline, machine)
     stage = run.stage
     _say(f"rehearsing {stack}: the stage goes up ...")
     with stage:
@@ -69,10 +75,12 @@ def hold(
     return 0 if report.ok else 1
 
 
-def _rehearsal(stack: str, folder: Path, deadline: float, machine: "Machine | None") -> Rehearsal:
+def _rehearsal(
+    stack: str, how: Mapping[str, Any], deadline: float, machine: "Machine | None"
+) -> Rehearsal:
     if machine is None:
         return Rehearsal(
-            stage=Stage(stack, folder=folder), deadline=deadline, policy_pack=POLICIES, say=_say
+            stage=Stage(stack, **how), deadline=deadline, policy_pack=POLICIES, say=_say
         )
     # Its node is this machine's own: what is needed for that is loaded only here.
     from rehearsal.node.here import here
@@ -81,7 +89,7 @@ def _rehearsal(stack: str, folder: Path, deadline: float, machine: "Machine | No
     node = here(stack, machine)
     overrides = node.overrides()
     return RealNodeRehearsal(
-        stage=Stage(stack, folder=folder, mutate=overrides, here=node),
+        stage=Stage(stack, mutate=overrides, here=node, **how),
         deadline=deadline,
         policy_pack=POLICIES,
         say=_say,
@@ -152,7 +160,7 @@ def _write(stage: Stage, report: Report) -> None:
     (stage.folder / "report.json").write_text(json.dumps(report.document(), indent=1) + "\n")
     (stage.folder / "timeline.svg").write_text(svg(report))
     (stage.folder / "report.txt").write_text(text(report) + "\n")
-    print(f"\n{text(report)}\n\n{stage.folder / 'timeline.svg'}", flush=True)
+    _print(f"\n{text(report)}\n\n{stage.folder / 'timeline.svg'}")
 
 
 def _how_to_use(stage: Stage, running: bool) -> str:
@@ -181,7 +189,16 @@ _began = time.monotonic()
 
 
 def _say(line: str) -> None:
-    print(f"{time.monotonic() - _began:6.1f} s  {line}", flush=True)
+    _print(f"{time.monotonic() - _began:6.1f} s  {line}")
+
+
+def _print(text: str) -> None:
+    """To whoever listens; where nobody does any more, the rehearsal ends as if it were asked to."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _remove(path: Path) -> None:

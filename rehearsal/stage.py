@@ -1,13 +1,10 @@
 """All that a rehearsal needs around the engine, held by one process: nothing of it outlives that.
 
-One stage per stack: a lock says who holds it. Starting one ends what an earlier run left behind.
+One stage per folder: starting one ends what an earlier run left behind there.
 """
 
-import fcntl
 import json
 import os
-import shutil
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -27,11 +24,11 @@ from rehearsal.cluster.pod_network import PodNetwork
 from rehearsal.cluster.scalers import scaled_groups
 from rehearsal.diagnosis import Situation
 from rehearsal.engine import BIN, Engine
+from rehearsal.folder import take_over
 from rehearsal.journal import Journal
 from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
-from rehearsal.node import footprint
-from rehearsal.processes import ProcessError, Processes, end_leftovers
+from rehearsal.processes import ProcessError, Processes
 from rehearsal.warm_python import launcher
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program
@@ -43,8 +40,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_SECONDS = 30.0
 """How long the machines of an existing cluster may take to join."""
-END_SECONDS = 15.0
-"""How long an earlier stage gets to end by itself."""
 
 
 class Stage:
@@ -62,10 +57,12 @@ class Stage:
         scaling: bool = True,
         warm: bool = False,
         here: "Here | None" = None,
+        kept: bool = False,
+        replace: str = "",
     ) -> None:
         """Without `scaling` no node joins but those that the cloud itself keeps. `warm`: the SDKs
         are imported once for all stages of this process. With `here`, this machine is one of an
-        existing cluster's nodes."""
+        existing cluster's nodes. `kept`, `replace`: as `take_over` has them."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
         self._source = source
@@ -75,6 +72,7 @@ class Stage:
         self._scaling = scaling
         self._warm = warm
         self._here = here
+        self._kept, self._replace = kept, replace
         self.real_node: RealNode | None = None
         self._closers: list[Callable[[], None]] = []
         self._nodes_made = threading.Event()
@@ -97,7 +95,9 @@ class Stage:
         """Returns when the engine can run; the control plane may still be starting."""
         self.mark = str(self.folder)
         stack_file(self._source, self.stack)
-        self._closers.append(take_over(self.folder))
+        self._closers.append(
+            take_over(self.folder, self.stack, kept=self._kept, replace=self._replace)
+        )
         copy_program(self._source, self.stack, self.folder / "program", self._mutate)
         copied = self.folder / "program" / f"Pulumi.{self.stack}.yaml"
         self.platform = clouds.platform_of(copied)
@@ -259,60 +259,3 @@ class Stage:
             "logs": str(self.folder / "logs"),
         }
         (self.folder / "stage.json").write_text(json.dumps(description, indent=1) + "\n")
-
-
-def take_over(folder: Path) -> Callable[[], None]:
-    """Locks a stage's folder and empties it, ending whoever holds it; returns what unlocks it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    _lock(descriptor)
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, str(os.getpid()).encode(), 0)
-    end_leftovers(str(folder))
-    if (node := footprint.read(folder)) is not None:
-        node.take_back()
-    for entry in folder.iterdir():
-        if entry.name == "lock":
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-    return lambda: os.close(descriptor)
-
-
-def end(folder: Path) -> bool:
-    """Ends the stage that holds this folder and removes what it left; False if there is none."""
-    if not folder.is_dir():
-        return False
-    held = (folder / "stage.json").exists()
-    take_over(folder)()
-    shutil.rmtree(folder)
-    return held
-
-
-def _lock(descriptor: int) -> None:
-    """Takes the lock. Its holder, whose process id is in the file, is ended first."""
-    started = time.monotonic()
-    asked = False
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            holder = os.pread(descriptor, 32, 0).decode()
-        waited = time.monotonic() - started
-        # The lock is held now, so the id in it is not one that was used again.
-        if holder and not asked:
-            _signal(int(holder), signal.SIGTERM)
-            asked = True
-        elif holder and waited > END_SECONDS:
-            _signal(int(holder), signal.SIGKILL)
-        time.sleep(0.05)
-
-
-def _signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except ProcessLookupError:  # it ended in between
-        return

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import tools
-from rehearsal import stage as stages
+from rehearsal import folder as folders
 from rehearsal.cluster.api import STRATEGIC, ApiError
 from rehearsal.cluster.gpus import GPU
 from rehearsal.node import footprint
@@ -162,5 +162,5 @@ def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path)
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert node.left()["interfaces"] == [node.bridge]
-    stages.end(folder)
+    folders.end(folder, "the test")
     assert node.left() == NOTHING, json.dumps(node.left())

@@ -5,6 +5,7 @@ Only real processes show that.
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -129,6 +130,14 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
     (api_server,) = [line for line in marked(folder) if "kube-apiserver" in line]
     port = int(json.loads((folder / "stage.json").read_text())["apiServer"].split(":")[1])
     assert f"--secure-port={port} " in api_server
+    second = start("run", "dev", "--folder", str(folder))
+    refused, _ = second.communicate(timeout=60)
+    assert second.returncode == 2
+    assert re.fullmatch(
+        r"rehearsal of dev: a kept rehearsal of dev \(pid \d+, since [-\d: ]+\) is running: "
+        r"make down STACK=dev, or REPLACE=1\n",
+        refused,
+    )
     addresses = listening(folder)
     assert any(address.endswith(f":{port:04X}") for address in addresses)
     assert [address for address in addresses if not address.startswith(LOOPBACK)] == []
