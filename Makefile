@@ -8,28 +8,85 @@ export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME
 # What a real node runs, built on demand: rehearsal/node.
 REAL_NODE := kubelet containerd runc cni-plugins device-plugin container-toolkit
 
-.PHONY: help setup engine rehearse real-node down quota gpus check cards cost recover prove test lint unit readme bench clean
+# $(call flag,KEEP,--keep): the flag, unless the variable is empty or says no.
+NO := 0 n N no No NO false False FALSE off Off OFF
+flag = $(if $(filter-out $(NO),$($1)),$2)
+# $(call option,NODE,--node): the flag with what the variable says.
+option = $(if $($1),$2 '$($1)')
+
+# What each target takes, beside PYTHON. Anything else given to it is refused: with `STAK=train` a
+# command would be about another stack than the one that was meant.
+TAKES_rehearse := STACK KEEP REPLACE NODE
+TAKES_real-node := STACK NODE
+TAKES_down := STACK
+TAKES_quota := STACK REHEARSAL JSON
+TAKES_gpus := STACK REHEARSAL KUBECONFIG_FILE JSON
+TAKES_check := STACK REHEARSAL KUBECONFIG_FILE JSON
+TAKES_cost := STACK COMPARE CEILING JSON
+TAKES_recover := STACK UNHEARD YES
+TAKES_cards := FILES
+TAKES_prove := PARTS MINUTES
+TAKES_bench := PARTS RUNS
+TAKEN := PYTHON $(foreach goal,$(MAKECMDGOALS),$(TAKES_$(goal)))
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+# Wherever it is set: a command that does not know it would ask the live cloud.
+GIVEN += $(call flag,REHEARSAL,REHEARSAL)
+WRONG := $(firstword $(filter-out $(TAKEN),$(GIVEN)))
+ifneq ($(WRONG),)
+$(error $(shell $(PYTHON) tools/nearest.py $(WRONG) "make $(MAKECMDGOALS)" $(TAKEN)))
+endif
+ifneq ($(filter recover,$(MAKECMDGOALS)),)
+ifeq ($(origin STACK),file)
+$(error name the stack, as its state is changed: make recover STACK=dev)
+endif
+endif
+
+ASKED = '$(STACK)' $(call flag,REHEARSAL,--rehearsal) $(call flag,JSON,--json)
+
+.PHONY: help setup engine rehearse real-node down list quota gpus check cards cost recover prove \
+  test lint unit readme bench clean
+
+define HELP
+make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves it running,
+                          REPLACE=1 ends the one that runs already
+make rehearse STACK=onprem NODE=gpu   with this machine's GPUs and kubelet, as root (make real-node
+                          builds what that needs)
+make down STACK=dev       end what KEEP=1 left running
+make list                 the rehearsals of this folder, and whether they run
+make quota STACK=dev      whether the cloud's GPU quotas let the pools grow to maxNodes
+make gpus STACK=dev       every node's GPUs, and what GPU nodes lack
+make check STACK=dev      what the acceptance workload (gpuCheck) measured on the stack's GPUs
+                          quota, gpus, check: REHEARSAL=1 asks the rehearsal that KEEP=1 left;
+                          gpus, check: KUBECONFIG_FILE=FILE asks that cluster
+make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)
+                          quota, gpus, check, cost: JSON=1 prints JSON
+make recover STACK=dev    puts the state in order after a killed up or destroy (UNHEARD=1: a lost
+                          answer; YES=1: without asking)
+make setup                what the others need: Python packages, the engine, a control plane
+make engine               the same without the control plane: what recover, gpus and check need
+make clean                removes the Python packages and every rehearsal's report
+
+For developers
+make test                 all tests and linters (make unit, make lint)
+make prove                every fault at every operation, every change; under an hour (PARTS="dev-kills",
+                          MINUTES=45)
+make bench                what the program costs in time, memory and money (PARTS="b d", RUNS=5)
+make readme               writes into the README what commands print
+make cards FILES="a.json" adds measured GPUs to the README
+
+PYTHON=python3.12 chooses the Python. 0, no, false and off are no. Exit code 0: fine. make ends with
+2 whatever fails; .venv/bin/python -m checks.quota dev and so on tell 1 (a finding) from 2.
+endef
 
 help:
-	@echo "make rehearse STACK=dev   rehearse an environment on this machine (KEEP=1 leaves it running)"
-	@echo "make rehearse STACK=onprem NODE=gpu   with this machine's GPUs and kubelet, as root"
-	@echo "make down STACK=dev       end what KEEP=1 left running"
-	@echo "make quota STACK=dev      whether the cloud's GPU quotas let the pools grow to maxNodes"
-	@echo "make gpus STACK=dev       every node's GPUs, and what GPU nodes lack (REHEARSAL=1: of KEEP=1's)"
-	@echo "make check STACK=dev      what the acceptance workload (gpuCheck) measured on the stack's GPUs"
-	@echo "make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)"
-	@echo "make recover STACK=dev    puts the state in order after a killed up or destroy (UNHEARD=1: a lost answer)"
-	@echo "make prove                every fault at every operation, every change, every single mistake; under an hour"
-	@echo "make test                 all tests and linters"
-	@echo "make bench                what the program costs in time, memory and money (RUNS=5)"
-	@echo "make setup                what the others need: Python packages, the engine, a control plane"
+	$(info $(HELP))@:
 
 setup: $(VENV)/.ready
 	@$(RUN) -m tools build
 
 $(VENV)/.ready: requirements.txt requirements-dev.txt
+	@$(PYTHON) tools/version.py
 	@echo "python packages: installing, usually 1 to 2 minutes"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=...")'
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --upgrade pip
 	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
@@ -40,42 +97,43 @@ engine: $(VENV)/.ready
 	@$(RUN) -m tools path pulumi > /dev/null 2>&1 || $(RUN) -m tools build pulumi
 
 rehearse: $(if $(NODE),real-node) setup
-	@$(RUN) -m rehearsal run $(STACK) $(if $(KEEP),--keep) $(if $(NODE),--node $(NODE))
+	@$(RUN) -m rehearsal run '$(STACK)' $(call flag,KEEP,--keep) $(call flag,REPLACE,--replace) \
+	  $(call option,NODE,--node)
 
 # NODE=gpu: this machine as one of the nodes. Says at once where it cannot be, then builds.
 real-node: $(VENV)/.ready
-	@$(RUN) -m rehearsal.node $(STACK) --node $(NODE)
+	@$(RUN) -m rehearsal.node '$(STACK)' $(call option,NODE,--node)
 	@$(RUN) -m tools build $(REAL_NODE)
 
 down: $(VENV)/.ready
-	@$(RUN) -m rehearsal down $(STACK)
+	@$(RUN) -m rehearsal down '$(STACK)'
+
+list: $(VENV)/.ready
+	@$(RUN) -m rehearsal list
 
 # make ends with 2 whenever a recipe fails; the check's own code, 1 or 2, is in its last line, or
 # run the command itself.
 quota: $(VENV)/.ready
-	@$(RUN) -m checks.quota $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json)
+	@$(RUN) -m checks.quota $(ASKED)
 
 gpus: engine
-	@$(RUN) -m checks.gpus $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json) \
-	  $(if $(KUBECONFIG_FILE),--kubeconfig $(KUBECONFIG_FILE))
+	@$(RUN) -m checks.gpus $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 check: engine
-	@$(RUN) -m checks.check $(STACK) $(if $(REHEARSAL),--rehearsal) $(if $(JSON),--json) \
-	  $(if $(KUBECONFIG_FILE),--kubeconfig $(KUBECONFIG_FILE))
+	@$(RUN) -m checks.check $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 # Writes the README's table of measured cards; FILES are results to add to docs/measured.
 cards: $(VENV)/.ready
 	@$(RUN) -m checks.check_cards $(FILES)
 
 cost: $(VENV)/.ready
-	@$(RUN) -m checks.cost $(STACK) $(if $(JSON),--json) $(if $(COMPARE),--compare $(COMPARE)) \
-	  $(if $(CEILING),--ceiling $(CEILING))
+	@$(RUN) -m checks.cost $(ASKED) $(call option,COMPARE,--compare) $(call option,CEILING,--ceiling)
 
 recover: engine
-	@$(RUN) -m recovery $(STACK) $(if $(UNHEARD),--unheard) $(if $(YES),--yes)
+	@$(RUN) -m recovery '$(STACK)' $(call flag,UNHEARD,--unheard) $(call flag,YES,--yes)
 
 prove: setup
-	@$(RUN) -m prove $(PARTS) $(if $(MINUTES),--minutes $(MINUTES))
+	@$(RUN) -m prove $(PARTS) $(call option,MINUTES,--minutes)
 	@$(if $(MINUTES)$(PARTS),,$(RUN) -m pytest -m prove -n 3 --dist loadgroup)
 
 test: setup lint unit
@@ -89,9 +147,7 @@ lint: $(VENV)/.ready
 	@$(RUN) -m mypy
 
 unit: setup
-	@$(RUN) -m pytest -n 2 --dist loadfile || \
-	  { echo "once more, alone: what failed, in case the machine was only too busy"; \
-	    $(RUN) -m pytest --last-failed --last-failed-no-failures none; }
+	@$(RUN) -m pytest -n 2 --dist loadfile
 
 # Writes into the README what commands print: the config keys, the last rehearsal of dev, the last tests.
 readme: $(VENV)/.ready

@@ -3,7 +3,6 @@
 Exit code 0: every limit is kept. 1: one is not. With --readme, the README's section as well.
 """
 
-import argparse
 import json
 import os
 import platform
@@ -16,7 +15,8 @@ from bench import growth, idle, imports, makespan, overhead, page
 from bench.child import ROOT
 from bench.measure import Section, read
 from checks.readme import README, filled
-from stacks.files import SAMPLES
+from stacks import command as commands
+from stacks.files import SAMPLES, StackError, stack_file
 
 FOLDER = ROOT / ".rehearsal" / "bench"
 PICTURES = ROOT / "docs"
@@ -24,7 +24,7 @@ PICTURES = ROOT / "docs"
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser = commands.Parser(prog="bench", description=__doc__)
     parser.add_argument(
         "parts",
         nargs="*",
@@ -32,11 +32,18 @@ def main() -> int:
         help="a b c d e, the others stay as they were; left out, all",
     )
     parser.add_argument("--runs", type=int, default=5, help="of each side of each comparison")
-    parser.add_argument("--stacks", nargs="*", default=[], help="left out, every sample")
+    parser.add_argument(
+        "--stacks", nargs="*", type=commands.stack, default=[], help="left out, every sample"
+    )
     parser.add_argument("--scale", type=float, help="of d; left out, as it suits each cloud")
     parser.add_argument("--readme", action="store_true", help="write the README's section")
     args = parser.parse_args()
     chosen: list[str] = args.stacks
+    try:
+        for stack in chosen:
+            stack_file(ROOT, stack)
+    except StackError as error:
+        parser.error(str(error))
     measures: dict[str, Callable[[], Section]] = {
         "a": lambda: overhead.measure(chosen or SAMPLES, args.runs),
         "b": lambda: growth.measure(chosen, args.runs),
@@ -83,4 +90,4 @@ def _write(sections: list[Section], *, readme: bool) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -15,6 +15,7 @@ from checks.report import FINDING, FINE, NOT_ASKED, CheckError
 from checks.stack import config_of, settings_of
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.check_program.report import result_in, text
+from stacks import command as commands
 
 Object = Mapping[str, Any]
 
@@ -129,4 +130,4 @@ def _text(pool: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

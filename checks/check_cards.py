@@ -5,15 +5,17 @@ log of the workload's pod. It is kept under `docs/measured/`, without what ident
 and the table is made of all that is there.
 """
 
-import argparse
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from checks.readme import README, ROOT, filled
+from checks.report import FINE, NOT_ASKED, CheckError
 from components.gpu.check_program.report import result_in
+from stacks import command as commands
 
 MEASURED = ROOT / "docs" / "measured"
 SECTION = "cards"
@@ -29,16 +31,38 @@ _COLUMNS = {
 """Heading -> the measures that may stand below it."""
 
 
-def main() -> None:
-    """Parses the command line; keeps what is given, then writes the README."""
-    parser = argparse.ArgumentParser(prog="checks.check_cards", description=__doc__)
+def main() -> int:
+    """Parses the command line; keeps what is given, then writes the README. Returns the exit code:
+    2 where a file is no measurement, and then nothing is kept."""
+    parser = commands.Parser(prog="checks.check_cards", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     args = parser.parse_args()
-    for file in args.files:
-        content = file.read_text()
-        for document in documents_in(result_in(content) or json.loads(content)):
-            keep(document)
+    try:
+        documents = [document for file in args.files for document in _read(file)]
+    except CheckError as error:
+        print(f"cards: {error}", file=sys.stderr)
+        return NOT_ASKED
+    for document in documents:
+        keep(document)
     README.write_text(filled(README.read_text(), SECTION, f"\n{markdown(measured())}\n\n"))
+    return FINE
+
+
+def _read(file: Path) -> list[Mapping[str, Any]]:
+    """The measurements in a file; raises CheckError where there is none."""
+    try:
+        content = file.read_text()
+        documents = documents_in(result_in(content) or json.loads(content))
+        # As `keep` and the table read them: what is no measurement is refused before any is kept.
+        markdown(documents)
+    except OSError as error:
+        raise CheckError(f"{file}: cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise CheckError(
+            f"{file}: is no measurement: give what `make check STACK=... JSON=1` printed, or the "
+            "log of the workload's pod"
+        ) from None
+    return documents
 
 
 def documents_in(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -107,4 +131,4 @@ def _without(value: Any) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(commands.run(main))

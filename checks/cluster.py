@@ -1,6 +1,5 @@
 """A stack's live cluster: which kubeconfig, and what the API server answers or why it does not."""
 
-import argparse
 import json
 import logging
 import shutil
@@ -15,7 +14,8 @@ import urllib3
 import yaml
 
 from checks.report import CheckError, end
-from checks.stack import ROOT, kubeconfig_output
+from checks.stack import ROOT, config_of, kubeconfig_output, own_kubeconfig
+from stacks import command as commands
 
 TIMEOUT_SECONDS = (5.0, 30.0)
 """To connect, and to read."""
@@ -40,8 +40,8 @@ def command(
 
     `check` gets the stack and a kubeconfig, and gives exit code, document and text.
     """
-    parser = argparse.ArgumentParser(prog=f"checks.{name}", description=description)
-    parser.add_argument("stack")
+    parser = commands.Parser(prog=f"checks.{name}", description=description)
+    parser.add_stack()
     parser.add_argument("--json", action="store_true", help="for machines")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument("--kubeconfig", type=Path, help="instead of the stack's output")
@@ -51,6 +51,7 @@ def command(
     args = parser.parse_args()
 
     def ask() -> tuple[int, Mapping[str, Any], str]:
+        config_of(args.stack)  # what is wrong with the stack's file is said first
         kubeconfig = kubeconfig_of(args.stack, args.kubeconfig, rehearsal=args.rehearsal)
         return check(args.stack, kubeconfig)
 
@@ -58,7 +59,8 @@ def command(
 
 
 def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
-    """The content of a given file, of the stack's kept rehearsal, or else of the stack's output.
+    """The content of a given file, of the stack's kept rehearsal, or else of the stack's own: what
+    an existing cluster's settings name, or the stack's output.
 
     Raises CheckError where there is none.
     """
@@ -69,7 +71,7 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
                 f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
             )
     if given is None:
-        return kubeconfig_output(stack)
+        return own_kubeconfig(stack, config_of(stack)) or kubeconfig_output(stack)
     try:
         return given.read_text()
     except OSError as error:

@@ -16,12 +16,13 @@ from checks.cost_text import compared, money, shown
 from checks.report import FINDING, FINE, NOT_ASKED, CheckError, end
 from checks.stack import ROOT, config_in, config_of, platform_of, settings_of
 from components.catalog.node_prices import PRICES_READ
+from stacks import command as commands
 
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="checks.cost", description=__doc__)
-    parser.add_argument("stack")
+    parser = commands.Parser(prog="checks.cost", description=__doc__)
+    parser.add_stack()
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.add_argument("--compare", metavar="REV", help="a git revision to compare with")
     parser.add_argument(
@@ -36,7 +37,10 @@ def main() -> int:
 
 
 def _dollars(text: str) -> float:
-    dollars = float(text)
+    try:
+        dollars = float(text)
+    except ValueError:
+        dollars = -1.0
     if not 0 <= dollars < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is no amount; give dollars a month, such as 500")
     return dollars
@@ -134,4 +138,4 @@ def _git(root: Path, *command: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -17,6 +17,7 @@ from checks.gpu_nodes import GpuNode, Object, gpu_node
 from checks.report import FINDING, FINE, table
 from checks.stack import config_of, settings_of
 from components.cluster import GpuPool
+from stacks import command as commands
 
 _HEAD = [
     "NODE", "POOL", "MODEL", "RESOURCE", "CAPACITY", "ALLOCATABLE", "REQUESTED", "FREE",
@@ -122,4 +123,4 @@ def _list(ask: Any, **query: str) -> list[Object]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

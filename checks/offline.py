@@ -4,13 +4,13 @@ Encrypted values of the stack's file and of its kept state, `.github/states/STAC
 placeholders in it: the same in both, so that a secret that is handed on is no change.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from checks.stack import ROOT
+from stacks import command as commands
 from stacks.files import PLACEHOLDER, StackError
 from stacks.program import copy_program
 
@@ -25,8 +25,8 @@ would be made anew; what is none at all, the Kubernetes provider refuses."""
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="checks.offline", description=__doc__)
-    parser.add_argument("stack")
+    parser = commands.Parser(prog="checks.offline", description=__doc__)
+    parser.add_stack()
     parser.add_argument("folder", type=Path)
     args = parser.parse_args()
     try:
@@ -63,4 +63,4 @@ def opened(state: Any, key: str = "") -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

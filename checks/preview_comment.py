@@ -6,7 +6,6 @@ it. Exit code 0: written. 1: written, and a cluster or GPU pool would be replace
 preview failed or cannot be read.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from checks.cost_text import money, signed
 from checks.plan import VERBS, Change, Plan, read_plan
 from checks.report import FINDING, FINE, NOT_ASKED, CheckError
 from checks.stack import ROOT, config_of
+from stacks import command as commands
 
 MARK = "<!-- gpu-cluster: preview -->"
 """By which the next run finds the comment, to write over it."""
@@ -53,7 +53,7 @@ class Section:
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="checks.preview_comment", description=__doc__)
+    parser = commands.Parser(prog="checks.preview_comment", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--base", metavar="REV", help="the revision to compare the cost with")
     args = parser.parse_args()
@@ -236,4 +236,4 @@ def _runs(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

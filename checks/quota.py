@@ -5,7 +5,6 @@ the cluster. Exit code 0: enough, and offered. 1: a quota is too little, somethi
 or somebody is no admin. 2: something could not be asked or is not known.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from checks.report import FINDING, FINE, CheckError, end
 from checks.stack import ROOT, config_of, platform_of, settings_of
 from checks.verdict import Finding, Known, Need, Unknown, exit_code, judge, needs_own_use, text
 from components.catalog.gke import region_of
+from stacks import command as commands
 from stacks.files import PLACEHOLDER
 
 
@@ -32,8 +32,8 @@ class Quotas(Protocol):
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="checks.quota", description=__doc__)
-    parser.add_argument("stack")
+    parser = commands.Parser(prog="checks.quota", description=__doc__)
+    parser.add_stack()
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.add_argument("--endpoint", help="URL of a stand-in for the cloud's API")
     parser.add_argument(
@@ -154,4 +154,4 @@ def rehearsed_endpoint(stack: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 import tools
 from checks.report import CheckError
-from components.environments import Settings
+from components.environments import ExistingSettings, Settings
 from components.settings import from_config
-from stacks.files import EngineLoader, StackError, stack_file, without_secrets
+from stacks.engine import remedy, said
+from stacks.files import PLACEHOLDER, StackError, document_in, read_stack, without_secrets
 
 ROOT = Path(__file__).resolve().parents[1]
 CLUSTER = "gpu-cluster:cluster"
@@ -23,22 +22,24 @@ OUTPUT_SECONDS = 60.0
 def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
     """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError where there is none."""
     try:
-        file = stack_file(root, stack)
+        return _config(read_stack(root, stack), f"Pulumi.{stack}.yaml")
     except StackError as error:
         raise CheckError(str(error)) from None
-    return config_in(file.read_bytes(), file.name)
 
 
 def config_in(text: bytes, name: str) -> dict[str, Any]:
-    """The `config` in a stack file's text, with a placeholder for what is encrypted.
+    """The `config` in the text of an earlier stack file, with a placeholder for what is encrypted.
 
     Raises CheckError where there is none.
     """
     try:
-        document = yaml.load(text, EngineLoader)
-    except yaml.YAMLError as error:
-        raise CheckError(f"{name} is not YAML: {' '.join(str(error).split())}") from None
-    config = document.get("config") if isinstance(document, dict) else None
+        return _config(document_in(text, name), name)
+    except StackError as error:
+        raise CheckError(str(error)) from None
+
+
+def _config(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    config = document.get("config")
     if not isinstance(config, dict):
         raise CheckError(f"{name} has no config: see Pulumi.dev.yaml for an example")
     plain: dict[str, Any] = without_secrets(config)
@@ -71,6 +72,17 @@ def settings_of(
         raise CheckError(f"Pulumi.{stack}.yaml: {error}") from None
 
 
+def own_kubeconfig(stack: str, config: Mapping[str, Any]) -> str | None:
+    """The kubeconfig that an existing cluster's settings name, which is there before the stack is.
+
+    None where the stack makes its cluster, or where the kubeconfig is encrypted.
+    """
+    if platform_of(config) != "existing" or config[CLUSTER].get("kubeconfig") == PLACEHOLDER:
+        return None
+    settings = settings_of(stack, config)
+    return settings.kubeconfig if isinstance(settings, ExistingSettings) else None
+
+
 def kubeconfig_output(stack: str) -> str:
     """The stack's output `kubeconfig`, from the backend that the engine is logged in to."""
     try:
@@ -92,10 +104,10 @@ def kubeconfig_output(stack: str) -> str:
     except subprocess.TimeoutExpired:
         raise CheckError(f"pulumi stack output: no answer in {OUTPUT_SECONDS:.0f} s") from None
     if done.returncode:
-        said = " ".join(done.stderr.split()).removeprefix("error: ")
-        raise CheckError(
-            f"pulumi stack output: {said}; run `pulumi up` first, or give --kubeconfig FILE"
+        first = remedy(done.stderr) or (
+            f"pulumi stack output: {said(done.stderr)}; run `pulumi up` first"
         )
+        raise CheckError(f"{first}, or give --kubeconfig FILE (make: KUBECONFIG_FILE=FILE)")
     return done.stdout.strip()
 
 

@@ -10,8 +10,13 @@ _EXAMPLES = [
 
 
 def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
-    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`."""
+    """`text` as an IPv4 network; raises ValueError with one line that begins with `key`.
+
+    A single address is refused: Python takes it for a network of one, and GKE does not.
+    """
     try:
+        if "/" not in text and (address := ipaddress.IPv4Address(text)):
+            raise ValueError(f"it is one address; write {address}/32 for that alone")
         return ipaddress.IPv4Network(text)
     except ValueError as error:
         raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None

@@ -4,7 +4,6 @@ Work is `kills`, `errors` or `changes`; left out, all of it. What is not named s
 left it. The README is written once everything has been done.
 """
 
-import argparse
 import sys
 import time
 
@@ -13,6 +12,7 @@ from prove import shards
 from prove.shards import Part, parts_of
 from prove.table import document, markdown, read, replacements, summary
 from rehearsal.stage import ROOT
+from stacks import command as commands
 from stacks.files import SAMPLES
 
 FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
@@ -20,7 +20,7 @@ FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 
 def main() -> int:
     """Parses the command line; returns 0 where nothing was lost."""
-    parser = argparse.ArgumentParser(prog="prove", description=__doc__)
+    parser = commands.Parser(prog="prove", description=__doc__)
     every = [part for stack in SAMPLES for part in parts_of(stack)]
     names = list(dict.fromkeys(map(_name, every)))
     parser.add_argument(
@@ -72,4 +72,4 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

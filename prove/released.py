@@ -4,7 +4,6 @@ Kept in `tests/fixtures`, it shows that a later version updates what an earlier 
 on it may replace neither a cluster nor a GPU pool. All in it comes from a rehearsal.
 """
 
-import argparse
 import base64
 import json
 import subprocess
@@ -20,6 +19,7 @@ import yaml
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.gcp.cluster import MANAGED_PROMETHEUS
 from rehearsal.stage import ROOT, Stage
+from stacks import command as commands
 from stacks.files import SAMPLES
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -30,9 +30,9 @@ PLACES = ("sourcePosition", "stackTrace")
 
 def main() -> int:
     """Parses the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="prove.released", description=__doc__)
+    parser = commands.Parser(prog="prove.released", description=__doc__)
     parser.add_argument("tag", help="such as v0.1.0")
-    parser.add_argument("--stack", help="this one alone")
+    parser.add_argument("--stack", type=commands.stack, help="this one alone")
     args = parser.parse_args()
     FIXTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -135,4 +135,4 @@ def _git(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -3,25 +3,24 @@
 Then run again what was killed. What the cloud had made unheard is adopted, not made a second time.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
-
-import yaml
 
 import tools
 from recovery.clouds import LiveClouds
 from recovery.command import Recovery, recover
 from recovery.engine import Pulumi, RecoveryError
+from stacks import command as commands
+from stacks.files import StackError, read_stack
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> int:
     """Parses the command line; returns the exit status: 0, or 1 with a line that says why."""
-    parser = argparse.ArgumentParser(prog="recovery", description=__doc__)
-    parser.add_argument("stack")
+    parser = commands.Parser(prog="recovery", description=__doc__)
+    parser.add_stack()
     parser.add_argument(
         "--yes",
         action="store_true",
@@ -34,34 +33,36 @@ def main() -> int:
     )
     parser.add_argument("--endpoint", help="URL of a stand-in for AWS")
     args = parser.parse_args()
+    program = Path.cwd() if Path("Pulumi.yaml").exists() else ROOT
     try:
+        profile = _profile(program, args.stack)  # what is wrong with the stack's file comes first
         recovery = recover(
-            _pulumi(args.stack),
-            clouds=LiveClouds(profile=_profile(args.stack), endpoint=args.endpoint),
+            _pulumi(program, args.stack),
+            clouds=LiveClouds(profile=profile, endpoint=args.endpoint),
             unheard=args.unheard,
             agree=(lambda candidates: True) if args.yes else _ask,
             over=(lambda holder: True) if args.yes else _is_over,
             say=lambda line: print(f"recovery of {args.stack}: {line}", flush=True),
         )
-    except (RecoveryError, tools.ToolError) as error:
+    except (RecoveryError, StackError, tools.ToolError) as error:
         print(f"recovery of {args.stack}: {error}", file=sys.stderr)
         return 1
     print(_text(args.stack, recovery))
     return 0
 
 
-def _pulumi(stack: str) -> Pulumi:
-    program = Path.cwd() if Path("Pulumi.yaml").exists() else ROOT
+def _pulumi(program: Path, stack: str) -> Pulumi:
     command, in_front = tools.pulumi()
     path = os.pathsep.join([*map(str, in_front), os.environ.get("PATH", os.defpath)])
     environment = {**os.environ, "PATH": path, "PULUMI_SKIP_UPDATE_CHECK": "true"}
     return Pulumi(command=command, program=program, stack=stack, environment=environment)
 
 
-def _profile(stack: str) -> str | None:
-    file = ROOT / f"Pulumi.{stack}.yaml"
-    config = (yaml.safe_load(file.read_text()) or {}).get("config") if file.is_file() else None
-    return (config or {}).get("aws:profile")
+def _profile(program: Path, stack: str) -> str | None:
+    """The AWS profile that the stack's file names; raises StackError where that cannot be used."""
+    config = read_stack(program, stack).get("config")
+    profile = config.get("aws:profile") if isinstance(config, dict) else None
+    return profile if isinstance(profile, str) else None
 
 
 def _ask(candidates: dict[str, str]) -> bool:
@@ -101,4 +102,4 @@ def _text(stack: str, recovery: Recovery) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recovery.state import Deployment
+from stacks.engine import said
 
 
 class RecoveryError(Exception):
@@ -46,8 +47,7 @@ class Pulumi:
         """Its standard output; raises RecoveryError with the engine's own words."""
         done = self.run(*arguments)
         if done.returncode:
-            said = " ".join((done.stderr or done.stdout).split()).removeprefix("error: ")
-            raise RecoveryError(f"pulumi {arguments[0]}: {said}")
+            raise RecoveryError(f"pulumi {arguments[0]}: {said(done.stderr, done.stdout)}")
         return done.stdout
 
     def export(self) -> Deployment:

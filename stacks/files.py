@@ -1,5 +1,6 @@
 """A stack's file: where it is, and what the engine reads in it."""
 
+import difflib
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ from stacks.names import StackError, stack_name
 SAMPLES = ("autopilot", "dev", "onprem", "train", "train-gke")
 """The environments that come with the program. Its own tests, faults and measurements take these:
 what else has a file here is a user's, and changes nothing for them."""
+KEYS = ("config", "environment", "encryptionsalt", "encryptedkey", "secretsprovider")
+"""What the engine knows in a stack's file: `ProjectStack` in sdk/go/common/workspace/project.go of
+pulumi v3.259.0, read on 2026-11-21. It ignores everything else."""
 PLACEHOLDER = "rehearsal-placeholder"
 """Stands for every encrypted value: nobody's passphrase or key is here."""
 
@@ -50,6 +54,47 @@ def stack_file(source: Path, stack: str) -> Path:
         known = ", ".join(stacks(source)) or "none"
         raise StackError(f"there is no {file.name}: the stacks here are {known}")
     return file
+
+
+def read_stack(source: Path, stack: str) -> dict[str, Any]:
+    """The stack's file, as the engine reads it.
+
+    Raises StackError where there is none, it is no YAML, or has a key beside `config` that the
+    engine would ignore without a word.
+    """
+    file = stack_file(source, stack)
+    try:
+        document = document_in(file.read_bytes(), file.name)
+    except OSError as error:
+        raise StackError(f"{file.name}: cannot be read: {error.strerror}") from None
+    for key in document:
+        if key not in KEYS:
+            raise StackError(f"{file.name}: {key}: {_misplaced(str(key))}")
+    if not isinstance(document.get("config") or {}, dict):
+        raise StackError(f"{file.name} has no config: see Pulumi.dev.yaml for an example")
+    return document
+
+
+def document_in(text: bytes, name: str) -> dict[str, Any]:
+    """What a stack file's text says, whatever its keys; raises StackError where it is no YAML."""
+    try:
+        document = yaml.load(text, EngineLoader)
+    except yaml.YAMLError as error:
+        raise StackError(f"{name} is not YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise StackError(f"{name} is nested too deeply: see Pulumi.dev.yaml for one") from None
+    if not isinstance(document, dict):
+        raise StackError(f"{name} has no config: see Pulumi.dev.yaml for an example")
+    return document
+
+
+def _misplaced(key: str) -> str:
+    """What is wrong with a key beside `config`."""
+    if ":" in key:
+        return "stands beside config, where the engine ignores it: indent it, below config"
+    near = difflib.get_close_matches(key, KEYS, 1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"there is no such key, and the engine ignores it; {meant}allowed: {', '.join(KEYS)}"
 
 
 def without_secrets(document: Any) -> Any:

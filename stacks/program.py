@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from stacks.files import EngineLoader, stack_file, without_secrets
+from stacks.files import EngineLoader, read_stack, stack_file, without_secrets
 
 FILES = ("Pulumi.yaml", "__main__.py", "requirements.txt")
 FOLDERS = ("components",)
@@ -17,8 +17,9 @@ Mutation = Callable[[Path], None]
 def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None = None) -> None:
     """Copies the program and the stack's file; `mutate` may then change the copy.
 
-    Raises StackError where the stack has no file.
+    Raises StackError where the stack has no file, or one that cannot be used.
     """
+    read_stack(source, stack)
     file = stack_file(source, stack)
     target.mkdir(parents=True)
     for name in FILES:

@@ -13,6 +13,7 @@ from components.gke.control_plane import (
     control_plane,
     control_plane_options,
     kubeconfig_of,
+    warnings,
 )
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 from components.gke.lasting import CONTROL_PLANE
@@ -39,8 +40,8 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:AutopilotCluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        for warning in args.warnings():
-            pulumi.log.warn(f"cluster.{warning}", self)
+        for warning in warnings(args, project):
+            pulumi.log.warn(warning, self)
         self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
         # Autopilot streams images by itself.
         identity = GkeNodeIdentity(name, project=project, image_streaming=True, opts=child)

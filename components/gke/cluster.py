@@ -10,6 +10,7 @@ from components.gke.control_plane import (
     control_plane,
     control_plane_options,
     kubeconfig_of,
+    warnings,
 )
 from components.gke.network import GkeNetwork
 from components.gke.nodes import GkeNodeIdentity, node_config
@@ -39,8 +40,8 @@ class GkeCluster(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:gke:Cluster", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        for warning in args.warnings():
-            pulumi.log.warn(f"cluster.{warning}", self)
+        for warning in warnings(args, project):
+            pulumi.log.warn(warning, self)
         self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
         self.identity = GkeNodeIdentity(
             name, project=project, image_streaming=image_streaming, opts=child

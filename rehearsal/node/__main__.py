@@ -3,17 +3,17 @@
 Exit code 0: it can. 2: it cannot, and one line says why. Nothing is built or changed for that.
 """
 
-import argparse
 import sys
 
 from rehearsal.node.here import pool_of
 from rehearsal.node.machine import NodeError, look
+from stacks import command as commands
 
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="rehearsal.node", description=__doc__)
-    parser.add_argument("stack")
+    parser = commands.Parser(prog="rehearsal.node", description=__doc__)
+    parser.add_stack()
     parser.add_argument("--node", default="gpu", help="what the node has; there are GPU nodes only")
     args = parser.parse_args()
     stack = args.stack
@@ -30,4 +30,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(commands.run(main))

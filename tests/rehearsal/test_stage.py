@@ -136,7 +136,7 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
     assert re.fullmatch(
         r"rehearsal of dev: a kept rehearsal of dev \(pid \d+, since [-\d: ]+\) is running: "
         r"make down STACK=dev, or REPLACE=1\n",
-        refused,
+        refused.splitlines(keepends=True)[-1],
     )
     addresses = listening(folder)
     assert any(address.endswith(f":{port:04X}") for address in addresses)

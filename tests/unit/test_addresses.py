@@ -1,9 +1,26 @@
 """Networks that may reach a control plane: none of them the world, and a word on examples."""
 
+import json
+from collections.abc import Callable, Mapping
+
 import pytest
 
 from components.addresses import authorized, example_warnings
 from components.gke.cluster_args import GkeClusterArgs
+from components.gke.control_plane import warnings
+from components.settings import from_config
+from tests.program.environments import config_of
+
+
+def gke_cluster(networks: Mapping[str, str]) -> object:
+    return GkeClusterArgs(name="a", location="us-central1-a", authorized_networks=networks)
+
+
+def eks_cluster(networks: Mapping[str, str]) -> object:
+    config = config_of("train")
+    cluster = {**json.loads(config["gpu-cluster:cluster"]), "authorizedNetworks": dict(networks)}
+    return from_config({**config, "gpu-cluster:cluster": json.dumps(cluster)})
+
 
 OFFICE = {"office": "203.0.113.0/24", "vpn": "10.8.0.0/16"}
 
@@ -25,6 +42,32 @@ def test_gke_takes_it_and_is_then_out_of_reach() -> None:
     args = GkeClusterArgs(name="a", location="us-central1-a", authorized_networks=OFFICE)
     (line,) = args.warnings()
     assert "GKE takes it" in line
+    assert warnings(args, "acme-ml") == [f"cluster.{line}"]
+
+
+def test_the_samples_project_is_said_to_be_a_placeholder() -> None:
+    """Google Cloud would say that permission is denied, of a project that nobody meant."""
+    args = GkeClusterArgs(
+        name="a", location="us-central1-a", authorized_networks={"a": "10.0.0.0/8"}
+    )
+    (line,) = warnings(args, "my-project")
+    assert line.startswith("gcp:project: my-project is the sample's placeholder")
+    assert warnings(args, "my-projects") == []
+
+
+def test_a_single_address_is_refused_with_its_network() -> None:
+    """It is what people write first, and GKE refuses it once everything else has been planned."""
+    with pytest.raises(
+        ValueError, match=r"^authorizedNetworks\.home: '8\.8\.8\.8' .*8\.8\.8\.8/32"
+    ):
+        authorized({"home": "8.8.8.8"})
+
+
+@pytest.mark.parametrize("platform", [gke_cluster, eks_cluster])
+def test_every_platform_refuses_a_single_address(platform: Callable[[Mapping], object]) -> None:
+    """Nobody learns it from a plan that fails."""
+    with pytest.raises(ValueError, match=r"authorizedNetworks\.home: .* write 8\.8\.8\.8/32"):
+        platform({"home": "8.8.8.8"})
 
 
 @pytest.mark.parametrize("text", ["0.0.0.0/0", "128.0.0.0/1"])

@@ -1,5 +1,7 @@
 """The README says what the code says."""
 
+import re
+
 from checks import keys, readme
 from stacks.files import SAMPLES
 
@@ -7,6 +9,30 @@ from stacks.files import SAMPLES
 def test_the_table_of_config_keys_is_up_to_date() -> None:
     """Every config key stands in the README with its type and default; `make readme` writes it."""
     assert readme.between(readme.README.read_text(), "keys").strip() == keys.markdown().strip()
+
+
+def test_every_snippet_is_where_the_engine_reads_it() -> None:
+    """Pasted at column 0, a key of the config is one beside it, which the engine ignores."""
+    text = readme.README.read_text()
+    snippets = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert any("gpu-cluster:gpuPools:" in snippet for snippet in snippets)
+    assert [one for one in snippets if re.search(r"^gpu-cluster:", one, re.MULTILINE)] == []
+
+
+def test_a_setting_is_set_in_the_stack_that_is_named() -> None:
+    """Without `-s` the engine writes into whichever stack is selected."""
+    commands = re.findall(r"pulumi config set [^`]*gpu-cluster:", readme.README.read_text())
+    assert commands
+    assert [one for one in commands if " -s " not in one] == []
+
+
+def test_no_kubeconfig_is_written_where_others_can_read_it() -> None:
+    """Nor into the repository, where the next commit may take it along."""
+    writes = re.findall(r"[^`]*kubeconfig[^`]*> [^`]*", readme.README.read_text())
+    writes = [one for one in writes if "stack output" in one]
+    assert writes
+    assert [one for one in writes if not re.search(r"umask 077;.*> ~/\.kube/", one)] == []
+    assert "/kubeconfig*" in (readme.ROOT / ".gitignore").read_text().splitlines()
 
 
 def test_every_sample_is_in_the_readme() -> None:
