@@ -63,6 +63,7 @@ def serve(
 
             def admit(granted: bool) -> None:
                 known, written = control_plane.pki.token_file.read_text(), token.with_suffix(".new")
+                written.touch(mode=0o600)
                 written.write_text(known if granted else "of-nobody-that-is-known")
                 written.replace(token)  # at once: somebody may just read it
 

@@ -26,6 +26,7 @@ from pulumi.runtime.proto import language_pb2 as messages
 from pulumi.runtime.proto import language_pb2_grpc, plugin_pb2
 
 from tools import ToolError, binary
+from tools.peers import OwnOnly
 
 MESSAGE_SHOWN = 32
 """Exit code of the official executor after it has told the user what is wrong."""
@@ -212,10 +213,12 @@ def _lines(child: subprocess.Popen[bytes]) -> Iterator[tuple[str, bytes]]:
 def main() -> None:
     """Serve until the engine interrupts us or dies; it reads the port from our first line."""
     engine_process = os.getppid()
-    server = grpc.server(ThreadPoolExecutor(max_workers=64), options=OPTIONS)
+    guard = OwnOnly()
+    server = grpc.server(ThreadPoolExecutor(max_workers=64), options=OPTIONS, interceptors=[guard])
     host = LanguageHost(engine=sys.argv[-1] if len(sys.argv) > 1 else "")
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
     port = server.add_insecure_port("127.0.0.1:0")
+    guard.port = port
     server.start()
     print(port, flush=True)
     ended = threading.Event()

@@ -8,16 +8,15 @@ import sys
 OLDEST, NEWEST = (3, 11), (3, 13)
 
 
-def main(version=sys.version_info):  # type: ignore[no-untyped-def]
-    """What is wrong with this Python, or None."""
+def wrong(version: "tuple[int, ...]") -> str:
+    """What is wrong with this Python; empty where nothing is."""
     if OLDEST <= tuple(version[:2]) <= NEWEST:
-        return None
+        return ""
     return (
-        "Python 3.11, 3.12 or 3.13 is needed, and {} is {}.{}: make ... PYTHON=python3.12".format(
-            sys.executable or "this", version[0], version[1]
-        )
+        f"Python 3.11, 3.12 or 3.13 is needed, and {sys.executable} is {version[0]}.{version[1]}: "
+        "make ... PYTHON=python3.12"
     )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(wrong(sys.version_info) or 0)

@@ -17,6 +17,7 @@ from botocore.config import Config as ClientConfig
 from botocore.exceptions import ClientError, ParamValidationError
 
 from rehearsal.provider.handler import CloudError, NotFoundError
+from tools.peers import close_to_others
 
 NUMBER = "123456789012"
 """The account id that moto gives whoever does not assume a role."""
@@ -78,6 +79,9 @@ class Account:
         self._clients: dict[str, Any] = {}
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
+        listening = self._server._server
+        assert listening is not None  # it has started
+        close_to_others(listening)
         host, port = self._server.get_host_and_port()
         self.endpoint = f"http://{host}:{port}"
         """For `endpoint_url` of any AWS client, with any credentials."""

@@ -166,8 +166,14 @@ class LocalControlPlane:
 
     def _etcd_flags(self) -> Mapping[str, str]:
         client, peer = (
-            f"http://127.0.0.1:{port}" for port in (self._etcd_port, self._etcd_peer_port)
+            f"https://127.0.0.1:{port}" for port in (self._etcd_port, self._etcd_peer_port)
         )
+        own = {
+            "cert-file": str(self.pki.etcd_certificate),
+            "key-file": str(self.pki.etcd_key),
+            "trusted-ca-file": str(self.pki.etcd_ca),
+            "client-cert-auth": "true",
+        }
         return {
             "data-dir": str(self._folder / "etcd"),
             "listen-client-urls": client,
@@ -175,6 +181,9 @@ class LocalControlPlane:
             "listen-peer-urls": peer,
             "initial-advertise-peer-urls": peer,
             "initial-cluster": f"default={peer}",
+            # Other users of the machine reach the ports; without a certificate, nothing else.
+            **own,
+            **{f"peer-{name}": value for name, value in own.items()},
             "unsafe-no-fsync": "true",
             # A single member elects itself after one election timeout.
             "heartbeat-interval": "20",
@@ -184,7 +193,10 @@ class LocalControlPlane:
 
     def _apiserver_flags(self) -> Mapping[str, str]:
         flags = {
-            "etcd-servers": f"http://127.0.0.1:{self._etcd_port}",
+            "etcd-servers": f"https://127.0.0.1:{self._etcd_port}",
+            "etcd-cafile": str(self.pki.etcd_ca),
+            "etcd-certfile": str(self.pki.etcd_certificate),
+            "etcd-keyfile": str(self.pki.etcd_key),
             "bind-address": "127.0.0.1",
             "advertise-address": "127.0.0.1",
             "secure-port": str(self._port),
@@ -252,6 +264,7 @@ class LocalControlPlane:
             "users": [named | {"user": {"tokenFile": str(self.pki.token_file)}}],
             "contexts": [named | {"context": {"cluster": "rehearsal", "user": "rehearsal"}}],
         }
+        self.kubeconfig.unlink(missing_ok=True)
         self.kubeconfig.touch(mode=0o600)
         self.kubeconfig.write_text(json.dumps(document, indent=1))
 

@@ -12,7 +12,6 @@ import json
 import shutil
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import urllib3
 import yaml
 
 import tools
+from rehearsal.cluster import mounted
 from rehearsal.cluster.api import STRATEGIC, Api, ApiError
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.cluster.observed import Observed
@@ -33,10 +33,6 @@ from tools.programs import program
 PROGRAMS = ("jobset", "kueue")
 TICK_SECONDS = 0.2
 TOKEN_SECONDS = 24 * 3600
-JOBSET_WAITS_FOR = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
-"""Where JobSet looks whether its certificate is mounted, whatever its configuration says; it serves
-the one in its configured folder. That of another stage, at the same time, looks there too: it ends
-where its own certificate is not there yet, and is started again."""
 
 
 def provide(stack_file: Path) -> None:
@@ -125,7 +121,7 @@ class Controllers:
     def _end(self, uid: str) -> None:
         played = self._played.pop(uid)
         self._processes.stop(played.process, grace=1.0)
-        _unmark()
+        mounted.unmark()
         self._network.forget(played.address)
 
 
@@ -169,7 +165,7 @@ class _Played:
         self._processes.check(self.process)
         ready = self._probe()
         if ready and self._program == "jobset":
-            _unmark()
+            mounted.unmark()
         if ready != self._ready:
             self._say(ready=ready)
         self._ready = ready
@@ -203,8 +199,7 @@ class _Played:
                 if not file.exists() or file.read_bytes() != content:
                     file.write_bytes(content)
         if self._program == "jobset" and not self._ready and list(self._folder.glob("*/tls.crt")):
-            JOBSET_WAITS_FOR.parent.mkdir(parents=True, exist_ok=True)
-            JOBSET_WAITS_FOR.touch()
+            mounted.mark()
 
     def _content(self, volume: Mapping[str, Any]) -> Mapping[str, bytes]:
         at = f"/api/v1/namespaces/{self._namespace}"
@@ -238,7 +233,7 @@ class _Played:
     def _localised(self, config: dict[str, Any]) -> dict[str, Any]:
         """The configuration with loopback addresses and this machine's folders."""
         webhook, health = config["webhook"], config["health"]["healthProbeBindAddress"]
-        folder = webhook.get("certDir", "/tmp/k8s-webhook-server/serving-certs")
+        folder = webhook.get("certDir", str(mounted.WAITS_FOR.parent))
         own = {
             "host": "127.0.0.1",
             "port": self._local(webhook["port"]),
@@ -303,12 +298,3 @@ class _Played:
         }
         at = f"/api/v1/namespaces/{self._namespace}/pods/{self._pod['metadata']['name']}/status"
         self._api.patch(at, {"status": status}, STRATEGIC)
-
-
-def _unmark() -> None:
-    """Another stage whose JobSet still looks for the file makes it again."""
-    with suppress(OSError):
-        if JOBSET_WAITS_FOR.stat().st_size == 0:
-            JOBSET_WAITS_FOR.unlink()
-            JOBSET_WAITS_FOR.parent.rmdir()
-            JOBSET_WAITS_FOR.parent.parent.rmdir()

@@ -27,6 +27,12 @@ class Pki:
     """The API server's static token file: one user, `rehearsal`, in group `system:masters`."""
     token: str
     token_file: Path
+    etcd_ca: Path
+    """Of etcd alone: who has a certificate of it reads and writes every object, past the API
+    server, whatever that would refuse."""
+    etcd_certificate: Path
+    """etcd's own and, as a client, the API server's."""
+    etcd_key: Path
 
     @property
     def ca_certificate(self) -> bytes:
@@ -36,11 +42,15 @@ class Pki:
 def make_pki(folder: Path) -> Pki:
     """Writes everything into `folder`, readable by this user alone."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    ca_key, server_key, service_account_key = (
-        ec.generate_private_key(ec.SECP256R1()) for _ in range(3)
+    ca_key, server_key, service_account_key, etcd_ca_key, etcd_key = (
+        ec.generate_private_key(ec.SECP256R1()) for _ in range(5)
     )
     ca = _certificate("rehearsal-ca", ca_key.public_key(), "rehearsal-ca", ca_key, authority=True)
     server = _certificate("kube-apiserver", server_key.public_key(), "rehearsal-ca", ca_key)
+    etcd_ca = _certificate(
+        "etcd-ca", etcd_ca_key.public_key(), "etcd-ca", etcd_ca_key, authority=True
+    )
+    etcd = _certificate("etcd", etcd_key.public_key(), "etcd-ca", etcd_ca_key)
     token = secrets.token_urlsafe(32)
     return Pki(
         ca=_write(folder / "ca.crt", _pem(ca)),
@@ -52,6 +62,9 @@ def make_pki(folder: Path) -> Pki:
         ),
         token=token,
         token_file=_write(folder / "token", token.encode()),
+        etcd_ca=_write(folder / "etcd-ca.crt", _pem(etcd_ca)),
+        etcd_certificate=_write(folder / "etcd.crt", _pem(etcd)),
+        etcd_key=_write(folder / "etcd.key", _key_pem(etcd_key)),
     )
 
 

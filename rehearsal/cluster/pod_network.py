@@ -6,19 +6,23 @@ it finds; only the last hop, a pod's address and port, becomes the process that 
 """
 
 import json
+import os
 import secrets
 import select
 import socket
 import socketserver
+import struct
 import threading
 from pathlib import Path
+from typing import Any
 
 CHUNK = 65_536
 CONNECT_SECONDS = 5.0
 
 
 class PodNetwork:
-    """An HTTP CONNECT proxy on an abstract socket, which has no file. Thread-safe."""
+    """An HTTP CONNECT proxy on an abstract socket, which has no file, and no permissions either:
+    it hangs up on other users. Thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._ports: dict[tuple[str, int], int] = {}
@@ -68,6 +72,12 @@ class PodNetwork:
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     network: PodNetwork
+
+    def verify_request(self, request: Any, client_address: object) -> bool:
+        """Whether this user, or root, is at the other end."""
+        found = request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _, uid, _ = struct.unpack("3i", found)
+        return uid in (os.geteuid(), 0)
 
 
 class _Tunnel(socketserver.StreamRequestHandler):

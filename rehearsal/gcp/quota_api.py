@@ -24,6 +24,7 @@ from components.catalog.gke import (
 from rehearsal.gcp import nodes
 from rehearsal.gcp.autopilot import ACCELERATOR_COUNT_LABEL
 from rehearsal.gcp.cloud import CLUSTER, DEFAULT_QUOTA, NODE_POOL, GcpCloud
+from tools.peers import close_to_others
 
 OFFERS = ("acceleratorTypes", "machineTypes")
 """Collections of what each zone has."""
@@ -55,6 +56,7 @@ class QuotaApi:
                 """Says nothing: the terminal is the rehearsal's."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        close_to_others(self._server)
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), name="quota-api", daemon=True

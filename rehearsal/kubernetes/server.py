@@ -37,6 +37,7 @@ from rehearsal.kubernetes.requests import (
 )
 from rehearsal.kubernetes.wire import decode, encode
 from rehearsal.provider.handler import CloudError
+from tools.peers import OwnOnly
 
 _OPERATIONS = 128
 """Resources that may be worked on at once; a wait holds one of these threads."""
@@ -52,15 +53,18 @@ class KubernetesProviderServer:
         self, environment: Mapping[str, str] | None = None, faults: Faults | None = None
     ) -> None:
         """`environment`: what a plugin's own would be; its PATH finds the kubeconfig's programs."""
+        guard = OwnOnly()
         self._server = grpc.server(
             futures.ThreadPoolExecutor(_OPERATIONS, thread_name_prefix="kubernetes-provider"),
             options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)],
+            interceptors=[guard],
         )
         self._servicer = Servicer(
             dict(os.environ if environment is None else environment), faults or Faults()
         )
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self._servicer, self._server)
         self.port: int = self._server.add_insecure_port("127.0.0.1:0")
+        guard.port = self.port
 
     def start(self) -> None:
         self._server.start()

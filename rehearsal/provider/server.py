@@ -28,6 +28,7 @@ from rehearsal.provider.schema import (
 )
 from rehearsal.provider.settings import Operation, ProviderSettings
 from rehearsal.provider.wire import decode, encode, mark_secrets
+from tools.peers import OwnOnly
 
 _log = logging.getLogger(__name__)
 _DIFFERS = {False: provider_pb2.DiffResponse.DIFF_NONE, True: provider_pb2.DiffResponse.DIFF_SOME}
@@ -272,12 +273,15 @@ class ProviderServer:
 
     def __init__(self, settings: ProviderSettings) -> None:
         self.provider = Provider(settings)
+        guard = OwnOnly()
         self._server = grpc.server(
             futures.ThreadPoolExecutor(max_workers=16, thread_name_prefix=settings.package),
             options=[("grpc.max_receive_message_length", -1), ("grpc.so_reuseport", 0)],
+            interceptors=[guard],
         )
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(self.provider, self._server)
         self.port: int = self._server.add_insecure_port("127.0.0.1:0")
+        guard.port = self.port
         self._server.start()
 
     def stop(self) -> None:

@@ -1,0 +1,67 @@
+"""The one file outside of a rehearsal's folder: where JobSet looks for its certificate.
+
+JobSet looks there whatever its configuration says, and serves the certificate in its configured
+folder. Everybody may write in `/tmp`, so a folder or link of another user is not touched.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tools import ToolError
+
+WAITS_FOR = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")
+"""`certDir` in JobSet's pkg/util/cert/cert.go."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+def mark() -> None:
+    """Makes the file, empty. Raises ToolError where its folder is another user's."""
+    if WAITS_FOR.exists():  # of another rehearsal, perhaps another user's: it is only looked for
+        return
+    with _folders(make=True) as folders:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
+        os.close(os.open(WAITS_FOR.name, flags, 0o644, dir_fd=folders[-1]))
+
+
+def unmark() -> None:
+    """Removes the file. Another rehearsal whose JobSet still looks for it makes it again."""
+    outer, inner = WAITS_FOR.parents[1].name, WAITS_FOR.parents[0].name
+    with suppress(OSError, ToolError), _folders(make=False) as (top, middle, bottom):
+        if os.stat(WAITS_FOR.name, dir_fd=bottom, follow_symlinks=False).st_size == 0:
+            os.unlink(WAITS_FOR.name, dir_fd=bottom)
+            os.rmdir(inner, dir_fd=middle)
+            os.rmdir(outer, dir_fd=top)
+
+
+@contextmanager
+def _folders(*, make: bool) -> Iterator[list[int]]:
+    """The descriptors of `/tmp` and of the two folders below it, all of them this user's own."""
+    opened = [os.open(WAITS_FOR.parents[2], os.O_RDONLY | os.O_DIRECTORY)]
+    try:
+        for path in (WAITS_FOR.parents[1], WAITS_FOR.parents[0]):
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(path.name, 0o755, dir_fd=opened[-1])
+            opened.append(_own(path, opened[-1]))
+        yield opened
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _own(path: Path, parent: int) -> int:
+    """The folder's descriptor; raises ToolError where it is a link, or others may write in it."""
+    try:
+        descriptor = os.open(path.name, _FOLDER, dir_fd=parent)
+    except NotADirectoryError:  # which a link is, too
+        raise ToolError(f"{path} is no folder: JobSet needs it; remove it") from None
+    there = os.fstat(descriptor)
+    if there.st_uid != os.geteuid() or there.st_mode & 0o022:
+        os.close(descriptor)
+        raise ToolError(
+            f"{path} is another user's, or others may write in it: JobSet needs it, and a "
+            "rehearsal with JobSet can begin once it is gone"
+        )
+    return descriptor
