@@ -16,7 +16,8 @@ from bench.child import ROOT
 from bench.measure import Section, read
 from checks.readme import README, filled
 from stacks import command as commands
-from stacks.files import SAMPLES, StackError, stack_file
+from stacks.files import SAMPLES, stack_file
+from stacks.names import StackError
 
 FOLDER = ROOT / ".rehearsal" / "bench"
 PICTURES = ROOT / "docs"

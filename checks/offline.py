@@ -11,7 +11,8 @@ from typing import Any
 
 from checks.stack import ROOT
 from stacks import command as commands
-from stacks.files import PLACEHOLDER, StackError
+from stacks.files import PLACEHOLDER
+from stacks.names import StackError
 from stacks.program import copy_program
 
 STATE = "state.json"

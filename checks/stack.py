@@ -12,7 +12,8 @@ from checks.report import CheckError
 from components.environments import ExistingSettings, Settings
 from components.settings import from_config
 from stacks.engine import remedy, said
-from stacks.files import PLACEHOLDER, StackError, document_in, read_stack, without_secrets
+from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
+from stacks.names import StackError
 
 ROOT = Path(__file__).resolve().parents[1]
 CLUSTER = "gpu-cluster:cluster"

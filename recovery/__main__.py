@@ -12,7 +12,8 @@ from recovery.clouds import LiveClouds
 from recovery.command import Recovery, recover
 from recovery.engine import Pulumi, RecoveryError
 from stacks import command as commands
-from stacks.files import StackError, read_stack
+from stacks.files import read_stack
+from stacks.names import StackError
 
 ROOT = Path(__file__).resolve().parents[1]
 

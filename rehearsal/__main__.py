@@ -16,7 +16,8 @@ from rehearsal.node.machine import NodeError, look
 from rehearsal.processes import LEASH, ProcessError
 from rehearsal.provider.handler import CloudError
 from stacks import command as commands
-from stacks.files import StackError, stack_file
+from stacks.files import stack_file
+from stacks.names import StackError
 
 ROOT = Path(__file__).resolve().parents[1]
 REHEARSALS = ROOT / ".rehearsal"

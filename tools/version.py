@@ -19,4 +19,4 @@ def wrong(version: "tuple[int, ...]") -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(wrong(sys.version_info) or 0)
+    sys.exit(wrong(sys.version_info[:2]) or 0)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stacks.files import PLACEHOLDER, EngineLoader, StackError, without_secrets
+from stacks.files import PLACEHOLDER, EngineLoader, without_secrets
+from stacks.names import StackError
 from stacks.program import copy_program
 
 

@@ -14,7 +14,8 @@ from checks.stack import own_kubeconfig
 from recovery.engine import Pulumi, RecoveryError
 from stacks import command
 from stacks.engine import said
-from stacks.files import StackError, read_stack
+from stacks.files import read_stack
+from stacks.names import StackError
 from stacks.program import copy_program
 
 ROOT = Path(__file__).parents[2]
