@@ -59,8 +59,8 @@ def command(
 
 
 def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
-    """The content of a given file, of the stack's kept rehearsal, or else of the stack's own: what
-    an existing cluster's settings name, or the stack's output.
+    """The content of a given file, of the stack's kept rehearsal, or else of the stack's output; of
+    an existing cluster before the first `pulumi up`, what its settings name.
 
     Raises CheckError where there is none.
     """
@@ -71,11 +71,24 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
                 f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
             )
     if given is None:
-        return own_kubeconfig(stack, config_of(stack)) or kubeconfig_output(stack)
+        return _of_stack(stack)
     try:
         return given.read_text()
     except OSError as error:
         raise CheckError(f"--kubeconfig {given}: {error.strerror}") from None
+
+
+def _of_stack(stack: str) -> str:
+    try:
+        return kubeconfig_output(stack)
+    except CheckError as error:
+        try:
+            own = own_kubeconfig(stack, config_of(stack))
+        except CheckError as neither:
+            raise CheckError(f"{neither}; {error}") from None
+        if own is None:
+            raise
+        return own
 
 
 def client_of(kubeconfig: str) -> Any:

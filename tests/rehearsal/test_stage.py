@@ -149,6 +149,18 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
+def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
+    """`make rehearse | head -4` is no reason for a traceback, nor for keys that stay."""
+    folder = tmp_path / "stage"
+    line = f"{sys.executable} -m rehearsal run dev --folder {folder} | head -2"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.count("\n") == 2
+    assert done.stderr == ""
+    until_nothing_is_left(folder)
+
+
 def test_two_stages_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     """One fails, the other passes, each with its own cluster and cloud."""
     dropped = changed(

@@ -137,11 +137,23 @@ def test_a_failed_preview_is_said_by_its_errors_alone() -> None:
 def test_an_existing_cluster_is_asked_by_its_own_kubeconfig(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is there before the stack's first `up`, so no output and no backend is needed."""
+    """It is there before the stack's first `up`, when there is no output and perhaps no backend."""
+
+    def not_up(_: str) -> str:
+        raise CheckError("no stack named 'onprem' found")
+
     monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
-    monkeypatch.setattr(cluster, "kubeconfig_output", lambda _: pytest.fail("asked the engine"))
+    monkeypatch.setattr(cluster, "kubeconfig_output", not_up)
     found = json.loads(cluster.kubeconfig_of("onprem", None, rehearsal=False))
     assert len(found["clusters"]) == 1
+    with pytest.raises(CheckError, match="no stack named"):
+        cluster.kubeconfig_of("dev", None, rehearsal=False)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
+    with pytest.raises(CheckError, match="cannot read .*; no stack named 'onprem' found"):
+        cluster.kubeconfig_of("onprem", None, rehearsal=False)
+    # Once it is up, its own output counts, whatever cluster this machine's kubeconfig is of.
+    monkeypatch.setattr(cluster, "kubeconfig_output", lambda _: "the stack's")
+    assert cluster.kubeconfig_of("onprem", None, rehearsal=False) == "the stack's"
     encrypted = stack.config_of("onprem")
     encrypted["gpu-cluster:cluster"] = {"platform": "existing", "kubeconfig": stack.PLACEHOLDER}
     assert own_kubeconfig("onprem", encrypted) is None
