@@ -149,7 +149,7 @@ def test_an_existing_cluster_is_asked_by_its_own_kubeconfig(
     with pytest.raises(CheckError, match="no stack named"):
         cluster.kubeconfig_of("dev", None, rehearsal=False)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
-    with pytest.raises(CheckError, match="cannot read .*; no stack named 'onprem' found"):
+    with pytest.raises(CheckError, match=r"cannot read .*; no stack named 'onprem' found"):
         cluster.kubeconfig_of("onprem", None, rehearsal=False)
     # Once it is up, its own output counts, whatever cluster this machine's kubeconfig is of.
     monkeypatch.setattr(cluster, "kubeconfig_output", lambda _: "the stack's")
