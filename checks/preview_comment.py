@@ -1,9 +1,10 @@
 """`python -m checks.preview_comment FOLDER --base REV`: previews and costs as one comment.
 
-FOLDER holds `<stack>.json`, the output of `pulumi preview --json`, for each stack, and where the
-base was previewed too, `<stack>.base.json`. The comment is Markdown. No value of a property is in
-it. Exit code 0: written. 1: written, and a cluster or GPU pool would be replaced or deleted. 2: a
-preview failed or cannot be read.
+FOLDER holds `<stack>.json`, the output of `pulumi preview --json`, for each stack; where the base
+was previewed too, `<stack>.base.json`; and where the base has other policies, the same preview
+under those, `<stack>.policies.json`. The comment is Markdown. No value of a property is in it. Exit
+code 0: written. 1: written, and a cluster or GPU pool would be replaced or deleted, or only the
+base's policies refuse the change. 2: a preview failed or cannot be read.
 """
 
 import sys
@@ -33,6 +34,8 @@ class Section:
     stack: str
     plan: Plan
     base: Plan | None = None
+    judged: Plan | None = None
+    """The same change under the policies of the base, where those differ."""
     cost: tuple[Bill | None, Bill] | None = None
     """None where it cannot be told, `(None, after)` where the stack is new."""
     why_no_cost: str = ""
@@ -49,6 +52,19 @@ class Section:
     def losses(self) -> list[Change]:
         """The clusters and pools that would go, also if the base would do it: they go anyway."""
         return self.plan.losses
+
+    @property
+    def refused_by_base(self) -> list[str]:
+        """What the policies of the base say against it, and those of this revision do not."""
+        if self.judged is None:
+            return []
+        # A preview that a policy refuses says in the end that it failed, which says nothing new.
+        failed = bool(self.plan.errors)
+        return [
+            line
+            for line in self.judged.errors
+            if line not in self.plan.errors and (line.startswith("policy ") or not failed)
+        ]
 
 
 def main() -> int:
@@ -67,27 +83,33 @@ def main() -> int:
 
 
 def exit_code(sections: Sequence[Section]) -> int:
-    """2 if a preview failed, else 1 if a cluster or GPU pool would go, else 0."""
+    """2 if a preview failed, else 1 if a cluster or GPU pool would go or only the base's policies
+    refuse the change, else 0."""
     if any(section.plan.errors for section in sections):
         return NOT_ASKED
+    if any(section.refused_by_base for section in sections):
+        return FINDING
     gone = [change for section in sections for change in section.losses]
     return FINDING if any(change.loss in ("cluster", "GPU pool") for change in gone) else FINE
 
 
 def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Section]:
     """Reads the previews; raises CheckError where there is none."""
-    files = sorted(f for f in folder.glob("*.json") if not f.name.endswith(".base.json"))
+    beside = (".base.json", ".policies.json")
+    files = sorted(f for f in folder.glob("*.json") if not f.name.endswith(beside))
     if not files:
         raise CheckError(f"there is no STACK.json in {folder}: run pulumi preview --json first")
     sections = []
     for file in files:
         before = file.with_name(f"{file.stem}.base.json")
+        judged = file.with_name(f"{file.stem}.policies.json")
         bills, why = _costs(file.stem, base, root)
         sections.append(
             Section(
                 stack=file.stem,
                 plan=_plan(file),
                 base=_plan(before) if before.is_file() else None,
+                judged=_plan(judged) if judged.is_file() else None,
                 cost=bills,
                 why_no_cost=why,
                 compared=base is not None,
@@ -120,6 +142,7 @@ def comment(sections: Sequence[Section]) -> str:
     losses = [(section, change) for section in sections for change in section.losses]
     if losses:
         parts.append("\n".join([*_warning(losses)]))
+    parts += [_weakened(section) for section in sections if section.refused_by_base]
     failed = [section for section in sections if section.plan.errors]
     for section in failed:
         errors = "\n".join(section.plan.errors)
@@ -133,6 +156,14 @@ def comment(sections: Sequence[Section]) -> str:
         room -= len(text)
         parts.append(text)
     return "\n\n".join(part for part in parts if part)
+
+
+def _weakened(section: Section) -> str:
+    said = "\n".join(section.refused_by_base)
+    return (
+        f"> [!CAUTION]\n> **{section.stack}: the policies of the base refuse this, and those of "
+        f"this pull request do not.**\n\n{block(said)}"
+    )
 
 
 def _warning(losses: Sequence[tuple[Section, Change]]) -> list[str]:

@@ -55,6 +55,33 @@ def written(folder: Path, base: str | None = None, **previews: str) -> tuple[str
     return comment(sections), exit_code(sections)
 
 
+def test_policies_that_a_change_weakens_still_speak(folder: Path) -> None:
+    """What only the base's policies refuse stands at the top, and a person decides."""
+    rule = "policy firewall-open: ssh lets 0.0.0.0/0 in"
+    (folder / "dev.policies.json").write_text(preview(errors=(rule, "preview failed")))
+    text, end = written(folder, dev=preview())
+    assert text.index("the policies of the base refuse this") < text.index("| stack |")
+    assert rule in text
+    assert end == FINDING
+
+
+@pytest.mark.parametrize("own", [(), ("policy a: b", "preview failed")])
+def test_policies_that_agree_say_nothing_twice(folder: Path, own: tuple[str, ...]) -> None:
+    """The same verdict under both is one verdict."""
+    (folder / "dev.policies.json").write_text(preview(errors=own))
+    text, end = written(folder, dev=preview(errors=own))
+    assert "the policies of the base" not in text
+    assert end == (NOT_ASKED if own else FINE)
+
+
+def test_base_policies_that_cannot_judge_are_a_finding(folder: Path) -> None:
+    """A change that keeps the base's policies from running does not pass for one they accept."""
+    (folder / "dev.policies.json").write_text("")
+    text, end = written(folder, dev=preview())
+    assert "not the output of pulumi preview" in text
+    assert end == FINDING
+
+
 def test_a_replaced_cluster_is_the_first_thing_said(folder: Path) -> None:
     """Clusters come before GPU pools, both before everything else, with what forces it."""
     text, end = written(

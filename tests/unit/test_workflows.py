@@ -55,6 +55,138 @@ def test_a_fork_gets_neither_secret_nor_token() -> None:
     assert "github.event.pull_request.head.repo.full_name == github.repository" in trusted["if"]
 
 
+def test_what_signs_in_belongs_to_the_environment() -> None:
+    """Only a job that names the environment, and waits for its reviewers, gets secrets; its switch
+    is the one variable that is read before GitHub knows the environment."""
+    trusted = WORKFLOWS["pull-request"]["jobs"]["trusted"]
+    assert trusted["environment"] == "preview"
+    before = json.dumps([trusted["if"], trusted["runs-on"]])
+    assert set(re.findall(r"(?:vars|secrets)\.(\w+)", before)) == {
+        "REAL_PREVIEWS",
+        "PREVIEW_RUNNER",
+    }
+    readme = (ROOT / "README.md").read_text()
+    within = json.dumps(trusted["steps"])
+    for name in set(re.findall(r"(?:vars|secrets)\.(\w+)", within)):
+        assert f"`{name}`" in readme
+    assert "repo:ORG/REPO:environment:preview" in readme
+    for workflow in WORKFLOWS.values():
+        for job in workflow["jobs"].values():
+            if job.get("environment") != "preview":
+                assert "secrets." not in json.dumps(job)
+                assert "id-token" not in job.get("permissions", {})
+
+
+def test_everything_is_downloaded_before_anybody_signs_in() -> None:
+    """A bad release of a package, or of the engine, runs without the clouds' credentials."""
+    steps = [
+        step.get("uses", step.get("run", ""))
+        for step in WORKFLOWS["pull-request"]["jobs"]["trusted"]["steps"]
+    ]
+    signs_in = min(
+        number
+        for number, step in enumerate(steps)
+        if step.startswith(("google-github-actions/", "aws-actions/"))
+    )
+    for download in ("make .venv/.ready", "pulumi/actions@", "git worktree add"):
+        assert any(download in step for step in steps[:signs_in]), download
+        assert not any(download in step for step in steps[signs_in:]), download
+    assert "make" not in steps[-2].split()
+
+
+def test_the_engine_of_previews_is_the_rehearsals() -> None:
+    """One version, pinned; not whatever is newest when the job runs."""
+    (built,) = re.findall(
+        r"github.com/pulumi/pulumi/pkg/v3 v(\S+)", (ROOT / "tools/pulumi/go.mod").read_text()
+    )
+    for name in WORKFLOWS:
+        for step in steps(name):
+            if step.get("uses", "").startswith("pulumi/actions@"):
+                assert step["with"]["pulumi-version"] == built
+
+
+def test_a_change_of_the_policies_is_judged_by_those_of_the_base() -> None:
+    """Both jobs that preview do it, with the base's own files."""
+    for name in ("check", "trusted"):
+        script = "\n".join(
+            step.get("run", "") for step in WORKFLOWS["pull-request"]["jobs"][name]["steps"]
+        )
+        assert 'git worktree add --detach "$RUNNER_TEMP/base" "$BASE"' in script
+        assert '--policy-pack "$RUNNER_TEMP/base/policy"' in script
+        assert ".policies.json" in script
+        (compared,) = re.findall(r"git diff --quiet \"\$BASE...HEAD\" -- (.*);", script)
+        rooms = {"policy"} | {
+            f"components/{name.split('.')[1]}"
+            for path in (ROOT / "policy").glob("*.py")
+            for name in re.findall(r"^from (components\.\w+)", path.read_text(), re.MULTILINE)
+        }
+        assert set(compared.split()) == rooms
+
+
+@pytest.mark.parametrize(
+    ("source", "artifacts", "asked", "first"),
+    [
+        ("us/gpu", {"comment": "offline", "comment-trusted": "real"}, ["comment-trusted"], "real"),
+        ("us/gpu", {"comment": "offline"}, ["comment-trusted", "comment"], "offline"),
+        ("them/gpu", {"comment": "offline", "comment-trusted": "forged"}, ["comment"], "offline"),
+        ("them/gpu", {"comment-trusted": "forged"}, ["comment"], None),
+    ],
+)
+def test_a_forks_comment_does_not_pass_for_a_trusted_one(
+    tmp_path: Path, source: str, artifacts: dict[str, str], asked: list[str], first: str | None
+) -> None:
+    """The script itself, with a `gh` that hands out what a run has and notes what it is asked."""
+    (step,) = steps("comment")
+    for name, text in artifacts.items():
+        (tmp_path / "artifacts" / name).mkdir(parents=True)
+        (tmp_path / "artifacts" / name / "comment.md").write_text(f"<!-- mark -->\n{text}\n")
+    gh = tmp_path / "bin" / "gh"
+    gh.parent.mkdir()
+    gh.write_text(
+        '#!/bin/bash\necho "$*" >> "$LOG"\n'
+        'if [ "$2" = download ]; then cp "$ARTIFACTS/$5/comment.md" "$7" 2>/dev/null; exit; fi\n'
+        'case "$*" in *pulls*) echo 7;; *--paginate*) ;; *) cp comment.md "$POSTED";; esac\n'
+    )
+    gh.chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    posted, log = tmp_path / "posted", tmp_path / "log"
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
+        cwd=work,
+        env={
+            "PATH": f"{gh.parent}:/usr/bin:/bin", "RUN": "1", "FROM": source, "GH_REPO": "us/gpu",
+            "HEAD": "x:y", "MARK": "<!-- mark -->", "LOG": str(log), "POSTED": str(posted),
+            "ARTIFACTS": str(tmp_path / "artifacts"),
+        },
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    calls = log.read_text()
+    assert re.findall(r"run download 1 --name (\S+)", calls) == asked
+    if first is None:
+        assert not posted.exists()
+        return
+    text = posted.read_text()
+    assert text.startswith("<!-- mark -->\n")
+    assert first in text
+    assert ("Written by the code of a fork" in text) is (source != "us/gpu")
+
+
+def test_main_is_tested_after_a_merge_and_proved_every_night() -> None:
+    """What two pull requests break together is seen; the slow proofs run without anybody asking."""
+    workflow = WORKFLOWS["main"]
+    assert workflow["on"]["push"] == {"branches": ["main"]}
+    assert len(workflow["on"]["schedule"]) == 1
+    assert workflow["permissions"] == {"contents": "read"}
+    jobs = workflow["jobs"]
+    assert jobs["test"]["steps"][-1]["run"] == ".ci/run"
+    assert "if" not in jobs["test"]
+    assert jobs["prove"]["steps"][-1]["run"] == "make prove"
+    assert jobs["prove"]["if"] == "github.event_name != 'push'"
+
+
 def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> None:
     """It is priced, rehearsed and previewed; a change of code is tested on every Python."""
     jobs = WORKFLOWS["pull-request"]["jobs"]
