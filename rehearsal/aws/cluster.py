@@ -38,7 +38,10 @@ class Cluster(Kind):
         "deletionProtection", "enabledClusterLogTypes", "encryptionConfig", "forceUpdateVersion",
         "kubernetesNetworkConfig", "upgradePolicy", "zonalShiftConfig", "tags",
     )  # fmt: skip
-    computed = ("version", "accessConfig", "kubernetesNetworkConfig", "upgradePolicy")
+    computed = (
+        "version", "accessConfig", "kubernetesNetworkConfig", "upgradePolicy",
+        "vpcConfig.clusterSecurityGroupId", "vpcConfig.vpcId", "vpcConfig.publicAccessCidrs",
+    )  # fmt: skip
 
     def __init__(self, account: Account, control_plane: ControlPlane) -> None:
         super().__init__(account)

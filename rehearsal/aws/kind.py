@@ -22,6 +22,10 @@ class Kind(Handler):
     """Inputs that are JSON: how they are written does not count."""
     regional: ClassVar[bool] = True
 
+    def __init_subclass__(cls) -> None:
+        if cls.regional and "region" not in cls.computed:
+            cls.computed = (*cls.computed, "region")
+
     def __init__(self, account: Account) -> None:
         self.account = account
 

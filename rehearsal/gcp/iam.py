@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal.gcp.kind import Kind
-from rehearsal.gcp.thing import PROJECT_NUMBER, Thing
+from rehearsal.gcp.thing import PROJECT_NUMBER, Thing, project_of
 from rehearsal.provider.handler import Config
 from rehearsal.provider.schema import UNKNOWN, Problem
 
@@ -68,7 +68,7 @@ class _Member(Kind):
         return problems
 
     def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
-        self.cloud.check_member(state["member"], str(state["project"]))
+        self.cloud.check_member(state["member"], project_of(config, state))
         state["etag"] = "BwY"
 
 
@@ -83,6 +83,7 @@ class ProjectMember(_Member):
 class AccountMember(_Member):
     token = "gcp:serviceaccount/iAMMember:IAMMember"
     word = "IAM binding of a service account"
+    in_project = False
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         account = inputs["serviceAccountId"]

@@ -13,6 +13,8 @@ class Kind(Handler):
 
     token: ClassVar[str]
     word: ClassVar[str]
+    in_project: ClassVar[bool] = True
+    """Whether the provider has a property `project` for it."""
 
     def __init__(self, cloud: GcpCloud) -> None:
         self.cloud = cloud
@@ -35,7 +37,8 @@ class Kind(Handler):
     def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         with self.cloud.lock:
             state = {**inputs}
-            state.setdefault("project", project_of(config, inputs))
+            if self.in_project:
+                state.setdefault("project", project_of(config, inputs))
             identity = self.identity(config, state)
             if identity in self.cloud.things:
                 raise CloudError(

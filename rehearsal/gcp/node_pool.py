@@ -21,6 +21,11 @@ from rehearsal.gcp.offers import location_of, node_locations
 from rehearsal.gcp.thing import Thing, full_name
 from rehearsal.provider.handler import CloudError, Config
 
+_FILLED_IN = (
+    "diskSizeGb", "diskType", "effectiveTaints", "guestAccelerators", "imageType", "loggingVariant",
+    "machineType", "metadata", "oauthScopes", "serviceAccount",
+)  # fmt: skip
+"""Of `nodeConfig`, what GKE says of every pool."""
 _IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
 
 
@@ -37,6 +42,12 @@ class NodePool(Kind):
         "management",
         "upgradeSettings",
         "namePrefix",
+        "initialNodeCount",
+        *(f"nodeConfig.{name}" for name in _FILLED_IN),
+        "nodeConfig.guestAccelerators[].gpuDriverInstallationConfig",
+        "upgradeSettings.maxSurge",
+        "upgradeSettings.maxUnavailable",
+        "upgradeSettings.strategy",
     )
 
     def parent(self, config: Config, state: Mapping[str, Any]) -> str:

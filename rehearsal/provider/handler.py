@@ -21,7 +21,9 @@ class Handler:
     """One resource type. Properties are plain values in camelCase, as on the wire."""
 
     computed: tuple[str, ...] = ()
-    """Inputs that the cloud fills in where they are unset: unknown in a preview of a create."""
+    """Inputs that the cloud fills in where they are unset: unknown in a preview of a create.
+    Paths such as `vpcConfig.vpcId` or `rules[].id` are those of a block that is given. Whatever a
+    create returns beyond its inputs must be here; the server refuses it otherwise."""
     secrets: tuple[str, ...] = ()
     """Paths of outputs that the official provider marks secret."""
 

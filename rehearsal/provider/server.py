@@ -20,6 +20,7 @@ from rehearsal.provider.diff import Change, Comparison
 from rehearsal.provider.handler import CloudError, Config, Handler, NotFoundError
 from rehearsal.provider.immutable import Facts, facts
 from rehearsal.provider.inputs import as_declared, checked, merge, with_ignored, without_meta
+from rehearsal.provider.planning import left_out, planned
 from rehearsal.provider.schema import (
     UNKNOWN,
     ResourceSchema,
@@ -151,13 +152,20 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             token = _token(request.urn)
             handler, schema, _ = self._type(token)
             inputs = without_meta(decode(request.properties))
+            plan = planned(inputs, schema.output_only, handler.computed)
             if request.preview:
-                unknown = dict.fromkeys([*schema.output_only, *handler.computed], UNKNOWN)
-                return provider_pb2.CreateResponse(properties=_outputs(handler, unknown | inputs))
+                return provider_pb2.CreateResponse(properties=_outputs(handler, plan))
             with self._recorded("create", request.urn):
                 if planned_errors := self.settings.faults.errors.get(token):
                     raise CloudError(planned_errors.pop(0))
                 identity, outputs = handler.create(self._config(context), inputs)
+                if missing := left_out(plan, outputs):
+                    # The rehearsal's own defect, and never passed over: the preview of a program
+                    # that reads it fails.
+                    raise CloudError(
+                        f"the simulated preview of {token} left out {', '.join(missing)}: name it "
+                        "in `computed` of its handler"
+                    )
         return provider_pb2.CreateResponse(id=identity, properties=_outputs(handler, outputs))
 
     def Read(self, request: Any, context: Any) -> Any:

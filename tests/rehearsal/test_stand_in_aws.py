@@ -16,6 +16,7 @@ import pytest
 from rehearsal.aws.settings import check_config, default_tags
 from rehearsal.cloud import Scaler
 from rehearsal.provider.handler import CloudError
+from rehearsal.provider.schema import UNKNOWN
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.stand_in_engine import Refused
@@ -45,6 +46,15 @@ def shared() -> Iterator[AwsStack]:
 def fresh() -> Iterator[AwsStack]:
     with stack() as made:
         yield made
+
+
+def test_a_preview_of_a_cluster_has_what_eks_adds_to_its_network(fresh: AwsStack) -> None:
+    """The cluster's own security group is unknown before the cluster stands, and never missing."""
+    subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+    network = fresh.preview(aws.CLUSTER, "ml", aws.cluster(subnets))["vpcConfig"]
+    assert network["subnetIds"] == subnets
+    assert network["clusterSecurityGroupId"] == network["vpcId"] == UNKNOWN
+    assert network["publicAccessCidrs"] == UNKNOWN
 
 
 def test_a_stack_leaves_nothing_behind(fresh: AwsStack) -> None:

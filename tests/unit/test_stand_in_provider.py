@@ -5,6 +5,8 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
+from rehearsal.gcp.cluster import Cluster
+from rehearsal.gcp.node_pool import NodePool
 from rehearsal.provider.schema import UNKNOWN
 from rehearsal.provider.server import ProviderServer
 from rehearsal.provider.wire import decode, encode
@@ -80,6 +82,31 @@ def test_a_preview_knows_only_what_the_program_gave() -> None:
     assert planned["endpoint"] == planned["masterVersion"] == planned["masterAuth"] == UNKNOWN
     assert planned["nodeLocations"] == UNKNOWN
     assert "clusterAutoscaling" not in planned
+
+
+def test_what_the_cloud_fills_in_beneath_a_block_is_unknown_as_well() -> None:
+    """A member of a given block that only the cloud knows is unknown, not left out."""
+    config = {"machineType": "n1-standard-8", "guestAccelerators": [{"type": "x", "count": 1}]}
+    planned = GcpStack().preview(POOL, "p", {"cluster": "c", "nodeConfig": config})
+    filled = planned["nodeConfig"]
+    assert filled["machineType"] == "n1-standard-8"
+    assert filled["serviceAccount"] == filled["effectiveTaints"] == UNKNOWN
+    assert filled["guestAccelerators"][0]["gpuDriverInstallationConfig"] == UNKNOWN
+    assert planned["upgradeSettings"] == UNKNOWN
+
+
+def test_a_create_may_not_return_what_its_preview_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler that fills in a property without naming it fails, so that no rehearsal lies."""
+    monkeypatch.setattr(Cluster, "computed", Cluster.computed[1:])
+    stack = GcpStack()
+    with pytest.raises(Refused, match="Cluster left out project: name it in `computed`"):
+        stack.cluster()
+    monkeypatch.undo()
+    monkeypatch.setattr(NodePool, "computed", NodePool.computed[:9])
+    stack = GcpStack()
+    stack.cluster()
+    with pytest.raises(Refused, match=r"NodePool left out .*nodeConfig\.serviceAccount"):
+        stack.pool()
 
 
 def test_a_preview_creates_nothing() -> None:
