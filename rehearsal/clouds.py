@@ -10,10 +10,21 @@ from typing import Any
 
 import yaml
 
+from checks.report import CheckError
+from checks.stack import config_in, settings_of
+from components.environments import Settings
+from rehearsal import inventory
 from rehearsal.cloud import Cloud, Faults
 from rehearsal.cluster.control_plane import LocalControlPlane
-from rehearsal.existing import ExistingCluster
+from rehearsal.existing import ExistingCluster, with_real_node
 
+_NOWHERE = json.dumps({
+    "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+    "clusters": [{"name": "a", "cluster": {}}],
+    "users": [{"name": "a", "user": {}}],
+    "current-context": "a",
+})  # fmt: skip
+"""For settings that are read before the rehearsal's own cluster has a kubeconfig."""
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
 
 
@@ -29,6 +40,8 @@ class Served:
     stop: Callable[[], None] = lambda: None
     environment: dict[str, str] = field(default_factory=dict)
     """What the engine's environment must have beyond the usual."""
+    notes: tuple[str, ...] = ()
+    """What was derived because nobody wrote it down, for the report."""
 
 
 def platform_of(stack_file: Path) -> str:
@@ -40,17 +53,29 @@ def platform_of(stack_file: Path) -> str:
     return platform if platform in PLATFORMS else "gke"
 
 
+def settings_in(stack_file: Path, stack: str) -> Settings | None:
+    """The settings in the copy of a stack's file; None where the program will refuse them."""
+    try:
+        config = config_in(stack_file.read_bytes(), stack_file.name)
+        return settings_of(stack, config, kubeconfig=_NOWHERE)
+    except CheckError:
+        return None
+
+
 def serve(
     platform: str,
     stack: str,
     control_plane: LocalControlPlane,
     faults: Faults,
     folder: Path,
+    settings: Settings | None,
+    inventories: Path = inventory.INVENTORIES,
     here: Mapping[str, Any] | None = None,
 ) -> Served:
     """Starts the platform's stand-ins. Each imports its SDK, so only the needed one is loaded.
 
-    `here`: what the machine with a real node has, on an existing cluster.
+    `settings`: what the stack asks for; None where the program will refuse that. `here`: what the
+    machine with a real node has, on an existing cluster. Raises StackError for a wrong inventory.
     """
     ending = ExitStack()
     match platform:
@@ -67,7 +92,10 @@ def serve(
                 written.write_text(known if granted else "of-nobody-that-is-known")
                 written.replace(token)  # at once: somebody may just read it
 
-            amazon = aws.AwsCloud(control_plane=control_plane, faults=faults, on_access=admit)
+            network, notes = inventory.network(stack, settings, inventories)
+            amazon = aws.AwsCloud(
+                control_plane=control_plane, faults=faults, existing=network, on_access=admit
+            )
             ending.callback(amazon.close)
             server = aws.serve(amazon)
             ending.callback(server.stop)
@@ -79,10 +107,20 @@ def serve(
                 api=amazon.endpoint,
                 stop=ending.close,
                 environment={"REHEARSAL_TOKEN_FILE": str(token)},
+                notes=tuple(notes),
             )
         case "existing":
-            there = ExistingCluster(stack, lambda: control_plane.api, here)
-            return Served(cloud=there, environment={"KUBECONFIG": str(control_plane.kubeconfig)})
+            machines, notes = inventory.machines(stack, settings, inventories)
+            if here is not None:
+                machines = with_real_node(stack, machines, here)
+            there = ExistingCluster(
+                machines, lambda: control_plane.api, real=here["name"] if here else None
+            )
+            return Served(
+                cloud=there,
+                environment={"KUBECONFIG": str(control_plane.kubeconfig)},
+                notes=tuple(notes),
+            )
         case _:
             from rehearsal import gcp
             from rehearsal.gcp.quota_api import QuotaApi

@@ -1,4 +1,4 @@
-"""A cluster that is there before the stack: machines from an inventory, nothing of its own made.
+"""A cluster that is there before the stack: machines that stand, nothing of its own made.
 
 It has no cloud provider to play. What counts is that the stack leaves the cluster as it found it.
 """
@@ -9,12 +9,15 @@ from typing import Any
 
 import yaml
 
+from components.environments import ExistingSettings, Settings
 from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint, Promise, Scaler
 from rehearsal.cluster.api import Api, ApiError, Object
 from rehearsal.cluster.gpus import GPU
-from rehearsal.provider.handler import CloudError
+from rehearsal.inventory import Machine
+from stacks.files import EngineLoader, StackError
 
-INVENTORIES = Path(__file__).with_name("inventories")
+_CLUSTER = "gpu-cluster:cluster"
+_REACHED_BY = ("kubeconfig", "kubeconfigFile", "context")
 _PODS = "110"
 _DISK = "500Gi"
 _OWN_GROUPS = (".sh", ".x-k8s.io")
@@ -25,16 +28,10 @@ class ExistingCluster:
     """The `Cloud` of a platform without one: each machine is a group of exactly one node."""
 
     def __init__(
-        self, stack: str, api: Callable[[], Api], here: Mapping[str, Any] | None = None
+        self, machines: Sequence[Machine], api: Callable[[], Api], *, real: str | None = None
     ) -> None:
-        """`here`: what the machine with the real node has, in the words of the inventory."""
-        machines = inventory(stack)
-        if here is not None:
-            machines = with_real_node(stack, machines, here)
-        self._groups = [
-            _group(machine, real=machine.get("name") == (here or {}).get("name"))
-            for machine in machines
-        ]
+        """`machines` as an inventory has them; `real`: the name of the one with a real node."""
+        self._groups = [_group(one, real=one["name"] == real) for one in machines]
         self._api = api
 
     def node_groups(self) -> list[NodeGroup]:
@@ -66,30 +63,42 @@ class ExistingCluster:
         ]
 
 
-def inventory(stack: str) -> list[dict[str, Any]]:
-    """The machines of a stack's cluster. Raises CloudError where nobody wrote them down."""
-    file = INVENTORIES / f"{stack}.yaml"
-    if not file.is_file():
-        raise CloudError(f"a rehearsal of an existing cluster needs its machines in {file}")
-    machines: list[dict[str, Any]] = yaml.safe_load(file.read_text())
-    return machines
+def on_its_own_cluster(stack_file: Path) -> list[str]:
+    """Takes out of the copy of a stack's file which cluster the stack goes to: a rehearsal has its
+    own, and reaches nobody else's. Returns what the report has to say of it."""
+    document = yaml.load(stack_file.read_text(), EngineLoader)
+    cluster = document["config"][_CLUSTER]
+    if not (given := [key for key in _REACHED_BY if key in cluster]):
+        return []
+    document["config"][_CLUSTER] = {k: v for k, v in cluster.items() if k not in _REACHED_BY}
+    stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
+    return [f"cluster.{', cluster.'.join(given)} left out: a rehearsal has a cluster of its own"]
+
+
+def with_runtime_classes(api: Api, settings: Settings | None) -> None:
+    """Adds the RuntimeClasses that the pools name: the cluster has them, or pods are refused."""
+    pools = settings.pools.values() if isinstance(settings, ExistingSettings) else ()
+    for name in sorted({pool.runtime_class for pool in pools if pool.runtime_class}):
+        kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
+        body = kind | {"metadata": {"name": name}, "handler": "nvidia"}
+        api.create("/apis/node.k8s.io/v1/runtimeclasses", body)
 
 
 def with_real_node(
-    stack: str, machines: Sequence[dict[str, Any]], here: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+    stack: str, machines: Sequence[Machine], here: Mapping[str, Any]
+) -> list[Machine]:
     """The machine marked `real` as it is here, without the others that would do as well."""
     marked = next((machine for machine in machines if machine.get("real")), None)
     if marked is None:
-        raise CloudError(
+        raise StackError(
             f"no machine of {stack} stands for a real node: mark one with `real: true` in "
-            f"{INVENTORIES / stack}.yaml"
+            f"rehearsal/inventories/{stack}.yaml"
         )
     others = [machine for machine in machines if machine.get("labels") != marked.get("labels")]
     return [{**marked, **here}, *others]
 
 
-def _group(machine: dict[str, Any], *, real: bool = False) -> NodeGroup:
+def _group(machine: Machine, *, real: bool = False) -> NodeGroup:
     gpus = machine.get("gpus", 0)
     shape = NodeShape(
         labels={"kubernetes.io/os": "linux", **machine.get("labels", {})},

@@ -133,7 +133,7 @@ def make_report(
         ok=not run.failures,
         seconds=round(seconds, 2),
         failures=list(run.failures),
-        warnings=list(run.warnings),
+        warnings=[*run.stage.notes, *run.warnings],
         versions=versions(run.stage),
         steps=[asdict(step) for step in run.steps],
         resources=created(urn for up in ups for what, urn in up.resources if what == "create"),

@@ -262,11 +262,14 @@ class Rehearsal:
         return "changes nothing"
 
     def _samples_leave(self) -> str:
-        """As a user does it: no workloads in the stack's file (the copy), then up."""
+        """As a user does it who wants to be rid of the stack: no workloads in its file (the copy),
+        no protection against deletion, then up."""
         file = self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml"
         document = yaml.safe_load(file.read_text())
         document["config"]["gpu-cluster:workloads"] = {}
         document["config"]["gpu-cluster:trainingJobs"] = {}
+        if self.stage.platform != "existing":
+            document["config"]["gpu-cluster:cluster"]["deletionProtection"] = False
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         return self._engine(self.stage.engine.up)
 

@@ -24,7 +24,9 @@ from rehearsal.cluster.pod_network import PodNetwork
 from rehearsal.cluster.scalers import scaled_groups
 from rehearsal.diagnosis import Situation
 from rehearsal.engine import BIN, Engine
+from rehearsal.existing import on_its_own_cluster, with_runtime_classes
 from rehearsal.folder import take_over
+from rehearsal.inventory import INVENTORIES
 from rehearsal.journal import Journal
 from rehearsal.kubernetes.plugin import official_plugin, sdk_version
 from rehearsal.kubernetes.server import KubernetesProviderServer
@@ -59,6 +61,7 @@ class Stage:
         here: "Here | None" = None,
         kept: bool = False,
         replace: str = "",
+        inventories: Path = INVENTORIES,
     ) -> None:
         """Without `scaling` no node joins but those that the cloud itself keeps. `warm`: the SDKs
         are imported once for all stages of this process. With `here`, this machine is one of an
@@ -73,6 +76,9 @@ class Stage:
         self._warm = warm
         self._here = here
         self._kept, self._replace = kept, replace
+        self._inventories = inventories
+        self.notes: list[str] = []
+        """What the report says of the stage: what in it was derived or left out."""
         self.real_node: RealNode | None = None
         self._closers: list[Callable[[], None]] = []
         self._nodes_made = threading.Event()
@@ -102,6 +108,9 @@ class Stage:
         copied = self.folder / "program" / f"Pulumi.{self.stack}.yaml"
         self.platform = clouds.platform_of(copied)
         provide(copied)
+        self._settings = clouds.settings_in(copied, self.stack)
+        if self.platform == "existing":
+            self.notes += on_its_own_cluster(copied)
         self.journal = Journal(self.folder / "events.jsonl")
         self.observed = Observed(self.journal)
         self.processes = Processes(self.folder / "logs", self.mark)
@@ -188,9 +197,12 @@ class Stage:
             self.control_plane,
             self._faults,
             self.folder,
+            self._settings,
+            self._inventories,
             here=self._here.inventory if self._here else None,
         )
         self.cloud: Cloud = self._served.cloud
+        self.notes += self._served.notes
         self._closers.append(self._served.stop)
         ports = dict(self._served.ports)
         self._plugin = official_plugin()
@@ -242,6 +254,7 @@ class Stage:
     def _wait_for_machines(self) -> None:
         """Somebody else's cluster stands, with all its machines, before the stack does."""
         self.control_plane.ensure_started()
+        with_runtime_classes(self.control_plane.api, self._settings)
         expected = len(self.cloud.node_groups())
         deadline = time.monotonic() + MACHINES_SECONDS
         while len(self.observed.nodes) < expected:

@@ -16,6 +16,8 @@ import botocore.session
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import ClientError, ParamValidationError
 
+from rehearsal.aws.existing_network import lay_out
+from rehearsal.inventory import Network
 from rehearsal.provider.handler import CloudError, NotFoundError
 from tools.peers import close_to_others
 
@@ -65,7 +67,8 @@ class GroupParts:
 class Account:
     """Hold `lock` for everything but `endpoint`. Only one at a time: moto's state is global."""
 
-    def __init__(self) -> None:
+    def __init__(self, existing: Network | None = None) -> None:
+        """`existing`: a VPC that is there before anything is made."""
         _forget_ambient_settings()
         # Imported here: it costs most of a second, and reads the environment.
         from moto.moto_server.threaded_moto_server import ThreadedMotoServer
@@ -74,6 +77,9 @@ class Account:
         self.lock = threading.RLock()
         self.region = ""
         """Set by the first resource; a rehearsal plays one region."""
+        self._existing = existing
+        self.before: set[str] = set()
+        """What the account held before the stack came, as `holdings` has it."""
         self.clusters: dict[str, ClusterParts] = {}
         self.groups: dict[str, GroupParts] = {}
         self._clients: dict[str, Any] = {}
@@ -102,7 +108,12 @@ class Account:
             raise CloudError("aws:region is not set: set it, e.g. to us-east-1")
         if self.region and region != self.region:
             raise CloudError(f"a rehearsal plays one region: {self.region} is in use, got {region}")
-        self.region = region
+        fresh, self.region = not self.region, region
+        if fresh and self._existing is not None:
+            from rehearsal.aws.holdings import holdings
+
+            lay_out(self, self._existing)
+            self.before = set(holdings(self))
 
     def client(self, service: str) -> Any:
         """A botocore client; only the region and the endpoint of this account, whatever the

@@ -2,19 +2,20 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rehearsal.aws import nodes, promise
 from rehearsal.aws.account import Account, GroupParts, answering
 from rehearsal.aws.cluster import access_due, access_granted
-from rehearsal.aws.ec2 import GONE
+from rehearsal.aws.holdings import holdings
 from rehearsal.aws.images import has_driver
 from rehearsal.aws.instances import instance
 from rehearsal.aws.node_group import check_start
 from rehearsal.aws.permissions import why_late, why_not_scaled
 from rehearsal.aws.scaling_group import group_tags, resize
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
+from rehearsal.inventory import Network
 from rehearsal.provider.handler import CloudError
 
 FRESH_SECONDS = 5.0
@@ -29,11 +30,12 @@ class AwsCloud:
         *,
         control_plane: ControlPlane,
         faults: Faults | None = None,
+        existing: Network | None = None,
         on_access: Callable[[bool], None] = lambda granted: None,
     ) -> None:
         self.control_plane = control_plane
         self.faults = faults if faults is not None else Faults()
-        self.account = Account()
+        self.account = Account(existing)
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
@@ -209,89 +211,11 @@ class AwsCloud:
             self._later.start()
 
     def holdings(self) -> list[str]:
-        """`VPC vpc-...`, one line each, sorted: whatever a fresh account would not have."""
+        """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what
+        was and is gone."""
         with self.account.lock, answering():
-            return sorted(_holdings(self.account)) if self.account.region else []
-
-
-def _holdings(account: Account) -> Iterator[str]:
-    yield from _network(account)
-    yield from _eks(account)
-    iam, kms, logs = (account.client(name) for name in ("iam", "kms", "logs"))
-    for role in iam.list_roles()["Roles"]:
-        if not role["Path"].startswith("/aws-service-role/"):
-            yield f"role {role['RoleName']}"
-    for policy in iam.list_policies(Scope="Local")["Policies"]:
-        yield f"policy {policy['Arn']}"
-    for profile in iam.list_instance_profiles()["InstanceProfiles"]:
-        yield f"instance profile {profile['InstanceProfileName']}"
-    for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
-        yield f"OIDC provider {provider['Arn']}"
-    going = set()
-    for row in kms.list_keys()["Keys"]:
-        key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
-        if key["KeyState"] == "PendingDeletion":
-            going.add(row["KeyId"])
-        elif key["KeyManager"] == "CUSTOMER":
-            yield f"key {row['KeyId']}"
-    for alias in kms.list_aliases()["Aliases"]:
-        if (
-            not alias["AliasName"].startswith("alias/aws/")
-            and alias.get("TargetKeyId") not in going
-        ):
-            yield f"alias {alias['AliasName']}"
-    for group in logs.describe_log_groups()["logGroups"]:
-        yield f"log group {group['logGroupName']}"
-
-
-def _network(account: Account) -> Iterator[str]:
-    ec2 = account.client("ec2")
-    usual = {vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if vpc["IsDefault"]}
-
-    def rows(call: str, key: str) -> list[dict[str, Any]]:
-        answer: list[dict[str, Any]] = getattr(ec2, call)()[key]
-        return [
-            row for row in answer if row.get("VpcId") not in usual and row.get("State") not in GONE
-        ]
-
-    for vpc in rows("describe_vpcs", "Vpcs"):
-        yield f"VPC {vpc['VpcId']}"
-    for subnet in rows("describe_subnets", "Subnets"):
-        yield f"subnet {subnet['SubnetId']}"
-    for table in rows("describe_route_tables", "RouteTables"):
-        if not any(each.get("Main") for each in table["Associations"]):
-            yield f"route table {table['RouteTableId']}"
-    for gateway in ec2.describe_internet_gateways()["InternetGateways"]:
-        if not any(each["VpcId"] in usual for each in gateway["Attachments"]):
-            yield f"internet gateway {gateway['InternetGatewayId']}"
-    for gateway in rows("describe_nat_gateways", "NatGateways"):
-        yield f"NAT gateway {gateway['NatGatewayId']}"
-    for address in ec2.describe_addresses()["Addresses"]:
-        yield f"elastic IP {address['AllocationId']}"
-    for endpoint in rows("describe_vpc_endpoints", "VpcEndpoints"):
-        yield f"VPC endpoint {endpoint['VpcEndpointId']}"
-    for group in rows("describe_security_groups", "SecurityGroups"):
-        if group["GroupName"] != "default":
-            yield f"security group {group['GroupId']} ({group['GroupName']})"
-    for interface in rows("describe_network_interfaces", "NetworkInterfaces"):
-        yield f"network interface {interface['NetworkInterfaceId']} ({interface['Description']})"
-    for template in ec2.describe_launch_templates()["LaunchTemplates"]:
-        yield f"launch template {template['LaunchTemplateName']}"
-    for reservation in ec2.describe_instances()["Reservations"]:
-        for each in reservation["Instances"]:
-            if each["State"]["Name"] != "terminated":
-                yield f"instance {each['InstanceId']}"
-
-
-def _eks(account: Account) -> Iterator[str]:
-    autoscaling, eks = account.client("autoscaling"), account.client("eks")
-    for group in autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"]:
-        yield f"Auto Scaling group {group['AutoScalingGroupName']}"
-    for name in eks.list_clusters()["clusters"]:
-        yield f"cluster {name}"
-        for group in eks.list_nodegroups(clusterName=name)["nodegroups"]:
-            yield f"node group {name}:{group}"
-    for name, parts in account.clusters.items():
-        yield from (f"addon {name}:{addon}" for addon in parts.addons)
-        yield from (f"access entry {name}:{principal}" for principal in parts.entries)
-        yield from (f"pod identity association {name}:{'/'.join(k)}" for k in parts.associations)
+            if not self.account.region:
+                return []
+            before, now = self.account.before, set(holdings(self.account))
+            gone = [f"not any more: {line}, which is somebody else's" for line in before - now]
+            return [*sorted(now - before), *sorted(gone)]

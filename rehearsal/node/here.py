@@ -11,7 +11,8 @@ from checks.report import CheckError
 from checks.stack import config_of, platform_of
 from rehearsal.cloud import NodeGroup
 from rehearsal.cluster.control_plane import LocalControlPlane
-from rehearsal.existing import inventory, with_real_node
+from rehearsal.existing import with_real_node
+from rehearsal.inventory import checked_machines, inventory
 from rehearsal.node import driver, overrides, pytorch, settings
 from rehearsal.node.driver import Driver
 from rehearsal.node.machine import NAME, Machine, NodeError
@@ -19,7 +20,7 @@ from rehearsal.node.node import RealNode
 from rehearsal.node.overrides import POOLS, Overrides
 from rehearsal.node.pytorch import PyTorch
 from rehearsal.processes import Processes
-from rehearsal.provider.handler import CloudError
+from stacks.files import StackError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +97,9 @@ def pool_of(stack: str) -> str:
                 f"NODE=gpu needs a cluster that is already there, and {stack} is on {platform}: "
                 "take STACK=onprem"
             )
-        real, *_ = with_real_node(stack, inventory(stack), {})
-    except (CheckError, CloudError) as error:
+        found = inventory(stack)
+        real, *_ = with_real_node(stack, checked_machines(stack, found) if found else [], {})
+    except (CheckError, StackError) as error:
         raise NodeError(f"NODE=gpu: {error}") from None
     labels = real.get("labels") or {}
     for name, pool in config[POOLS].items():

@@ -15,7 +15,8 @@ import yaml
 
 from checks.stack import config_of, settings_of
 from rehearsal.cluster.joining import belongs
-from rehearsal.existing import ExistingCluster, inventory, with_real_node
+from rehearsal.existing import ExistingCluster, with_real_node
+from rehearsal.inventory import inventory
 from rehearsal.node import cgroups, footprint, image, machine, overrides, pytorch, settings
 from rehearsal.node.cgroups import Cgroup
 from rehearsal.node.footprint import Footprint
@@ -24,7 +25,7 @@ from rehearsal.node.machine import NAME, NodeError
 from rehearsal.node.network import Bridge
 from rehearsal.node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.node.report import blocks
-from rehearsal.provider.handler import CloudError
+from stacks.files import StackError
 from stacks.program import copy_program
 
 ROOT = Path(__file__).parents[2]
@@ -73,11 +74,15 @@ def test_a_driver_that_does_not_answer_is_said(tmp_path: Path) -> None:
         machine._ask(program)
 
 
+def standing(machines: list[dict[str, Any]], real: str | None = None) -> ExistingCluster:
+    """A cluster of these machines whose API nobody asks."""
+    return ExistingCluster(machines, dict, real=real)  # type: ignore[arg-type]
+
+
 def test_this_machine_takes_the_place_of_the_one_marked_real() -> None:
     """It has that one's labels and taints and its own size; the others like it stay away."""
-    cluster = ExistingCluster(
-        "onprem", dict, {"name": NAME, "gpus": 2, "capacity": {"cpu": "4", "memory": "8Gi"}}
-    )  # type: ignore[arg-type]
+    here = {"name": NAME, "gpus": 2, "capacity": {"cpu": "4", "memory": "8Gi"}}
+    cluster = standing(with_real_node("onprem", inventory("onprem"), here), real=NAME)
     groups = {group.name: group for group in cluster.node_groups()}
     assert set(groups) == {NAME, "workstation", "forgotten", "control"}
     real = groups[NAME]
@@ -90,22 +95,21 @@ def test_this_machine_takes_the_place_of_the_one_marked_real() -> None:
 
 def test_without_a_real_node_the_inventory_is_as_written() -> None:
     """An ordinary rehearsal knows nothing of real nodes."""
-    groups = ExistingCluster("onprem", dict).node_groups()  # type: ignore[arg-type]
+    groups = standing(inventory("onprem")).node_groups()
     assert [group.name for group in groups] == [one["name"] for one in inventory("onprem")]
     assert not any(group.real for group in groups)
 
 
 def test_an_inventory_without_a_mark_is_refused() -> None:
     """Which machine is the real one is written down, not guessed."""
-    with pytest.raises(CloudError, match=r"mark one with `real: true` in .*onprem.yaml"):
+    with pytest.raises(StackError, match=r"mark one with `real: true` in .*onprem.yaml"):
         with_real_node("onprem", [{"name": "a"}], {"name": NAME})
 
 
 def test_a_real_node_is_known_by_its_name() -> None:
     """A kubelet registers without the rehearsal's annotations."""
-    cluster = ExistingCluster(
-        "onprem", dict, {"name": NAME, "gpus": 1, "capacity": {"cpu": "4", "memory": "8Gi"}}
-    )  # type: ignore[arg-type]
+    here = {"name": NAME, "gpus": 1, "capacity": {"cpu": "4", "memory": "8Gi"}}
+    cluster = standing(with_real_node("onprem", inventory("onprem"), here), real=NAME)
     node = {"metadata": {"name": NAME, "labels": {}}}
     assert [group.name for group in cluster.node_groups() if belongs(node, group)] == [NAME]
 
