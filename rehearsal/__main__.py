@@ -1,4 +1,4 @@
-"""`python -m rehearsal run STACK [--keep] [--node gpu]`, `down STACK` and `list`."""
+"""`python -m rehearsal run STACK [--keep] [--node gpu]`, `down STACK`, `list`, `inventory STACK`."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import tools
 from rehearsal import folder as folders
+from rehearsal import inventory_command
 from rehearsal.folder import FolderError, Holder
 from rehearsal.node import footprint
 from rehearsal.node.machine import NodeError, look
@@ -34,6 +35,11 @@ def main() -> int:
     run.add_argument("--node", choices=["gpu"], help="this machine is one of the nodes")
     down = verbs.add_parser("down", help="end what --keep left running")
     verbs.add_parser("list", help="the rehearsals of this folder, and whether they run")
+    listed = verbs.add_parser("inventory", help="write down an existing cluster's machines")
+    listed.add_stack()
+    listed.add_argument(
+        "--nodes", type=Path, help="output of kubectl get nodes -o json, - for standard input"
+    )
     # The long-lived process behind `run`; not for people.
     held = verbs.add_parser("hold")
     held.add_argument("--keep", action="store_true")
@@ -47,6 +53,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.command == "list":
         return _list()
+    if args.command == "inventory":
+        return _inventory(args.stack, args.nodes)
     folder = (args.folder or REHEARSALS / args.stack).absolute()
     try:
         match args.command:
@@ -111,6 +119,16 @@ def _down(stack: str, folder: Path) -> int:
     for line in left:
         print(f"its real node left {line}", file=sys.stderr)
     return 1 if left else 0
+
+
+def _inventory(stack: str, nodes: Path | None) -> int:
+    try:
+        file = inventory_command.write(stack, nodes)
+    except StackError as error:
+        print(f"inventory of {stack}: {error}", file=sys.stderr)
+        return 1
+    print(f"wrote {file}")
+    return 0
 
 
 def _list() -> int:

@@ -18,7 +18,7 @@ from rehearsal.cloud import Cloud, Faults
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.existing import ExistingCluster, with_real_node
 
-_NOWHERE = json.dumps({
+NOWHERE = json.dumps({
     "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
     "clusters": [{"name": "a", "cluster": {}}],
     "users": [{"name": "a", "user": {}}],
@@ -57,7 +57,7 @@ def settings_in(stack_file: Path, stack: str) -> Settings | None:
     """The settings in the copy of a stack's file; None where the program will refuse them."""
     try:
         config = config_in(stack_file.read_bytes(), stack_file.name)
-        return settings_of(stack, config, kubeconfig=_NOWHERE)
+        return settings_of(stack, config, kubeconfig=NOWHERE)
     except CheckError:
         return None
 

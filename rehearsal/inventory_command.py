@@ -13,6 +13,7 @@ import yaml
 from checks.report import CheckError
 from checks.stack import config_of, settings_of
 from components.environments import ExistingSettings
+from rehearsal.clouds import NOWHERE
 from rehearsal.inventory import INVENTORIES, Machine, checked_machines
 from stacks.files import StackError
 
@@ -29,13 +30,14 @@ def write(stack: str, nodes: Path | None, folder: Path = INVENTORIES) -> Path:
     """Writes the inventory from `kubectl get nodes -o json`: of a file, `-` for standard input, or
     else of the cluster in the settings. Raises StackError, in one line."""
     try:
-        settings = settings_of(stack, config_of(stack))
+        kubeconfig = None if nodes is None else NOWHERE
+        settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
     except CheckError as error:
         raise StackError(str(error)) from None
     if not isinstance(settings, ExistingSettings):
         raise StackError(
             f"{stack} is on {settings.platform}: only an existing cluster has machines to write "
-            "down; the subnets of an existing VPC are written by hand, see docs/rehearsal.md"
+            "down; the subnets of an existing VPC are written by hand, see docs/inventories.md"
         )
     if nodes is None:
         text = _asked(settings.kubeconfig)

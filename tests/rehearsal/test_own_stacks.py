@@ -1,0 +1,59 @@
+"""Three users' own environments, rehearsed: a copy of dev, an existing VPC, four machines."""
+
+from pathlib import Path
+
+import pytest
+
+from rehearsal.inventory import INVENTORIES as OURS
+from rehearsal.run import POLICIES
+from rehearsal.scenario import Rehearsal
+from rehearsal.stage import ROOT, Stage
+from tests.rehearsal.own_stacks import INVENTORIES, folder_of
+
+
+def rehearse(stack: str, folder: Path, inventories: Path, text: str | None = None) -> Rehearsal:
+    """The whole of it: up, workloads run, everything away again."""
+    source = folder_of(stack, folder, text)
+    with Stage(stack, source=source, folder=folder / "stage", inventories=inventories) as stage:
+        run = Rehearsal(stage=stage, policy_pack=POLICIES)
+        if run.until_running():
+            run.away()
+        return run
+
+
+@pytest.mark.prove
+def test_machines_without_an_inventory(tmp_path: Path) -> None:
+    """A second stack on premises passes: its machines are derived, and the report says so."""
+    run = rehearse("lab", tmp_path, tmp_path)
+    assert run.failures == []
+    left_out, derived = run.stage.notes
+    assert left_out.startswith("cluster.kubeconfigFile, cluster.context left out")
+    assert derived.startswith("these machines are simulated: control, machines-1, machines-2, ")
+
+
+@pytest.mark.prove
+def test_a_cluster_in_an_existing_vpc(tmp_path: Path) -> None:
+    """Private endpoint, private networks, a Capacity Block, deletion protection: all of it passes,
+    and the VPC stands when the stack is gone."""
+    run = rehearse("prod", tmp_path, INVENTORIES)
+    assert run.failures == []
+    assert run.stage.notes == []
+
+
+@pytest.mark.prove
+def test_a_copy_of_dev(tmp_path: Path) -> None:
+    """What somebody begins with passes under another name."""
+    text = (ROOT / "Pulumi.dev.yaml").read_text().replace("name: gpu-dev", "name: gpu-staging")
+    run = rehearse("staging", tmp_path, OURS, text)
+    assert run.failures == []
+
+
+def test_a_subnet_without_a_way_out_is_seen(tmp_path: Path) -> None:
+    """What the inventory says counts: nodes in such a subnet do not join."""
+    written = (INVENTORIES / "prod.yaml").read_text().replace("/19 }", "/19, out: none }")
+    (tmp_path / "prod.yaml").write_text(written)
+    source = folder_of("prod", tmp_path)
+    with Stage("prod", source=source, folder=tmp_path / "stage", inventories=tmp_path) as stage:
+        outcome = stage.engine.up()
+    assert not outcome.ok
+    assert any("the subnet subnet-0aaaaaaaaaaaaaaa1 has no way out" in e for e in outcome.errors)
