@@ -14,7 +14,8 @@ from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint, Promise, Scaler
 from rehearsal.cluster.api import Api, ApiError, Object
 from rehearsal.cluster.gpus import GPU
 from rehearsal.inventory import Machine
-from stacks.files import EngineLoader, StackError
+from stacks.files import EngineLoader
+from stacks.names import StackError
 
 _CLUSTER = "gpu-cluster:cluster"
 _REACHED_BY = ("kubeconfig", "kubeconfigFile", "context")

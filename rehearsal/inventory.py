@@ -16,7 +16,7 @@ import yaml
 from components.catalog import kubernetes as names
 from components.environments import EksSettings, ExistingSettings, Settings
 from components.kube import quantity
-from stacks.files import StackError
+from stacks.names import StackError
 
 INVENTORIES = Path(__file__).with_name("inventories")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")

@@ -15,7 +15,7 @@ from checks.stack import config_of, settings_of
 from components.environments import ExistingSettings
 from rehearsal.clouds import NOWHERE
 from rehearsal.inventory import INVENTORIES, Machine, checked_machines
-from stacks.files import StackError
+from stacks.names import StackError
 
 GPU = "nvidia.com/gpu"
 _OWN = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")

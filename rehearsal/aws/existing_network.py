@@ -1,8 +1,7 @@
 """A VPC that was in the account before the stack came: subnets with the IDs that others know."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from rehearsal.inventory import Network, Subnet
 from rehearsal.provider.handler import CloudError
@@ -27,7 +26,8 @@ def lay_out(account: "Account", network: Network) -> None:
         ec2.modify_vpc_attribute(VpcId=vpc, **{name: {"Value": True}})
     tables: dict[str, str] = {}
     for identity, subnet in network.subnets.items():
-        with _named(identity):
+        # Under the ID that others know: moto's API lets nobody choose one.
+        with patch("moto.ec2.models.subnets.random_subnet_id", return_value=identity):
             ec2.create_subnet(VpcId=vpc, CidrBlock=str(subnet.cidr), AvailabilityZone=subnet.zone)
         # moto takes the first subnet of a zone for a public one.
         ec2.modify_subnet_attribute(SubnetId=identity, MapPublicIpOnLaunch={"Value": subnet.public})
@@ -49,16 +49,3 @@ def _table(ec2: Any, vpc: str, identity: str, subnet: Subnet) -> str:
         ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
         ec2.create_route(RouteTableId=table, DestinationCidrBlock=_ANYWHERE, GatewayId=gateway)
     return table
-
-
-@contextmanager
-def _named(identity: str) -> Iterator[None]:
-    """Gives moto's next subnet this ID; its API lets nobody choose one."""
-    from moto.ec2.models import subnets
-
-    usual = subnets.random_subnet_id
-    subnets.random_subnet_id = lambda: identity
-    try:
-        yield
-    finally:
-        subnets.random_subnet_id = usual

@@ -20,7 +20,7 @@ from rehearsal.node.node import RealNode
 from rehearsal.node.overrides import POOLS, Overrides
 from rehearsal.node.pytorch import PyTorch
 from rehearsal.processes import Processes
-from stacks.files import StackError
+from stacks.names import StackError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

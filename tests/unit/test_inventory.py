@@ -13,7 +13,7 @@ from rehearsal.clouds import settings_in
 from rehearsal.existing import ExistingCluster, on_its_own_cluster
 from rehearsal.inventory import checked_machines, inventory, machines, network
 from rehearsal.inventory_command import from_nodes
-from stacks.files import StackError
+from stacks.names import StackError
 
 STACKS = Path(__file__).parents[1] / "fixtures" / "stacks"
 SUBNETS = [f"subnet-0aaaaaaaaaaaaaaa{number}" for number in (1, 2, 3)]

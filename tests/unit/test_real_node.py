@@ -25,7 +25,7 @@ from rehearsal.node.machine import NAME, NodeError
 from rehearsal.node.network import Bridge
 from rehearsal.node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.node.report import blocks
-from stacks.files import StackError
+from stacks.names import StackError
 from stacks.program import copy_program
 
 ROOT = Path(__file__).parents[2]
