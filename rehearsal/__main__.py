@@ -1,4 +1,4 @@
-"""`python -m rehearsal run STACK [--keep] [--node gpu]`, `down STACK`, `list`, `inventory STACK`."""
+"""`python -m rehearsal run STACK [--keep] [--node gpu]`, `down STACK`, `list` and `inventory`."""
 
 import json
 import os
