@@ -114,6 +114,8 @@ class GpuPool:
     """RuntimeClass that GPU pods need where the NVIDIA runtime is not the node's default."""
     host_ipc: bool = False
     """Whether GPU pods need the host's IPC namespace: GKE's MPS daemon is reached through it."""
+    keeps_pods: bool = True
+    """Whether a pod may ask to keep its node; GKE Autopilot does not grant that to Spot pods."""
     driver_libraries: str | None = None
     """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None where whoever
     gives them the GPU gives them its driver's libraries too."""

@@ -11,6 +11,8 @@ import yaml
 from rehearsal import contract, proof
 from rehearsal.cluster.gpus import GPU, part
 from rehearsal.cluster.pods import gpus_asked, phase
+from rehearsal.cluster.scale_down import evictable
+from rehearsal.cluster.scalers import rules
 from rehearsal.engine import Outcome, run_in_thread
 from rehearsal.proof import SETTLE_SECONDS
 from rehearsal.report import node_lives, pod_lives
@@ -229,6 +231,8 @@ class Rehearsal:
         wrong = proof.misplaced(groups, stage.observed)
         wrong += proof.too_early(groups, node_lives(events), pod_lives(events))
         wrong += proof.without_gpus(stage.situation())
+        pods = stage.observed.pods
+        wrong += evictable(groups, stage.observed.gpu_nodes, pods, rules(pods))
         if wrong:
             raise Failure(*wrong)
         there = [pod for pod in stage.observed.pods if phase(pod) in ("ready", "succeeded")]

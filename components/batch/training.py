@@ -10,11 +10,21 @@ from components.batch import jobset
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
+from components.gpu.running import staying
 from components.gpu.workload_args import ResourcesArgs
 
 WORKERS = "workers"
 MASTER_PORT = 29500
 """torchrun's own default."""
+_DISRUPTIONS_FAIL = {
+    "rules": [
+        {
+            "action": "FailJob",
+            "onPodConditions": [{"type": names.DISRUPTION_TARGET, "status": "True"}],
+        }
+    ]
+}
+"""A worker that was evicted ends the Job of all workers, with a reason of its own."""
 
 
 class GpuTraining(pulumi.ComponentResource):
@@ -55,8 +65,18 @@ def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
     """The JobSet's spec. Whether it is suspended is its queue's business, and not in it."""
     return {
         "network": {"enableDNSHostnames": True, "subdomain": name},
-        # One worker alone cannot go on: all start again.
-        "failurePolicy": {"maxRestarts": args.max_restarts},
+        # One worker alone cannot go on: all start again. That counts only where a worker failed by
+        # itself: jobset.sigs.k8s.io/docs/tasks, "Configuring JobSet Failure Policy".
+        "failurePolicy": {
+            "maxRestarts": args.max_restarts,
+            "rules": [
+                {
+                    "name": "disruption",
+                    "action": "RestartJobSetAndIgnoreMaxRestarts",
+                    "onJobFailureReasons": ["PodFailurePolicy"],
+                }
+            ],
+        },
         "replicatedJobs": [
             {
                 "name": WORKERS,
@@ -67,8 +87,9 @@ def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
                         "completions": args.nodes,
                         "parallelism": args.nodes,
                         "backoffLimit": 0,
+                        "podFailurePolicy": _DISRUPTIONS_FAIL,
                         "template": {
-                            "metadata": {"labels": {"app": name}},
+                            "metadata": {"labels": {"app": name}, **_annotations(pool)},
                             "spec": _pod(name, args, pool),
                         },
                     }
@@ -76,6 +97,11 @@ def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
             }
         ],
     }
+
+
+def _annotations(pool: GpuPool) -> dict[str, dict[str, str]]:
+    # Nothing empty in a custom resource, see below.
+    return {"annotations": dict(staying(pool))} if staying(pool) else {}
 
 
 def _awaited(args: TrainingArgs) -> dict[str, dict[str, str]]:

@@ -95,6 +95,11 @@ REMOVED_API_VERSIONS: Final[Mapping[tuple[str, str], tuple[str, str]]] = Mapping
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 """Kueue's, on a Job or a JobSet: the LocalQueue of its namespace in which it waits."""
 
+SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""A pod's annotation; `false`: Cluster Autoscaler, GKE's too, does not remove the pod's node."""
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+"""The condition of a pod that was evicted, preempted or drained, or whose node is gone."""
+
 CRITICAL_POD_ANNOTATION: Final = "scheduler.alpha.kubernetes.io/critical-pod"
 """Gone since 1.16; a `priorityClassName` takes its place."""
 PRIORITY_CLASSES: Final = ("system-node-critical", "system-cluster-critical")

@@ -95,6 +95,8 @@ class GkeAutopilotPoolArgs:
             taints=[GPU_TAINT, *([SPOT_TAINT] if spot else [])],
             node_selector={names.GKE_ACCELERATOR: card.name, **self._selectors(sharing)},
             spot=spot,
+            # cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods, "Limitations".
+            keeps_pods=not spot,
             pod_gpus=() if sharing else card.autopilot_counts,
             sharing=sharing,
         )

@@ -24,6 +24,7 @@ from components.cluster import Cluster, GpuPool
 from components.gpu.awaiting import awaited
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.check_request import request
+from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
 
 _PROGRAM = Path(__file__).parent / "check_program"
 _FOLDER = "/gpu-check"
@@ -68,17 +69,24 @@ class GpuCheck(pulumi.ComponentResource):
             spec={
                 # What failed must be seen, not tried until it passes.
                 "backoff_limit": 0,
+                "pod_failure_policy": DISRUPTIONS_IGNORED,
                 "template": {
                     "metadata": {
                         "labels": labels,
                         # A Job's template cannot change: another program or request, or another
                         # round, is another Job, and measures anew.
-                        "annotations": {"gpu-cluster/check": _digest(files, args.round)},
+                        "annotations": {
+                            "gpu-cluster/check": _digest(files, args.round),
+                            **staying(pool),
+                        },
                     },
                     "spec": _pod_spec(name, args, pool, config_map),
                 },
             },
-            opts=cluster.options(self, depends_on=[config_map]),
+            opts=pulumi.ResourceOptions.merge(
+                cluster.options(self, depends_on=[config_map]),
+                pulumi.ResourceOptions(ignore_changes=LATER),
+            ),
         )
 
 

@@ -16,6 +16,7 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
 from components.gpu.awaiting import awaited
+from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
 from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
 
 _WAIT_SECONDS = 1800
@@ -80,9 +81,15 @@ class GpuWorkload(pulumi.ComponentResource):
                         "backoff_limit": 3 if args.backoff_limit is None else args.backoff_limit,
                         "completions": args.completions,
                         "parallelism": args.parallelism,
-                        "template": {**template, "spec": {**pod, "restart_policy": "Never"}},
+                        "pod_failure_policy": DISRUPTIONS_IGNORED,
+                        "template": {
+                            "metadata": {"labels": labels, "annotations": staying(pool)},
+                            "spec": {**pod, "restart_policy": "Never"},
+                        },
                     },
-                    opts=options,
+                    opts=pulumi.ResourceOptions.merge(
+                        options, pulumi.ResourceOptions(ignore_changes=LATER)
+                    ),
                 )
         self.register_outputs({})
 

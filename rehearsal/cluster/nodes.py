@@ -32,7 +32,8 @@ from rehearsal.cluster.gpus import (
 from rehearsal.cluster.joining import belongs, karpenters, new_node, wanted_taints
 from rehearsal.cluster.observed import KINDS, Observed
 from rehearsal.cluster.pods import gpus_offered, holds
-from rehearsal.cluster.scalers import scaled_groups
+from rehearsal.cluster.scale_down import ScaleDown
+from rehearsal.cluster.scalers import rules, scaled_groups
 from rehearsal.cluster.shares import Reader, refused
 from rehearsal.cluster.watch import Change, Watcher
 from rehearsal.journal import Journal
@@ -89,6 +90,7 @@ class Nodes:
         self._offered: dict[str, int] = {}
         """Node -> the GPUs that it was given last."""
         self.refusals, self.shares = {}, {}
+        self._scale_down = ScaleDown()
         self._reader = Reader(self._config_map)
         self._thread = threading.Thread(target=self._guarded, name="nodes", daemon=True)
         self._thread.start()
@@ -131,6 +133,7 @@ class Nodes:
                     self._scale(groups)
                     cloud_changed = False
                 self._reconcile(groups)
+                self._drain(found)
             except ApiError as error:
                 if error.status not in (404, 409):  # overtaken by a change that is on its way
                     self._journal.record("node", "nodes", "error", message=str(error))
@@ -145,6 +148,16 @@ class Nodes:
             if not stopped.is_set():
                 self._observed.change(kind, change, item)
         self._changes.put(kind)
+
+    def _drain(self, groups: list[NodeGroup]) -> None:
+        """Takes a half empty node away; Karpenter evicts the pods on it, as a drain does."""
+        drained = self._scale_down.next(groups, self._nodes, self._pods, rules(self._pods))
+        if drained is None or drained.node["metadata"]["name"] in self._refused:
+            return
+        if finding := drained.finding():
+            self._journal.finding(drained.group, finding)
+        self._refused.add(drained.node["metadata"]["name"])
+        remove_node(self._api, drained.node)
 
     def _take_changes(self) -> bool:
         """Waits for changes; tells whether the cloud is among what changed."""

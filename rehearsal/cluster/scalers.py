@@ -7,6 +7,7 @@ from typing import Any
 
 from rehearsal.cloud import Cloud, NodeGroup, Provisioner, Scaler
 from rehearsal.cluster.pods import phase
+from rehearsal.cluster.scale_down import Rules
 
 _NAME = "cluster-autoscaler"
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
@@ -22,6 +23,20 @@ def scaled_groups(cloud: Cloud, pods: Iterable[Mapping[str, Any]]) -> list[NodeG
         replace(group, unscaled=reasons[group.name]) if group.name in reasons else group
         for group in cloud.node_groups()
     ]
+
+
+def rules(pods: Iterable[Mapping[str, Any]]) -> Rules:
+    """How nodes are scaled down: as the flags of a Cluster Autoscaler that runs here say, else as
+    GKE does it."""
+    found = Rules()
+    for pod in pods:
+        if phase(pod) == "ready" and (words := _autoscaler(pod)) is not None:
+            given = dict(word.lstrip("-").partition("=")[::2] for word in words)
+            found = Rules(
+                threshold=float(given.get("scale-down-gpu-utilization-threshold", "0.5")),
+                local_storage_stays=given.get("skip-nodes-with-local-storage", "true") == "true",
+            )
+    return found
 
 
 def running(pods: Iterable[Mapping[str, Any]]) -> list[Scaler]:

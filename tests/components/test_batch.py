@@ -297,3 +297,27 @@ def test_a_worker_has_the_gpus_that_it_is_given(given: int | None, expected: str
         "limits": {"nvidia.com/gpu": expected},
         "requests": {"cpu": "2"},
     }
+
+
+def test_a_training_job_keeps_its_nodes_and_its_restarts() -> None:
+    """Its autoscaler leaves the workers alone; where one is evicted all the same, all start again,
+    and `maxRestarts` is for workers that fail by themselves."""
+    recording = batch()
+    template, _ = job_set(recording)
+    annotations = template["template"]["metadata"]["annotations"]
+    assert annotations == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    (rule,) = template["podFailurePolicy"]["rules"]
+    assert rule == {
+        "action": "FailJob",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }
+    assert recording.one(JOB_SET).inputs["spec"]["failurePolicy"] == {
+        "maxRestarts": 3,
+        "rules": [
+            {
+                "name": "disruption",
+                "action": "RestartJobSetAndIgnoreMaxRestarts",
+                "onJobFailureReasons": ["PodFailurePolicy"],
+            }
+        ],
+    }

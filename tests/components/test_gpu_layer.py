@@ -11,7 +11,7 @@ from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint, Tole
 from components.gpu.driver import DriverInstaller
 from components.gpu.workload import GpuWorkload
 from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
-from tests.components.recording import Recording, record
+from tests.components.recording import Recording, Registration, record
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 
@@ -255,3 +255,46 @@ def test_what_a_node_offers_follows_from_its_sharing(
     """Allocatable is GPUs times partitions times replicas, and the contract says so."""
     shared = pool(gpus_per_node=2, sharing=sharing)
     assert shared.allocatable == shared.contract()["allocatablePerNode"] == allocatable
+
+
+def job(target: GpuPool) -> Registration:
+    """A job on `target`."""
+    args = WorkloadArgs(kind="job", pool=target.name, image="example.com/i:1")
+    recording = record(lambda: GpuWorkload("w", args, cluster=cluster([target])))
+    return recording.one("kubernetes:batch/v1:Job")
+
+
+def test_a_running_job_keeps_its_node_and_its_retries() -> None:
+    """The autoscaler drains half-empty GPU nodes; a pod that was evicted did not fail."""
+    spec = job(pool()).inputs["spec"]
+    annotations = spec["template"]["metadata"]["annotations"]
+    assert annotations == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    assert spec["podFailurePolicy"] == {
+        "rules": [
+            {
+                "action": "Ignore",
+                "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+            }
+        ]
+    }
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_what_may_move_does() -> None:
+    """A deployment's pods go where the autoscaler wants them; on their own they are never evicted;
+    GKE Autopilot does not let Spot pods stay."""
+    args = WorkloadArgs(kind="deployment", pool="train", image="example.com/i:1")
+    recording = record(lambda: GpuWorkload("w", args, cluster=cluster([pool()])))
+    deployment = recording.one("kubernetes:apps/v1:Deployment").inputs
+    assert "annotations" not in deployment["spec"]["template"]["metadata"]
+    bound = job(pool(keeps_pods=False)).inputs["spec"]
+    assert not bound["template"]["metadata"].get("annotations")
+    assert "podFailurePolicy" in bound
+
+
+def test_a_job_of_an_older_version_is_not_run_again() -> None:
+    """Neither field can change in a Job that is there."""
+    assert job(pool()).ignore_changes == (
+        "spec.podFailurePolicy",
+        'spec.template.metadata.annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"]',
+    )

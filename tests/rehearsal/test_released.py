@@ -4,6 +4,7 @@ The states are kept by `python -m prove.released TAG`; only the engine compares 
 program declares now.
 """
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -26,6 +27,12 @@ The environment has another type now, and no cloud changes a node group's type i
 
 def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> tuple[Plan, list[str]]:
     """What the program would do to a kept state, and what it warns of."""
+    said = preview(folder, file, mutate)
+    return read_plan(said, file.name), list(warnings(said))
+
+
+def preview(folder: Path, file: Path, mutate: Mutation | None = None) -> str:
+    """The engine's own words, a JSON document a line."""
     stack = file.stem.removeprefix("state-").rpartition("-")[0]
     with Stage(stack, folder=folder / "stage", mutate=mutate) as stage:
         restored(file, stage)
@@ -37,7 +44,7 @@ def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> tuple
             text=True,
         )
     assert done.stdout, done.stderr
-    return read_plan(done.stdout, file.name), list(warnings(done.stdout))
+    return done.stdout
 
 
 @pytest.mark.parametrize(
@@ -79,6 +86,27 @@ def test_a_retired_instance_type_that_stays_in_the_settings_is_refused(tmp_path:
     plan, _ = previewed(tmp_path, TRAIN, configured(as_it_was))
     assert "gpuPools.train-gpu.instanceTypes[0]: 'p3.2xlarge' is retired" in "".join(plan.errors)
     assert [change for change in plan.changes if change.verb in ("replace", "delete")] == []
+
+
+def test_a_job_of_an_older_version_gets_what_it_lacks_once_it_is_replaced(tmp_path: Path) -> None:
+    """Until then it is left alone: a finished job must not run again for an annotation."""
+
+    def other_image(config: dict) -> None:
+        config["gpu-cluster:workloads"]["sample-gpu-job"]["image"] = "example.com/other:1"
+
+    said = preview(tmp_path, TRAIN, configured(other_image))
+    (job,) = [
+        event["resourcePreEvent"]["metadata"]
+        for event in map(json.loads, said.splitlines())
+        if "resourcePreEvent" in event
+        and event["resourcePreEvent"]["metadata"]["type"] == "kubernetes:batch/v1:Job"
+        and event["resourcePreEvent"]["metadata"]["op"] == "replace"
+    ]
+    spec = job["new"]["inputs"]["spec"]
+    annotations = spec["template"]["metadata"]["annotations"]
+    assert annotations == {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    assert spec["podFailurePolicy"]["rules"][0]["action"] == "Ignore"
+    assert "podFailurePolicy" not in job["old"]["inputs"]["spec"]
 
 
 def test_a_pool_made_anew_would_be_seen(tmp_path: Path) -> None:
