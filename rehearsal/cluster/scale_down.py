@@ -8,11 +8,14 @@ here, and so are disruption budgets. Empty nodes are Karpenter's business: autos
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
+from components.kube import quantity
+from components.kube.requests import requests
 from rehearsal.cloud import NodeGroup
 from rehearsal.cluster.joining import belongs, karpenters
-from rehearsal.cluster.matching import mismatches, quantity, requests, shape_of
+from rehearsal.cluster.matching import mismatches, shape_of
 from rehearsal.cluster.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
 
 Object = Mapping[str, Any]
@@ -146,13 +149,12 @@ def _fit(moving: Sequence[Object], others: Sequence[Object], pods: Sequence[Obje
     return True
 
 
-def _free(node: Object, pods: Iterable[Object]) -> dict[str, float]:
-    room = {
-        name: quantity(amount) for name, amount in node["status"].get("allocatable", {}).items()
-    }
+def _free(node: Object, pods: Iterable[Object]) -> dict[str, Decimal]:
+    given = node["status"].get("allocatable", {})
+    room = {name: quantity.parse(amount) for name, amount in given.items()}
     for pod in _on(node, pods):
         for name, amount in requests(pod["spec"]).items():
-            room[name] = room.get(name, 0) - amount
+            room[name] = room.get(name, Decimal(0)) - amount
     return room
 
 
