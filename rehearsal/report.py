@@ -65,6 +65,8 @@ class Report:
     promises: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     """What each pool's tags promise: `pool`, `node` (None where none came up), `tags` and `real`
     (tag -> value) and `differences`."""
+    simulated: Sequence[str] = field(default_factory=tuple)
+    """What is not as it will be, a line each."""
     real_node: Mapping[str, Any] | None = None
     """Of a rehearsal with a real node: its cards, what it offered when, what ran, what it left."""
 
@@ -162,6 +164,7 @@ def text(report: Report) -> str:
         ("why it failed", report.failures),
         ("the cloud refused", report.refusals),
         ("warnings", report.warnings),
+        ("what is not as it will be", report.simulated),
     ):
         if lines:
             blocks.append("\n".join([title, *(f"  - {line}" for line in lines)]))

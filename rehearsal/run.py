@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tools.programs
+from rehearsal import simulated
 from rehearsal.journal import Event
 from rehearsal.node import footprint
 from rehearsal.processes import end_leftovers
@@ -142,6 +143,9 @@ def make_report(
         gpu_nodes=gpu_nodes_over_time(nodes),
         refusals=[f"{e.subject}: {e.detail['message']}" for e in events if e.what == "refused"],
         promises=list(run.promises),
+        simulated=simulated.lines(
+            events, run.stage.job_seconds, real_node=run.stage.real_node is not None
+        ),
         real_node=run.real_node(left or {}),
     )
 
@@ -152,6 +156,10 @@ def versions(stage: Stage) -> dict[str, str]:
     return {
         "pulumi": stage.engine.version(),
         **{word: tools.programs.program(name).version() for name, word in names.items()},
+        **{
+            simulated.CONTROLLERS[name]: tools.programs.program(name).version()
+            for name in sorted(simulated.controllers(stage.journal.events))
+        },
         "kubernetes provider:": stage.kubernetes_provider,
     }
 

@@ -71,7 +71,8 @@ class Stage:
         self._source = source
         self._faults = faults or Faults()
         self._mutate = mutate
-        self._job_seconds = job_seconds
+        self.job_seconds = job_seconds
+        """How long a Job's pods run."""
         self._scaling = scaling
         self._warm = warm
         self._here = here
@@ -127,7 +128,7 @@ class Stage:
         self._controllers = Controllers(
             self.folder, self.control_plane, self.processes, network, self.observed, self.journal
         )
-        self._kubelets = Kubelets(self.folder, self.processes, job_seconds=self._job_seconds)
+        self._kubelets = Kubelets(self.folder, self.processes, job_seconds=self.job_seconds)
         self._autoscaler = Autoscaler(self.folder, self.processes, idle=not self._scaling)
         prewarm = threading.Thread(target=self._prewarm, name="prewarm", daemon=True)
         prewarm.start()

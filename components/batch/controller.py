@@ -1,6 +1,6 @@
 """A controller with admission webhooks: JobSet's and Kueue's are alike in everything but content.
 
-Names, certificates and probes follow kubernetes-sigs/kueue 0.14.0 and kubernetes-sigs/jobset
+Names, certificates and probes follow kubernetes-sigs/kueue 0.14.8 and kubernetes-sigs/jobset
 0.12.0, config/default (read 2026-11-21). Each makes its own certificates, keeps them in its Secret
 and writes its authority into its webhook configurations: neither is a field of this stack.
 """

@@ -59,7 +59,7 @@ RULES: list[PolicyRuleArgsDict] = [
         *_CHANGE,
     ),
 ]
-"""Of config/components/rbac/role.yaml of 0.14.0, what Jobs and queues need."""
+"""Of config/components/rbac/role.yaml of 0.14.8, what Jobs and queues need."""
 
 JOB_SET_RULES: list[PolicyRuleArgsDict] = [
     rule(jobset.GROUP, ["jobsets"], *READ, *_CHANGE),

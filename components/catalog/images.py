@@ -114,18 +114,19 @@ CUDA_BASE: Final = Image(
 JOBSET: Final = Image(
     repository="registry.k8s.io/jobset/jobset",
     tag="v0.12.0",
-    source="tags of kubernetes-sigs/jobset; the version that a rehearsal builds and runs",
+    source="tags of kubernetes-sigs/jobset",
     read="2026-05-08",
 )
 """The JobSet controller."""
 
 KUEUE: Final = Image(
     repository="registry.k8s.io/kueue/kueue",
-    tag="v0.14.0",
-    source="tags of kubernetes-sigs/kueue; the newest that builds from the Go module proxy",
+    tag="v0.14.8",
+    source="tags of kubernetes-sigs/kueue",
     read="2026-11-21",
 )
-"""Kueue. Definitions, RBAC and configuration of `components/batch` are this version's."""
+"""Kueue. Definitions, RBAC and configuration of `components/batch` are this version's: the last of
+0.14, and so of those that serve v1beta1 alone; docs/kueue.md has the way to v1beta2."""
 
 CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {

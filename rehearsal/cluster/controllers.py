@@ -109,6 +109,13 @@ class Controllers:
                 self._played[uid] = _Played(
                     pod, address, self._folder / uid, self._control_plane, self._processes
                 )
+                self._journal.record(
+                    "node",
+                    "controllers",
+                    "runs",
+                    program=program_of(pod),
+                    image=pod["spec"]["containers"][0]["image"],
+                )
             played = self._played[uid]
             try:
                 played.follow(self._network)

@@ -4,9 +4,11 @@ import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+from rehearsal import simulated
 from rehearsal.journal import Event, Journal
 from rehearsal.report import Report, created, gpu_nodes_over_time, node_lives, pod_lives, text
 from rehearsal.timeline import svg
+from tools.programs import program
 
 
 def event(at: float, kind: str, subject: str, what: str, **detail: object) -> Event:
@@ -177,3 +179,31 @@ def test_a_node_knows_when_its_plugin_ran_and_whether_it_was_used() -> None:
     assert (plain.parts, plain.used) == ({}, False)
     *_, node = node_lives([*EVENTS[:5], daemon(4.0), daemon(6.0), *EVENTS[5:]])
     assert (node.parts, node.used) == ({"plugin": 4.0}, True)
+
+
+def runs(program: str, image: str) -> Event:
+    return event(0.5, "node", "controllers", "runs", program=program, image=image)
+
+
+def test_what_is_simulated_is_said() -> None:
+    """A Job that succeeded here has run nothing."""
+    lines = simulated.lines([], 5.0)
+    assert lines == [
+        "containers: no program runs and no image is pulled; a Job's pods succeed after 5 s, every "
+        "other pod is ready at once"
+    ]
+    shown = text(report(simulated=lines))
+    assert f"what is not as it will be\n  - {lines[0]}" in shown
+
+
+def test_a_version_that_the_stack_does_not_have_is_said() -> None:
+    """The stack's version and the one that could be built are two facts."""
+    version = program("kueue").version()
+    same = [runs("kueue", f"registry.k8s.io/kueue/kueue:{version}")]
+    assert simulated.lines(same, 5.0)[1:] == []
+    other = [runs("kueue", "mirror.example:5000/kueue:v9.9.9")]
+    assert simulated.lines(other, 5.0)[1:] == [
+        f"Kueue: the stack has v9.9.9, and {version} ran here, which can be built here"
+    ]
+    pinned = [runs("jobset", "registry.k8s.io/jobset/jobset@sha256:00")]
+    assert "the stack has sha256:00" in simulated.lines(pinned, 5.0)[1]

@@ -1,0 +1,47 @@
+"""What of a rehearsal is not as it will be: simulated containers, and programs of other versions.
+
+Which version the stack has and which one a rehearsal can build are two facts; where they differ,
+the report says so.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from rehearsal.journal import Event
+from tools.programs import program
+
+CONTROLLERS: Mapping[str, str] = {"jobset": "JobSet", "kueue": "Kueue"}
+
+
+def lines(events: Iterable[Event], job_seconds: float, *, real_node: bool = False) -> list[str]:
+    """One line each, for the report."""
+    where = "but on the real node, " if real_node else ""
+    found = [
+        f"containers: {where}no program runs and no image is pulled; a Job's pods succeed after "
+        f"{job_seconds:g} s, every other pod is ready at once"
+    ]
+    for name, tag in sorted(controllers(events).items()):
+        if (difference := differs(CONTROLLERS[name], tag, program(name).version())) is not None:
+            found.append(difference)
+    return found
+
+
+def controllers(events: Iterable[Event]) -> dict[str, str]:
+    """Controller -> the version that the stack's image of it has, for those that ran."""
+    return {
+        event.detail["program"]: tag_of(event.detail["image"])
+        for event in events
+        if event.subject == "controllers" and event.what == "runs"
+    }
+
+
+def tag_of(image: str) -> str:
+    """An image's tag, or what else it is pinned by."""
+    name, _, digest = image.partition("@")
+    return name.rpartition("/")[2].partition(":")[2] or digest
+
+
+def differs(what: str, stack: str, ran: str) -> str | None:
+    """Says that another version ran than the stack has; None where they are one."""
+    if stack.lstrip("v") == ran.lstrip("v"):
+        return None
+    return f"{what}: the stack has {stack}, and {ran} ran here, which can be built here"
