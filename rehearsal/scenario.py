@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rehearsal import contract, proof
+from rehearsal import contract, proof, workers
 from rehearsal.cluster.gpus import GPU, part
 from rehearsal.cluster.pods import gpus_asked, phase
 from rehearsal.cluster.scale_down import evictable
@@ -19,6 +19,7 @@ from rehearsal.report import node_lives, pod_lives
 from rehearsal.stage import Stage
 from rehearsal.workloads import Workload, declared, reached, why_not
 
+POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 AWAY_SECONDS = 60.0
 """How long nodes may take to go: Karpenter looks every 10 s and then waits for another 15 s."""
 
@@ -232,6 +233,9 @@ class Rehearsal:
         wrong += proof.too_early(groups, node_lives(events), pod_lives(events))
         wrong += proof.without_gpus(stage.situation())
         pods = stage.observed.pods
+        if workers.workers(pods):
+            policies = stage.control_plane.api.items(POLICIES)
+            wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]
         wrong += evictable(groups, stage.observed.gpu_nodes, pods, rules(pods))
         if wrong:
             raise Failure(*wrong)

@@ -35,7 +35,13 @@ class Controller(pulumi.ComponentResource):
         self._args, self._cluster = args, cluster
         kinds = definitions.declare(args.source, cluster=cluster, parent=self)
         self._homespace = kubernetes.core.v1.Namespace(
-            self._home, metadata={"name": self._home}, opts=cluster.options(self)
+            self._home,
+            metadata={
+                "name": self._home,
+                # Both controllers keep it: kubernetes.io, "Pod Security Standards".
+                "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+            },
+            opts=cluster.options(self),
         )
         before = [*kinds, *self._rights(), *self._configuration(), *self._webhooks()]
         self.deployment = kubernetes.apps.v1.Deployment(

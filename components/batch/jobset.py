@@ -6,10 +6,10 @@ from pulumi_kubernetes.rbac.v1 import PolicyRuleArgsDict
 from components.batch.controller import Controller
 from components.batch.controller_args import READ, ControllerArgs, Webhook, rule
 from components.catalog import images
+from components.catalog import kubernetes as names
 from components.cluster import Cluster
 
 GROUP, VERSION = "jobset.x-k8s.io", "v1alpha2"
-_POD_LABEL = "jobset.sigs.k8s.io/jobset-name"
 
 RULES: list[PolicyRuleArgsDict] = [
     rule("", ["nodes"], *READ),
@@ -43,7 +43,7 @@ def job_set(*, cluster: Cluster, parent: pulumi.Resource) -> Controller:
                 version="v1",
                 resources=["pods"],
                 updates=False,
-                label=_POD_LABEL,
+                label=names.JOB_SET_LABEL,
             ),
         ],
     )

@@ -1,10 +1,15 @@
-"""A training job on several nodes: a JobSet of `torchrun` workers that know the first by name."""
+"""A training job on several nodes: a JobSet of `torchrun` workers that know the first by name.
+
+Its workers listen without authentication (github.com/pytorch/pytorch/blob/main/SECURITY.md): a
+NetworkPolicy keeps everybody else away, where the cluster enforces those.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
 
 from components.batch import jobset
 from components.batch.training_args import TrainingArgs
@@ -41,6 +46,12 @@ class GpuTraining(pulumi.ComponentResource):
     ) -> None:
         """`after`: the controllers and queues, which must stand first and last longer."""
         super().__init__("gpu-cluster:batch:Training", name, None, opts)
+        policy = kubernetes.networking.v1.NetworkPolicy(
+            name,
+            metadata={"name": name, "namespace": args.namespace, "labels": {"app": name}},
+            spec=among_themselves(name),
+            opts=cluster.options(self),
+        )
         kubernetes.apiextensions.CustomResource(
             name,
             api_version=f"{jobset.GROUP}/{jobset.VERSION}",
@@ -53,12 +64,23 @@ class GpuTraining(pulumi.ComponentResource):
             },
             spec=spec(name, args, cluster.pools[args.pool]),
             opts=pulumi.ResourceOptions.merge(
-                cluster.options(self, delete_before_replace=True, depends_on=after),
+                cluster.options(self, delete_before_replace=True, depends_on=[*after, policy]),
                 # A JobSet that has started does not change any more.
                 pulumi.ResourceOptions(replace_on_changes=["spec"]),
             ),
         )
         self.register_outputs({})
+
+
+def among_themselves(name: str) -> NetworkPolicySpecArgsDict:
+    """Only the workers of this training job reach its workers: on every port, as NCCL and Gloo
+    choose theirs freely. What the workers reach is not restricted."""
+    workers = {"match_labels": {names.JOB_SET_LABEL: name}}
+    return {
+        "pod_selector": workers,
+        "policy_types": ["Ingress"],
+        "ingress": [{"from_": [{"pod_selector": workers}]}],
+    }
 
 
 def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
@@ -121,6 +143,8 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
         # NCCL and data loaders pass tensors through it; a container's own has 64 MiB.
         "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}],
     }
+    if args.nodes > 1:
+        spec["topologySpreadConstraints"] = [_one_a_node(name, args.nodes)]
     if pool.driver_libraries is not None:
         libraries = {"path": pool.driver_libraries, "type": "Directory"}
         spec["volumes"].append({"name": "driver", "hostPath": libraries})
@@ -129,6 +153,20 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
     if pool.runtime_class is not None:
         spec["runtimeClassName"] = pool.runtime_class
     return spec
+
+
+def _one_a_node(name: str, nodes: int) -> dict[str, Any]:
+    """At most one worker on a node: fewer nodes than `minDomains` count as if one had none.
+
+    Unlike an anti-affinity between pods, it does not wait for those of an earlier attempt to end.
+    """
+    return {
+        "topologyKey": names.HOSTNAME,
+        "maxSkew": 1,
+        "minDomains": nodes,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {names.JOB_SET_LABEL: name}},
+    }
 
 
 def _worker(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:

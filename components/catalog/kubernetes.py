@@ -95,6 +95,9 @@ REMOVED_API_VERSIONS: Final[Mapping[tuple[str, str], tuple[str, str]]] = Mapping
 QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 """Kueue's, on a Job or a JobSet: the LocalQueue of its namespace in which it waits."""
 
+JOB_SET_LABEL: Final = "jobset.sigs.k8s.io/jobset-name"
+"""JobSet's, on the pods of a JobSet: its name."""
+
 SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """A pod's annotation; `false`: Cluster Autoscaler, GKE's too, does not remove the pod's node."""
 DISRUPTION_TARGET: Final = "DisruptionTarget"

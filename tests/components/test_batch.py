@@ -321,3 +321,43 @@ def test_a_training_job_keeps_its_nodes_and_its_restarts() -> None:
             }
         ],
     }
+
+
+def test_each_worker_has_a_node_of_its_own() -> None:
+    """Also where it asks for fewer GPUs than a node has; one worker alone needs no rule."""
+    _, pod = job_set(batch())
+    assert pod["topologySpreadConstraints"] == [
+        {
+            "topologyKey": "kubernetes.io/hostname",
+            "maxSkew": 1,
+            "minDomains": 3,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "ddp"}},
+        }
+    ]
+    alone = dataclasses.replace(TRAINING, nodes=1, queue=None)
+    args = BatchArgs(job_set=True)
+    _, pod = job_set(record(lambda: declare_batch(args, {"ddp": alone}, cluster=cluster([TRAIN]))))
+    assert "topologySpreadConstraints" not in pod
+
+
+def test_only_its_own_workers_reach_a_training_job() -> None:
+    """torchrun's store takes commands from whoever connects."""
+    recording = batch()
+    policy = recording.one("kubernetes:networking.k8s.io/v1:NetworkPolicy")
+    own = {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "ddp"}}
+    assert policy.inputs["metadata"]["namespace"] == "default"
+    assert policy.inputs["spec"] == {
+        "podSelector": own,
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"podSelector": own}]}],
+    }
+    depends_on = recording.one(JOB_SET).depends_on
+    assert any(urn.endswith("NetworkPolicy::ddp") for urn in depends_on)
+
+
+def test_namespaces_of_controllers_keep_the_strictest_standard() -> None:
+    """Nobody runs a privileged pod beside a controller that may delete every pod."""
+    for namespace in batch().of("kubernetes:core/v1:Namespace"):
+        labels = namespace.inputs["metadata"]["labels"]
+        assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}

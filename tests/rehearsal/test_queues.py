@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from rehearsal.cluster.api import ApiError
 from rehearsal.journal import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal
@@ -121,6 +122,22 @@ def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(run: Run) -> 
     }
     assert len(names) == 2
     assert master in names
+    assert "violates PodSecurity" in privileged_pod_in(rehearsal, "kueue-system")
+    assert "violates PodSecurity" in privileged_pod_in(rehearsal, "jobset-system")
+
+
+def privileged_pod_in(rehearsal: Rehearsal, namespace: str) -> str:
+    """What the API server says of one, beside a controller."""
+    container = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "intruder"},
+        "spec": {"containers": [container]},
+    }
+    with pytest.raises(ApiError) as refusal:
+        rehearsal.stage.control_plane.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+    return str(refusal.value)
 
 
 def on_autopilot(config: dict[str, Any]) -> None:
@@ -220,8 +237,19 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
             "props['spec']['clusterQueue'] = 'other'",
             "is still in its queue",
         ),
+        (
+            "kubernetes:networking.k8s.io/v1:NetworkPolicy",
+            "props['spec']['ingress'][0].pop('from_', None)",
+            "training job default/ddp: its NetworkPolicy admits others than its own workers",
+        ),
     ],
-    ids=["nobody listens there", "no right to its certificate", "other nodes", "no such queue"],
+    ids=[
+        "nobody listens there",
+        "no right to its certificate",
+        "other nodes",
+        "no such queue",
+        "a policy for everybody",
+    ],
 )
 def test_a_mistake_around_the_controllers_is_seen(
     run: Run, kind: str, code: str, says: str
