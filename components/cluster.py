@@ -114,6 +114,10 @@ class GpuPool:
     """RuntimeClass that GPU pods need where the NVIDIA runtime is not the node's default."""
     host_ipc: bool = False
     """Whether GPU pods need the host's IPC namespace: GKE's MPS daemon is reached through it."""
+    cpu_millis: int | None = None
+    """Thousandths of a core that a node has for pods, at the most; None where that is not known."""
+    memory_mib: int | None = None
+    """MiB of memory that a node has for pods, at the most; None where that is not known."""
     keeps_pods: bool = True
     """Whether a pod may ask to keep its node; GKE Autopilot does not grant that to Spot pods."""
     driver_libraries: str | None = None

@@ -25,7 +25,8 @@ def camel(name: str) -> str:
 
 def unknown(word: str, allowed: Collection[str]) -> str:
     """What to say of a word that is not among `allowed`: the nearest one first."""
-    near = difflib.get_close_matches(word, list(allowed), n=1, cutoff=0.6)
+    # Whoever wrote more than this has not misspelt a name.
+    near = difflib.get_close_matches(word[:100], list(allowed), n=1, cutoff=0.6)
     return (
         (f"did you mean {near[0]!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
     )
@@ -110,5 +111,8 @@ def _required(field: "dataclasses.Field[Any]") -> bool:
 
 def shown(value: object) -> str:
     """The user's own words, no longer than a line has room for."""
-    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
+    try:
+        text = repr(value[:60]) if isinstance(value, str) else json.dumps(value, default=str)
+    except RecursionError:
+        text = "a value nested too deep"
     return text if len(text) <= 60 else text[:57] + "..."

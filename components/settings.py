@@ -30,6 +30,9 @@ from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
 
 NAMESPACE = "gpu-cluster"
+_LONG_WORD = re.compile(r"\S{200,}")
+_LONGEST = 2000
+"""Characters of a message; the longest list of what is allowed has about half of them."""
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
 _PROJECT_ID = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """An organization's old projects have its domain in front."""
@@ -56,8 +59,14 @@ def from_config(config: Mapping[str, str]) -> Settings:
         return _read(config)
     except ValueError as error:
         # A key may have a line end in it, and is shown as part of its path.
-        letters = (one if one.isprintable() else repr(one)[1:-1] for one in str(error))
+        letters = (one if one.isprintable() else repr(one)[1:-1] for one in _short(str(error)))
         raise ValueError("".join(letters)) from None
+
+
+def _short(message: str) -> str:
+    """A message without the middle of what nobody reads: a word or a text of a megabyte."""
+    words = _LONG_WORD.sub(lambda word: f"{word[0][:60]}...", message)
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 100]} ... {words[-90:]}"
 
 
 def _read(config: Mapping[str, str]) -> Settings:
@@ -293,6 +302,8 @@ def _structured(given: Mapping[str, str], key: str) -> dict[str, Any]:
     path = f"{NAMESPACE}:{key}"
     try:
         value = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{path}: a value is nested too deep; write it flat") from None
     except ValueError:
         raise ValueError(
             f"{path}: {shown(text)} is not a map; write it as YAML below the key"

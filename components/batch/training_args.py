@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from components.batch.batch_args import QueueRequest
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
-from components.gpu.workload_args import ResourcesArgs
+from components.gpu.workload_args import ResourcesArgs, check_room
 from components.kube import quantity
 
 _LONGEST_NAME = 40
@@ -40,8 +40,8 @@ class TrainingArgs:
     """Whether `pulumi up` waits until it completes. Its time in the queue counts."""
 
     def __post_init__(self) -> None:
-        if not self.image.strip():
-            raise ValueError("image: is empty; give an image with a tag or digest")
+        if reason := names.invalid_image(self.image):
+            raise ValueError(f"image: {reason}")
         if not self.command:
             raise ValueError("command: is empty; give the script that torchrun starts")
         if reason := names.invalid_dns_label(self.namespace):
@@ -88,6 +88,7 @@ class TrainingArgs:
                 f"gpus: {gpus} is not possible for a pod on pool {pool.name}; allowed: "
                 f"{', '.join(map(str, pool.gpus_per_pod))}"
             )
+        check_room(self.requests, self.limits, pool)
         if pool.max_nodes is not None and self.nodes > pool.max_nodes:
             raise ValueError(
                 f"nodes: {self.nodes} are more than pool {pool.name} can have, {pool.max_nodes}; "

@@ -110,6 +110,13 @@ PRIORITY_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_HOST: Final = r"(?:[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)"
+_PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE: Final = re.compile(
+    rf"(?:(?:{_HOST}(?:\.{_HOST})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+"""A reference as github.com/distribution/reference has it; of its digests, those in use."""
 
 
 def invalid_dns_label(name: str) -> str | None:
@@ -153,6 +160,21 @@ def invalid_label_value(value: str) -> str | None:
         return f"has {len(value)} characters, at most 63 are allowed"
     if value and not _NAME.fullmatch(value):
         return "must be letters, digits, '-', '_' and '.', with a letter or digit at each end"
+    return None
+
+
+def invalid_image(image: str) -> str | None:
+    """Why this is no image that a node could pull, with what to do, or None."""
+    if not image.strip():
+        return "is empty; give an image with a tag or digest"
+    shown = repr(image if len(image) <= 60 else f"{image[:57]}...")
+    if any(letter.isspace() for letter in image):
+        return f"{shown} has a blank in it; take it out"
+    if not _IMAGE.fullmatch(image):
+        return (
+            f"{shown} is not an image; allowed: [registry/]repository[:tag][@sha256:digest], the "
+            "repository in lower case"
+        )
     return None
 
 

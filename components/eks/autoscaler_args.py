@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from components.catalog import kubernetes as names
 from components.decode import camel
 
 _DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
@@ -65,8 +66,8 @@ class EksAutoscalerArgs:
             )
         if not 0 <= self.verbosity <= 10:
             raise ValueError(f"verbosity: {self.verbosity} is out of range; allowed: 0 to 10")
-        if self.image is not None and not self.image.strip():
-            raise ValueError("image: is empty; give an image with a tag or digest, or drop the key")
+        if self.image is not None and (reason := names.invalid_image(self.image)):
+            raise ValueError(f"image: {reason}, or drop the key")
         mine = self.flags("a-cluster")
         for flag in self.extra_flags:
             if not _FLAG.fullmatch(flag):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from components.catalog import eks as catalog
 from components.catalog import kubernetes as names
+from components.catalog import room
 from components.catalog.accelerators import GPUS
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
@@ -115,9 +116,15 @@ class EksGpuNodeGroupArgs:
     def gpu_pool(self, name: str) -> GpuPool:
         """The pool as pods and the GPU layer see it."""
         accelerator = catalog.accelerator_label(self.gpu_model)
+        rows = [catalog.INSTANCE_TYPES[each] for each in self.instance_types]
+        sizes = [room.eks(row.vcpu, row.memory_gib) for row in rows]
+        known = not any(row.uncertain for row in rows)
         return GpuPool(
             name=name,
             accelerator=accelerator,
+            # Whichever of its instance types comes must carry the pod.
+            cpu_millis=min(cpu for cpu, _ in sizes) if known else None,
+            memory_mib=min(memory for _, memory in sizes) if known else None,
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,

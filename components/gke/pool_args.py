@@ -6,6 +6,7 @@ from typing import Literal
 
 from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
+from components.catalog import room
 from components.catalog.images import PARTITION_SIZES
 from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Taint, Toleration
 from components.gke.machine_args import GkeGpuMachineArgs
@@ -179,9 +180,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         labels = {POOL_LABEL: name, names.GPU_PRESENT: "true", **self.labels}
         if self.device_plugin == "nvidia":
             labels[names.GKE_NO_DEFAULT_PLUGIN] = "true"
+        cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib)
         return GpuPool(
             name=name,
             accelerator=self.card.name,
+            cpu_millis=cpu_millis,
+            memory_mib=memory_mib,
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,
@@ -242,6 +246,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"driverVersion: {self.driver_version!r} needs driver managed; a DaemonSet "
                 "installs what its image carries, so drop the key or set installerImage"
             )
+        if self.installer_image is not None and (
+            reason := names.invalid_image(self.installer_image)
+        ):
+            raise ValueError(f"installerImage: {reason}")
         if self.driver == "managed" and self.installer_image is not None:
             raise ValueError("installerImage: needs driver daemonset; drop the key or set driver")
         if self.os_image == "ubuntu" and self.driver_version == "latest":

@@ -7,7 +7,7 @@ from typing import Literal
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool, Platform
 from components.gpu.check_request import ThresholdsArgs
-from components.gpu.workload_args import ResourcesArgs
+from components.gpu.workload_args import ResourcesArgs, check_room
 
 LEAST_MEMORY = "8Gi"
 """PyTorch with CUDA takes 4 GiB of a node's memory, pinned buffers and NCCL some more."""
@@ -55,8 +55,8 @@ class GpuCheckArgs:
         for position, pool in enumerate(self.pools):
             if pool in self.pools[:position]:
                 raise ValueError(f"pools[{position}]: {pool!r} is there already; drop it")
-        if not self.image.strip():
-            raise ValueError("image: is empty; give an image with PyTorch, with a tag or digest")
+        if reason := names.invalid_image(self.image):
+            raise ValueError(f"image: {reason}")
         if self.round < 1:
             raise ValueError(f"round: {self.round} is too small; allowed: 1 or more")
         if self.gpus is not None and self.gpus < 1:
@@ -92,6 +92,7 @@ class GpuCheckArgs:
                 "mounts: Autopilot admits no directory of the host; drop the key, and take an "
                 "image with PyTorch"
             )
+        check_room(self.requests, ResourcesArgs(), pool)
         gpus = self.gpus_on(pool)
         if gpus > pool.gpus_per_node:
             raise ValueError(

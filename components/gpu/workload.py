@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import (
+    EmptyDirVolumeSourceArgsDict,
     EnvVarArgsDict,
     PodSpecArgsDict,
     PodTemplateSpecArgsDict,
     ProbeArgsDict,
     ResourceRequirementsArgsDict,
+    VolumeArgsDict,
+    VolumeMountArgsDict,
 )
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
@@ -18,6 +21,7 @@ from components.cluster import Cluster, GpuPool
 from components.gpu.awaiting import awaited
 from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
 from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
+from components.kube import quantity
 
 _WAIT_SECONDS = 1800
 """A pool at zero: a node, a driver and an image of many gigabytes come first."""
@@ -72,7 +76,12 @@ class GpuWorkload(pulumi.ComponentResource):
                     opts=options,
                 )
             case "pod":
-                kubernetes.core.v1.Pod(name, metadata=metadata, spec=pod, opts=options)
+                kubernetes.core.v1.Pod(
+                    name,
+                    metadata=metadata,
+                    spec=pod,
+                    opts=_left_alone(options, _default_memory(args, pool, "spec")),
+                )
             case "job":
                 kubernetes.batch.v1.Job(
                     name,
@@ -87,15 +96,53 @@ class GpuWorkload(pulumi.ComponentResource):
                             "spec": {**pod, "restart_policy": "Never"},
                         },
                     },
-                    opts=pulumi.ResourceOptions.merge(
-                        options, pulumi.ResourceOptions(ignore_changes=LATER)
+                    opts=_left_alone(
+                        options, [*LATER, *_default_memory(args, pool, "spec.template.spec")]
                     ),
                 )
         self.register_outputs({})
 
 
+def _left_alone(options: pulumi.ResourceOptions, paths: Sequence[str]) -> pulumi.ResourceOptions:
+    """`options`, with what does not replace a pod or job that is there."""
+    return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(ignore_changes=list(paths)))
+
+
+def _default_memory(args: WorkloadArgs, pool: GpuPool, spec: str) -> list[str]:
+    """Paths of the shared memory that nobody asked for: what an older version of this program made
+    without it is not replaced for it. A change of the driver's libraries replaces all the same, by
+    the search path in `env`."""
+    given = args.shared_memory is not None or _libraries(args, pool)
+    if given or _shared_memory(args, pool) is None:
+        return []
+    return [f"{spec}.volumes", f"{spec}.containers[0].volumeMounts"]
+
+
+def _libraries(args: WorkloadArgs, pool: GpuPool) -> str | None:
+    return args.driver_libraries or (pool.driver_libraries if args.gpus else None)
+
+
+def _shared_memory(args: WorkloadArgs, pool: GpuPool) -> VolumeArgsDict | None:
+    """The volume at `/dev/shm`; None for the container runtime's own."""
+    if args.shared_memory is None:
+        # NCCL and data loaders pass tensors through it. With the host's IPC it is the host's.
+        wanted = args.gpus > 1 and not pool.host_ipc
+        return {"name": "shared-memory", "empty_dir": {"medium": "Memory"}} if wanted else None
+    if not quantity.parse(args.shared_memory):
+        return None
+    empty_dir: EmptyDirVolumeSourceArgsDict = {"medium": "Memory", "size_limit": args.shared_memory}
+    return {"name": "shared-memory", "empty_dir": empty_dir}
+
+
 def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
-    libraries = args.driver_libraries or (pool.driver_libraries if args.gpus else None)
+    libraries, memory = _libraries(args, pool), _shared_memory(args, pool)
+    volumes: list[VolumeArgsDict] = [memory] if memory else []
+    mounts: list[VolumeMountArgsDict] = []
+    if memory:
+        mounts.append({"name": "shared-memory", "mount_path": "/dev/shm"})
+    if libraries:
+        volumes.append({"name": "driver", "host_path": {"path": libraries, "type": "Directory"}})
+        mounts.append({"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True})
     return {
         "automount_service_account_token": False,
         "node_selector": {**pool.node_selector, **args.node_selector},
@@ -119,16 +166,10 @@ def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
                 "liveness_probe": _probe(args.liveness_probe),
                 "resources": _resources(args, pool),
                 "security_context": {"allow_privilege_escalation": False},
-                "volume_mounts": [
-                    {"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True}
-                ]
-                if libraries
-                else None,
+                "volume_mounts": mounts or None,
             }
         ],
-        "volumes": [{"name": "driver", "host_path": {"path": libraries, "type": "Directory"}}]
-        if libraries
-        else None,
+        "volumes": volumes or None,
     }
 
 

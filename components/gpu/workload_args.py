@@ -44,6 +44,25 @@ class ResourcesArgs:
                     raise ValueError(f"{key}: {text!r} is not above zero")
 
 
+def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) -> None:
+    """Raises ValueError where a pod asks for more CPU or memory than any node of `pool` has."""
+    for resource, most, unit in (
+        ("cpu", pool.cpu_millis, "m"),
+        ("memory", pool.memory_mib, "Mi"),
+    ):
+        # A limit alone is also the request.
+        for key, given in (("requests", requests), ("limits", limits)):
+            asked: str | None = getattr(given, resource)
+            if asked is None:
+                continue
+            if most is not None and quantity.parse(asked) > quantity.parse(f"{most}{unit}"):
+                raise ValueError(
+                    f"{key}.{resource}: {asked} is more than a node of pool {pool.name} has for "
+                    f"pods, {most}{unit}; ask for less, or give the pool larger nodes"
+                )
+            break
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadArgs:
     """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
@@ -73,6 +92,10 @@ class WorkloadArgs:
     parallelism: int | None = None
     backoff_limit: int | None = None
     """Retries of a job; left out, 3."""
+    shared_memory: str | None = None
+    """Size of `/dev/shm`, part of the pod's memory; `"0"` for the container runtime's 64 MiB. Left
+    out, with several GPUs as large as the pod's memory, with one those 64 MiB. A pod or job that is
+    there keeps what it has when the key is removed."""
     driver_libraries: str | None = None
     """Host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes without
     an NVIDIA container runtime."""
@@ -86,8 +109,8 @@ class WorkloadArgs:
     """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
 
     def __post_init__(self) -> None:
-        if not self.image.strip():
-            raise ValueError("image: is empty; give an image with a tag or digest")
+        if reason := names.invalid_image(self.image):
+            raise ValueError(f"image: {reason}")
         if self.gpus < 0:
             raise ValueError(f"gpus: {self.gpus} is negative; allowed: 0 or more")
         if reason := names.invalid_dns_label(self.namespace):
@@ -123,12 +146,29 @@ class WorkloadArgs:
         for key, value in self.node_selector.items():
             if reason := names.invalid_label_key(key) or names.invalid_label_value(value):
                 raise ValueError(f"nodeSelector.{key}: {reason}")
+        self._check_shared_memory()
         for key in self.env:
             if not key or "=" in key:
                 raise ValueError(f"env.{key}: is not the name of an environment variable")
         if self.driver_libraries is not None and not self.driver_libraries.startswith("/"):
             raise ValueError(
                 f"driverLibraries: {self.driver_libraries!r} is not an absolute path on the host"
+            )
+
+    def _check_shared_memory(self) -> None:
+        if self.shared_memory is None:
+            return
+        try:
+            size = quantity.parse(self.shared_memory)
+        except ValueError as error:
+            raise ValueError(f"sharedMemory: {error}") from None
+        if size < 0:
+            raise ValueError(f"sharedMemory: {self.shared_memory} is negative; allowed: 0 or more")
+        limit = self.limits.memory
+        if limit is not None and size > quantity.parse(limit):
+            raise ValueError(
+                f"sharedMemory: {self.shared_memory} is above limits.memory {limit}, of which it "
+                "is a part; lower it, or raise the limit"
             )
 
     def _check_legacy(self) -> None:
@@ -167,6 +207,12 @@ class WorkloadArgs:
                 f"gpus: {self.gpus} shares of pool {pool.name} may all be of one GPU; ask for 1, "
                 "or drop the pool's sharing"
             )
+        if self.shared_memory is not None and pool.host_ipc and self.gpus:
+            raise ValueError(
+                f"sharedMemory: pods of pool {pool.name} have the host's, through which they reach "
+                "MPS; drop the key"
+            )
+        check_room(self.requests, self.limits, pool)
         for key, value in self.node_selector.items():
             if pool.labels.get(key, value) != value:
                 raise ValueError(

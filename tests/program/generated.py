@@ -122,6 +122,7 @@ WORKLOAD = some(
     env=st.just({"A": "b"}),
     ports=st.just({"http": 80}),
     limits=st.just({"cpu": "1", "memory": "1Gi"}),
+    sharedMemory=st.sampled_from(["0", "256Mi", "1Gi"]),
     wait=st.booleans(),
     driverLibraries=st.just("/usr/lib/nvidia"),
 )

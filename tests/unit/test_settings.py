@@ -144,3 +144,25 @@ def test_any_config_is_accepted_or_refused_in_one_line(
         values[f"gpu-cluster:{key}"] = {**known, **value} if both else value
     says = refusal(as_engine_config(values))
     assert says is None or (says.startswith("gpu-cluster:") and len(says.splitlines()) == 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param('{"a":' + "[" * 100_000 + "]" * 100_000 + "}", id="lists 100,000 deep"),
+        pytest.param('{"a":' * 100_000 + "1" + "}" * 100_000, id="maps 100,000 deep"),
+        pytest.param('{"a":' + "[" * 990 + "]" * 990 + "}", id="just readable"),
+        pytest.param(json.dumps({"x" * 1_000_000: {}}), id="a name of a megabyte"),
+        pytest.param(json.dumps({"a": {"machineType": "x" * 1_000_000}}), id="a value of one"),
+        pytest.param(json.dumps({"a": {"machineType": "x y " * 250_000}}), id="words of one"),
+        pytest.param('{"a":' + "9" * 100_000 + "}", id="a number of 100,000 digits"),
+        pytest.param("x" * 1_000_000, id="no map"),
+    ],
+)
+def test_what_nobody_reads_is_refused_in_a_short_line(value: str) -> None:
+    """No traceback, and not the value itself."""
+    said = refusal({**changed("dev", []), "gpu-cluster:gpuPools": value})
+    assert said is not None
+    assert said.startswith("gpu-cluster:gpuPools")
+    assert len(said) <= 2000
+    assert "\n" not in said

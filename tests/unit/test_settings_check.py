@@ -67,7 +67,7 @@ def test_it_takes_every_gpu_of_a_node(stack: str, pool: dict[str, Any], gpus: in
          "pools: is empty; name a pool, or drop the whole key"),
         ("dev", {"pools": ["train-gpu"]}, {}, "image: is missing; set it"),
         ("dev", {"pools": ["train-gpu"], "image": " "}, {},
-         "image: is empty; give an image with PyTorch, with a tag or digest"),
+         "image: is empty; give an image with a tag or digest"),
         ("dev", {"pools": ["train-gpus"], "image": IMAGE}, {},
          "pools[0]: 'train-gpus' is not a pool; did you mean 'train-gpu'? allowed: train-gpu"),
         ("dev", {"pools": ["train-gpu", "train-gpu"], "image": IMAGE}, {},
