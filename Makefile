@@ -27,6 +27,7 @@ TAKES_recover := STACK UNHEARD YES
 TAKES_cards := FILES
 TAKES_prove := PARTS MINUTES
 TAKES_bench := PARTS RUNS
+TAKES_lock := UPGRADE
 TAKEN := PYTHON $(foreach goal,$(MAKECMDGOALS),$(TAKES_$(goal)))
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 # Wherever it is set: a command that does not know it would ask the live cloud.
@@ -41,10 +42,12 @@ $(error name the stack, as its state is changed: make recover STACK=dev)
 endif
 endif
 
+LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+  --no-emit-index-url --custom-compile-command "make lock" $(call flag,UPGRADE,--upgrade)
 ASKED = '$(STACK)' $(call flag,REHEARSAL,--rehearsal) $(call flag,JSON,--json)
 
 .PHONY: help setup engine rehearse real-node down list quota gpus check cards cost recover prove \
-  test lint unit readme bench clean
+  test lint unit readme bench lock clean
 
 define HELP
 make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves it running,
@@ -72,6 +75,8 @@ make prove                every fault at every operation, every change; under an
                           MINUTES=45)
 make bench                what the program costs in time, memory and money (PARTS="b d", RUNS=5)
 make readme               writes into the README what commands print
+make lock                 pins every Python package with its hashes, after a change of
+                          requirements*.txt; UPGRADE=1 takes newer releases
 make cards FILES="a.json" adds measured GPUs to the README
 
 PYTHON=python3.12 chooses the Python. 0, no, false and off are no. Exit code 0: fine. make ends with
@@ -84,13 +89,20 @@ help:
 setup: $(VENV)/.ready
 	@$(RUN) -m tools build
 
-$(VENV)/.ready: requirements.txt requirements-dev.txt
+$(VENV)/.ready: requirements.lock requirements-dev.lock
 	@$(PYTHON) tools/version.py
 	@echo "python packages: installing, usually 1 to 2 minutes"
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --upgrade pip
-	@$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
+
+# After a change of requirements*.txt: every package with its version and hashes, for all Pythons that
+# the program supports. UPGRADE=1 takes newer releases within the ranges.
+lock:
+	@command -v uv > /dev/null || \
+	  { echo "uv is needed: https://docs.astral.sh/uv/getting-started/installation"; exit 1; }
+	@$(LOCK) requirements-dev.txt --output-file requirements-dev.lock
+	@$(LOCK) requirements.txt --output-file requirements.lock --constraints requirements-dev.lock
 
 # Of the setup, what asks or mends a live stack: no control plane, and no engine where PATH has one.
 engine: $(VENV)/.ready

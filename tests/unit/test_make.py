@@ -130,7 +130,7 @@ def test_another_python_is_refused_before_anything_is_installed(tmp_path: Path) 
     )
     old.write_text(f"#!{sys.executable}\n{script}")
     old.chmod(0o755)
-    for name in ("Makefile", "requirements.txt", "requirements-dev.txt"):
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     (tmp_path / "tools").symlink_to(ROOT / "tools")
     done = subprocess.run(
