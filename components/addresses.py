@@ -8,6 +8,9 @@ _EXAMPLES = [
 ]
 """https://www.rfc-editor.org/rfc/rfc5737"""
 
+_PRIVATE, _PUBLIC = 8, 16
+"""Shortest prefix of a network that may reach a control plane. Of public space few have a /16."""
+
 
 def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
     """`text` as an IPv4 network; raises ValueError with one line that begins with `key`.
@@ -23,14 +26,16 @@ def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
 
 
 def authorized(networks: Mapping[str, str]) -> dict[str, ipaddress.IPv4Network]:
-    """The networks of `authorizedNetworks`; raises ValueError where one of them is the world."""
+    """The networks of `authorizedNetworks`; raises ValueError where one of them is too large."""
     found: dict[str, ipaddress.IPv4Network] = {}
     for name, text in networks.items():
         block = parse_cidr(f"authorizedNetworks.{name}", text)
-        if block.prefixlen < 8:
+        if block.prefixlen < (_PUBLIC if block.is_global else _PRIVATE):
+            whom = "the world" if block.prefixlen < _PRIVATE else "networks of many others"
             raise ValueError(
-                f"authorizedNetworks.{name}: {text!r} opens the control plane to the world; "
-                "allowed: /8 or smaller networks that you know"
+                f"authorizedNetworks.{name}: {text!r} opens the control plane to {whom}; allowed: "
+                f"private networks up to /{_PRIVATE}, and public ones up to /{_PUBLIC} that you "
+                "know"
             )
         found[name] = block
     return found

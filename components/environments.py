@@ -32,6 +32,14 @@ class CommonSettings:
     batch: BatchArgs | None = None
     training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
 
+    @property
+    def training_nodes(self) -> Mapping[str, int]:
+        """Pool that training jobs name -> nodes of the largest of them."""
+        nodes: dict[str, int] = {}
+        for job in self.training_jobs.values():
+            nodes[job.pool] = max(job.nodes, nodes.get(job.pool, 0))
+        return nodes
+
 
 class GoogleOptions(TypedDict):
     """Keyword arguments of `standard` and `autopilot`."""
@@ -39,6 +47,7 @@ class GoogleOptions(TypedDict):
     project: str
     monitoring: "GkeGpuMonitoringArgs | None"
     warnings: Sequence[str]
+    training_nodes: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +66,7 @@ class GoogleSettings(CommonSettings):
             "project": self.project,
             "monitoring": self.google_monitoring,
             "warnings": self.sign_in_warnings,
+            "training_nodes": self.training_nodes,
         }
 
     @property

@@ -7,8 +7,9 @@ from typing import Any
 _EXEC_API = "client.authentication.k8s.io/v1beta1"
 
 
-def gke(*, name: str, endpoint: str, ca_certificate: str) -> str:
-    """For GKE, through `gke-gcloud-auth-plugin`; `ca_certificate` is base64, as the API has it.
+def gke(*, name: str, endpoint: str, ca_certificate: str | None = None) -> str:
+    """For GKE, through `gke-gcloud-auth-plugin`; `ca_certificate` is base64, as the API has it, and
+    None where the endpoint's certificate is of a public authority.
 
     The plugin signs in as the Google provider does, by Application Default Credentials. Without the
     argument it takes the account of `gcloud auth login`, which may be another one, or none
@@ -16,7 +17,10 @@ def gke(*, name: str, endpoint: str, ca_certificate: str) -> str:
     """
     return _document(
         name,
-        {"server": f"https://{endpoint}", "certificate-authority-data": ca_certificate},
+        {
+            "server": f"https://{endpoint}",
+            **({} if ca_certificate is None else {"certificate-authority-data": ca_certificate}),
+        },
         {
             "apiVersion": _EXEC_API,
             "command": "gke-gcloud-auth-plugin",

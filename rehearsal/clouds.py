@@ -137,7 +137,11 @@ def serve(
                 ports={"gcp": server.port},
                 api=api.endpoint,
                 stop=ending.close,
-                environment={"GOOGLE_APPLICATION_CREDENTIALS": str(signed_in)},
+                environment={
+                    "GOOGLE_APPLICATION_CREDENTIALS": str(signed_in),
+                    # Who signs a DNS endpoint's certificate is known to every machine.
+                    "SSL_CERT_FILE": str(control_plane.pki.ca),
+                },
             )
 
 

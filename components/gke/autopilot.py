@@ -1,6 +1,7 @@
 """A GKE Autopilot cluster: nodes, driver and device plugin are GKE's."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pulumi
 import pulumi_gcp as gcp
@@ -19,6 +20,7 @@ from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 from components.gke.lasting import CONTROL_PLANE
 from components.gke.network import GkeNetwork
 from components.gke.nodes import NODE_SCOPES, GkeNodeIdentity
+from components.gke.training import training_warnings
 from components.replacement import LastingSettings
 
 
@@ -73,13 +75,14 @@ def autopilot(
     project: str,
     monitoring: GkeGpuMonitoringArgs | None = None,
     warnings: Sequence[str] = (),
+    training_nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> Cluster:
     """Declares a GKE Autopilot cluster; its GPU pools are what pods select."""
     LastingSettings(args, {}, cluster=CONTROL_PLANE, pool={})
     gke = GkeAutopilotCluster(
         args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm)
     )
-    for warning in warnings:
+    for warning in [*warnings, *training_warnings(args, pools, training_nodes)]:
         pulumi.log.warn(warning, gke)
     if monitoring:
         # The only user of a large module of the SDK.

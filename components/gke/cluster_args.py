@@ -8,6 +8,7 @@ from typing import Literal
 
 from components.addresses import authorized, example_warnings, parse_cidr
 from components.catalog import gke as catalog
+from components.gke.maintenance_args import GkeMaintenanceArgs
 
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
 _NODE_PREFIX = 24
@@ -57,14 +58,23 @@ class GkeControlPlaneArgs:
     """A zone (cheaper, one control plane) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
     authorized_networks: Mapping[str, str] = field(default_factory=dict)
-    """Who may reach the public endpoint: display name -> IPv4 CIDR."""
+    """Who may reach the control plane's address: display name -> IPv4 CIDR; public networks up to
+    a /16. With `privateEndpoint`, private networks that are routed into the VPC."""
     private_endpoint: bool = False
-    """No public endpoint at all: only what runs in the VPC reaches the control plane."""
+    """No public address: only the cluster's own subnetwork and the authorized networks reach the
+    control plane. Pulumi must run in one of them, or `dnsEndpoint` be on."""
+    dns_endpoint: bool = False
+    """A DNS name of the control plane beside its address, which the kubeconfig then uses: from
+    anywhere, IAM decides who gets in (`container.clusters.connect`), no network does."""
     release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
     version: str | None = None
     """Minimum version of the control plane; left out, the channel's default."""
+    maintenance: GkeMaintenanceArgs | None = None
+    """When GKE may upgrade the cluster and its nodes; left out, at any time."""
     deletion_protection: bool = True
-    """Refuses to delete or replace the cluster, in GKE and in Pulumi."""
+    """Pulumi and its provider refuse to delete or replace the cluster. GKE itself has no such
+    protection: gcloud and the console still delete it, unless a lien or an IAM deny policy stops
+    them."""
     secrets_key: str | None = None
     """Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd, on
     top of Google's own encryption at rest."""
@@ -89,10 +99,10 @@ class GkeControlPlaneArgs:
             raise ValueError(
                 f"location: there is no such {what} as {self.location}; did you mean {meant!r}?"
             )
-        if not self.authorized_networks and not self.private_endpoint:
+        if not (self.authorized_networks or self.private_endpoint or self.dns_endpoint):
             raise ValueError(
                 "authorizedNetworks: is empty, so nobody could reach the control plane; name the "
-                "networks that may, or set privateEndpoint: true"
+                "networks that may, or set privateEndpoint: true or dnsEndpoint: true"
             )
         for name, block in authorized(self.authorized_networks).items():
             # The API: "... is not a reserved network, which is required for private endpoints".
@@ -121,7 +131,15 @@ class GkeControlPlaneArgs:
     def warnings(self) -> list[str]:
         """What GKE takes and is of no use, each with its key in front."""
         then = "GKE takes it, and the update ends at the first Kubernetes object, out of reach"
-        return example_warnings(self.authorized_networks, then)
+        found = example_warnings(self.authorized_networks, then)
+        if self.private_endpoint and not self.authorized_networks and not self.dns_endpoint:
+            found.append(
+                "privateEndpoint: without authorizedNetworks only the cluster's own subnetwork "
+                "reaches the control plane, and the update ends at the first Kubernetes object "
+                "where Pulumi runs elsewhere; name the network from which you come, or set "
+                "dnsEndpoint: true"
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

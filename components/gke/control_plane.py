@@ -56,9 +56,16 @@ def control_plane(
                 for name, cidr in args.authorized_networks.items()
             ],
             "gcp_public_cidrs_access_enabled": False,
+            # Else whatever is routed into the VPC reaches the private endpoint, named or not.
+            "private_endpoint_enforcement_enabled": args.private_endpoint,
+        },
+        # Left out after it was on, it would stay on: the provider keeps what the cluster has.
+        "control_plane_endpoints_config": {
+            "dns_endpoint_config": {"allow_external_traffic": args.dns_endpoint}
         },
         "release_channel": {"channel": args.release_channel.upper()},
         "min_master_version": args.version,
+        "maintenance_policy": args.maintenance.policy() if args.maintenance else None,
         "database_encryption": {"state": "ENCRYPTED", "key_name": args.secrets_key}
         if args.secrets_key
         else None,
@@ -93,6 +100,14 @@ def control_plane_options(
 
 def kubeconfig_of(args: GkeControlPlaneArgs, cluster: gcp.container.Cluster) -> pulumi.Output[str]:
     """The cluster's kubeconfig, without any credential in it."""
+    if args.dns_endpoint:
+        # Its certificate is of a public authority, which every machine knows.
+        return cluster.control_plane_endpoints_config.apply(
+            lambda config: kubeconfig.gke(
+                name=args.name,
+                endpoint=(config.dns_endpoint_config and config.dns_endpoint_config.endpoint) or "",
+            )
+        )
     certificate = cluster.master_auth.apply(lambda auth: auth.cluster_ca_certificate or "")
     return pulumi.Output.all(cluster.endpoint, pulumi.Output.unsecret(certificate)).apply(
         lambda known: kubeconfig.gke(name=args.name, endpoint=known[0], ca_certificate=known[1])

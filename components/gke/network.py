@@ -53,6 +53,13 @@ class GkeNetwork(pulumi.ComponentResource):
             nat_ip_allocate_option="AUTO_ONLY",
             source_subnetwork_ip_ranges_to_nat="LIST_OF_SUBNETWORKS",
             subnetworks=[{"name": subnetwork.id, "source_ip_ranges_to_nats": ["ALL_IP_RANGES"]}],
+            # Without it a node has 64 ports for all of its pods together: 64 connections to one
+            # destination, and the 65th, of a data loader for instance, is dropped.
+            enable_dynamic_port_allocation=True,
+            min_ports_per_vm=64,
+            max_ports_per_vm=8192,
+            # Excludes dynamic ports, and the provider keeps what it had where it is left out.
+            enable_endpoint_independent_mapping=False,
             log_config={"enable": True, "filter": "ERRORS_ONLY"},
             opts=child,
         )

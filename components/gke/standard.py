@@ -1,6 +1,7 @@
 """GKE Standard, from settings to the waist."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -13,6 +14,7 @@ from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 from components.gke.lasting import CLUSTER, POOL
 from components.gke.node_pool import GkeGpuNodePool
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke.training import training_warnings
 from components.replacement import LastingSettings
 
 
@@ -23,6 +25,7 @@ def standard(
     project: str,
     monitoring: GkeGpuMonitoringArgs | None = None,
     warnings: Sequence[str] = (),
+    training_nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> Cluster:
     """Declares a GKE Standard cluster with its GPU node pools."""
     LastingSettings(args, pools, cluster=CLUSTER, pool=POOL)
@@ -33,7 +36,7 @@ def standard(
         dcgm=bool(monitoring and monitoring.dcgm),
         image_streaming=any(pool.image_streaming for pool in pools.values()),
     )
-    for warning in warnings:
+    for warning in [*warnings, *training_warnings(args, pools, training_nodes)]:
         pulumi.log.warn(warning, gke)
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [

@@ -13,6 +13,7 @@ from components.catalog.gke import (
     is_zone,
     region_of,
 )
+from rehearsal.gcp import maintenance
 from rehearsal.gcp.kind import Kind
 from rehearsal.gcp.network import is_network, network_name
 from rehearsal.gcp.offers import location_of, master_version, node_locations
@@ -39,6 +40,7 @@ class Cluster(Kind):
         "networkingMode",
         "subnetwork",
         "defaultMaxPodsPerNode",
+        "controlPlaneEndpointsConfig",
     )
     secrets = ("masterAuth.clientKey",)
 
@@ -61,7 +63,7 @@ class Cluster(Kind):
                 path = f"masterAuthorizedNetworksConfig.cidrBlocks[{index}].cidrBlock"
                 reason = f"expected a network such as 10.0.0.0/8 without host bits, got '{value}'"
                 problems.append(Problem(path, f"{path}: {reason}"))
-        return problems
+        return [*problems, *maintenance.problems(inputs)]
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         location = location_of(config, inputs)
@@ -113,6 +115,7 @@ class Cluster(Kind):
         _check_mode(state)
         self.cloud.check_account(state.get("nodeConfig"), state["project"])
         _check_private(state, self._subnetwork(config, state))
+        maintenance.check(state.get("maintenancePolicy") or {})
         self._add_outputs(config, state)
 
     def _subnetwork(self, config: Config, state: Mapping[str, Any]) -> Thing:
@@ -167,6 +170,19 @@ class Cluster(Kind):
             "clientCertificate": "",
             "clientKey": "",
             "clusterCaCertificate": base64.b64encode(plane.ca_certificate).decode(),
+        }
+        given = state.get("controlPlaneEndpointsConfig") or {}
+        dns = given.get("dnsEndpointConfig") or {}
+        state["controlPlaneEndpointsConfig"] = {
+            "ipEndpointsConfig": {"enabled": True, **(given.get("ipEndpointsConfig") or {})},
+            "dnsEndpointConfig": {
+                "allowExternalTraffic": False,
+                **dns,
+                # In life uid.REGION.gke.goog: always there, and it answers nobody unless it may.
+                "endpoint": f"localhost:{plane.endpoint.rpartition(':')[2]}"
+                if dns.get("allowExternalTraffic")
+                else "localhost:1",
+            },
         }
         labels = dict(state.get("resourceLabels") or {})
         state |= {
@@ -239,6 +255,14 @@ def _check_private(state: Mapping[str, Any], subnetwork: Thing) -> None:
             "googleapi: Error 400: enablePrivateEndpoint requires masterAuthorizedNetworksConfig, "
             "badRequest"
         )
+    authorized = state.get("masterAuthorizedNetworksConfig") or {}
+    for each in authorized.get("cidrBlocks") or ():
+        network = ipaddress.ip_network(each["cidrBlock"])
+        if private.get("enablePrivateEndpoint") and network.is_global:
+            raise CloudError(
+                f"googleapi: Error 400: authorized network '{network}' is not a reserved network, "
+                "which is required for private endpoints, badRequest"
+            )
     if not (block := private.get("masterIpv4CidrBlock")):
         return
     if not is_network(block) or ipaddress.ip_network(block).prefixlen != 28:

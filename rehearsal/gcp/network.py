@@ -141,7 +141,15 @@ class Router(_ComputeKind):
 class RouterNat(_ComputeKind):
     token = "gcp:compute/routerNat:RouterNat"
     word = "router NAT"
-    computed = ("project", "region", "minPortsPerVm", "natIpAllocateOption", "autoNetworkTier")
+    computed = (
+        "project",
+        "region",
+        "minPortsPerVm",
+        "natIpAllocateOption",
+        "autoNetworkTier",
+        "enableDynamicPortAllocation",
+        "enableEndpointIndependentMapping",
+    )
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         router = str(inputs["router"]).rpartition("/")[2]
@@ -168,8 +176,35 @@ class RouterNat(_ComputeKind):
                 "googleapi: Error 400: natIps are needed with natIpAllocateOption MANUAL_ONLY, and "
                 "excluded with AUTO_ONLY, invalid"
             )
+        _check_ports(state)
         state.setdefault("region", region_of(config, state))
         state.setdefault("autoNetworkTier", "PREMIUM")
+
+
+def _check_ports(state: dict[str, Any]) -> None:
+    """Raises CloudError where Cloud NAT cannot give ports so (compute v1, `RouterNat`)."""
+    dynamic = state.setdefault("enableDynamicPortAllocation", False)
+    least = state.setdefault("minPortsPerVm", 32 if dynamic else 64)
+    if state.setdefault("enableEndpointIndependentMapping", False) and dynamic:
+        raise _invalid_nat("enableEndpointIndependentMapping", "true", "is exclusive with "
+                           "enableDynamicPortAllocation")  # fmt: skip
+    if "maxPortsPerVm" not in state:
+        return
+    most = state["maxPortsPerVm"]
+    if not dynamic:
+        raise _invalid_nat("maxPortsPerVm", most, "needs enableDynamicPortAllocation")
+    for name, value in (("minPortsPerVm", least), ("maxPortsPerVm", most)):
+        if not 32 <= value <= 65536 or value & (value - 1):
+            raise _invalid_nat(name, value, "must be a power of two from 32 to 65536")
+    if most <= least:
+        raise _invalid_nat("maxPortsPerVm", most, f"must be more than minPortsPerVm {least}")
+
+
+def _invalid_nat(field: str, value: Any, reason: str) -> CloudError:
+    return CloudError(
+        f"googleapi: Error 400: Invalid value for field 'resource.nats[0].{field}': '{value}'. It "
+        f"{reason}., invalid"
+    )
 
 
 class Firewall(_ComputeKind):

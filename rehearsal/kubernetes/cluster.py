@@ -211,6 +211,9 @@ def _client(
     if plugin and "BearerToken" not in configuration.api_key:
         # The client only logs why a plugin failed and goes on without credentials.
         raise Unreachable(f"getting credentials: exec: {plugin['command']} gave no credentials")
+    # As Go's crypto/x509, which the official plugin is built with: instead of the system's roots.
+    if not configuration.ssl_ca_cert and (roots := environment.get("SSL_CERT_FILE")):
+        configuration.ssl_ca_cert = roots
     configuration.connection_pool_maxsize = _POOL
     configuration.retries = urllib3.Retry(total=1, connect=1, read=0, redirect=0, other=0)
     return kubernetes.client.ApiClient(configuration), context.get("namespace") or ""

@@ -55,6 +55,7 @@ def test_the_control_plane_is_closed_but_for_named_networks(t4: Recording) -> No
     assert inputs["masterAuthorizedNetworksConfig"] == {
         "cidrBlocks": [{"displayName": "office", "cidrBlock": "203.0.113.0/24"}],
         "gcpPublicCidrsAccessEnabled": False,
+        "privateEndpointEnforcementEnabled": False,
     }
     assert inputs["masterAuth"]["clientCertificateConfig"]["issueClientCertificate"] is False
 

@@ -28,6 +28,20 @@ SHARING = st.fixed_dictionaries(
 )
 PARTS = {"labels": LABELS, "taints": TAINTS, "diskSizeGb": st.sampled_from([100, 200])}
 
+MAINTENANCE = st.one_of(
+    st.sampled_from([{"start": "00:00"}, {"start": "23:59"}]),
+    st.fixed_dictionaries(
+        {
+            "start": st.just("2026-01-03T02:00:00Z"),
+            "end": st.sampled_from(["2026-01-03T10:00:00Z", "2026-01-03T11:00:00+01:00"]),
+            "recurrence": st.sampled_from(["FREQ=DAILY", "FREQ=WEEKLY;BYDAY=SA,SU"]),
+            "exclusions": st.just(
+                {"long-run": {"start": "2026-12-01T00:00:00Z", "end": "2026-12-30T00:00:00Z"}}
+            ),
+        }
+    ),
+)
+
 
 def some(required: Mapping[str, Any], **optional: st.SearchStrategy[Any]) -> Any:
     """A map with all of `required` and any of `optional`."""
@@ -94,9 +108,15 @@ CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
         systemPool=some({}, maxNodes=st.integers(1, 5), spot=st.booleans()),
         deletionProtection=st.booleans(),
         privateEndpoint=st.just(True),
+        dnsEndpoint=st.booleans(),
+        maintenance=MAINTENANCE,
     ),
     "autopilot": some(
-        {}, location=st.sampled_from(["us-central1", "europe-west4"]), labels=st.just({"a": "b"})
+        {},
+        location=st.sampled_from(["us-central1", "europe-west4"]),
+        labels=st.just({"a": "b"}),
+        dnsEndpoint=st.booleans(),
+        maintenance=MAINTENANCE,
     ),
     "train": some(
         {},

@@ -75,3 +75,16 @@ def test_the_world_is_refused(text: str) -> None:
     """Whatever it is called."""
     with pytest.raises(ValueError, match=r"authorizedNetworks\.all: .* opens the control plane"):
         authorized({"all": text})
+
+
+@pytest.mark.parametrize("text", ["34.0.0.0/8", "8.0.0.0/15", "2.16.0.0/13"])
+def test_a_large_part_of_the_internet_is_refused(text: str) -> None:
+    """A cloud's customers share such networks; nobody owns one alone who does not know it."""
+    with pytest.raises(ValueError, match=r"authorizedNetworks\.isp: .* public ones up to /16"):
+        authorized({"isp": text})
+
+
+@pytest.mark.parametrize("text", ["10.0.0.0/8", "100.64.0.0/10", "34.64.0.0/16", "8.8.8.8/32"])
+def test_private_space_may_be_larger_than_public(text: str) -> None:
+    """Whoever is routed to private addresses is somebody's own."""
+    assert [str(block) for block in authorized({"one": text}).values()] == [text]

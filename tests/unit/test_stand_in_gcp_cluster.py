@@ -297,3 +297,88 @@ def test_an_empty_cloud_holds_nothing() -> None:
     empty = GcpCloud(control_plane=Plane(), faults=Faults())
     assert empty.node_groups() == []
     assert empty.holdings() == []
+
+
+def weekly(days: str, hours: int, **more: str) -> dict[str, Any]:
+    """A maintenance policy with windows on these days."""
+    window = {
+        "startTime": "2026-01-03T00:00:00Z",
+        "endTime": f"2026-01-03T{hours:02}:00:00Z",
+        "recurrence": f"FREQ=WEEKLY;BYDAY={days}",
+    }
+    return {"recurringWindow": window | more}
+
+
+def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> dict[str, Any]:
+    exclusion = {
+        "exclusionName": "e", "startTime": start, "endTime": end,
+        "exclusionOptions": {"scope": scope},
+    }  # fmt: skip
+    window = {"dailyMaintenanceWindow": {"startTime": "03:00"}}
+    return {**window, "maintenanceExclusions": [exclusion]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ({"dailyMaintenanceWindow": {"startTime": "3:00"}}, "must be in the format HH:mm"),
+        ({"dailyMaintenanceWindow": {"startTime": "25:00"}}, "does not contain a valid hour"),
+        ({"dailyMaintenanceWindow": {"startTime": "23:60"}}, "does not contain a valid minute"),
+        (weekly("SA,SU", 8, startTime="x"), 'parsing time "x" as RFC3339'),
+        (weekly("SA,SU", 8, endTime="2026-02-31T00:00:00Z"), "cannot parse"),
+        (weekly("SA", 8), "longer than 32d without 48h maintenance availability"),
+        (weekly("SA,SU,MO,TU,WE,TH,FR", 3), "of at least 4h contiguous duration"),
+        (weekly("SA,SU", 8, recurrence="FREQ=HOURLY"), "unsupported FREQ"),
+        (weekly("SA,SU", 8, endTime="2026-01-02T00:00:00Z"), "does not end after it starts"),
+        (excluded("2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"), "does not end after it starts"),
+        (excluded("2026-12-01T00:00:00Z", "2027-02-01T00:00:00Z"), "exceeds 30 days"),
+        ({}, "exactly one of"),
+    ],
+)
+def test_a_wrong_maintenance_policy_is_refused(policy: dict[str, Any], reason: str) -> None:
+    """The provider reads the times, the API counts the hours."""
+    with pytest.raises(Refused) as refused:
+        GcpStack().cluster(maintenancePolicy=policy)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"dailyMaintenanceWindow": {"startTime": "03:00"}},
+        weekly("SA,SU", 8),
+        weekly("SA,SU", 8, recurrence="FREQ=DAILY"),
+        weekly("SA,SU", 8, recurrence="FREQ=MONTHLY;BYSETPOS=1;BYDAY=SA,SU"),
+        excluded("2026-12-01T00:00:00Z", "2026-12-31T00:00:00Z"),
+        excluded("2026-12-01T00:00:00Z", "2027-03-01T00:00:00Z", "NO_MINOR_OR_NODE_UPGRADES"),
+    ],
+)
+def test_a_right_maintenance_policy_is_taken(policy: dict[str, Any]) -> None:
+    """As it was given, the second time as well."""
+    stack = GcpStack()
+    stack.cluster(maintenancePolicy=policy)
+    network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
+    again = stack.up(CLUSTER, "dev", cluster(network, maintenancePolicy=policy))
+    assert again["maintenancePolicy"] == policy
+
+
+def test_the_dns_endpoint_answers_only_where_it_may() -> None:
+    """It is always there; in a rehearsal its name leads to the API server, or nowhere."""
+    stack = GcpStack()
+    off = stack.cluster()["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]
+    assert off == {"allowExternalTraffic": False, "endpoint": "localhost:1"}
+    network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
+    allowed = {"dnsEndpointConfig": {"allowExternalTraffic": True}}
+    found = stack.up(CLUSTER, "dev", cluster(network, controlPlaneEndpointsConfig=allowed))
+    port = stack.plane.endpoint.rpartition(":")[2]
+    endpoints = found["controlPlaneEndpointsConfig"]
+    assert endpoints["dnsEndpointConfig"]["endpoint"] == f"localhost:{port}"
+    assert endpoints["ipEndpointsConfig"] == {"enabled": True}
+
+
+def test_a_private_endpoint_is_reached_from_private_networks_alone() -> None:
+    """A public network among the authorized ones is refused."""
+    blocks = {"cidrBlocks": [{"displayName": "x", "cidrBlock": "34.64.0.0/16"}]}
+    private = {"enablePrivateNodes": True, "enablePrivateEndpoint": True}
+    with pytest.raises(Refused, match="is not a reserved network, which is required for private"):
+        GcpStack().cluster(masterAuthorizedNetworksConfig=blocks, privateClusterConfig=private)

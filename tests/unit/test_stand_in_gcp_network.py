@@ -121,6 +121,44 @@ def test_a_nat_goes_with_its_router() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ports", "reason"),
+    [
+        (
+            {"enableDynamicPortAllocation": True, "enableEndpointIndependentMapping": True},
+            "enableEndpointIndependentMapping': 'true'. It is exclusive with",
+        ),
+        ({"maxPortsPerVm": 4096}, "maxPortsPerVm': '4096'. It needs enableDynamicPortAllocation"),
+        (
+            {"enableDynamicPortAllocation": True, "minPortsPerVm": 65, "maxPortsPerVm": 4096},
+            "minPortsPerVm': '65'. It must be a power of two from 32 to 65536",
+        ),
+        (
+            {"enableDynamicPortAllocation": True, "minPortsPerVm": 64, "maxPortsPerVm": 5000},
+            "maxPortsPerVm': '5000'. It must be a power of two",
+        ),
+        (
+            {"enableDynamicPortAllocation": True, "minPortsPerVm": 64, "maxPortsPerVm": 64},
+            "maxPortsPerVm': '64'. It must be more than minPortsPerVm 64",
+        ),
+        ({"enableDynamicPortAllocation": True, "maxPortsPerVm": 65536}, None),
+        ({"minPortsPerVm": 100}, None),
+        ({"enableEndpointIndependentMapping": True}, None),
+    ],
+)
+def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> None:
+    """Dynamic ports come in powers of two, and exclude endpoint-independent mapping."""
+    stack = GcpStack()
+    router = stack.up(ROUTER, "router", {"network": stack.network()["network"]})
+    inputs = {"router": router["name"], **NAT_ALL, **ports}
+    if reason is None:
+        assert stack.up(NAT, "nat", inputs)["minPortsPerVm"] in (32, 64, 100)
+        return
+    with pytest.raises(Refused) as refused:
+        stack.up(NAT, "nat", inputs)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
     ("token", "inputs", "reason"),
     [
         (NAT, {"router": "nowhere", **NAT_ALL}, "routers/nowhere' was not found"),

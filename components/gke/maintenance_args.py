@@ -1,0 +1,174 @@
+"""When GKE may upgrade a cluster and its nodes, and when it may not."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+_TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
+_INSTANT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+)
+"""https://www.rfc-editor.org/rfc/rfc3339, as the Google provider reads it."""
+_FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
+"""The API: "the FREQ values of HOURLY, MINUTELY, and SECONDLY are not supported"."""
+_PARTS = (
+    "FREQ", "INTERVAL", "COUNT", "UNTIL", "BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYMONTH",
+    "BYSETPOS", "WKST",
+)  # fmt: skip
+"""https://www.rfc-editor.org/rfc/rfc5545#section-3.3.10, but for the time of day."""
+# https://cloud.google.com/kubernetes-engine/docs/how-to/maintenance-windows-and-exclusions: "at
+# least 48 hours of maintenance availability in a 32-day rolling window. Only contiguous
+# availability windows of at least four hours are considered." Read on 2026-11-21.
+_LEAST_WINDOW = timedelta(hours=4)
+_LEAST_AVAILABLE = timedelta(hours=48)
+_ROLLING_DAYS = 32
+_MOST_NO_UPGRADES = timedelta(days=30)
+_MOST_EXCLUSIONS = 20
+
+Scope = Literal["no-upgrades", "no-minor-upgrades", "no-minor-or-node-upgrades"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeMaintenanceExclusionArgs:
+    """A time in which GKE leaves the cluster alone, once."""
+
+    start: str
+    """RFC 3339: `2026-12-20T00:00:00Z`."""
+    end: str
+    """RFC 3339. With scope `no-upgrades` at most 30 days later."""
+    scope: Scope = "no-upgrades"
+    """What does not happen: any upgrade; a new minor; a new minor and any upgrade of nodes."""
+
+    def __post_init__(self) -> None:
+        start, end = _instant("start", self.start), _instant("end", self.end)
+        if end <= start:
+            raise ValueError(f"end: {self.end!r} is not after start {self.start}; swap them")
+        if self.scope == "no-upgrades" and end - start > _MOST_NO_UPGRADES:
+            raise ValueError(
+                f"end: {self.end!r} is more than 30 days after start {self.start}, which scope "
+                "no-upgrades does not allow; end it earlier, or take scope "
+                "no-minor-or-node-upgrades"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeMaintenanceArgs:
+    """When GKE may upgrade control plane and nodes; the upgrade of a node ends the pods on it."""
+
+    start: str
+    """Either a time of day in UTC, `03:00`, for a window every day whose length GKE chooses; or
+    the first window's start in RFC 3339, `2026-01-03T02:00:00Z`, with `end` and `recurrence`."""
+    end: str | None = None
+    """End of the first window, RFC 3339: four hours or more after its start."""
+    recurrence: str | None = None
+    """RFC 5545 rule of the windows' starts, such as `FREQ=WEEKLY;BYDAY=SA,SU`. In any 32 days the
+    windows must have 48 hours."""
+    exclusions: Mapping[str, GkeMaintenanceExclusionArgs] = field(default_factory=dict)
+    """Name -> a time without upgrades, for a long training run for instance."""
+
+    def __post_init__(self) -> None:
+        if _TIME_OF_DAY.fullmatch(self.start):
+            for key in ("end", "recurrence"):
+                if getattr(self, key) is not None:
+                    raise ValueError(
+                        f"{key}: does not go with start {self.start!r}, a time of day; drop it, or "
+                        "give start with a date, such as 2026-01-03T02:00:00Z"
+                    )
+        else:
+            self._check_recurring()
+        if len(self.exclusions) > _MOST_EXCLUSIONS:
+            raise ValueError(
+                f"exclusions: there are {len(self.exclusions)}; allowed: {_MOST_EXCLUSIONS}"
+            )
+
+    def _check_recurring(self) -> None:
+        if not _INSTANT.fullmatch(self.start):
+            raise ValueError(
+                f"start: {self.start!r} is neither a time of day such as 03:00 nor an RFC 3339 "
+                "time such as 2026-01-03T02:00:00Z"
+            )
+        for key in ("end", "recurrence"):
+            if getattr(self, key) is None:
+                raise ValueError(f"{key}: is missing; a start with a date needs it")
+        assert self.end is not None
+        assert self.recurrence is not None
+        length = _instant("end", self.end) - _instant("start", self.start)
+        if length < _LEAST_WINDOW:
+            raise ValueError(
+                f"end: {self.end!r} leaves less than four hours after start {self.start}, which "
+                "GKE does not count; end it later"
+            )
+        times = _occurrences(_rule(self.recurrence))
+        if times is not None and length * times < _LEAST_AVAILABLE:
+            hours = f"{(length * times).total_seconds() / 3600:g}"
+            raise ValueError(
+                f"recurrence: {self.recurrence!r} gives GKE {hours} hours in 32 days; allowed: 48 "
+                "or more; make the windows longer or more frequent"
+            )
+
+    def policy(self) -> dict[str, Any]:
+        """`maintenancePolicy` of `gcp.container.Cluster`."""
+        if self.recurrence is None:
+            window: dict[str, Any] = {"daily_maintenance_window": {"start_time": self.start}}
+        else:
+            recurring = {
+                "start_time": self.start,
+                "end_time": self.end,
+                "recurrence": self.recurrence,
+            }
+            window = {"recurring_window": recurring}
+        return {
+            **window,
+            "maintenance_exclusions": [
+                {
+                    "exclusion_name": name,
+                    "start_time": each.start,
+                    "end_time": each.end,
+                    "exclusion_options": {"scope": each.scope.upper().replace("-", "_")},
+                }
+                for name, each in self.exclusions.items()
+            ],
+        }
+
+
+def _instant(key: str, text: str) -> datetime:
+    try:
+        if _INSTANT.fullmatch(text):
+            return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        pass  # a 31st of February, say: refused below
+    raise ValueError(f"{key}: {text!r} is not an RFC 3339 time such as 2026-01-03T02:00:00Z")
+
+
+def _rule(text: str) -> dict[str, str]:
+    """The parts of a recurrence rule."""
+    parts = {}
+    for part in text.split(";"):
+        name, equals, value = part.partition("=")
+        if name not in _PARTS or not equals or not value:
+            raise ValueError(
+                f"recurrence: {part!r} in {text!r} is no part of a rule; give one such as "
+                "FREQ=WEEKLY;BYDAY=SA,SU"
+            )
+        parts[name] = value
+    if parts.get("FREQ") not in _FREQUENCIES:
+        raise ValueError(
+            f"recurrence: {text!r} has no FREQ that GKE knows; allowed: {', '.join(_FREQUENCIES)}"
+        )
+    if not parts.get("INTERVAL", "1").isdigit() or parts.get("INTERVAL") == "0":
+        raise ValueError(f"recurrence: INTERVAL in {text!r} is no number of 1 or more")
+    return parts
+
+
+def _occurrences(rule: Mapping[str, str]) -> int | None:
+    """How often it recurs in any 32 days, at the least; None where that is not plain."""
+    interval = int(rule.get("INTERVAL", "1"))
+    if set(rule) - {"FREQ", "INTERVAL", "BYDAY", "WKST"}:
+        return None
+    if rule["FREQ"] == "DAILY" and "BYDAY" not in rule:
+        return _ROLLING_DAYS // interval
+    if rule["FREQ"] == "WEEKLY":
+        return _ROLLING_DAYS // (7 * interval) * len(rule.get("BYDAY", "MO").split(","))
+    return None

@@ -1,0 +1,215 @@
+"""Who reaches a GKE control plane, when GKE may upgrade it, and what a training job is told."""
+
+import json
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.maintenance_args import GkeMaintenanceArgs, GkeMaintenanceExclusionArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke.training import training_warnings
+from tests.components.recording import Recording, record
+from tests.components.test_gke import CLUSTER, declare
+
+NAT = "gcp:compute/routerNat:RouterNat"
+OFFICE = {"office": "203.0.113.0/24"}
+WEEKEND = GkeMaintenanceArgs(
+    start="2026-01-03T02:00:00Z",
+    end="2026-01-03T10:00:00Z",
+    recurrence="FREQ=WEEKLY;BYDAY=SA,SU",
+    exclusions={
+        "long-run": GkeMaintenanceExclusionArgs(
+            start="2026-12-01T00:00:00Z",
+            end="2027-03-01T00:00:00Z",
+            scope="no-minor-or-node-upgrades",
+        )
+    },
+)
+
+
+def autopilot_cluster(**changes: Any) -> Recording:
+    """Records an Autopilot cluster without pools."""
+
+    def program() -> None:
+        from components.gke.autopilot import autopilot
+
+        given = {"name": "auto", "location": "us-central1", "authorized_networks": OFFICE}
+        autopilot(GkeAutopilotArgs(**{**given, **changes}), {}, project="my-project")
+
+    email = "nodes@my-project.iam.gserviceaccount.com"
+    return record(program, outputs={"gcp:serviceaccount/account:Account": {"email": email}})
+
+
+BOTH = pytest.mark.parametrize("make", [declare, autopilot_cluster])
+
+
+@BOTH
+def test_authorized_networks_are_enforced_on_a_private_endpoint(make: Any) -> None:
+    """Else whatever is routed into the VPC reaches the control plane, named or not."""
+    networks = {"vpn": "10.200.0.0/16"}
+    for private in (True, False):
+        inputs = make(
+            private_endpoint=private, authorized_networks=networks if private else OFFICE
+        ).one(CLUSTER).inputs  # fmt: skip
+        assert inputs["privateClusterConfig"]["enablePrivateEndpoint"] is private
+        authorized = inputs["masterAuthorizedNetworksConfig"]
+        assert authorized["privateEndpointEnforcementEnabled"] is private
+
+
+@BOTH
+def test_the_dns_endpoint_is_on_or_off_and_never_left_as_it_was(make: Any) -> None:
+    """The provider keeps what it had where the block is left out."""
+    for wanted in (True, False):
+        inputs = make(dns_endpoint=wanted).one(CLUSTER).inputs
+        assert inputs["controlPlaneEndpointsConfig"] == {
+            "dnsEndpointConfig": {"allowExternalTraffic": wanted}
+        }
+
+
+def test_the_kubeconfig_leads_to_the_dns_endpoint_where_it_is_on() -> None:
+    """By its name, whose certificate is of a public authority, and else to the address."""
+    answers = {
+        "endpoint": "192.0.2.1",
+        "masterAuth": {"clusterCaCertificate": "Q0E="},
+        "controlPlaneEndpointsConfig": {
+            "dnsEndpointConfig": {"endpoint": "uid.us-central1.gke.goog"}
+        },
+    }
+
+    def kubeconfig(dns: bool) -> dict[str, Any]:
+        def program() -> None:
+            from components.gke.standard import standard
+
+            args = GkeClusterArgs(
+                name="a", location="us-central1-a", authorized_networks=OFFICE, dns_endpoint=dns
+            )
+            pulumi.export("kubeconfig", standard(args, {}, project="p").kubeconfig)
+
+        found = record(program, outputs={CLUSTER: answers})
+        return dict(json.loads(found.outputs["kubeconfig"])["clusters"][0]["cluster"])
+
+    assert kubeconfig(True) == {"server": "https://uid.us-central1.gke.goog"}
+    assert kubeconfig(False) == {
+        "server": "https://192.0.2.1",
+        "certificate-authority-data": "Q0E=",
+    }
+
+
+def test_the_dns_endpoint_lets_in_without_a_network() -> None:
+    """IAM decides there; the address then admits nobody."""
+    inputs = declare(authorized_networks={}, dns_endpoint=True).one(CLUSTER).inputs
+    assert inputs["masterAuthorizedNetworksConfig"]["cidrBlocks"] == []
+    with pytest.raises(ValueError, match="nobody could reach the control plane"):
+        declare(authorized_networks={})
+
+
+@pytest.mark.parametrize(
+    ("networks", "dns", "warned"),
+    [({}, False, True), ({"vpn": "10.200.0.0/16"}, False, False), ({}, True, False)],
+)
+def test_a_private_endpoint_that_only_the_subnetwork_reaches_is_warned_of(
+    networks: dict[str, str], dns: bool, warned: bool
+) -> None:
+    """With enforcement nobody else is let in."""
+    args = GkeClusterArgs(
+        name="a", location="us-central1-a", private_endpoint=True, dns_endpoint=dns,
+        authorized_networks=networks,
+    )  # fmt: skip
+    assert any(line.startswith("privateEndpoint: ") for line in args.warnings()) is warned
+
+
+def test_a_node_has_as_many_ports_as_its_pods_need() -> None:
+    """64 for all pods of a node are the default; the mapping that excludes this is off, said so."""
+    nat = declare().one(NAT).inputs
+    assert nat["enableDynamicPortAllocation"] is True
+    assert nat["enableEndpointIndependentMapping"] is False
+    assert (nat["minPortsPerVm"], nat["maxPortsPerVm"]) == (64, 8192)
+
+
+@BOTH
+def test_maintenance_is_in_its_windows_and_never_in_an_exclusion(make: Any) -> None:
+    """As the API has it; without the setting GKE chooses the time."""
+    assert make(maintenance=WEEKEND).one(CLUSTER).inputs["maintenancePolicy"] == {
+        "recurringWindow": {
+            "startTime": "2026-01-03T02:00:00Z",
+            "endTime": "2026-01-03T10:00:00Z",
+            "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
+        },
+        "maintenanceExclusions": [
+            {
+                "exclusionName": "long-run",
+                "startTime": "2026-12-01T00:00:00Z",
+                "endTime": "2027-03-01T00:00:00Z",
+                "exclusionOptions": {"scope": "NO_MINOR_OR_NODE_UPGRADES"},
+            }
+        ],
+    }
+    daily = make(maintenance=GkeMaintenanceArgs(start="03:00")).one(CLUSTER)
+    assert daily.inputs["maintenancePolicy"] == {
+        "dailyMaintenanceWindow": {"startTime": "03:00"},
+        "maintenanceExclusions": [],
+    }
+    assert "maintenancePolicy" not in make().one(CLUSTER).inputs
+
+
+H100 = GkeGpuNodePoolArgs(machine_type="a3-highgpu-8g", max_nodes=4)
+L4 = GkeGpuNodePoolArgs(machine_type="g2-standard-96", max_nodes=4)
+
+
+@pytest.mark.parametrize(
+    ("pool", "nodes", "maintenance", "said"),
+    [
+        (L4, 2, None, ["GKE may upgrade its nodes at any time"]),
+        (L4, 2, WEEKEND, []),
+        (H100, 1, WEEKEND, []),
+        (H100, 2, WEEKEND, ["talk over one gVNIC"]),
+        (H100, 2, None, ["GKE may upgrade its nodes at any time", "talk over one gVNIC"]),
+        (
+            GkeGpuNodePoolArgs(machine_type="a3-highgpu-1g", capacity="spot", max_nodes=4),
+            4,
+            WEEKEND,
+            [],
+        ),
+        (GkeAutopilotPoolArgs(accelerator="nvidia-h200-141gb", capacity="spot"), 2, WEEKEND,
+         ["talk over one gVNIC"]),
+        (GkeAutopilotPoolArgs(accelerator="nvidia-l4"), 2, None, ["at any time"]),
+    ],
+)  # fmt: skip
+def test_a_training_job_is_told_what_ends_or_slows_it(
+    pool: Any, nodes: int, maintenance: GkeMaintenanceArgs | None, said: list[str]
+) -> None:
+    """Nodes upgraded under it, and a network that the stack does not set up."""
+    cluster = GkeClusterArgs(
+        name="a", location="us-central1-a", authorized_networks=OFFICE, maintenance=maintenance
+    )
+    found = training_warnings(cluster, {"train": pool}, {"train": nodes})
+    assert len(found) == len(said)
+    for line, words in zip(found, said, strict=True):
+        assert line.startswith("gpuPools.train: ")
+        assert words in line
+
+
+@pytest.mark.parametrize("platform", ["gke", "gke-autopilot"])
+def test_the_program_says_it(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
+    """On both kinds of cluster, with what the settings warn of."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+
+    def program() -> None:
+        from components.gke.autopilot import autopilot
+        from components.gke.standard import standard
+
+        told: Any = {"project": "p", "training_nodes": {"l4": 1}, "warnings": ["one more"]}
+        given: Any = {"name": "a", "location": "us-central1", "authorized_networks": {}}
+        given["dns_endpoint"] = True
+        if platform == "gke":
+            standard(GkeClusterArgs(**given), {"l4": L4}, **told)
+        else:
+            pools = {"l4": GkeAutopilotPoolArgs(accelerator="nvidia-l4")}
+            autopilot(GkeAutopilotArgs(**given), pools, **told)
+
+    record(program)
+    assert [line[:20] for line in said] == ["one more", "gpuPools.l4: trainin"]
