@@ -27,13 +27,22 @@ def open_control_plane(resource: Resource, *, prefix: float, publicPrefix: float
     """
     props = resource.props
     if resource.type == GKE:
-        if get(props, "privateClusterConfig", "enablePrivateEndpoint") in (True, UNKNOWN):
+        private = get(props, "privateClusterConfig", "enablePrivateEndpoint")
+        networks = get(props, "masterAuthorizedNetworksConfig")
+        if private is True and get(networks, "privateEndpointEnforcementEnabled") not in (
+            True,
+            UNKNOWN,
+        ):
+            yield (
+                f"cluster {resource.name} lets whatever is routed into its network reach its "
+                "private control plane; set privateEndpointEnforcementEnabled to true"
+            )
+        if private in (True, UNKNOWN):
             return
         # Without an address there is only the name, which lets in whom IAM does.
         by_address = get(props, "controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled")
         if by_address in (False, UNKNOWN):
             return
-        networks = get(props, "masterAuthorizedNetworksConfig")
         blocks = [get(block, "cidrBlock") for block in each(networks, "cidrBlocks")]
         if get(networks, "gcpPublicCidrsAccessEnabled") is True:
             yield (

@@ -52,6 +52,8 @@ class GkeCluster(pulumi.ComponentResource):
             **control_plane(args, project=project, network=self.network),
             node_locations=list(args.zones) or None,
             enable_shielded_nodes=True,
+            # Flow logs are the network's: without it they miss traffic between pods of one node.
+            enable_intranode_visibility=args.network.flow_logs,
             datapath_provider="ADVANCED_DATAPATH",
             logging_config={"enable_components": ["SYSTEM_COMPONENTS", "WORKLOADS"]},
             monitoring_config={

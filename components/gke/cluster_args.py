@@ -27,7 +27,8 @@ class GkeNetworkArgs:
     services_cidr: str = "10.20.0.0/20"
     """Services: a /20 holds 4,096."""
     flow_logs: bool = False
-    """VPC flow logs; they are billed by volume."""
+    """VPC flow logs, on GKE Standard also of traffic between pods of one node; they are billed by
+    volume."""
 
     def __post_init__(self) -> None:
         taken: list[tuple[str, ipaddress.IPv4Network]] = []

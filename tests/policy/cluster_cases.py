@@ -37,7 +37,11 @@ INGRESS = resource(
 SSH_GROUP = changed(
     V100_GROUP, ("remoteAccess",), {"ec2SshKey": "key", "sourceSecurityGroupIds": ["sg-1"]}
 )
-PRIVATE = changed(GKE_CLUSTER, ("privateClusterConfig", "enablePrivateEndpoint"), True)
+PRIVATE = changed(
+    changed(GKE_CLUSTER, ("privateClusterConfig", "enablePrivateEndpoint"), True),
+    ("masterAuthorizedNetworksConfig", "privateEndpointEnforcementEnabled"),
+    True,
+)
 BY_NAME = changed(
     changed(
         GKE_CLUSTER, ("controlPlaneEndpointsConfig",), {"ipEndpointsConfig": {"enabled": False}}
@@ -48,7 +52,26 @@ BY_NAME = changed(
 
 NARROW = "allowed: private networks of /8 and public ones of /16, or smaller"
 
+UNENFORCED = (
+    "cluster gpu lets whatever is routed into its network reach its private control plane; set "
+    "privateEndpointEnforcementEnabled to true"
+)
+
 CASES = [
+    Case(
+        rule="control-plane-open",
+        good=(GKE_CLUSTER, PRIVATE),
+        path=("masterAuthorizedNetworksConfig", "privateEndpointEnforcementEnabled"),
+        bad=False,
+        message=UNENFORCED,
+    ),
+    Case(
+        rule="control-plane-open",
+        good=(PRIVATE,),
+        path=("masterAuthorizedNetworksConfig", "privateEndpointEnforcementEnabled"),
+        bad=DROP,
+        message=UNENFORCED,
+    ),
     Case(
         rule="control-plane-open",
         good=(PRIVATE, GKE_CLUSTER),

@@ -1,9 +1,28 @@
 """One thing wrong at a time in what dev asks of Google Cloud: each fails a rehearsal, in words."""
 
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from rehearsal.run import POLICIES
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, edited, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said, staged
+
+CLUSTER = "gcp:container/cluster:Cluster"
+NAT = "gcp:compute/routerNat:RouterNat"
+WEEKEND = {
+    "start": "2026-01-03T02:00:00Z",
+    "end": "2026-01-03T10:00:00Z",
+    "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
+}
+
+
+def cluster(**settings: Any) -> Mutation:
+    """Other settings of the cluster, in the stack's file."""
+    return configured(lambda config: config["gpu-cluster:cluster"].update(settings))
+
 
 MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     "the cluster's credential plugin takes gcloud's account": (
@@ -16,6 +35,28 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         ],
         "getting credentials: exec: ",
     ),
+    "Cloud NAT maps endpoints independently, with dynamic ports": (
+        [changed(NAT, 'props["enable_endpoint_independent_mapping"] = True')],
+        "enableEndpointIndependentMapping': 'true'. It is exclusive with",
+    ),
+    "the kubeconfig leads to a DNS endpoint that answers nobody": (
+        [
+            cluster(dnsEndpoint=True),
+            changed(CLUSTER, 'props["control_plane_endpoints_config"] = None'),
+        ],
+        "configured Kubernetes cluster is unreachable",
+    ),
+    "a maintenance window that is too short": (
+        [
+            cluster(maintenance=WEEKEND),
+            changed(
+                CLUSTER,
+                'props["maintenance_policy"]["recurring_window"]["recurrence"] = '
+                '"FREQ=WEEKLY;BYDAY=SA"',
+            ),
+        ],
+        "longer than 32d without 48h maintenance availability",
+    ),
 }
 
 
@@ -25,3 +66,27 @@ def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) 
     mutations, message = MUTATIONS[what]
     failures = said(rehearse(*mutations))
     assert any(message in failure for failure in failures), failures
+
+
+def test_the_dns_endpoint_and_a_maintenance_window_work(rehearse: Rehearse) -> None:
+    """Without any authorized network: the kubeconfig goes by the name, and by nothing else."""
+    rehearsal = rehearse(
+        cluster(dnsEndpoint=True, authorizedNetworks={}, privateEndpoint=True, maintenance=WEEKEND)
+    )
+    assert rehearsal.failures == []
+
+
+def test_authorized_networks_that_the_private_endpoint_ignores_break_a_policy(
+    tmp_path: Path,
+) -> None:
+    """The settings cannot ask for it; a program that leaves it out is refused in the preview."""
+    ignored = (
+        'props["master_authorized_networks_config"]["private_endpoint_enforcement_enabled"] = False'
+    )
+    private = cluster(privateEndpoint=True, authorizedNetworks={"vpn": "10.200.0.0/16"})
+    with ExitStack() as stages:
+        stage = staged(stages, "dev", tmp_path / "stage", private, changed(CLUSTER, ignored))
+        outcome = stage.engine.preview(POLICIES)
+    assert not outcome.ok
+    said = "cluster gpu-dev lets whatever is routed into its network reach its private control"
+    assert any(said in error for error in outcome.errors), outcome.errors

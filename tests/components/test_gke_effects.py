@@ -1,0 +1,137 @@
+"""Settings of GKE that a reader could delete from the code and no other test would miss."""
+
+from typing import Any
+
+import pytest
+
+from components.gke.autopilot_args import GkeAutopilotPoolArgs
+from components.gke.cluster_args import GkeNetworkArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke.sharing_args import GkeSharingArgs
+from tests.components.test_gke import CLUSTER, T4, declare, pool_of
+from tests.components.test_gke_control_plane import autopilot_cluster
+
+SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
+KEY = "projects/p/locations/us-central1/keyRings/ring/cryptoKeys/key"
+BOTH = pytest.mark.parametrize("make", [declare, autopilot_cluster])
+
+
+def g2(**changes: Any) -> GkeGpuNodePoolArgs:
+    """A pool with one L4."""
+    return GkeGpuNodePoolArgs(machine_type="g2-standard-4", **changes)
+
+
+def test_compact_placement_is_a_placement_policy() -> None:
+    """Nodes close together, or wherever there is room."""
+    assert pool_of(g2(compact_placement=True)).inputs["placementPolicy"] == {"type": "COMPACT"}
+    assert "placementPolicy" not in pool_of(g2()).inputs
+
+
+def test_flex_start_is_said_in_the_node_config() -> None:
+    """With it GKE waits for capacity; the nodes come out of no reservation."""
+    config = pool_of(g2(capacity="flex-start")).inputs["nodeConfig"]
+    assert config["flexStart"] is True
+    assert config["reservationAffinity"] == {"consumeReservationType": "NO_RESERVATION"}
+    assert "flexStart" not in pool_of(g2()).inputs["nodeConfig"]
+
+
+def test_nodes_live_as_long_as_they_may() -> None:
+    """In seconds, as the API writes durations."""
+    limited = g2(capacity="flex-start", max_run_duration_seconds=86_400)
+    assert pool_of(limited).inputs["nodeConfig"]["maxRunDuration"] == "86400s"
+    assert "maxRunDuration" not in pool_of(g2()).inputs["nodeConfig"]
+
+
+def test_machines_that_come_with_gpus_have_the_fast_interface() -> None:
+    """Left out, GKE turns it on for some of them by itself, which shows as a difference."""
+    assert pool_of(g2()).inputs["nodeConfig"]["gvnic"] == {"enabled": True}
+    assert "gvnic" not in pool_of(T4).inputs["nodeConfig"]
+
+
+@pytest.mark.parametrize(("order", "first"), [("delete-first", True), ("create-first", False)])
+def test_the_order_of_a_replacement_is_the_engine_s_option(order: Any, first: bool) -> None:
+    """GPUs are scarce: by default the old pool goes first."""
+    assert pool_of(g2(replace_order=order)).delete_before_replace is first
+    assert pool_of(g2()).delete_before_replace is True
+
+
+def test_a_pool_s_labels_are_the_nodes() -> None:
+    """Beside those by which the stack's own pods find the pool."""
+    labels = pool_of(g2(labels={"role": "train", "example.com/tier": "a"})).inputs["nodeConfig"]
+    assert labels["labels"]["role"] == "train"
+    assert labels["labels"]["example.com/tier"] == "a"
+    assert labels["labels"]["gpu-cluster/pool"] == "pool"
+
+
+@BOTH
+def test_secrets_are_encrypted_with_the_key_that_is_named(make: Any) -> None:
+    """On top of Google's own encryption."""
+    assert make(secrets_key=KEY).one(CLUSTER).inputs["databaseEncryption"] == {
+        "state": "ENCRYPTED",
+        "keyName": KEY,
+    }
+    assert "databaseEncryption" not in make().one(CLUSTER).inputs
+
+
+@BOTH
+def test_the_cluster_s_labels_are_for_billing(make: Any) -> None:
+    """On the resource, not on the nodes."""
+    assert make(labels={"team": "ml"}).one(CLUSTER).inputs["resourceLabels"] == {"team": "ml"}
+
+
+@BOTH
+def test_flow_logs_are_the_subnetwork_s(make: Any) -> None:
+    """They are off unless asked for."""
+    found = make(network=GkeNetworkArgs(flow_logs=True)).one(SUBNETWORK)
+    assert found.inputs["logConfig"] == {
+        "aggregationInterval": "INTERVAL_10_MIN",
+        "flowSampling": 0.5,
+    }
+    assert "logConfig" not in make().one(SUBNETWORK).inputs
+
+
+def test_flow_logs_see_the_traffic_within_a_node() -> None:
+    """CIS GKE 5.6.1 wants both; without logs nobody would read it."""
+    for logs in (True, False):
+        found = declare(network=GkeNetworkArgs(flow_logs=logs)).one(CLUSTER)
+        assert found.inputs["enableIntranodeVisibility"] is logs
+
+
+SELECTORS = {
+    "cloud.google.com/gke-accelerator-count": ({"gpus_per_node": 2}, "2"),
+    "cloud.google.com/gke-spot": ({"capacity": "spot"}, "true"),
+    "cloud.google.com/gke-flex-start": ({"capacity": "flex-start"}, "true"),
+    "cloud.google.com/reservation-name": (
+        {"capacity": "reservation", "reservation": "mine"},
+        "mine",
+    ),
+    "cloud.google.com/reservation-affinity": (
+        {"capacity": "reservation", "reservation": "mine"},
+        "specific",
+    ),
+    "cloud.google.com/gke-gpu-driver-version": ({"driver_version": "latest"}, "latest"),
+    "cloud.google.com/gke-gpu-sharing-strategy": (
+        {"sharing": GkeSharingArgs(strategy="time-slicing", replicas=3)},
+        "time-sharing",
+    ),
+    "cloud.google.com/gke-max-shared-clients-per-gpu": (
+        {"sharing": GkeSharingArgs(strategy="time-slicing", replicas=3)},
+        "3",
+    ),
+    "cloud.google.com/gke-gpu-partition-size": (
+        {
+            "accelerator": "nvidia-tesla-a100",
+            "sharing": GkeSharingArgs(strategy="mig", partition="1g.5gb"),
+        },
+        "1g.5gb",
+    ),
+}
+
+
+@pytest.mark.parametrize("label", SELECTORS)
+def test_on_autopilot_a_setting_is_a_selector(label: str) -> None:
+    """Pods say to GKE what their nodes are to be; a pool without the setting does not."""
+    given, value = SELECTORS[label]
+    asked = GkeAutopilotPoolArgs(**{"accelerator": "nvidia-l4", **given}).gpu_pool("pool")
+    assert asked.node_selector[label] == value
+    assert label not in GkeAutopilotPoolArgs(accelerator="nvidia-l4").gpu_pool("p").node_selector
