@@ -127,7 +127,11 @@ def _times(count: Any, zones: Any) -> Any:
 
 def _eks_pool(resource: Resource, resources: Sequence[Resource]) -> Pool:
     props = resource.props
-    types = each(props, "instanceTypes") or _templates_types(resource, resources)
+    given = each(props, "instanceTypes")
+    # EKS fills them in from the template, so that a preview does not know them although the
+    # template, and with it what the nodes cost, is known.
+    unknown = not given or UNKNOWN in given
+    types = (_templates_types(resource, resources) if unknown else []) or given
     known = [name for name in types if isinstance(name, str)]
     image = get(props, "amiType")
     rows = [eks.INSTANCE_TYPES.get(name) for name in known]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from policy.reading import Resource
+from policy.reading import UNKNOWN, Resource
 from tests.policy.cases import DROP, Case, changed
 from tests.policy.resources import (
     DEPLOYMENT,
@@ -110,6 +110,8 @@ CAPACITY_BLOCK = replace(
     uses={"launchTemplate": [BLOCK_TEMPLATE.urn]},
 )
 """A Capacity Block has its instance type in the launch template."""
+PREVIEWED_BLOCK = changed(CAPACITY_BLOCK, ("instanceTypes",), UNKNOWN)
+"""As a preview has it: EKS fills the types in, once the group is there."""
 
 CASES = [
     Case(
@@ -296,6 +298,15 @@ CASES = [
     Case(
         rule="monthly-ceiling",
         good=(CAPACITY_BLOCK, BLOCK_TEMPLATE),
+        path=("instanceType",),
+        bad="p5.48xlarge",
+        message="all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; "
+        "pool block has the largest part, $40,179: lower its maximum, or raise the ceiling in "
+        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
+    ),
+    Case(
+        rule="monthly-ceiling",
+        good=(PREVIEWED_BLOCK, BLOCK_TEMPLATE),
         path=("instanceType",),
         bad="p5.48xlarge",
         message="all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; "

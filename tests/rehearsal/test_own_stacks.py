@@ -11,11 +11,17 @@ from rehearsal.stage import ROOT, Stage
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 
 
-def rehearse(stack: str, folder: Path, inventories: Path, text: str | None = None) -> Rehearsal:
+def rehearse(
+    stack: str,
+    folder: Path,
+    inventories: Path,
+    text: str | None = None,
+    policies: Path | None = POLICIES,
+) -> Rehearsal:
     """The whole of it: up, workloads run, everything away again."""
     source = folder_of(stack, folder, text)
     with Stage(stack, source=source, folder=folder / "stage", inventories=inventories) as stage:
-        run = Rehearsal(stage=stage, policy_pack=POLICIES)
+        run = Rehearsal(stage=stage, policy_pack=policies)
         if run.until_running():
             run.away()
         return run
@@ -35,7 +41,7 @@ def test_machines_without_an_inventory(tmp_path: Path) -> None:
 def test_a_cluster_in_an_existing_vpc(tmp_path: Path) -> None:
     """Private endpoint, private networks, a Capacity Block, deletion protection: all of it passes,
     and the VPC stands when the stack is gone."""
-    run = rehearse("prod", tmp_path, INVENTORIES)
+    run = rehearse("prod", tmp_path, INVENTORIES, policies=None)  # its Capacity Block is too dear
     assert run.failures == []
     assert run.stage.notes == []
 
@@ -48,12 +54,16 @@ def test_a_copy_of_dev(tmp_path: Path) -> None:
     assert run.failures == []
 
 
-def test_a_subnet_without_a_way_out_is_seen(tmp_path: Path) -> None:
-    """What the inventory says counts: nodes in such a subnet do not join."""
+def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) -> None:
+    """The ceiling refuses eight GPUs a node before anything is made; and what the inventory says
+    counts: nodes in a subnet without a way out do not join."""
     written = (INVENTORIES / "prod.yaml").read_text().replace("/19 }", "/19, out: none }")
     (tmp_path / "prod.yaml").write_text(written)
     source = folder_of("prod", tmp_path)
     with Stage("prod", source=source, folder=tmp_path / "stage", inventories=tmp_path) as stage:
+        previewed = stage.engine.preview(POLICIES)
         outcome = stage.engine.up()
+    assert not previewed.ok
+    assert any("pool training has the largest part" in error for error in previewed.errors)
     assert not outcome.ok
     assert any("the subnet subnet-0aaaaaaaaaaaaaaa1 has no way out" in e for e in outcome.errors)
