@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from checks import keys
+from checks import keys, policy_docs
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -27,7 +27,9 @@ def filled(text: str, section: str, content: str) -> str:
 
 
 def main() -> None:
-    """Config keys always; the last rehearsal of dev and the last tests where there were any."""
+    """Config keys and policies always; the last rehearsal of dev and the last tests where there
+    were any."""
+    policy_docs.main()
     text = filled(README.read_text(), "keys", f"\n{keys.markdown()}\n")
     folder = ROOT / ".rehearsal" / "dev"
     if (folder / "report.txt").is_file() and json.loads((folder / "report.json").read_text())["ok"]:

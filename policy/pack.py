@@ -166,6 +166,17 @@ RULES: Sequence[Rule] = (
         },
     ),
     on_resource(
+        "namespace-enforces",
+        pod_security.namespaces,
+        _MANDATORY,
+        _MEDIUM,
+        {
+            "privileged": _texts(
+                "gpu-monitoring-system", about="Namespaces that may set `privileged`."
+            )
+        },
+    ),
+    on_resource(
         "host-paths",
         host_paths.host_paths,
         _MANDATORY,

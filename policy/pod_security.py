@@ -9,6 +9,9 @@ from policy.reading import UNKNOWN, Resource, get, is_one_of
 from policy.standard import CONTROLS, Level
 from policy.system_pods import exemption
 
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+_LEVELS = ("baseline", "restricted")
+
 
 def baseline(resource: Resource, *, exempt: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Every pod keeps the Pod Security Standard `baseline`, but for named pods of the system.
@@ -24,6 +27,28 @@ def restricted(
     """In the stacks that are named, pods keep the Pod Security Standard `restricted`."""
     if is_one_of(resource.stack, stacks):
         yield from _violations(resource, "restricted", exempt)
+
+
+def namespaces(resource: Resource, *, privileged: Sequence[str]) -> Iterator[str]:
+    """Every namespace says which Pod Security Standard the cluster enforces in it.
+
+    `privileged`: namespaces that may enforce none.
+    """
+    if resource.type.removesuffix("Patch") != "kubernetes:core/v1:Namespace":
+        return
+    name = get(resource.props, "metadata", "name") or resource.name
+    level = get(resource.props, "metadata", "labels", _ENFORCE)
+    if (
+        UNKNOWN in (name, level)
+        or level in _LEVELS
+        or (level == "privileged" and name in privileged)
+    ):
+        return
+    given = f"sets {level}" if level else "sets none"
+    yield (
+        f"Namespace {name} has no level of the Pod Security Standards that the cluster enforces: "
+        f"the label {_ENFORCE} {given}; set baseline or restricted"
+    )
 
 
 def _violations(

@@ -202,7 +202,27 @@ ESCALATING = [
     ("certificatesigningrequests/approval", "update", "signs a certificate for anybody"),
 ]
 
+ENFORCE = "pod-security.kubernetes.io/enforce"
+NAMESPACE = resource(
+    "kubernetes:core/v1:Namespace", "team",
+    {"metadata": {"name": "team", "labels": {ENFORCE: "baseline"}}}, provider="gpu",
+)  # fmt: skip
+MONITORING = changed(
+    NAMESPACE, ("metadata",), {"name": "gpu-monitoring-system", "labels": {ENFORCE: "privileged"}}
+)
+
 CASES = [
+    *(
+        Case(
+            rule="namespace-enforces",
+            good=(MONITORING, NAMESPACE),
+            path=("metadata", "labels", ENFORCE),
+            bad=bad,
+            message="Namespace team has no level of the Pod Security Standards that the cluster "
+            f"enforces: the label {ENFORCE} sets {given}; set baseline or restricted",
+        )
+        for bad, given in ((DROP, "none"), ("privileged", "privileged"), ("Baseline", "Baseline"))
+    ),
     *(
         Case(
             rule="pod-security-baseline",

@@ -185,6 +185,15 @@ ON_GKE = [
         message="deployment sample-gpu-pod in namespace default mounts /run/containerd of its node",
     ),
     Break(
+        rule="namespace-enforces",
+        mutation=added(
+            "kubernetes.core.v1.Namespace('team', metadata={'name': 'team'}, "
+            "opts=pulumi.ResourceOptions(provider=cluster.provider))"
+        ),
+        message="Namespace team has no level of the Pod Security Standards that the cluster "
+        "enforces",
+    ),
+    Break(
         rule="rbac-too-broad",
         mutation=added(
             "kubernetes.rbac.v1.ClusterRoleBinding('ops', role_ref={'api_group': "

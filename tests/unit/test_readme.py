@@ -2,7 +2,8 @@
 
 import re
 
-from checks import keys, readme
+from checks import keys, policy_docs, readme
+from policy.pack import RULES
 from stacks.files import SAMPLES
 
 
@@ -33,6 +34,14 @@ def test_no_kubeconfig_is_written_where_others_can_read_it() -> None:
     assert writes
     assert [one for one in writes if not re.search(r"umask 077;.*> ~/\.kube/", one)] == []
     assert "/kubeconfig*" in (readme.ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_the_page_of_policies_is_up_to_date() -> None:
+    """Every rule with its weight, reason, settings and defaults; `make readme` writes it."""
+    page = policy_docs.PAGE.read_text()
+    assert page == policy_docs.markdown()
+    for rule in RULES:
+        assert f"| `{rule.name}` |" in page
 
 
 def test_every_sample_is_in_the_readme() -> None:
