@@ -33,6 +33,7 @@ class Cluster(Kind):
         "location",
         "nodeLocations",
         "masterAuth",
+        "masterAuth.clusterCaCertificate",
         "clusterIpv4Cidr",
         "nodeVersion",
         "loggingService",
@@ -41,6 +42,8 @@ class Cluster(Kind):
         "subnetwork",
         "defaultMaxPodsPerNode",
         "controlPlaneEndpointsConfig",
+        "controlPlaneEndpointsConfig.ipEndpointsConfig",
+        "controlPlaneEndpointsConfig.dnsEndpointConfig.endpoint",
     )
     secrets = ("masterAuth.clientKey",)
 
