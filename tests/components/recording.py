@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,8 +97,9 @@ def record(
     """
     recorder = _Recorder(Answers(outputs))
 
-    def run() -> None:
+    def run(requests: ThreadPoolExecutor) -> None:
         loop = asyncio.new_event_loop()
+        loop.set_default_executor(requests)
         asyncio.set_event_loop(loop)
         try:
             mocks.set_mocks(Answers(outputs), "gpu-cluster", "test", preview, monitor=recorder)
@@ -108,7 +110,9 @@ def record(
             asyncio.set_event_loop(None)
 
     # The SDK keeps its state in context variables: a fresh context is a fresh engine.
-    contextvars.copy_context().run(run)
+    # One request at a time, so that they are recorded as the program makes them, whatever the load.
+    with ThreadPoolExecutor(max_workers=1) as requests:
+        contextvars.copy_context().run(run, requests)
     return Recording(
         resources=[
             _registration(request)
