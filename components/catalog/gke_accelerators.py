@@ -38,6 +38,8 @@ class Accelerator:
     """The machine types that carry it; on `n1` it is attached to a general purpose machine."""
     status: Literal["current", "legacy", "retired"] = "current"
     """`legacy`: an older generation, still documented on 2026-04-14."""
+    retired_since: str | None = None
+    """Day from which Google Cloud starts none any more (cloud.google.com/compute/docs/eol)."""
     replacement: str | None = None
     """What to take instead of a retired one."""
     reservation_only: bool = False
@@ -312,6 +314,7 @@ _ROWS: Final = (
         architecture="Kepler",
         machine_family="n1",
         status="retired",
+        retired_since="2024-05-01",
         replacement="nvidia-tesla-t4",
         counts=(1, 2, 4, 8),
         quota_metric="NVIDIA_K80_GPUS",

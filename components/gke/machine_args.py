@@ -19,8 +19,8 @@ class GkeGpuMachineArgs:
         machine, card = self.machine, self.card
         if card.retired:
             raise ValueError(
-                f"accelerator: {card.name} is retired on Google Cloud; take "
-                f"{card.replacement} instead"
+                f"accelerator: {card.name} is retired: Google Cloud has started none since "
+                f"{card.retired_since}; take {card.replacement} instead"
             )
         if machine.accelerator is not None:
             if card.name != machine.accelerator:

@@ -84,6 +84,7 @@ class GkeMaintenanceArgs:
             )
 
     def _check_recurring(self) -> None:
+        _refuse_date("start", self.start)
         if not _INSTANT.fullmatch(self.start):
             raise ValueError(
                 f"start: {self.start!r} is neither a time of day such as 03:00 nor an RFC 3339 "
@@ -133,7 +134,14 @@ class GkeMaintenanceArgs:
         }
 
 
+def _refuse_date(key: str, text: str) -> None:
+    """YAML reads a time without quotes as a date, which the engine then writes its own way."""
+    if text.endswith(" UTC"):
+        raise ValueError(f"{key}: {text!r} is a date to YAML; put the time in quotes")
+
+
 def _instant(key: str, text: str) -> datetime:
+    _refuse_date(key, text)
     try:
         if _INSTANT.fullmatch(text):
             return datetime.fromisoformat(text).astimezone(UTC)

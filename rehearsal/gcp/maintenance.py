@@ -32,7 +32,7 @@ def problems(inputs: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(path, f"{path} ({start!r}) does not contain a valid hour (00-23)")
         elif int(start[3:]) > 59:
             yield Problem(path, f"{path} ({start!r}) does not contain a valid minute (00-59)")
-    spans = [("recurringWindow", policy.get("recurringWindow"))]
+    spans: list[tuple[str, Any]] = [("recurringWindow", policy.get("recurringWindow"))]
     excluded = policy.get("maintenanceExclusions")
     for index, each in enumerate(excluded if isinstance(excluded, list) else []):
         spans.append((f"maintenanceExclusions[{index}]", each))

@@ -414,3 +414,13 @@ def test_every_region_with_gpus_is_a_known_region(region: str) -> None:
 def test_a_misspelt_location_is_told_from_a_new_one(written: str, meant: str | None) -> None:
     """A known name with another number may have opened since; what is like nothing is left."""
     assert gke.meant_location(written) == meant
+
+
+@pytest.mark.parametrize("name", gke.ACCELERATORS)
+def test_a_retired_accelerator_has_a_day_and_a_successor(name: str) -> None:
+    """And no other has either."""
+    card = gke.ACCELERATORS[name]
+    assert bool(card.retired_since) is bool(card.replacement) is card.retired
+    if card.replacement:
+        assert not gke.ACCELERATORS[card.replacement].retired
+        assert re.fullmatch(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", card.retired_since or "")

@@ -2,7 +2,11 @@
 
 import re
 
+import yaml
+
 from checks import keys, policy_docs, readme
+from components.decode import decode
+from components.gke.maintenance_args import GkeMaintenanceArgs
 from policy.pack import RULES
 from stacks.files import SAMPLES
 
@@ -50,3 +54,12 @@ def test_every_sample_is_in_the_readme() -> None:
     for stack in SAMPLES:
         assert (readme.ROOT / f"Pulumi.{stack}.yaml").is_file()
         assert f"| `{stack}` |" in text
+
+
+def test_the_maintenance_sample_is_one_that_the_settings_take() -> None:
+    """Read as YAML, where a time without quotes would be a date."""
+    text = readme.README.read_text()
+    sample = text[text.index("    maintenance: # of") :].partition("```")[0]
+    given = yaml.safe_load(sample)["maintenance"]
+    args = decode("maintenance", GkeMaintenanceArgs, given)
+    assert list(args.exclusions) == ["long-run"]
