@@ -116,7 +116,7 @@ def holder(folder: Path) -> Holder | None:
     """Who has, or had, this folder; None where its lock is no rehearsal's."""
     try:
         text = (folder / LOCK).read_text()[:SIZE] if not (folder / LOCK).is_symlink() else ""
-        if text.isdecimal() and folder.parent.name == ".rehearsal":  # as version 0.1.0 wrote it
+        if text.isdecimal() and ".rehearsal" in folder.parts:  # as version 0.1.0 wrote it
             return Holder(rehearsal=folder.name, pid=int(text), since="")
         return Holder(**json.loads(text))
     except (OSError, ValueError, TypeError):
