@@ -73,6 +73,9 @@ def main() -> int:
     except (FolderError, NodeError) as error:
         print(f"rehearsal of {args.stack}: {error}", file=sys.stderr)
         return commands.WRONG
+    except PermissionError as error:
+        print(f"rehearsal of {args.stack}: {error.filename}: not yours to change", file=sys.stderr)
+        return commands.WRONG
     except (StackError, ProcessError, CloudError, tools.ToolError) as error:
         print(f"rehearsal of {args.stack}: {error}", file=sys.stderr)
         return 1

@@ -267,6 +267,20 @@ def test_the_list_has_what_runs_and_what_has_run(
     ]
 
 
+def test_what_is_another_users_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as a rehearsal that root has kept."""
+
+    def denied(*_: object) -> str:
+        raise PermissionError(13, "Permission denied", "/somewhere/lock")
+
+    monkeypatch.setattr(folders, "end", denied)
+    monkeypatch.setattr(sys, "argv", ["rehearsal", "down", "dev"])
+    assert rehearsal.main() == 2
+    assert capsys.readouterr().err == "rehearsal of dev: /somewhere/lock: not yours to change\n"
+
+
 def test_down_of_an_unknown_stack_names_those_that_there_are() -> None:
     """A misspelt name has nothing to bring down."""
     done = command("down", "nosuch")
