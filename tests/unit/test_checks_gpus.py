@@ -354,6 +354,22 @@ def test_plugin_that_selects_other_nodes() -> None:
     ]
 
 
+def test_plugin_whose_affinity_leaves_the_node_out() -> None:
+    """Where no one label would bring it, the finding says that its affinity decides."""
+    expression = {"key": "gpus", "operator": "NotIn", "values": ["true"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    wants = a_daemon_set("plugin", PLUGIN_SPEC, affinity=affinity)
+    _, found = survey(NO_GPUS, sets=[wants])
+    assert [(one.lacks, one.message, one.command) for one in found] == [
+        (
+            "plugin",
+            "the device plugin kube-system/plugin leaves it out by its node affinity",
+            "kubectl -n kube-system describe daemonset plugin",
+        )
+    ]
+
+
 def test_plugin_that_has_no_pod_for_no_reason_to_see() -> None:
     """Where label and taints fit and still no pod is there, its DaemonSet is to be restarted."""
     _, found = survey(NO_GPUS)
