@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rehearsal import clouds
 from rehearsal.cloud import Cloud, Faults
 from rehearsal.cluster.autoscaler import Autoscaler
+from rehearsal.cluster.bounds import Bounds
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.cluster.controllers import Controllers, provide
 from rehearsal.cluster.joining import group_name
@@ -129,7 +130,11 @@ class Stage:
             self.folder, self.control_plane, self.processes, network, self.observed, self.journal
         )
         self._kubelets = Kubelets(self.folder, self.processes, job_seconds=self.job_seconds)
-        self._autoscaler = Autoscaler(self.folder, self.processes, idle=not self._scaling)
+        bounds = Bounds(self.control_plane.pki)
+        self._closers.append(bounds.stop)
+        self._autoscaler = Autoscaler(
+            self.folder, self.processes, bounds=bounds, idle=not self._scaling
+        )
         prewarm = threading.Thread(target=self._prewarm, name="prewarm", daemon=True)
         prewarm.start()
         self._closers += [self.control_plane.stop, prewarm.join]

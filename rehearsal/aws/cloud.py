@@ -13,7 +13,7 @@ from rehearsal.aws.images import has_driver
 from rehearsal.aws.instances import instance
 from rehearsal.aws.node_group import check_start
 from rehearsal.aws.permissions import why_late, why_not_scaled
-from rehearsal.aws.scaling_group import group_tags, resize
+from rehearsal.aws.scaling_group import bounds, group_tags, resize
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
 from rehearsal.inventory import Network
 from rehearsal.provider.handler import CloudError
@@ -86,13 +86,12 @@ class AwsCloud:
 
     def _group(self, name: str, parts: GroupParts) -> NodeGroup:
         group, account = parts.inputs, self.account
-        row, scaling, image = (
-            instance(account, group["instanceTypes"][0]), group["scalingConfig"], group["amiType"],
-        )  # fmt: skip
+        row, image = instance(account, group["instanceTypes"][0]), group["amiType"]
+        least, most = bounds(account, parts)
         return NodeGroup(
             name=name,
-            min_nodes=scaling["minSize"],
-            max_nodes=scaling["maxSize"],
+            min_nodes=least,
+            max_nodes=most,
             target_nodes=parts.kept,
             template=nodes.template(account, parts),
             node=nodes.node(account, parts),
@@ -111,7 +110,7 @@ class AwsCloud:
         not join, and KeyError for an unknown group."""
         with self.account.lock, answering():
             parts = self.account.groups[group]
-            running, most = len(parts.interfaces), parts.inputs["scalingConfig"]["maxSize"]
+            running, (least, most) = len(parts.interfaces), bounds(self.account, parts)
             if nodes > most:
                 raise CloudError(
                     f"ValidationError: New SetDesiredCapacity value {nodes} is above max value "
@@ -120,7 +119,7 @@ class AwsCloud:
             if nodes > running:
                 check_start(self.account, self.faults, group, parts.inputs, nodes)
             # Below its minimum the Auto Scaling group starts another one by itself.
-            short = max(parts.inputs["scalingConfig"]["minSize"] - nodes, 0)
+            short = max(least - nodes, 0)
             parts.kept += short
             resize(self.account, parts, nodes + short)
             self._forget()
@@ -160,7 +159,7 @@ class AwsCloud:
             parts = self.account.groups[group]
             tags = group_tags(self.account, parts.scaling_group)
             real = promise.real(tags, node)
-            if parts.inputs["scalingConfig"]["minSize"] and not real:
+            if bounds(self.account, parts)[0] and not real:
                 return None
             template = nodes.promised(self.account, parts)
             late = self._why_late(parts)

@@ -14,7 +14,7 @@ from rehearsal.aws.joining import why_nodes_fail
 from rehearsal.aws.kind import CloudError, Kind
 from rehearsal.aws.launch_template import LaunchTemplate
 from rehearsal.aws.roles import require_trust
-from rehearsal.aws.scaling_group import drop_group, make_group, resize
+from rehearsal.aws.scaling_group import drop_group, make_group, rescale, resize
 from rehearsal.aws.shapes import request
 from rehearsal.cloud import Faults
 
@@ -183,6 +183,7 @@ class NodeGroup(Kind):
         if rescaled:
             # What the autoscaler added stays its own.
             parts.kept = max(parts.kept + nodes - len(parts.interfaces), 0)
+            rescale(self.account, parts)
             resize(self.account, parts, nodes)
 
     def retag(

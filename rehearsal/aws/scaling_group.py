@@ -45,12 +45,10 @@ def make_group(account: Account, group: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def resize(account: Account, parts: GroupParts, nodes: int) -> None:
-    """Makes the group's numbers those of the node group, and its desired capacity `nodes`; a
-    network interface in the group's subnets stands for each node."""
-    held = account.backend("autoscaling").autoscaling_groups[parts.scaling_group]
-    held.min_size = parts.inputs["scalingConfig"]["minSize"]
-    held.max_size = parts.inputs["scalingConfig"]["maxSize"]
-    held.desired_capacity = nodes
+    """Makes the group's desired capacity `nodes`; a network interface in the group's subnets stands
+    for each node."""
+    # moto's API would start instances: the nodes are the rehearsal's own.
+    account.backend("autoscaling").autoscaling_groups[parts.scaling_group].desired_capacity = nodes
     ec2, subnets = account.client("ec2"), parts.inputs["subnetIds"]
     while len(parts.interfaces) > nodes:
         ec2.delete_network_interface(NetworkInterfaceId=parts.interfaces.pop())
@@ -61,6 +59,19 @@ def resize(account: Account, parts: GroupParts, nodes: int) -> None:
             Description=f"aws-K8S-{parts.inputs['nodeGroupName']}",
         )
         parts.interfaces.append(answer["NetworkInterface"]["NetworkInterfaceId"])
+
+
+def rescale(account: Account, parts: GroupParts) -> None:
+    """Makes the group's bounds those that the node group declares."""
+    scaling = parts.inputs["scalingConfig"]
+    held = account.backend("autoscaling").autoscaling_groups[parts.scaling_group]
+    held.min_size, held.max_size = scaling["minSize"], scaling["maxSize"]
+
+
+def bounds(account: Account, parts: GroupParts) -> tuple[int, int]:
+    """The least and the most nodes that the group may have, as the Auto Scaling API has them."""
+    row = describe(account, parts.scaling_group)
+    return row["MinSize"], row["MaxSize"]
 
 
 def drop_group(account: Account, parts: GroupParts) -> None:

@@ -17,12 +17,12 @@ import tools
 from components.kube import quantity
 from rehearsal.cloud import NodeGroup, NodeShape
 from rehearsal.cluster.api import Api, ApiError
+from rehearsal.cluster.bounds import NODE_CLAIMS, Bounds
 from rehearsal.cluster.gpus import GPU
 from rehearsal.cluster.pods import holds
 from rehearsal.processes import Processes, free_port
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
-NODE_CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 NODE_CLASS = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/rehearsal"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -50,7 +50,16 @@ def pool_name(group: str) -> str:
 class Autoscaler:
     """One Karpenter process and the pools that it reads."""
 
-    def __init__(self, folder: Path, processes: Processes, *, idle: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        processes: Processes,
+        *,
+        bounds: Bounds | None = None,
+        idle: bool = False,
+    ) -> None:
+        """`bounds` keeps every pool at its maximum; without it Karpenter's limit alone does."""
+        self._bounds = bounds
         self._idle = idle
         """Whether no Karpenter runs: pools that start at zero stay there."""
         self._types_file = folder / "instance-types.json"
@@ -69,6 +78,8 @@ class Autoscaler:
         while names and not cancelled.wait(0.05):
             if holds(api.get(f"{CRDS}/{names[0]}"), "Established"):
                 names.pop(0)
+        if self._bounds is not None:
+            self._bounds.install(api)
         _apply_ready(api, NODE_CLASS, {
             "apiVersion": "karpenter.kwok.sh/v1alpha1",
             "kind": "KWOKNodeClass",
@@ -96,6 +107,10 @@ class Autoscaler:
             )
             for group in scaled
         }
+        if self._bounds is not None:
+            self._bounds.limits = {
+                pool_name(group.name): room(group, frozen.get(group.name)) for group in scaled
+            }
         # The first choice first: of the pools that are there, a pod always gets the one it should.
         for name, pool in sorted(wanted.items(), key=lambda one: -one[1]["spec"]["weight"]):
             if self._pools.get(name) != pool:
@@ -227,14 +242,17 @@ def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
     return {group.name: max(100 - order.index(size(group)), 1) for group in groups}
 
 
+def room(group: NodeGroup, frozen: int | None) -> int:
+    """How many nodes the autoscaler may have in the group, beside those that the cloud keeps."""
+    elastic = max(group.max_nodes - group.target_nodes, 0)
+    return elastic if frozen is None else min(elastic, frozen)
+
+
 def node_pool(
     group: NodeGroup, type_name: str, frozen: int | None, weight: int = 1
 ) -> dict[str, Any]:
     """The NodePool that lets Karpenter add nodes of this group and of no other."""
     template = group.template
-    elastic = max(group.max_nodes - group.target_nodes, 0)
-    if frozen is not None:
-        elastic = min(elastic, frozen)
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
@@ -275,7 +293,7 @@ def node_pool(
                 if not group.unscaled
                 else [{"nodes": "0"}],
             },
-            "limits": {"cpu": _times(template.capacity["cpu"], elastic)},
+            "limits": {"cpu": _times(template.capacity["cpu"], room(group, frozen))},
         },
     }
 

@@ -203,8 +203,7 @@ class Nodes:
             if node["metadata"].get("deletionTimestamp") or name in self._refused:
                 continue
             if karpenters(node) and sizes[group.name] >= group.max_nodes:
-                # Karpenter counts a new node's size only once it has seen it whole, and may have
-                # asked for one more by then.
+                # The group's maximum is another one since Karpenter asked for it.
                 self._refuse(node)
                 continue
             sizes[group.name] += 1

@@ -57,6 +57,18 @@ def test_a_preview_of_a_cluster_has_what_eks_adds_to_its_network(fresh: AwsStack
     assert network["publicAccessCidrs"] == UNKNOWN
 
 
+def test_a_groups_bounds_are_its_auto_scaling_groups(fresh: AwsStack) -> None:
+    """Whoever changes them there changes what the autoscaler may do, whatever was declared."""
+    assert fresh.group(fresh.cluster()).max_nodes == 2
+    client = fresh.cloud.account.client("autoscaling")
+    client.update_auto_scaling_group(AutoScalingGroupName=fresh.scaling_group, MaxSize=1)
+    fresh.cloud.notify()
+    (group,) = fresh.cloud.node_groups()
+    assert (group.min_nodes, group.max_nodes) == (0, 1)
+    with pytest.raises(CloudError, match="value 2 is above max value 1 for the AutoScalingGroup"):
+        fresh.cloud.set_size("train-gpu", 2)
+
+
 def test_a_stack_leaves_nothing_behind(fresh: AwsStack) -> None:
     """Deleted in the reverse order of its creation, the account holds nothing of any kind."""
     subnets = fresh.cluster(enabledClusterLogTypes=[])
