@@ -14,6 +14,7 @@ from components.settings import from_config
 from stacks.engine import remedy, said
 from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
 from stacks.names import StackError
+from stacks.owners import refuse_shared
 
 ROOT = Path(__file__).resolve().parents[1]
 CLUSTER = "gpu-cluster:cluster"
@@ -23,7 +24,9 @@ OUTPUT_SECONDS = 60.0
 def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
     """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError where there is none."""
     try:
-        return _config(read_stack(root, stack), f"Pulumi.{stack}.yaml")
+        config = _config(read_stack(root, stack), f"Pulumi.{stack}.yaml")
+        refuse_shared(root, stack, config)
+        return config
     except StackError as error:
         raise CheckError(str(error)) from None
 

@@ -14,6 +14,7 @@ from recovery.engine import Pulumi, RecoveryError
 from stacks import command as commands
 from stacks.files import read_stack
 from stacks.names import StackError
+from stacks.owners import refuse_shared
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -62,6 +63,7 @@ def _pulumi(program: Path, stack: str) -> Pulumi:
 def _profile(program: Path, stack: str) -> str | None:
     """The AWS profile that the stack's file names; raises StackError where that cannot be used."""
     config = read_stack(program, stack).get("config")
+    refuse_shared(program, stack, config if isinstance(config, dict) else {})
     profile = config.get("aws:profile") if isinstance(config, dict) else None
     return profile if isinstance(profile, str) else None
 

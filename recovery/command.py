@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from recovery import google
@@ -52,7 +53,7 @@ def recover(
     what an earlier run made although it was told otherwise; `agree` is shown what may be adopted
     before anything is written; `over` says whether the run of another machine, by what is known of
     it, is over. Raises RecoveryError."""
-    preview = json.loads(pulumi.must("preview", "--json")) if unheard else {}
+    preview = pulumi.preview() if unheard else {}
     agreed: dict[str, str] | None = None
     while True:
         deployment = with_unheard(pulumi.export(), preview)
@@ -147,9 +148,24 @@ def _alive(pid: int) -> bool:
 
 
 def _is_dead(lock: str) -> bool:
-    """Whether the run that has it was on this machine and is gone; nobody knows of another's."""
+    """Whether the run that has it was on this machine and is gone; nobody knows of another's.
+
+    A lock names a host and a process, and no boot or machine. Machines of one image share their
+    host name, and containers that were given one, so it tells nothing by itself: only a name that
+    the container runtime made of the container's own ID is no other machine's. A person knows.
+    """
     holder = _HOLDER.search(lock)
-    return holder is not None and holder["host"] == socket.gethostname()
+    return holder is not None and holder["host"] == socket.gethostname() == _own_container()
+
+
+def _own_container(mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
+    """The short ID of the container that this runs in, which its runtime makes the host name of;
+    None outside of one."""
+    try:
+        found = re.search(r"/containers/(?:\S+/)?([0-9a-f]{12})[0-9a-f]{52}/", mounts.read_text())
+    except OSError:
+        return None
+    return found[1] if found else None
 
 
 def _write(pulumi: Pulumi, deployment: Deployment) -> str | None:

@@ -2,9 +2,11 @@
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from recovery.state import Deployment
 from stacks.engine import said
@@ -50,6 +52,21 @@ class Pulumi:
             raise RecoveryError(f"pulumi {arguments[0]}: {said(done.stderr, done.stdout)}")
         return done.stdout
 
+    def preview(self) -> dict[str, Any]:
+        """What `pulumi preview --json` says; raises RecoveryError with what is wrong, the cause
+        first, where it fails: all that it printed is then in a file."""
+        done = self.run("preview", "--json")
+        if not done.returncode:
+            plan: dict[str, Any] = json.loads(done.stdout or "{}")
+            return plan
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="pulumi-preview-", suffix=".json", delete=False
+        ) as file:  # readable by this user alone
+            file.write(done.stdout or done.stderr)
+        wrong = _errors(done.stdout) or [said(done.stderr, "")]
+        raise RecoveryError("\n".join([f"pulumi preview: {wrong[0]}", *wrong[1:],
+                                       f"all that it printed is in {file.name}"]))  # fmt: skip
+
     def export(self) -> Deployment:
         deployment: Deployment = json.loads(self.must("stack", "export"))
         return deployment
@@ -68,3 +85,19 @@ class Pulumi:
         for file in empty:
             file.unlink()
         return bool(empty)
+
+
+def _errors(text: str) -> list[str]:
+    """The diagnostics of severity error in `pulumi preview --json`, a line each. What a resource
+    says is the cause; that the preview failed, which the engine adds, comes last."""
+    try:
+        diagnostics = json.loads(text).get("diagnostics") or ()
+    except (ValueError, AttributeError):
+        return []
+    found = [each for each in diagnostics if each.get("severity") == "error"]
+    lines = [" ".join(str(each.get("message", "")).split()) for each in found]
+    lines = [line.removeprefix("error: ") for line in lines if line]
+    return sorted(dict.fromkeys(lines), key=lambda line: line.startswith(_CONSEQUENCE))
+
+
+_CONSEQUENCE = ("preview failed", "update failed", "an unhandled error occurred")

@@ -17,8 +17,9 @@ from rehearsal.node.machine import NodeError, look
 from rehearsal.processes import LEASH, ProcessError
 from rehearsal.provider.handler import CloudError
 from stacks import command as commands
-from stacks.files import stack_file
+from stacks.files import read_stack
 from stacks.names import StackError
+from stacks.owners import refuse_shared
 
 ROOT = Path(__file__).resolve().parents[1]
 REHEARSALS = ROOT / ".rehearsal"
@@ -114,7 +115,8 @@ def _run(stack: str, folder: Path, passed: list[str], *, keep: bool) -> int:
 
 def _down(stack: str, folder: Path) -> int:
     if not folder.exists() and not folder.is_symlink():
-        stack_file(ROOT, stack)  # names the stacks that there are
+        config = read_stack(ROOT, stack).get("config")  # names the stacks that there are
+        refuse_shared(ROOT, stack, config if isinstance(config, dict) else {})
     node = footprint.read(folder) if folders.holder(folder) else None
     done = folders.end(folder, f"make down STACK={stack}")
     print(f"rehearsal of {stack}: {done}")

@@ -35,4 +35,4 @@ def test_no_node_joins_beyond_a_pools_maximum(rehearse: Rehearse, tmp_path: Path
 
     assert [event for event in events if event.what == "taken back"] == []
     assert most_at_once(events) == 3
-    assert any("train-gpu is at its maximum" in line for line in run.failures), run.failures
+    assert any("all 3 nodes of its maximum" in line for line in run.failures), run.failures

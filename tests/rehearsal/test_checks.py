@@ -17,7 +17,7 @@ from rehearsal.aws.cloud import AwsCloud
 from rehearsal.aws.service_quotas import answer_quotas
 from rehearsal.cloud import ControlPlane, Faults
 from rehearsal.cluster.gpus import GPU
-from rehearsal.existing import INVENTORIES
+from rehearsal.inventory import INVENTORIES
 from rehearsal.gcp import GcpCloud
 from rehearsal.gcp.quota_api import QuotaApi
 from rehearsal.scenario import Rehearsal

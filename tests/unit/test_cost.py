@@ -251,6 +251,7 @@ def repository(tmp_path: Path) -> Path:
         (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
         git(tmp_path, "add", ".")
         git(tmp_path, "commit", "--quiet", "--message", f"{most} nodes")
+    document["config"]["gpu-cluster:cluster"]["name"] = "gpu-new"
     (tmp_path / "Pulumi.new.yaml").write_text(yaml.safe_dump(document))
     return tmp_path
 

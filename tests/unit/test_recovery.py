@@ -17,6 +17,7 @@ import requests
 from botocore.exceptions import ClientError, WaiterError
 from moto import mock_aws
 
+from recovery import command
 from recovery import google as on_google
 from recovery.amazon import Amazon, route_id
 from recovery.clouds import LiveClouds
@@ -152,13 +153,15 @@ def locked(pid: int, host: str = socket.gethostname()) -> str:
     )
 
 
-def test_the_lock_of_a_dead_run_is_removed() -> None:
-    """Its last words may have come late, so the state is read again after that."""
+def test_the_lock_of_a_dead_run_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the container that it ran in nobody is asked. Its last words may have come late, so the
+    state is read again after that."""
+    monkeypatch.setattr(command, "_own_container", socket.gethostname)
     child = subprocess.Popen(["true"])
     child.wait()
     pulumi = FakePulumi(state(), **{"stack import": locked(child.pid)})
     said: list[str] = []
-    recover(pulumi, clouds=Nobody(), say=said.append)
+    recover(pulumi, clouds=Nobody(), over=lambda holder: False, say=said.append)
     assert [" ".join(call) for call in pulumi.calls] == [
         "stack export", "stack import", "cancel --yes", "stack export", "stack import"
     ]  # fmt: skip
@@ -175,7 +178,11 @@ def test_a_run_that_goes_on_is_left_alone() -> None:
 
 @pytest.mark.parametrize(
     "refusal",
-    [locked(1, "build-7"), "error: [409] Conflict: Another update is currently in progress."],
+    [
+        locked(1, "build-7"),
+        locked(2**22 + 1),  # beyond any process: of this machine's name, and perhaps not of it
+        "error: [409] Conflict: Another update is currently in progress.",
+    ],
 )
 def test_a_run_of_another_machine_is_ended_by_nobody_but_people(refusal: str) -> None:
     """Whether it goes on cannot be seen from here: its lock stays, unless somebody knows."""
@@ -186,6 +193,47 @@ def test_a_run_of_another_machine_is_ended_by_nobody_but_people(refusal: str) ->
     pulumi = FakePulumi(state(), **{"stack import": refusal})
     recover(pulumi, clouds=Nobody(), over=lambda holder: holder in refusal)
     assert ("cancel", "--yes") in pulumi.calls
+
+
+def test_a_container_is_known_by_its_own_id(tmp_path: Path) -> None:
+    """The runtime mounts files from its folder, and makes its first letters the host name."""
+    identity = "0123456789ab" + "c" * 52
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"1 2 8:1 /var/lib/docker/containers/{identity}/hostname /etc/hostname rw\n")
+    assert command._own_container(mounts) == "0123456789ab"
+    mounts.write_text("1 2 8:1 / / rw\n")
+    assert command._own_container(mounts) is None
+    assert command._own_container(tmp_path / "nothing") is None
+
+
+class FailingPreview(FakePulumi):
+    """Its preview fails, and says so as JSON."""
+
+    __slots__ = ()
+
+    def _once_anywhere(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        if arguments[0] != "preview":
+            return super()._once_anywhere(*arguments)
+        said = [
+            {"severity": "info", "message": "reading"},
+            {"severity": "error", "message": "preview failed\n"},
+            {"urn": "a", "severity": "error", "message": "error: no credentials:\n run aws sso"},
+        ]
+        text = json.dumps({"config": {"x": "y" * 9000}, "diagnostics": said})
+        return subprocess.CompletedProcess(arguments, 255, text, "")
+
+
+def test_a_preview_that_fails_is_said_cause_first() -> None:
+    """One line for each error; the JSON, which nobody reads, is in a file of this user's."""
+    with pytest.raises(RecoveryError) as refused:
+        recover(FailingPreview(state()), clouds=Nobody(), unheard=True)
+    cause, consequence, where = str(refused.value).splitlines()
+    assert cause == "pulumi preview: no credentials: run aws sso"
+    assert consequence == "preview failed"
+    file = Path(where.removeprefix("all that it printed is in "))
+    assert json.loads(file.read_text())["config"] == {"x": "y" * 9000}
+    assert file.stat().st_mode & 0o077 == 0
+    file.unlink()
 
 
 def test_a_half_written_attribute_file_is_removed(tmp_path: Path) -> None:
