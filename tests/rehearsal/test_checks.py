@@ -17,9 +17,9 @@ from rehearsal.aws.cloud import AwsCloud
 from rehearsal.aws.service_quotas import answer_quotas
 from rehearsal.cloud import ControlPlane, Faults
 from rehearsal.cluster.gpus import GPU
-from rehearsal.inventory import INVENTORIES
 from rehearsal.gcp import GcpCloud
 from rehearsal.gcp.quota_api import QuotaApi
+from rehearsal.inventory import INVENTORIES
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
 
