@@ -86,9 +86,10 @@ def test_everything_is_downloaded_before_anybody_signs_in() -> None:
     signs_in = min(
         number
         for number, step in enumerate(steps)
-        if step.startswith(("google-github-actions/", "aws-actions/"))
+        if step.startswith(("google-github-actions/auth@", "aws-actions/"))
     )
-    for download in ("make .venv/.ready", "pulumi/actions@", "git worktree add"):
+    downloads = ("make .venv/.ready", "pulumi/actions@", "git worktree add", "setup-gcloud@")
+    for download in downloads:
         assert any(download in step for step in steps[:signs_in]), download
         assert not any(download in step for step in steps[signs_in:]), download
     assert "make" not in steps[-2].split()
