@@ -46,8 +46,8 @@ LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashe
   --no-emit-index-url --custom-compile-command "make lock" $(call flag,UPGRADE,--upgrade)
 ASKED = '$(STACK)' $(call flag,REHEARSAL,--rehearsal) $(call flag,JSON,--json)
 
-.PHONY: help setup engine rehearse real-node down list quota gpus check cards cost recover prove \
-  test lint unit readme bench lock clean
+.PHONY: help setup engine rehearse real-node down list quota gpus leftovers check cards cost recover \
+  prove test lint unit readme bench lock clean
 
 define HELP
 make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves it running,
@@ -58,6 +58,8 @@ make down STACK=dev       end what KEEP=1 left running
 make list                 the rehearsals of this folder, and whether they run
 make quota STACK=dev      whether the cloud's GPU quotas let the pools grow to maxNodes
 make gpus STACK=dev       every node's GPUs, and what GPU nodes lack
+make leftovers STACK=dev  what Services, Ingresses and volumes made in the cloud, which destroy
+                          would leave there
 make check STACK=dev      what the acceptance workload (gpuCheck) measured on the stack's GPUs
                           quota, gpus, check: REHEARSAL=1 asks the rehearsal that KEEP=1 left;
                           gpus, check: KUBECONFIG_FILE=FILE asks that cluster
@@ -130,6 +132,9 @@ quota: $(VENV)/.ready
 
 gpus: engine
 	@$(RUN) -m checks.gpus $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
+
+leftovers: engine
+	@$(RUN) -m checks.leftovers $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 check: engine
 	@$(RUN) -m checks.check $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)

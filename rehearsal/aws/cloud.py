@@ -7,6 +7,7 @@ from typing import Any
 
 from rehearsal.aws import nodes, promise
 from rehearsal.aws.account import Account, GroupParts, answering
+from rehearsal.aws.attached import Parts, attach
 from rehearsal.aws.cluster import access_due, access_granted
 from rehearsal.aws.holdings import holdings
 from rehearsal.aws.images import has_driver
@@ -15,6 +16,7 @@ from rehearsal.aws.node_group import check_start
 from rehearsal.aws.permissions import why_late, why_not_scaled
 from rehearsal.aws.scaling_group import bounds, group_tags, resize
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
+from rehearsal.cluster.attached import Wanted
 from rehearsal.inventory import Network
 from rehearsal.provider.handler import CloudError
 
@@ -47,6 +49,8 @@ class AwsCloud:
         """Those that ran when somebody last asked."""
         self._read: dict[object, tuple[float, Any]] = {}
         """What was asked for -> when it was read, and what it was."""
+        self._attached: Parts = {}
+        """What EKS' controllers have made, by the uid of the object that asked for it."""
 
     @property
     def endpoint(self) -> str:
@@ -208,6 +212,11 @@ class AwsCloud:
             self._later = threading.Timer(seconds, self.notify)
             self._later.daemon = True
             self._later.start()
+
+    def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
+        """What EKS' controllers make for Services and PersistentVolumeClaims."""
+        with self.account.lock, answering():
+            return attach(self.account, self._attached, wanted)
 
     def holdings(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what

@@ -71,6 +71,10 @@ def _network(account: Account) -> Iterator[str]:
         yield f"network interface {interface['NetworkInterfaceId']} ({interface['Description']})"
     for template in ec2.describe_launch_templates()["LaunchTemplates"]:
         yield f"launch template {template['LaunchTemplateName']}"
+    for volume in ec2.describe_volumes()["Volumes"]:
+        tags = {tag["Key"]: tag["Value"] for tag in volume.get("Tags") or []}
+        if claim := tags.get("kubernetes.io/created-for/pvc/name"):
+            yield f"EBS volume {volume['VolumeId']} (of the claim {claim})"
     for reservation in ec2.describe_instances()["Reservations"]:
         for each in reservation["Instances"]:
             if each["State"]["Name"] != "terminated":

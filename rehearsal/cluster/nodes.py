@@ -19,6 +19,7 @@ import urllib3
 
 from rehearsal.cloud import Cloud, NodeGroup, Shares
 from rehearsal.cluster.api import STRATEGIC, Api, ApiError, Object
+from rehearsal.cluster.attached import Attachments
 from rehearsal.cluster.autoscaler import Autoscaler, pool_name, remove_node
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.cluster.gpus import (
@@ -91,6 +92,7 @@ class Nodes:
         """Node -> the GPUs that it was given last."""
         self.refusals, self.shares = {}, {}
         self._scale_down = ScaleDown()
+        self._attachments = Attachments(self._cloud, self._api)
         self._reader = Reader(self._config_map)
         self._thread = threading.Thread(target=self._guarded, name="nodes", daemon=True)
         self._thread.start()
@@ -134,6 +136,9 @@ class Nodes:
                     cloud_changed = False
                 self._reconcile(groups)
                 self._drain(found)
+                self._attachments.follow(
+                    self._observed.all("Service"), self._observed.all("PersistentVolumeClaim")
+                )
             except ApiError as error:
                 if error.status not in (404, 409):  # overtaken by a change that is on its way
                     self._journal.record("node", "nodes", "error", message=str(error))

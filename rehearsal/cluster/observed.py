@@ -17,6 +17,8 @@ KINDS = {
     "Job": "/apis/batch/v1/jobs",
     "ConfigMap": "/api/v1/configmaps",
     "Event": "/api/v1/events",
+    "Service": "/api/v1/services",
+    "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
 }
 
 

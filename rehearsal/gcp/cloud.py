@@ -6,7 +6,9 @@ from typing import Any
 
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
+from rehearsal.cluster.attached import Wanted
 from rehearsal.gcp import nodes
+from rehearsal.gcp.attached import TOKEN, handles, things
 from rehearsal.gcp.autopilot import (
     ACCELERATOR_COUNT_LABEL,
     Portion,
@@ -88,6 +90,19 @@ class GcpCloud:
     def promise(self, group: str, node: NodeShape) -> Promise | None:
         """GKE sees its node pools themselves."""
         return None
+
+    def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
+        """What GKE's controllers make for Services and PersistentVolumeClaims."""
+        with self.lock:
+            cluster = next(self.of(CLUSTER), None)
+            if cluster is None:  # and nobody left who would take anything away
+                return {}
+            now = {thing.identity: thing for one in wanted for thing in things(cluster, one)}
+            for thing in list(self.of(TOKEN)):
+                if thing.identity not in now:
+                    self.remove(thing.identity)
+            self.things.update(now)
+            return handles(self.things, wanted)
 
     def holdings(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted."""

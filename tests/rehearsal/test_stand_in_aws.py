@@ -15,6 +15,7 @@ import pytest
 
 from rehearsal.aws.settings import check_config, default_tags
 from rehearsal.cloud import Scaler
+from rehearsal.cluster.attached import Wanted
 from rehearsal.provider.handler import CloudError
 from rehearsal.provider.schema import UNKNOWN
 from tests.rehearsal import aws_stack as aws
@@ -410,3 +411,26 @@ def test_nothing_of_the_persons_own_aws_settings_is_used(monkeypatch: pytest.Mon
     with stack() as made:
         made.up(aws.VPC, "net", {"cidrBlock": "10.0.0.0/16"})
         assert "AWS_PROFILE" not in os.environ
+
+
+def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
+    """A load balancer's network interfaces keep their subnet, its security group the VPC."""
+    balancer = Wanted(uid="1234-5678", kind="load balancer", name="default/web")
+    claim = Wanted(uid="9abc", kind="disk", name="default/data")
+    with stack() as made:
+        made.cluster()
+        before = made.cloud.holdings()
+        handles = made.cloud.attach([balancer, claim])
+        assert handles["1234-5678"] == "a12345678.us-east-1.elb.amazonaws.com"
+        assert handles["9abc"].startswith("ebs.csi.aws.com:vol-")
+        made.cloud.attach([])
+        assert made.cloud.holdings() == before
+        made.cloud.attach([balancer, claim])
+        kinds = [line.split()[0] for line in set(made.cloud.holdings()) - set(before)]
+        assert sorted(kinds) == ["EBS", "network", "security"]
+        made.delete(aws.ADDON, "cni")
+        made.delete(aws.ADDON, "agent")
+        made.delete(aws.CLUSTER, "ml")
+        made.cloud.attach([])
+        with pytest.raises(Refused, match=r"DependencyViolation: .* dependencies .*ELB a12345678"):
+            made.delete(aws.SUBNET, "us-east-1a")

@@ -1,0 +1,88 @@
+"""A rehearsal in which somebody opens a Service and asks for a disk, and forgets both."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checks import leftovers
+from checks.report import FINDING, FINE
+from rehearsal.stage import Stage
+from tests.rehearsal.test_disruptions import until
+
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "web"},
+    "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
+}
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+             "storageClassName": ""},
+}  # fmt: skip
+
+
+def objects(stage: Stage) -> dict[str, Any]:
+    """The user's two, as the API server has them."""
+    api, at = stage.control_plane.api, "/api/v1/namespaces/default"
+    return {
+        "service": api.get(f"{at}/services/web"),
+        "claim": api.get(f"{at}/persistentvolumeclaims/data"),
+    }
+
+
+def made(stage: Stage) -> bool:
+    found = objects(stage)
+    balancer = (found["service"].get("status") or {}).get("loadBalancer") or {}
+    return bool(balancer.get("ingress")) and found["claim"]["status"]["phase"] == "Bound"
+
+
+@pytest.mark.parametrize(
+    ("stack", "says"),
+    [
+        ("dev", "already being used by 'projects/my-project/global/firewalls/k8s-fw-a"),
+        pytest.param("train", "DependencyViolation", marks=pytest.mark.prove),
+    ],
+)
+def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
+    tmp_path: Path, stack: str, says: str
+) -> None:
+    """In the cloud's words; without it, and once it is deleted, there is nothing to say."""
+    with Stage(stack, folder=tmp_path / "stage", scaling=False, warm=True) as stage:
+        assert stage.engine.up().ok
+        kubeconfig = stage.control_plane.kubeconfig.read_text()
+        assert leftovers.check(stack, kubeconfig)[0] == FINE
+        api, at = stage.control_plane.api, "/api/v1/namespaces/default"
+        api.create(f"{at}/services", SERVICE)
+        api.create(f"{at}/persistentvolumeclaims", CLAIM)
+        until(lambda: made(stage), "the cloud has made both")
+        code, document, text = leftovers.check(stack, kubeconfig)
+        assert code == FINDING
+        names = [one["name"] for one in document["leftovers"]]
+        assert names == ["default/data", "default/web"]
+        assert "kubectl delete service web --namespace default" in text
+        outcome = stage.engine.destroy()
+        assert not outcome.ok
+        assert any(says in error for error in outcome.errors), outcome.errors
+        assert any("disk " in line or "EBS volume" in line for line in stage.cloud.holdings())
+
+
+def test_a_service_that_is_deleted_leaves_nothing(tmp_path: Path) -> None:
+    """Its controllers are still there to remove what they made."""
+    with Stage("dev", folder=tmp_path / "stage", scaling=False, warm=True) as stage:
+        assert stage.engine.up().ok
+        api, at = stage.control_plane.api, "/api/v1/namespaces/default"
+        before = stage.cloud.holdings()
+        api.create(f"{at}/services", SERVICE)
+        api.create(f"{at}/persistentvolumeclaims", CLAIM)
+        until(lambda: made(stage), "the cloud has made both")
+        assert len(stage.cloud.holdings()) == len(before) + 3
+        api.delete(f"{at}/services/web")
+        api.delete(f"{at}/persistentvolumeclaims/data")
+        until(lambda: stage.cloud.holdings() == before, "the cloud has removed both")
+        kubeconfig = stage.control_plane.kubeconfig.read_text()
+        assert leftovers.check("dev", kubeconfig)[0] == FINE
+        assert stage.engine.destroy().ok
