@@ -10,8 +10,11 @@ from typing import Any
 
 import yaml
 
+from components.catalog.images import DEVICE_PLUGIN
 from rehearsal.node.image import Image
 from rehearsal.node.pytorch import PyTorch
+from rehearsal.simulated import differs
+from tools.programs import program
 
 PLUGIN = "localhost/nvidia-device-plugin:rehearsal"
 SAMPLE = "localhost/cuda-base:rehearsal"
@@ -54,7 +57,7 @@ class Overrides:
                 f'\nDEVICE_PLUGIN = Image(repository="{repository}", tag="{tag}", '
                 'source="built here", read="now")\n'
             )
-        self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry)")
+        self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry{_version()})")
 
     def _stack(self, config: Mapping[str, Any]) -> None:
         pool = config[POOLS][self.pool]
@@ -75,6 +78,13 @@ class Overrides:
         if before != value:
             values[key] = value
             self.made.append(f"{path}.{key}: {before} -> {value} ({why})")
+
+
+def _version() -> str:
+    """What to say of the plugin's version where the stack has another one."""
+    ran, stack = program("device-plugin").version(), DEVICE_PLUGIN.tag or ""
+    difference = differs("the device plugin", stack, ran)
+    return f"; {difference}" if difference else ""
 
 
 def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:

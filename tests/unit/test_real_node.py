@@ -27,6 +27,7 @@ from rehearsal.node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.node.report import blocks
 from stacks.names import StackError
 from stacks.program import copy_program
+from tools import programs
 
 ROOT = Path(__file__).parents[2]
 TWO = "NVIDIA H100 80GB HBM3, GPU-1, 81559, 580.1\nNVIDIA H100 80GB HBM3, GPU-2, 81559, 580.1\n"
@@ -162,6 +163,9 @@ def test_every_override_is_told(tmp_path: Path) -> None:
     assert f"{workloads}.gpu-k8s2.gpus: 2 -> 1 (all that this machine has)" in made.made
     assert len([line for line in made.made if "there is no registry" in line]) == 3 * 2 + 1
     assert len(made.made) == 10
+    ran = programs.program("device-plugin").version()
+    (plugin,) = [line for line in made.made if "DEVICE_PLUGIN" in line]
+    assert f"the device plugin: the stack has v0.20.0, and {ran} ran here" in plugin
 
 
 def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
