@@ -21,6 +21,7 @@ TAKES_real-node := STACK NODE
 TAKES_down := STACK
 TAKES_quota := STACK REHEARSAL JSON
 TAKES_gpus := STACK REHEARSAL KUBECONFIG_FILE JSON
+TAKES_leftovers := STACK REHEARSAL KUBECONFIG_FILE JSON
 TAKES_check := STACK REHEARSAL KUBECONFIG_FILE JSON
 TAKES_cost := STACK COMPARE CEILING JSON
 TAKES_recover := STACK UNHEARD YES
@@ -61,14 +62,14 @@ make gpus STACK=dev       every node's GPUs, and what GPU nodes lack
 make leftovers STACK=dev  what Services, Ingresses and volumes made in the cloud, which destroy
                           would leave there
 make check STACK=dev      what the acceptance workload (gpuCheck) measured on the stack's GPUs
-                          quota, gpus, check: REHEARSAL=1 asks the rehearsal that KEEP=1 left;
-                          gpus, check: KUBECONFIG_FILE=FILE asks that cluster
+                          quota, gpus, leftovers, check: REHEARSAL=1 asks the rehearsal that KEEP=1 left;
+                          gpus, leftovers, check: KUBECONFIG_FILE=FILE asks that cluster
 make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)
-                          quota, gpus, check, cost: JSON=1 prints JSON
+                          quota, gpus, leftovers, check, cost: JSON=1 prints JSON
 make recover STACK=dev    puts the state in order after a killed up or destroy (UNHEARD=1: a lost
                           answer; YES=1: without asking)
 make setup                what the others need: Python packages, the engine, a control plane
-make engine               the same without the control plane: what recover, gpus and check need
+make engine               the same without the control plane: what recover, gpus, leftovers and check need
 make clean                removes the Python packages and every rehearsal's report
 
 For developers
