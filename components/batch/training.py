@@ -9,6 +9,7 @@ from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.meta.v1 import LabelSelectorArgsDict
 from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
 
 from components.batch import jobset
@@ -75,7 +76,7 @@ class GpuTraining(pulumi.ComponentResource):
 def among_themselves(name: str) -> NetworkPolicySpecArgsDict:
     """Only the workers of this training job reach its workers: on every port, as NCCL and Gloo
     choose theirs freely. What the workers reach is not restricted."""
-    workers = {"match_labels": {names.JOB_SET_LABEL: name}}
+    workers: LabelSelectorArgsDict = {"match_labels": {names.JOB_SET_LABEL: name}}
     return {
         "pod_selector": workers,
         "policy_types": ["Ingress"],

@@ -52,7 +52,8 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
 ) -> None:
     """In the cloud's words; without it, and once it is deleted, there is nothing to say."""
     with Stage(stack, folder=tmp_path / "stage", scaling=False, warm=True) as stage:
-        assert stage.engine.up().ok
+        outcome = stage.engine.up()
+        assert outcome.ok, outcome.errors
         kubeconfig = stage.control_plane.kubeconfig.read_text()
         assert leftovers.check(stack, kubeconfig)[0] == FINE
         api, at = stage.control_plane.api, "/api/v1/namespaces/default"
@@ -73,7 +74,8 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
 def test_a_service_that_is_deleted_leaves_nothing(tmp_path: Path) -> None:
     """Its controllers are still there to remove what they made."""
     with Stage("dev", folder=tmp_path / "stage", scaling=False, warm=True) as stage:
-        assert stage.engine.up().ok
+        outcome = stage.engine.up()
+        assert outcome.ok, outcome.errors
         api, at = stage.control_plane.api, "/api/v1/namespaces/default"
         before = stage.cloud.holdings()
         api.create(f"{at}/services", SERVICE)
