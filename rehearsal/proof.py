@@ -10,6 +10,7 @@ from rehearsal.cluster.joining import group_name
 from rehearsal.cluster.matching import mismatches, shape_of
 from rehearsal.cluster.observed import Observed
 from rehearsal.cluster.pods import full_name, gpus_asked, gpus_offered, phase, workload
+from rehearsal.cluster.scale_down import SAFE_TO_EVICT
 from rehearsal.cluster.shares import template_shares
 from rehearsal.diagnosis import Situation
 from rehearsal.report import NodeLife, PodLife
@@ -50,6 +51,12 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
         yield (
             f"{full_name(pod)} runs on {where}, but asks for no {GPU}: GKE Autopilot refuses a pod "
             "that selects an accelerator without a limit"
+        )
+    stays = (pod["metadata"].get("annotations") or {}).get(SAFE_TO_EVICT) == "false"
+    if stays and group.auto_provisioned and group.spot:
+        yield (
+            f"{full_name(pod)} asks to keep its node on {where} ({SAFE_TO_EVICT}): GKE Autopilot "
+            "does not grant that to Spot pods"
         )
     for toleration in pod["spec"].get("tolerations") or []:
         if str(toleration.get("key")).endswith(_SPOT) and asked and not group.spot:

@@ -115,6 +115,17 @@ def test_a_pod_without_a_limit_is_not_what_autopilot_makes_nodes_for() -> None:
     assert proof.misplaced([group("t4-1")], observed(idle, nodes=[on_node("n1", auto)])) == []
 
 
+def test_on_autopilot_a_spot_pod_cannot_ask_to_keep_its_node() -> None:
+    """The cluster would not admit it; others may ask."""
+    spot = group("t4-1", auto_provisioned=True, spot=True)
+    staying = pod(on="n", phase="Running")
+    staying["metadata"]["annotations"] = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+    seen = observed(staying, nodes=[on_node("n", spot)])
+    (line,) = proof.misplaced([spot], seen)
+    assert line.endswith("GKE Autopilot does not grant that to Spot pods")
+    assert proof.misplaced([replace(spot, spot=False)], seen) == []
+
+
 def test_who_tolerates_spot_by_name_is_meant_for_spot() -> None:
     """On a node that is none, the pod costs what it was not to cost."""
     spot = {"key": "cloud.google.com/gke-spot", "operator": "Exists"}

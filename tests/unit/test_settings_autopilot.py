@@ -42,3 +42,10 @@ def test_every_card_of_autopilot_can_be_had_in_each_of_its_counts() -> None:
     for card in ACCELERATORS.values():
         for count in card.autopilot_counts:
             assert autopilot_provisioning(card.name, count), (card.name, count)
+
+
+def test_a_spot_pod_does_not_ask_to_keep_its_node() -> None:
+    """Autopilot grants an extended run time to others alone."""
+    for capacity, keeps in (("spot", False), ("on-demand", True)):
+        pool = GkeAutopilotPoolArgs(accelerator="nvidia-l4", capacity=capacity)
+        assert pool.gpu_pool("l4").keeps_pods == keeps
