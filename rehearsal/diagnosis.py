@@ -194,6 +194,24 @@ def _full(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
             )
             by = f", used by {', '.join(users)}" if users else ""
             return f", and none has {float(asked):g} {name} free{by}"
+    return _spread(pod, nodes, situation)
+
+
+def _spread(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
+    """Says that each node has one of the pods that are to have a node each."""
+    for rule in pod["spec"].get("topologySpreadConstraints") or []:
+        labels = (rule.get("labelSelector") or {}).get("matchLabels") or {}
+        if rule["topologyKey"] != "kubernetes.io/hostname" or not labels:
+            continue
+        taken = [
+            any(
+                labels.items() <= (other["metadata"].get("labels") or {}).items()
+                for other in situation.on(node)
+            )
+            for node in nodes
+        ]
+        if rule.get("whenUnsatisfiable") == "DoNotSchedule" and taken and all(taken):
+            return ", and each has one of its pods, which are to have a node each"
     return ""
 
 

@@ -268,3 +268,22 @@ def test_an_installer_that_is_on_its_way_is_waited_for() -> None:
     )
     assert found.message == WAITS + "the pod of DaemonSet kube-system/installer is bound there"
     assert not found.hopeless
+
+
+def test_workers_that_are_to_have_a_node_each_are_told_so() -> None:
+    """There is room on the node, and yet no worker may come."""
+    rule = {
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"jobset": "ddp"}},
+    }
+    two = group(template=shape(gpus=2), max_nodes=1)
+    first, second = (pod(f"w{n}", topologySpreadConstraints=[rule]) for n in range(2))
+    first["spec"]["nodeName"] = "n1"
+    for each in (first, second):
+        each["metadata"]["labels"]["jobset"] = "ddp"
+    found = verdict(second, two, nodes=[node("n1", two)], pods=[first])
+    assert "all 1 node of its maximum, and each has one of its pods" in found.message
+    other = {**first, "metadata": {**first["metadata"], "labels": {}}}
+    found = verdict(second, two, nodes=[node("n1", two)], pods=[other])
+    assert "one of its pods" not in found.message
