@@ -171,7 +171,8 @@ def configs(draw: st.DrawFn, stack: str) -> Values:
 @st.composite
 def broken(draw: st.DrawFn, stack: str) -> Values:
     """Such a config with one value, at any depth, replaced by something else or removed."""
-    values = draw(configs(stack))
+    # What `st.just` gives is the same object every time, and is not to be changed.
+    values = copy.deepcopy(draw(configs(stack)))
     path = draw(st.sampled_from(list(_paths({k: v for k, v in values.items() if "gpu-" in k}))))
     place: Any = values
     for step in path[:-1]:
