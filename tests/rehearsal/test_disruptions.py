@@ -96,13 +96,13 @@ def job_alone_on_a_node(begin: Begin, *mutations: Mutation) -> Stage:
     assert nodes_of(stage, JOB, "ready") != nodes_of(stage, "Pod default/small", "ready")
     # Not by another `up`: on a busy machine the job would be done before.
     stage.control_plane.api.delete("/apis/apps/v1/namespaces/default/deployments/large")
-    until(lambda: nodes_of(stage, JOB, "succeeded", "failed"), "the job ends")
     return stage
 
 
 def test_the_autoscaler_leaves_a_running_job_its_node(begin: Begin) -> None:
     """Although only one of the node's four GPUs is in use and its pod would fit elsewhere."""
     stage = job_alone_on_a_node(begin)
+    until(lambda: nodes_of(stage, JOB, "succeeded", "failed"), "the job ends")
     assert stage.journal.findings == []
     assert len(nodes_of(stage, JOB, "succeeded")) == 1
 
@@ -111,9 +111,9 @@ def test_the_autoscaler_leaves_a_running_job_its_node(begin: Begin) -> None:
 def test_without_the_annotation_it_is_evicted_and_named(begin: Begin) -> None:
     """It begins again on the other node, and has not failed: its only attempt is still unused."""
     stage = job_alone_on_a_node(begin, NO_ANNOTATION)
+    until(lambda: nodes_of(stage, JOB, "succeeded"), "the job succeeds on the other node")
     (finding,) = stage.journal.findings
     assert "1 of 4 GPUs were in use, and evicted the running Job default/train" in finding
-    until(lambda: nodes_of(stage, JOB, "succeeded"), "the job succeeds on the other node")
     assert nodes_of(stage, JOB, "succeeded") == nodes_of(stage, "Pod default/small", "ready")
 
 
