@@ -202,6 +202,9 @@ class Cluster:
             parent=parent,
             provider=self.provider,
             depends_on=[*self.ready, *depends_on],
-            deleted_with=self.deleted_with,
+            # Not the cluster itself: of a cluster that is replaced, the engine would still delete
+            # every object, with a provider that it has closed (pulumi/pulumi issue 14650). The
+            # provider goes and comes with the cluster.
+            deleted_with=self.provider if self.deleted_with is not None else None,
             delete_before_replace=delete_before_replace,
         )

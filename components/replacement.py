@@ -1,40 +1,100 @@
-"""Warns, before anything is done, of changed settings that the cloud can only make anew.
+"""Warns, before anything is done, of changed settings for which the cloud replaces something.
 
-A preview marks the resource that would be replaced; this says which setting does it, and what goes.
-A setting that cannot change at all while the cluster stands is refused there: the clouds' own
-providers find that out half way through an update.
+A preview marks the resource that would be replaced; this says which setting does it, and what is
+lost. A setting that cannot change at all while the cluster stands is refused there: the clouds' own
+providers find that out half way through an update. A setting that was taken away and that the cloud
+keeps is named as well: neither the provider nor the preview would say a word.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, is_dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Literal
 
 import pulumi
 
 from components.decode import camel
 
-Lasting = Mapping[
-    str,
-    Literal[
-        "cluster", "node pools", "node pools, if longer", "GPU pool", "system pool", "nothing",
-        "next minor",
-    ],
-]  # fmt: skip
-"""Path of a setting, `network.nodes_cidr` -> what is made anew when it changes; `nothing`: it
-cannot change; `if longer`: a list that can only be added to, at its end; `next minor`: a Kubernetes
-version that moves by one and never back."""
+Loss = Literal["cluster", "node pools", "GPU pool", "system pool"]
 
-_GOES = {
-    "cluster": "everything in it goes, for good",
-    "node pools": "their nodes go, and the pods on them start again",
-    "GPU pool": "its nodes go, and the pods on them start again",
-    "system pool": "its nodes go, and the pods on them start again",
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The cloud cannot make this change while the cluster, or the GPU pool, stands."""
+
+    way: str = ""
+    """What is possible instead, in front of "or give the cluster another name"."""
+    of: Literal["cluster", "GPU pool"] = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The cloud keeps the old value, and nothing changes."""
+
+    way: str
+    """What to do for a change."""
+
+
+Verdict = Loss | Refusal | Kept | None
+"""None: the change is made in place."""
+Judge = Callable[[str, str], Verdict]
+"""Gets the old value and the new one, as text."""
+Rule = Loss | Refusal | Judge
+"""What a change of a setting means, whatever the values or by them."""
+Lasting = Mapping[str, Rule]
+"""Path of a setting, such as `network.nodes_cidr`, or of a property of the args that settings
+decide together -> what its change means."""
+
+NEVER = Refusal()
+
+_LOST: Mapping[Loss, str] = {
+    "cluster": "everything in it is deleted, for good",
+    "node pools": "their nodes are deleted, and the pods on them start again",
+    "GPU pool": "its nodes are deleted, and the pods on them start again",
+    "system pool": "its nodes are deleted, and the pods on them start again",
 }
 
 
+def if_longer(loss: Loss) -> Judge:
+    """A list that may only be added to, at its end; one that was empty was not in use."""
+
+    def rule(old: str, new: str) -> Verdict:
+        before, after = json.loads(old), json.loads(new)
+        grown = bool(before) and after[: len(before)] == before
+        return loss if grown else Refusal("add at its end alone, ")
+
+    return rule
+
+
+def next_minor(old: str, new: str) -> Verdict:
+    """A Kubernetes version that moves by one minor, and forward."""
+    minor, other = (int(version.split(".")[1]) for version in (old, new))
+    return None if other == minor + 1 else Refusal("go to the next minor alone, ")
+
+
+def kept(way: str) -> Judge:
+    """A setting that the cloud keeps once it is taken away, whole or an entry of it."""
+
+    def rule(old: str, new: str) -> Verdict:
+        return Kept(way) if _taken_away(old, new) else None
+
+    return rule
+
+
+def _taken_away(old: str, new: str) -> bool:
+    if new in ("null", "[]"):
+        return old not in ("null", "[]")
+    if not (old.startswith("{") and new.startswith("{")):
+        return False
+    return bool(json.loads(old).keys() - json.loads(new).keys())
+
+
 class LastingSettings(pulumi.ComponentResource):
-    """Remembers in the state the settings that replace, to compare the next run's with."""
+    """Remembers these settings in the state, to compare the next run's with.
+
+    `after`: the cluster and its pools. What is remembered is what they were made with: while an
+    update has not got so far, every preview warns again.
+    """
 
     def __init__(
         self,
@@ -43,19 +103,20 @@ class LastingSettings(pulumi.ComponentResource):
         *,
         cluster: Lasting,
         pool: Lasting,
-        opts: pulumi.ResourceOptions | None = None,
+        after: Sequence[pulumi.Resource],
     ) -> None:
         blocks = [("cluster", args, cluster)]
         blocks += [(f"gpuPools.{name}", each, pool) for name, each in pools.items()]
-        remembered, anew = {}, {}
+        remembered: dict[str, str] = {}
+        rules: dict[str, Rule] = {}
         for where, block, lasting in blocks:
-            for path, what in lasting.items():
+            for path, rule in lasting.items():
                 key = f"{where}.{'.'.join(map(camel, path.split('.')))}"
-                remembered[key], anew[key] = valued(block, path), what
+                remembered[key], rules[key] = valued(block, path), rule
 
         def compare(change: pulumi.ResourceHookArgs) -> None:
             before = (change.old_inputs or {}).get("settings") or {}
-            for line in warnings(before, remembered, anew):
+            for line in warnings(before, remembered, rules):
                 pulumi.log.warn(line, self)
 
         hook = pulumi.ResourceHook(
@@ -65,45 +126,46 @@ class LastingSettings(pulumi.ComponentResource):
             "gpu-cluster:cluster:LastingSettings",
             "lasting-settings",
             {"settings": remembered},
-            pulumi.ResourceOptions.merge(
-                pulumi.ResourceOptions(hooks=pulumi.ResourceHookBinding(before_update=[hook])), opts
+            pulumi.ResourceOptions(
+                hooks=pulumi.ResourceHookBinding(before_update=[hook]), depends_on=list(after)
             ),
         )
         self.register_outputs({})
 
 
 def warnings(
-    before: Mapping[str, Any], after: Mapping[str, str], anew: Mapping[str, str]
+    before: Mapping[str, Any], after: Mapping[str, str], rules: Mapping[str, Rule]
 ) -> Iterator[str]:
     """A line for each setting that was there before, with another value.
 
-    Raises ValueError where one of them cannot change, unless the cluster is made anew anyway.
+    Raises ValueError where one of them cannot change, unless the cluster is replaced anyway.
     """
     changed = {key: before[key] for key in after if before.get(key, after[key]) != after[key]}
-    for key, old in changed.items():
-        what, values = anew[key], f"{key}: {old} -> {after[key]}"
-        what, condition, _ = what.partition(", if longer")
-        if what == "next minor" and _minor(after[key]) == _minor(old) + 1:
-            continue
-        if what in _GOES and (not condition or _is_longer(old, after[key])):
-            yield f"{values} makes the {what} anew: {_GOES[what]}"
-        elif all(anew[other] != "cluster" for other in changed):
+    verdicts = {key: _verdict(rules[key], old, after[key]) for key, old in changed.items()}
+    for key, verdict in verdicts.items():
+        values = f"{key}: {changed[key]} -> {after[key]}"
+        if isinstance(verdict, Kept):
+            yield f"{values} changes nothing: the cloud keeps what it has; {verdict.way}"
+        elif isinstance(verdict, str):
+            yield f"{values} replaces the {verdict}: {_LOST[verdict]}"
+        elif verdict is not None and not _replaced_anyway(key, verdict.of, verdicts):
             raise ValueError(
-                f"{values} cannot be while the cluster stands; put the old value back, "
-                + ("add at its end alone, " if condition else "")
-                + ("go to the next minor alone, " if what == "next minor" else "")
-                + "or give the cluster another name, for a new one beside it"
+                f"{values} cannot be while the {verdict.of} stands; put the old value back, "
+                f"{verdict.way}or give the {verdict.of} another name, for a new one beside it"
             )
 
 
-def _minor(version: str) -> int:
-    return int(version.split(".")[1])
+def _replaced_anyway(key: str, what: str, verdicts: Mapping[str, Verdict]) -> bool:
+    """Whether another setting replaces the cluster, or the pool that the key is of."""
+    if "cluster" in verdicts.values():
+        return True
+    block = ".".join(key.split(".")[:2])
+    same = [one for other, one in verdicts.items() if other.startswith(f"{block}.")]
+    return what == "GPU pool" and "GPU pool" in same
 
 
-def _is_longer(old: str, new: str) -> bool:
-    """Whether a list still begins with what was in it; one that was empty was not in use."""
-    before, after = json.loads(old), json.loads(new)
-    return bool(before) and after[: len(before)] == before
+def _verdict(rule: Rule, old: str, new: str) -> Verdict:
+    return rule if isinstance(rule, str | Refusal) else rule(old, new)
 
 
 def valued(args: object, path: str) -> str:
@@ -115,4 +177,6 @@ def valued(args: object, path: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else list(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    return dict(value) if isinstance(value, Mapping) else list(value)

@@ -1,6 +1,7 @@
-"""Every setting changed by itself in a stack that stands: what the engine would replace for it.
+"""Every setting changed by itself in a stack that stands, and what becomes of it: it is made in
+place, it recycles the nodes of a pool, or it replaces the pool or the cluster.
 
-Each is previewed; those of the cluster and the pools that should replace nothing are then made.
+Each is previewed; those of the cluster and the pools are then applied, the ones that replace too.
 """
 
 import json
@@ -20,19 +21,21 @@ CHANGES = Path(__file__).with_suffix(".yaml")
 NAMED = ("gpuPools", "workloads", "trainingJobs")
 """Parts of the config whose entries have names: a key there means the stack's first entry."""
 MADE = ("cluster", "gpuPools")
-"""Parts of the config whose changes are made too: what runs in the cluster is part of neither, and
-waits for nodes that a stack under proof does not get."""
+"""Parts of the config whose changes are applied too: what runs in the cluster is part of neither,
+and waits for nodes that a stack under proof does not get."""
 ABSENT = "absent"
 """A value that takes the setting away."""
-WARNING, REFUSAL = " anew: ", "cannot be while the cluster stands"
-"""By which the program's warning of a replacement is known, and its refusal of a change."""
+WARNING, RECYCLING, KEPT = " replaces the ", " recycles its nodes, ", " changes nothing: "
+"""By which the program's warnings are known."""
+REFUSAL = "cannot be while the "
+"""By which the program's refusal of a change is known."""
 GOES_WITH = {
     "cluster": {"cluster", "GPU pool", "system pool"},
     "node pools": {"GPU pool", "system pool"},
     "GPU pool": {"GPU pool"},
     "system pool": {"system pool"},
 }
-"""What a warning says is made anew -> all that may then be lost."""
+"""What a warning says is replaced -> all that may then be lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +64,16 @@ class Effect:
     """The properties that force it."""
     warned: tuple[str, ...] = ()
     """What the program says of it in the preview."""
+    recycled: tuple[str, ...] = ()
+    """Whose nodes are drained and replaced, by the program's warnings."""
+    kept: bool = False
+    """Whether the program says that the cloud keeps the old value."""
     refused: bool = False
     """Whether the program refuses it: the cloud can do it in no way."""
     made: bool = False
-    """Whether an `up` then made it."""
+    """Whether an `up` then applied it."""
+    not_made: str = ""
+    """Why none did although it replaces something; empty where one did."""
     wrong: tuple[str, ...] = ()
     """Why this is not as it should be; empty if it is."""
 
@@ -76,6 +85,10 @@ class Table:
     changes: list[Change]
     not_here: Mapping[str, str] = field(default_factory=dict)
     """Keys that cannot be changed in a stack that stands -> why."""
+    not_applied: Mapping[str, str] = field(default_factory=dict)
+    """Keys whose change is only previewed -> why."""
+    stays: frozenset[str] = frozenset()
+    """Keys whose change cannot be taken back."""
 
 
 def table(platform: str, stack: str) -> Table:
@@ -87,6 +100,8 @@ def table(platform: str, stack: str) -> Table:
             Change(key=next(iter(to)), to=to) for row in rows for to in row.get("changes") or ()
         ],
         not_here={k: v for row in rows for k, v in (row.get("not_here") or {}).items()},
+        not_applied={k: v for row in rows for k, v in (row.get("not_applied") or {}).items()},
+        stays=frozenset(key for row in rows for key in row.get("stays") or ()),
     )
 
 
@@ -103,42 +118,81 @@ def effects(bench: Bench, planned: Table) -> Iterator[Effect]:
 
 
 def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[tuple[int, Effect]]:
-    """Makes the changes of which the previews say that they replace nothing.
+    """Applies the changes, an `up` for each, which also takes the one before back.
 
-    An `up` for each, which also takes the one before back. `found` are the previews' effects, in
-    the table's order; yields the number there and what is known of it now.
+    `found` are the previews' effects, in the table's order; yields the number there and what is
+    known of it now. What cannot be taken back stays, and what comes after is changed beside it.
     """
     file = bench.folder / "program" / f"Pulumi.{bench.stack}.yaml"
-    before, standing = file.read_text(), _standing(bench)
-    if not standing:  # somebody else's cluster: an `up` can make none of it anew
+    first = before = file.read_text()
+    seen = _Standing.of(bench)
+    if not seen.created:  # somebody else's cluster: an `up` can replace none of it
         return
+    last = Effect(environment=bench.stack, platform=bench.stage.platform, key="", value="")
     try:
         for number, (change, effect) in enumerate(zip(planned.changes, found, strict=True)):
-            if effect.replaced or effect.refused or effect.wrong:
+            if effect.refused or effect.wrong or change.key.partition(".")[0] not in MADE:
                 continue
-            if change.key.partition(".")[0] not in MADE:
+            if reason := planned.not_applied.get(change.key):
+                yield number, replace(effect, not_made=reason)
                 continue
             file.write_text(changed(before, change))
             outcome = bench.stage.engine.up()
-            wrong = list(outcome.errors) if not outcome.ok else []
-            now = _standing(bench)
-            wrong += [
-                f"the up made {urn.rpartition('::')[2]} anew"
-                for urn, made in standing.items()
-                if now.get(urn) != made
-            ]
-            standing = {urn: now.get(urn, "") for urn in standing}
+            now = _Standing.of(bench)
+            wrong = list(outcome.errors if not outcome.ok else now.not_as_said(seen, effect, last))
+            seen = now
             yield number, replace(effect, made=True, wrong=tuple(wrong))
+            if change.key in planned.stays:
+                before = changed(before, change)
+                last = replace(last, replaced=(), recycled=())
+            else:
+                last = effect
         if again := bench.must(bench.stage.engine.up).resources:
             raise Trouble(*(f"a further up: {what} {urn}" for what, urn in again))
     finally:
-        file.write_text(before)
+        file.write_text(first)
 
 
-def _standing(bench: Bench) -> dict[str, str]:
-    """The clusters and node pools of the state, and when each was made."""
-    rows = [row for row in bench.resources() if Planned(urn=row["urn"], verb="replace").loss]
-    return {row["urn"]: str(row["created"]) for row in rows}
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """The clusters and node pools at one moment."""
+
+    created: Mapping[str, tuple[str, str]]
+    """URN -> which of `GOES_WITH` it is, and when it was made."""
+    revisions: Mapping[str, int]
+    """Group of nodes -> how often the cloud recycled it."""
+
+    @classmethod
+    def of(cls, bench: Bench) -> "_Standing":
+        created = {
+            row["urn"]: (str(loss), str(row["created"]))
+            for row in bench.resources()
+            if (loss := Planned(urn=row["urn"], verb="replace").loss)
+        }
+        groups = bench.stage.cloud.node_groups()
+        return cls(created, {group.name: group.revision for group in groups})
+
+    def not_as_said(self, before: "_Standing", effect: Effect, last: Effect) -> Iterator[str]:
+        """What an `up` did beyond this effect and that of the change that it took back, and what
+        of this effect it did not do."""
+        lost = {
+            kind: urn
+            for urn, (kind, made) in before.created.items()
+            if urn in self.created and self.created[urn][1] != made
+        }
+        for kind, urn in lost.items():
+            if kind not in {*effect.replaced, *last.replaced}:
+                yield f"the up replaced the {kind} {urn.rpartition('::')[2]}"
+        yield from (f"the up did not replace the {k}" for k in effect.replaced if k not in lost)
+        recycled = {
+            "system pool" if "system" in name else "GPU pool"
+            for name, revision in self.revisions.items()
+            if revision > before.revisions.get(name, revision)
+        }
+        for kind in sorted(recycled - {*effect.recycled, *last.recycled}):
+            yield f"the up recycled the nodes of the {kind}, and no warning says so"
+        for kind in sorted({*effect.recycled} - recycled - {*effect.replaced, *last.replaced}):
+            yield f"the program warns that nodes of the {kind} are recycled, and none was"
 
 
 def changed(stack_file: str, change: Change) -> str:
@@ -179,7 +233,8 @@ def _effect(bench: Bench, change: Change) -> Effect:
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
     refused = any(REFUSAL in error for error in errors)
     lost = plan.losses
-    warned = tuple(line for line in warnings(done.stdout) if WARNING in line)
+    said = list(warnings(done.stdout))
+    warned = tuple(line for line in said if WARNING in line)
     return Effect(
         environment=bench.stack,
         platform=bench.stage.platform,
@@ -189,6 +244,14 @@ def _effect(bench: Bench, change: Change) -> Effect:
         replaced=tuple(dict.fromkeys(str(one.loss) for one in lost)),
         because=tuple(dict.fromkeys(path for one in lost for path in one.paths)),
         warned=warned,
+        recycled=tuple(
+            dict.fromkeys(
+                "system pool" if line.startswith("cluster.systemPool") else "GPU pool"
+                for line in said
+                if RECYCLING in line
+            )
+        ),
+        kept=any(KEPT in line for line in said),
         refused=refused,
         wrong=() if refused else tuple(errors or not_as_said(lost, warned)),
     )
@@ -196,7 +259,7 @@ def _effect(bench: Bench, change: Change) -> Effect:
 
 def not_as_said(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
     """A replacement that the program does not know of is one that the cloud does not demand."""
-    said = {what for what in GOES_WITH if any(f" the {what}{WARNING}" in line for line in warned)}
+    said = {what for what in GOES_WITH if any(f"{WARNING}{what}: " in line for line in warned)}
     expected = set().union(*(GOES_WITH[what] for what in said))
     if unsaid := [one for one in lost if one.loss not in expected]:
         names = ", ".join(f"{one.loss} {one.name}" for one in unsaid)

@@ -1,6 +1,7 @@
 """The results of all faults as a table for people and as JSON for machines."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -17,8 +18,8 @@ HEAD = (
 )
 
 CHANGES_HEAD = (
-    "| platform | change of | made anew | because of | the preview |",
-    "|---|---|---|---|---|",
+    "| platform | change of | what it does | because of | the preview | applied |",
+    "|---|---|---|---|---|---|",
 )
 
 
@@ -69,36 +70,74 @@ def rows(trials: Iterable[Trial]) -> Iterator[str]:
 
 
 def replacements(results: Sequence[Result]) -> str:
-    """The changes that replace something, as a table."""
+    """The changes by what they do; those that are not simply made in place as a table."""
     effects = [effect for result in results for effect in result.effects]
     left = sum(r.planned - r.tried for r in results if r.part.work == "changes")
-    rest = f"; {left} were left out, the time was up" if left else ""
+    rest = f" {left} were left out, the time was up." if left else ""
     environments = len({effect.environment for effect in effects})
-    quiet = sum(not effect.replaced and not effect.refused for effect in effects)
-    made = sum(effect.made for effect in effects)
+    counts = Counter(map(_kind, effects))
+    applied = Counter(_kind(effect) for effect in effects if effect.made)
     head = (
         f"Of {len(effects)} changes, one at a time in {environments} environments that were up, "
-        f"{quiet} replace neither a cluster nor a node pool; {made} of these, those of a cluster "
-        f"or its pools, were then made, by an `up` each. The others{rest}:"
+        f"{counts['in place']} are made in place, {counts['recycles']} recycle the nodes of a "
+        f"pool, {counts['replaces']} replace a node pool or the cluster, {counts['keeps']} change "
+        f"nothing and {counts['refused']} are refused. Those of a cluster or its pools were then "
+        f"applied, by an `up` each: {applied['in place']} in place, {applied['recycles']} that "
+        f"recycle and {applied['replaces']} that replace.{rest}"
     )
     return "\n".join([head, "", *CHANGES_HEAD, *changes_rows(effects)]) + "\n"
 
 
+def _kind(effect: Effect) -> str:
+    """What a change does, the gravest first."""
+    if effect.refused:
+        return "refused"
+    if effect.replaced:
+        return "replaces"
+    if effect.recycled:
+        return "recycles"
+    return "keeps" if effect.kept else "in place"
+
+
 def changes_rows(effects: Iterable[Effect]) -> Iterator[str]:
-    """One line for each platform and setting that replaces something."""
-    found = sorted((e for e in effects if e.replaced or e.refused), key=attrgetter("platform"))
+    """One line for each platform and setting that is not simply changed in place."""
+    found = sorted((e for e in effects if _kind(e) != "in place"), key=attrgetter("platform"))
     for platform, group in groupby(found, attrgetter("platform")):
         by_key: dict[str, list[Effect]] = {}
         for effect in group:
             by_key.setdefault(effect.key, []).append(effect)
         for key, same in by_key.items():
-            lost = ", ".join(dict.fromkeys(what for effect in same for what in effect.replaced))
-            because = ", ".join(dict.fromkeys(f"`{p}`" for e in same for p in e.because))
-            if all(effect.refused for effect in same):
-                lost, because, says = "nothing", "the cloud changes it in no way", "refuses"
-            else:
-                says = "warns" if all(effect.warned for effect in same) else "**nothing**"
-            yield f"| {platform} | `{key}` | {lost} | {because} | {says} |"
+            cells = [_does(same), _because(same), _says(same), _applied(same)]
+            yield f"| {platform} | `{key}` | {' | '.join(cells)} |"
+
+
+def _does(same: Sequence[Effect]) -> str:
+    lost = ", ".join(dict.fromkeys(what for effect in same for what in effect.replaced))
+    nodes = ", ".join(dict.fromkeys(what for effect in same for what in effect.recycled))
+    done = [f"replaces {lost}"] if lost else []
+    done += [f"recycles nodes of {nodes}"] if nodes else []
+    return "; ".join(done) or "nothing"
+
+
+def _because(same: Sequence[Effect]) -> str:
+    if all(effect.refused for effect in same):
+        return "the cloud changes it in no way"
+    if all(effect.kept for effect in same):
+        return "the cloud keeps what it has"
+    return ", ".join(dict.fromkeys(f"`{path}`" for e in same for path in e.because)) or "-"
+
+
+def _says(same: Sequence[Effect]) -> str:
+    if all(effect.refused for effect in same):
+        return "refuses"
+    return "warns" if all(e.warned or e.recycled or e.kept for e in same) else "**nothing**"
+
+
+def _applied(same: Sequence[Effect]) -> str:
+    if all(effect.refused for effect in same):
+        return "-"
+    reasons = dict.fromkeys(effect.not_made for effect in same if effect.not_made)
+    return "yes" if all(effect.made for effect in same) else "; ".join(reasons) or "**no**"
 
 
 def summary(results: Sequence[Result]) -> list[str]:

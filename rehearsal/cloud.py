@@ -12,6 +12,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 Doer = Literal["cloud", "pod"]
 """Who does a part: the cloud (or the node's image) by itself, or a pod that runs on the node."""
 
+NODE_SECONDS = 7 * 60.0
+"""What it takes in life to drain a GPU node, to end it and to have its successor ready: an
+estimate, of 6 to 8 minutes. Here it takes a second; the time that a provider waits for an update is
+judged by this."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTaint:
@@ -73,6 +78,9 @@ class NodeGroup:
     """Why no autoscaler changes the size although one should; empty where one does."""
     auto_provisioned: bool = False
     """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
+    revision: int = 0
+    """How often the cloud has begun to recycle its nodes: each node of an earlier revision is
+    drained and replaced, one after the other."""
     real: bool = False
     """Whether its one node is a machine with a kubelet of its own, named as the group."""
     gpus: int = 0

@@ -123,7 +123,8 @@ class EksClusterArgs:
     """No public endpoint at all: only nodes and the authorized networks that are routed into the
     VPC reach the control plane. Pulumi must run in one of them."""
     version: str = DEFAULT_VERSION
-    """Kubernetes minor, also of the nodes; goes up by one at a time, and never back."""
+    """Kubernetes minor, also of the nodes; goes up by one at a time. EKS can roll a cluster back
+    within seven days; this program does not."""
     service_cidr: str = "172.20.0.0/16"
     """Addresses of services; can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
@@ -138,7 +139,7 @@ class EksClusterArgs:
     deletion_protection: bool = True
     """Refuses to delete or replace the cluster, in EKS and in Pulumi."""
     tags: Mapping[str, str] = field(default_factory=dict)
-    """On the cluster and on every instance and volume, for billing."""
+    """On the cluster and on every instance and volume, for billing. A change recycles all nodes."""
 
     def __post_init__(self) -> None:
         if len(self.name) > catalog.CLUSTER_NAME_MAX or not catalog.CLUSTER_NAME.fullmatch(

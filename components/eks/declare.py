@@ -22,7 +22,6 @@ def declare(
     provider: AwsProviderArgs,
 ) -> Cluster:
     """Declares an EKS cluster with its GPU node groups and their autoscaler."""
-    LastingSettings(args, pools, cluster=CLUSTER, pool=POOL)
     eks = EksCluster(args.name, args, provider=provider)
     gpu_pools = [
         EksGpuNodeGroup(
@@ -37,6 +36,7 @@ def declare(
         )
         for name, pool in pools.items()
     ]
+    LastingSettings(args, pools, cluster=CLUSTER, pool=POOL, after=[eks, *gpu_pools])
     cluster = Cluster(
         name=args.name,
         platform="eks",
@@ -44,7 +44,9 @@ def declare(
             args.name,
             kubeconfig=eks.kubeconfig,
             context=args.name,
-            cluster_identifier=f"eks/{provider.region}/{args.name}",
+            # It depends on the cluster, so that one that is replaced under its old name replaces
+            # the provider and with it every object: the new cluster has none of them.
+            cluster_identifier=eks.cluster.name.apply(lambda name: f"eks/{provider.region}/{name}"),
         ),
         kubeconfig=eks.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},

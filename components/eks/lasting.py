@@ -1,23 +1,51 @@
-"""The settings that EKS can only change by making a cluster or a node group anew.
+"""The settings for which EKS replaces a cluster or a node group, and those that EKS keeps.
 
-`make prove` previews a change of every setting; one that replaces and is not here fails it.
+`make prove` makes a change of every setting; a replacement that is not here fails it.
 """
 
-from components.replacement import Lasting
+import re
+
+from components.replacement import (
+    NEVER,
+    Lasting,
+    Refusal,
+    Verdict,
+    if_longer,
+    kept,
+    next_minor,
+)
+
+_RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d{8})")
+
+_release_taken_away = kept("the release follows the next Kubernetes version, or name a newer one")
+
+
+def _never_lower(old: str, new: str) -> Verdict:
+    """An image's release: EKS takes no node group back to an earlier one.
+
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupVersion.html
+    """
+    before, after = _RELEASE.fullmatch(old), _RELEASE.fullmatch(new)
+    if before and after and tuple(map(int, after.groups())) < tuple(map(int, before.groups())):
+        return Refusal("take a newer release, ", of="GPU pool")
+    return _release_taken_away(old, new)
+
 
 CLUSTER: Lasting = {
     "name": "cluster",
     # The control plane stays in its zones, and in its subnets: only nodes can be in more of them.
-    "network.zones": "node pools, if longer",
+    "network.zones": if_longer("node pools"),
     # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
-    "network.cidr": "nothing",
+    "network.cidr": NEVER,
     "network.subnet_ids": "node pools",
     "service_cidr": "cluster",
     # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
-    "version": "next minor",
+    "version": next_minor,
     # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
     # would delete its own, without which no secret can be read.
-    "secrets_key": "nothing",
+    "secrets_key": NEVER,
+    # The provider keeps what is no longer given: the field is optional and computed.
+    "addon_versions": kept("name the addon's version to change to"),
     "system_pool.instance_types": "system pool",
     "system_pool.spot": "system pool",
 }
@@ -30,4 +58,5 @@ POOL: Lasting = {
     "reservation": "GPU pool",
     "os": "GPU pool",
     "ami_type": "GPU pool",
+    "release_version": _never_lower,
 }

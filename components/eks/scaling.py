@@ -11,7 +11,13 @@ from typing import Any
 import pulumi
 from pulumi_aws.eks import NodeGroupScalingConfigArgsDict
 
+from components import recycling
+
 DESIRED_SIZE = "scalingConfig.desiredSize"
+
+RECYCLES = ("launchTemplate.version", "version", "releaseVersion")
+"""https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html: "When you update your
+node group to a different version of your launch template, all nodes in the group are recycled"."""
 
 
 def scaling_config(
@@ -32,14 +38,18 @@ def ignored(desired: int | None) -> list[str]:
 
 
 def size_check(name: str, path: str) -> pulumi.ResourceHookBinding:
-    """Refuses, in the preview already, an update of a node group that EKS could only refuse.
+    """Refuses, in the preview already, an update of a node group that EKS could only refuse, and
+    warns of one that recycles its nodes.
 
     `path` is the pool's key in the config.
     """
 
     def check(change: pulumi.ResourceHookArgs) -> None:
         known = (change.old_inputs or {}).get("scalingConfig")
-        check_size(path, change.new_inputs or {}, changed=known)
+        inputs = change.new_inputs or {}
+        check_size(path, inputs, changed=known)
+        least, most = (int(inputs["scalingConfig"][key]) for key in ("minSize", "maxSize"))
+        recycling.warn(path, change, RECYCLES, (least, most))
 
     hook = pulumi.ResourceHook(
         f"{name}-size", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)

@@ -10,9 +10,9 @@ import pulumi_kubernetes as kubernetes
 from components.cluster import Cluster
 from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 from components.gke.control_plane import (
-    cluster_id,
     control_plane,
     control_plane_options,
+    identifier_of,
     kubeconfig_of,
     warnings,
 )
@@ -78,10 +78,10 @@ def autopilot(
     training_nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> Cluster:
     """Declares a GKE Autopilot cluster; its GPU pools are what pods select."""
-    LastingSettings(args, {}, cluster=CONTROL_PLANE, pool={})
     gke = GkeAutopilotCluster(
         args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm)
     )
+    LastingSettings(args, {}, cluster=CONTROL_PLANE, pool={}, after=[gke])
     for warning in [*warnings, *training_warnings(args, pools, training_nodes)]:
         pulumi.log.warn(warning, gke)
     if monitoring:
@@ -96,7 +96,7 @@ def autopilot(
             args.name,
             kubeconfig=gke.kubeconfig,
             context=args.name,
-            cluster_identifier=cluster_id(args, project),
+            cluster_identifier=identifier_of(args, project, gke.cluster),
         ),
         kubeconfig=gke.kubeconfig,
         pools={name: pool.gpu_pool(name) for name, pool in pools.items()},

@@ -25,14 +25,6 @@ def warnings(args: GkeControlPlaneArgs, project: str) -> list[str]:
     return found
 
 
-def cluster_id(args: GkeControlPlaneArgs, project: str) -> str:
-    """The cluster's full name, known before it exists: it identifies the Kubernetes provider."""
-    return (
-        f"//container.googleapis.com/projects/{project}/locations/{args.location}"
-        f"/clusters/{args.name}"
-    )
-
-
 def control_plane(
     args: GkeControlPlaneArgs, *, project: str, network: GkeNetwork
 ) -> dict[str, Any]:
@@ -66,9 +58,11 @@ def control_plane(
         "release_channel": {"channel": args.release_channel.upper()},
         "min_master_version": args.version,
         "maintenance_policy": args.maintenance.policy() if args.maintenance else None,
+        # Left out after a key was there, it would stay encrypted: the provider keeps what the
+        # cluster has.
         "database_encryption": {"state": "ENCRYPTED", "key_name": args.secrets_key}
         if args.secrets_key
-        else None,
+        else {"state": "DECRYPTED"},
         "master_auth": {"client_certificate_config": {"issue_client_certificate": False}},
         "workload_identity_config": {"workload_pool": f"{project}.svc.id.goog"},
         "security_posture_config": {
@@ -95,6 +89,23 @@ def control_plane_options(
         additional_secret_outputs=["masterAuth"],
         ignore_changes=list(ignore_changes),
         depends_on=list(depends_on),
+    )
+
+
+def identifier_of(
+    args: GkeControlPlaneArgs, project: str, cluster: gcp.container.Cluster
+) -> pulumi.Output[str]:
+    """The cluster's full name, by which the Kubernetes provider knows it: it is known before the
+    cluster exists, and stays while the cluster does.
+
+    It depends on the cluster, so that a cluster that is replaced under its old name replaces the
+    provider and with it every object: the new one has none of them.
+    """
+    return cluster.name.apply(
+        lambda name: (
+            f"//container.googleapis.com/projects/{project}/locations/{args.location}"
+            f"/clusters/{name}"
+        )
     )
 
 

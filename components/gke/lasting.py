@@ -1,32 +1,48 @@
-"""The settings that GKE can only change by making a cluster or a node pool anew.
+"""The settings for which GKE replaces a cluster or a node pool, and those that GKE keeps.
 
-`make prove` previews a change of every setting; one that replaces and is not here fails it.
+`make prove` makes a change of every setting; a replacement that is not here fails it.
 """
 
-from components.replacement import Lasting
+from ipaddress import IPv4Network
+
+from components.replacement import NEVER, Lasting, Verdict, kept
+
+
+def _unless_grown(old: str, new: str) -> Verdict:
+    """A subnetwork's range grows in place, and can neither shrink nor move.
+
+    https://cloud.google.com/vpc/docs/create-modify-vpc-networks#expand-subnet
+    """
+    return None if IPv4Network(old).subnet_of(IPv4Network(new)) else "cluster"
+
 
 CONTROL_PLANE: Lasting = {
     "name": "cluster",
     "location": "cluster",
-    "network.nodes_cidr": "cluster",
+    "network.nodes_cidr": _unless_grown,
     # https://github.com/hashicorp/terraform-provider-google/issues/7474
-    "network.pods_cidr": "nothing",
-    "network.services_cidr": "nothing",
+    "network.pods_cidr": NEVER,
+    "network.services_cidr": NEVER,
 }
 
-CLUSTER: Lasting = {**CONTROL_PLANE, "system_pool.spot": "system pool"}
+CLUSTER: Lasting = {
+    **CONTROL_PLANE,
+    # The provider keeps what is no longer given: the field is optional and computed.
+    "zones": kept("name the zones that its nodes shall be in"),
+    "system_pool.spot": "system pool",
+}
 
 POOL: Lasting = {
     "accelerator": "GPU pool",
     "gpus_per_node": "GPU pool",
     "capacity": "GPU pool",
     "reservation": "GPU pool",
-    "os_image": "GPU pool",
     "driver": "GPU pool",
     "driver_version": "GPU pool",
-    "installer_image": "GPU pool",
     "sharing": "GPU pool",
-    "secure_boot": "GPU pool",
+    # osImage, driver and installerImage decide it where it is not given.
+    "effective_secure_boot": "GPU pool",
     "compact_placement": "GPU pool",
     "max_run_duration_seconds": "GPU pool",
+    "image_streaming": kept("set it to false to turn it off"),
 }

@@ -30,6 +30,25 @@ class GkeNetwork(pulumi.ComponentResource):
         network = gcp.compute.Network(
             name, auto_create_subnetworks=False, routing_mode="REGIONAL", opts=child
         )
+        router = gcp.compute.Router(name, network=network.id, region=region, opts=child)
+        self.nat = gcp.compute.RouterNat(
+            name,
+            router=router.name,
+            region=region,
+            nat_ip_allocate_option="AUTO_ONLY",
+            # All of the VPC's, which has the one below: while NAT named it, nothing could replace
+            # it, since Compute Engine deletes no subnetwork that is in use.
+            source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
+            # Without it a node has 64 ports for all of its pods together: 64 connections to one
+            # destination, and the 65th, of a data loader for instance, is dropped.
+            enable_dynamic_port_allocation=True,
+            min_ports_per_vm=64,
+            max_ports_per_vm=8192,
+            # Excludes dynamic ports, and the provider keeps what it had where it is left out.
+            enable_endpoint_independent_mapping=False,
+            log_config={"enable": True, "filter": "ERRORS_ONLY"},
+            opts=child,
+        )
         subnetwork = gcp.compute.Subnetwork(
             name,
             network=network.id,
@@ -43,25 +62,12 @@ class GkeNetwork(pulumi.ComponentResource):
             log_config={"aggregation_interval": "INTERVAL_10_MIN", "flow_sampling": 0.5}
             if args.flow_logs
             else None,
-            opts=child,
-        )
-        router = gcp.compute.Router(name, network=network.id, region=region, opts=child)
-        self.nat = gcp.compute.RouterNat(
-            name,
-            router=router.name,
-            region=region,
-            nat_ip_allocate_option="AUTO_ONLY",
-            source_subnetwork_ip_ranges_to_nat="LIST_OF_SUBNETWORKS",
-            subnetworks=[{"name": subnetwork.id, "source_ip_ranges_to_nats": ["ALL_IP_RANGES"]}],
-            # Without it a node has 64 ports for all of its pods together: 64 connections to one
-            # destination, and the 65th, of a data loader for instance, is dropped.
-            enable_dynamic_port_allocation=True,
-            min_ports_per_vm=64,
-            max_ports_per_vm=8192,
-            # Excludes dynamic ports, and the provider keeps what it had where it is left out.
-            enable_endpoint_independent_mapping=False,
-            log_config={"enable": True, "filter": "ERRORS_ONLY"},
-            opts=child,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                # Its successor has the same ranges, or some of them, and ranges of one VPC must
+                # not overlap. With it goes the cluster, which a subnetwork replaces anyway.
+                delete_before_replace=True,
+            ),
         )
         self.network_id = network.id
         self.subnetwork_id = subnetwork.id

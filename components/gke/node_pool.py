@@ -11,7 +11,7 @@ from pulumi_gcp.container import (
 )
 
 from components.cluster import GpuPool
-from components.gke.nodes import node_config
+from components.gke.nodes import node_config, patience, recycling_check
 from components.gke.pool_args import GkeGpuNodePoolArgs
 
 _SHARING_STRATEGIES = {"time-slicing": "TIME_SHARING", "mps": "MPS"}
@@ -67,6 +67,8 @@ class GkeGpuNodePool(pulumi.ComponentResource):
                 deleted_with=cluster,
                 delete_before_replace=args.replace_order == "delete-first",
                 ignore_changes=_owned_by_gke(args),
+                custom_timeouts=patience(args.max_nodes),
+                hooks=recycling_check(name, f"gpuPools.{name}"),
             ),
         )
         self.register_outputs({})
@@ -84,13 +86,9 @@ def _owned_by_gke(args: GkeGpuNodePoolArgs) -> list[str]:
 def _gpu_node_config(
     args: GkeGpuNodePoolArgs, pool: GpuPool, service_account: pulumi.Input[str]
 ) -> NodePoolNodeConfigArgsDict:
-    secure_boot = args.secure_boot
-    if secure_boot is None:
-        own_module = args.os_image == "ubuntu" or args.installer_image is not None
-        secure_boot = not (args.driver == "daemonset" and own_module)
     duration = args.max_run_duration_seconds
     return {
-        **node_config(service_account, secure_boot=secure_boot),
+        **node_config(service_account, secure_boot=args.effective_secure_boot),
         "machine_type": args.machine_type,
         "disk_size_gb": args.disk_size_gb,
         "disk_type": args.boot_disk,

@@ -6,6 +6,8 @@ import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
+from components import recycling
+
 NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 """The scope opens every API; what the account may do there, IAM decides."""
 
@@ -15,6 +17,39 @@ NODE_ROLES = ("roles/container.defaultNodeServiceAccount", "roles/artifactregist
 STREAMING_ROLE = "roles/serviceusage.serviceUsageConsumer"
 """What image streaming asks of nodes that do not run as the project's default account
 (https://cloud.google.com/kubernetes-engine/docs/how-to/image-streaming)."""
+
+
+RECYCLES = (
+    "version", "nodeConfig.machineType", "nodeConfig.diskSizeGb", "nodeConfig.diskType",
+    "nodeConfig.imageType", "nodeConfig.gcfsConfig.enabled", "nodeConfig.gvnic.enabled",
+    "nodeConfig.workloadMetadataConfig", "nodeConfig.loggingVariant", "nodeConfig.kubeletConfig",
+    "nodeConfig.linuxNodeConfig", "nodeConfig.containerdConfig",
+)  # fmt: skip
+"""https://cloud.google.com/kubernetes-engine/docs/concepts/managing-clusters, the manual changes
+that recreate the nodes; labels, taints and tags are not among them."""
+
+
+def recycling_check(name: str, path: str) -> pulumi.ResourceHookBinding:
+    """Warns, in the preview already, of an update for which GKE recreates a pool's nodes.
+
+    `path` is the pool's key in the config.
+    """
+
+    def check(change: pulumi.ResourceHookArgs) -> None:
+        scaling = (change.new_inputs or {})["autoscaling"]
+        least, most = (int(scaling[f"total{key}NodeCount"]) for key in ("Min", "Max"))
+        recycling.warn(path, change, RECYCLES, (least, most))
+
+    hook = pulumi.ResourceHook(
+        f"{name}-recycling", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
+    )
+    return pulumi.ResourceHookBinding(before_update=[hook])
+
+
+def patience(nodes: int) -> pulumi.CustomTimeouts:
+    """How long an update of a pool of so many nodes may take: the provider's own 2 hours at least,
+    which are not enough where many nodes are recreated one after the other."""
+    return pulumi.CustomTimeouts(update=f"{max(120, 60 + 15 * nodes)}m")
 
 
 class GkeNodeIdentity(pulumi.ComponentResource):

@@ -89,6 +89,14 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
 
     @property
+    def effective_secure_boot(self) -> bool:
+        """Secure Boot as the nodes have it: the driver's kernel module must be signed."""
+        if self.secure_boot is not None:
+            return self.secure_boot
+        own_module = self.os_image == "ubuntu" or self.installer_image is not None
+        return not (self.driver == "daemonset" and own_module)
+
+    @property
     def _mps(self) -> bool:
         return self.sharing is not None and self.sharing.strategy == "mps"
 

@@ -9,7 +9,7 @@ import pulumi_kubernetes as kubernetes
 from components.cluster import Cluster
 from components.gke.cluster import GkeCluster
 from components.gke.cluster_args import GkeClusterArgs
-from components.gke.control_plane import cluster_id
+from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 from components.gke.lasting import CLUSTER, POOL
 from components.gke.node_pool import GkeGpuNodePool
@@ -28,7 +28,6 @@ def standard(
     training_nodes: Mapping[str, int] = MappingProxyType({}),
 ) -> Cluster:
     """Declares a GKE Standard cluster with its GPU node pools."""
-    LastingSettings(args, pools, cluster=CLUSTER, pool=POOL)
     gke = GkeCluster(
         args.name,
         args,
@@ -50,6 +49,7 @@ def standard(
         )
         for name, pool in pools.items()
     ]
+    LastingSettings(args, pools, cluster=CLUSTER, pool=POOL, after=[gke, *gpu_pools])
     if monitoring:
         # The only user of a large module of the SDK.
         from components.gke.gpu_monitoring import GkeGpuMonitoring
@@ -62,7 +62,7 @@ def standard(
             args.name,
             kubeconfig=gke.kubeconfig,
             context=args.name,
-            cluster_identifier=cluster_id(args, project),
+            cluster_identifier=identifier_of(args, project, gke.cluster),
         ),
         kubeconfig=gke.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},

@@ -62,6 +62,8 @@ class GroupParts:
     """The launch template that EKS made for the group."""
     interfaces: list[str] = field(default_factory=list)
     """One network interface for each node that runs."""
+    revision: int = 0
+    """How often EKS began to recycle the nodes."""
 
 
 class Account:

@@ -105,6 +105,7 @@ class AwsCloud:
             node_os=nodes.node_os(group),
             spot=group["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
+            revision=parts.revision,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             shares=nodes.shares(account, parts),
         )

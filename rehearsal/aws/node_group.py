@@ -16,7 +16,7 @@ from rehearsal.aws.launch_template import LaunchTemplate
 from rehearsal.aws.roles import require_trust
 from rehearsal.aws.scaling_group import drop_group, make_group, rescale, resize
 from rehearsal.aws.shapes import request
-from rehearsal.cloud import Faults
+from rehearsal.cloud import NODE_SECONDS, Faults
 
 _RENAMED = {"nodeGroupName": "nodegroupName", "subnetIds": "subnets", "nodeRoleArn": "nodeRole"}
 _UNSENT = ("tags", "tagsAll", "nodeGroupNamePrefix", "forceUpdateVersion", "region")
@@ -172,6 +172,8 @@ class NodeGroup(Kind):
         nodes = scaling["desiredSize"] if rescaled else len(parts.interfaces)
         if nodes > len(parts.interfaces):
             check_start(self.account, self._faults, name, group, nodes)
+        if recycled(parts.inputs, group):
+            parts.revision += 1
         parts.inputs = group
         held = self._held(name)
         held.labels, held.taints = dict(group["labels"]), list(group.get("taints") or [])
@@ -185,6 +187,15 @@ class NodeGroup(Kind):
             parts.kept = max(parts.kept + nodes - len(parts.interfaces), 0)
             rescale(self.account, parts)
             resize(self.account, parts, nodes)
+
+    def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+        if not recycled(old, new):
+            return 0.0
+        with self.account.lock:
+            running = len(self.account.groups[identity.partition(":")[2]].interfaces)
+        update = new.get("updateConfig") or {}
+        share = running * update.get("maxUnavailablePercentage", 0) // 100
+        return NODE_SECONDS * -(-running // max(update.get("maxUnavailable") or share, 1))
 
     def retag(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
@@ -203,6 +214,16 @@ class NodeGroup(Kind):
         self.account.client("eks").delete_nodegroup(clusterName=parts.cluster, nodegroupName=name)
         drop_group(self.account, parts)
         del self.account.groups[name]
+
+
+def recycled(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether EKS recycles all nodes of the group for this change: another version of its launch
+    template, of Kubernetes or of the image (eks/latest/userguide/launch-templates.html)."""
+    versions = [
+        (one["version"], one["releaseVersion"], (one.get("launchTemplate") or {}).get("version"))
+        for one in (old, new)
+    ]
+    return versions[0] != versions[1]
 
 
 def check_start(

@@ -33,6 +33,7 @@ from rehearsal.cluster.gpus import (
 from rehearsal.cluster.joining import belongs, karpenters, new_node, wanted_taints
 from rehearsal.cluster.observed import KINDS, Observed
 from rehearsal.cluster.pods import gpus_offered, holds
+from rehearsal.cluster.recycling import Recycler
 from rehearsal.cluster.scale_down import ScaleDown
 from rehearsal.cluster.scalers import rules, scaled_groups
 from rehearsal.cluster.shares import Reader, refused
@@ -78,6 +79,9 @@ class Nodes:
         self._pods: list[Object] = []
         self._created: dict[str, str] = {}
         """Nodes that were created here and have not been seen yet -> their group."""
+        self._successors: set[str] = set()
+        """Those among them that stand for a node which was recycled."""
+        self._recycler = Recycler(lambda: self._api, self._journal)
         self._order: dict[str, int] = {}
         """Nodes in the order in which they were first seen."""
         self._refused: set[str] = set()
@@ -198,6 +202,7 @@ class Nodes:
         self._refused &= nodes.keys()
         for name in nodes.keys() & self._created.keys():
             del self._created[name]
+            self._successors.discard(name)
         for name in self._order:
             node = nodes[name]
             group = next((g for g in groups.values() if belongs(node, g)), None)
@@ -213,7 +218,13 @@ class Nodes:
                 continue
             sizes[group.name] += 1
             self._join(name, node, group)
+        for name in self._successors:
+            sizes[self._created[name]] += 1
         for group in groups.values():
+            coming = group.name in self._created.values()
+            if not coming and self._recycler.turn(group, self._of_group(group), self._pods):
+                self._successors.add(self._create(group))
+                continue  # this turn's view has the old node still
             self._keep(group)
             if self._sizes.get(group.name, 0) != sizes[group.name]:
                 self._resize(group, groups, sizes[group.name])
@@ -239,12 +250,16 @@ class Nodes:
         own = [node for node in self._of_group(group) if not karpenters(node)]
         coming = sum(1 for of in self._created.values() if of == group.name)
         for _ in range(group.target_nodes - len(own) - coming):
-            name = f"{pool_name(group.name)}-{secrets.token_hex(2)}"
-            self._created[name] = group.name
-            self._api.create("/api/v1/nodes", new_node(name, group))
-            self._labelled[name] = set(group.node.labels)
+            self._create(group)
         for node in own[max(group.target_nodes, 0) :]:
             self._api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
+
+    def _create(self, group: NodeGroup) -> str:
+        name = f"{pool_name(group.name)}-{secrets.token_hex(2)}"
+        self._created[name] = group.name
+        self._api.create("/api/v1/nodes", new_node(name, group))
+        self._labelled[name] = set(group.node.labels)
+        return name
 
     def _resize(self, group: NodeGroup, groups: Mapping[str, NodeGroup], nodes: int) -> None:
         before = self._sizes.get(group.name, 0)

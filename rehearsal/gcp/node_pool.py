@@ -15,6 +15,7 @@ from components.catalog.gke import (
     machine_type,
     meets,
 )
+from rehearsal.cloud import NODE_SECONDS
 from rehearsal.gcp import nodes
 from rehearsal.gcp.kind import Kind
 from rehearsal.gcp.offers import location_of, node_locations
@@ -26,12 +27,19 @@ _FILLED_IN = (
     "machineType", "metadata", "oauthScopes", "serviceAccount",
 )  # fmt: skip
 """Of `nodeConfig`, what GKE says of every pool."""
+_RECREATING = (
+    "machineType", "diskSizeGb", "diskType", "imageType", "gcfsConfig", "gvnic",
+    "workloadMetadataConfig", "loggingVariant", "kubeletConfig", "linuxNodeConfig",
+    "containerdConfig",
+)  # fmt: skip
 _IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
 
 
 class NodePool(Kind):
     token = "gcp:container/nodePool:NodePool"
     word = "node pool"
+    # resource_container_node_pool.go, Timeouts (google-beta@93c65b2d).
+    update_seconds = 2 * 3600.0
     computed = (
         "project",
         "location",
@@ -98,10 +106,21 @@ class NodePool(Kind):
             for zone in state["nodeLocations"]
         ]
         state |= {"instanceGroupUrls": urls, "managedInstanceGroupUrls": urls, "operation": ""}
+        if old is not None and recreated(old.state, state):
+            old.revision += 1
         if old is not None and state.get("nodeCount") != old.state.get("nodeCount"):
             wanted = (state.get("nodeCount") or 0) * len(state["nodeLocations"])
             self.cloud.check_start(old, wanted)
             old.nodes = old.kept_nodes = wanted
+
+    def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+        if not recreated(old, new):
+            return 0.0
+        with self.cloud.lock:
+            running = self.cloud.get(identity).nodes
+        surge = new.get("upgradeSettings") or {}
+        at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
+        return NODE_SECONDS * -(-running // at_once)
 
     def _add_driver_and_taints(
         self, state: dict[str, Any], cluster: Thing, old: Thing | None
@@ -158,6 +177,15 @@ class NodePool(Kind):
             else:
                 current["nodeCount"] = pool.nodes // len(current["nodeLocations"])
             return current
+
+
+def recreated(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether GKE recreates the nodes of a pool for this change: labels, taints and tags are put on
+    the nodes that run (cloud.google.com, "Manage cluster lifecycle changes")."""
+    before, after = (one["nodeConfig"] for one in (old, new))
+    return old["version"] != new["version"] or any(
+        before.get(field) != after.get(field) for field in _RECREATING
+    )
 
 
 def _refuse(reason: str) -> CloudError:

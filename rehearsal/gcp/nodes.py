@@ -95,6 +95,7 @@ def group(pool: Thing, cluster: Thing) -> NodeGroup:
         spot=bool(config.get("spot")),
         on_demand_per_hour=price(_machine(config), gpus),
         autoscaled=bool(scaling),
+        revision=pool.revision,
         gpus=gpus[1] if gpus else 0,
         shares=gke_shares(_first_gpu(config), gpus) if plugin == "cloud" and gpus else Shares(),
     )

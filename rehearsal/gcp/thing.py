@@ -27,6 +27,8 @@ class Thing:
     """Node pools: nodes that run now."""
     kept_nodes: int = 0
     """Node pools: nodes that the cloud itself started."""
+    revision: int = 0
+    """Node pools: how often GKE began to recreate the nodes."""
 
 
 def project_of(config: Config, inputs: Mapping[str, Any]) -> str:

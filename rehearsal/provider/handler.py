@@ -26,6 +26,8 @@ class Handler:
     create returns beyond its inputs must be here; the server refuses it otherwise."""
     secrets: tuple[str, ...] = ()
     """Paths of outputs that the official provider marks secret."""
+    update_seconds: float = 3600.0
+    """How long the official provider waits for an update, unless the resource says otherwise."""
 
     def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         """What the provider refuses before it asks the cloud, beyond `immutable.yaml`; previews
@@ -45,6 +47,10 @@ class Handler:
     ) -> dict[str, Any]:
         """All properties afterwards. `new` is complete: what did not change is in it as well."""
         raise NotImplementedError
+
+    def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+        """Seconds that the update from `old` to `new`, which has just been made, takes in life."""
+        return 0.0
 
     def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         """Raises NotFoundError where it is gone already, CloudError where something uses it."""

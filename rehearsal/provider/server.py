@@ -200,6 +200,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 return provider_pb2.UpdateResponse(properties=_outputs(handler, merged | unknown))
             with self._recorded("update", request.urn):
                 outputs = handler.update(self._config(context), request.id, olds, merged)
+                waits = request.timeout or handler.update_seconds
+                if (lasts := handler.lasts(request.id, olds, outputs)) > waits:
+                    raise CloudError(
+                        f"timeout while waiting for the update, which takes some {lasts / 60:.0f} "
+                        f"minutes and goes on in the cloud (timeout: {waits / 60:.0f}m0s)"
+                    )
         return provider_pb2.UpdateResponse(properties=_outputs(handler, outputs))
 
     def Delete(self, request: Any, context: Any) -> Any:

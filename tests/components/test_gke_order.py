@@ -21,11 +21,11 @@ def recording() -> Recording:
 
 
 def waiting(recording: Recording) -> set[str]:
-    """Type and name of what waits for the pool of CPU nodes."""
+    """Type and name of what waits for the pool of CPU nodes, and is made in the cluster."""
     return {
         f"{each.type}::{each.name}"
         for each in recording.resources
-        if any(urn.endswith(SYSTEM_POOL) for urn in each.depends_on)
+        if each.custom and any(urn.endswith(SYSTEM_POOL) for urn in each.depends_on)
     }
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from rehearsal.clouds import platform_of
 from rehearsal.engine import Outcome
 from rehearsal.stage import ROOT
 from stacks.files import SAMPLES
+from tests.unit.rehearsed import group
 
 TITLE = re.compile(r"#### `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| on ([\w-]+)|.*)")
 _KEY = re.compile(r"\| `([^`]+)` \|")
@@ -117,20 +119,38 @@ def effect(key: str, **more: Any) -> Effect:
     return Effect(environment="dev", platform="gke", key=key, value="v", **more)
 
 
-def test_the_table_has_what_replaces_and_what_is_refused() -> None:
-    """A row each, with the property that forces it; the others are counted."""
+def test_the_table_has_three_kinds_of_change() -> None:
+    """A row for each that is not made in place, with why, what the preview says, and whether it was
+    applied; the others are counted."""
+    name, second = "cluster.name", "a second cluster"
     found = [
-        effect("cluster.labels"),
-        effect("cluster.name", replaced=("cluster", "GPU pool"), because=("name",), warned=("w",)),
+        effect("cluster.labels", made=True),
+        effect(name, replaced=("cluster", "GPU pool"), because=("name",), warned=("w",),
+               not_made=second),
+        effect("gpuPools.spot", replaced=("GPU pool",), because=("spot",), warned=("w",),
+               made=True),
+        effect("gpuPools.capacity", replaced=("GPU pool",), because=("spot",), warned=("w",)),
+        effect("gpuPools.diskSizeGb", recycled=("GPU pool",), made=True),
+        effect("cluster.zones", kept=True, made=True),
         effect("cluster.network.podsCidr", refused=True),
-    ]
+    ]  # fmt: skip
     assert list(changes_rows(found)) == [
-        "| gke | `cluster.name` | cluster, GPU pool | `name` | warns |",
-        "| gke | `cluster.network.podsCidr` | nothing | the cloud changes it in no way | refuses |",
+        f"| gke | `{name}` | replaces cluster, GPU pool | `name` | warns | {second} |",
+        "| gke | `gpuPools.spot` | replaces GPU pool | `spot` | warns | yes |",
+        "| gke | `gpuPools.capacity` | replaces GPU pool | `spot` | warns | **no** |",
+        "| gke | `gpuPools.diskSizeGb` | recycles nodes of GPU pool | - | warns | yes |",
+        "| gke | `cluster.zones` | nothing | the cloud keeps what it has | warns | yes |",
+        "| gke | `cluster.network.podsCidr` | nothing | the cloud changes it in no way | refuses | "
+        "- |",
     ]
     part = Part(stack="dev", work="changes")
-    text = replacements([Result(part=part, effects=found, planned=3, tried=3)])
-    assert text.startswith("Of 3 changes, one at a time in 1 environments that were up, 1 replace")
+    text = replacements([Result(part=part, effects=found, planned=7, tried=7)])
+    assert text.startswith(
+        "Of 7 changes, one at a time in 1 environments that were up, 1 are made in place, 1 "
+        "recycle the nodes of a pool, 3 replace a node pool or the cluster, 1 change nothing and 1 "
+        "are refused. Those of a cluster or its pools were then applied, by an `up` each: 1 in "
+        "place, 1 that recycle and 1 that replace."
+    )
 
 
 def test_a_replacement_without_a_warning_fails_the_proof() -> None:
@@ -154,35 +174,42 @@ SYSTEM, GPU = (
         ([GPU, SYSTEM], "cluster", None),
         ([GPU, SYSTEM], "GPU pool", "would replace the system pool n, and no warning says so"),
         ([GPU], None, "would replace the GPU pool n, and no warning says so"),
-        ([], "GPU pool", "the program warns for nothing: k: 1 -> 2 makes the GPU pool anew: why"),
+        ([], "GPU pool", "the program warns for nothing: k: 1 -> 2 replaces the GPU pool: why"),
     ],
 )
 def test_a_warning_says_all_that_is_lost(
     lost: list[Planned], said: str | None, unsaid: str | None
 ) -> None:
     """And nothing that is not."""
-    warned = (f"k: 1 -> 2 makes the {said} anew: why",) if said else ()
+    warned = (f"k: 1 -> 2 replaces the {said}: why",) if said else ()
     assert list(not_as_said(lost, warned)) == ([unsaid] if unsaid else [])
 
 
 POOL = GPU.urn
 CHANGES = [
     Change(key=key, to={key: 2})
-    for key in ("gpuPools.maxNodes", "gpuPools.machineType", "cluster.labels", "workloads.replicas")
-]
+    for key in (
+        "gpuPools.maxNodes", "gpuPools.machineType", "cluster.labels", "cluster.name",
+        "workloads.replicas",
+    )
+]  # fmt: skip
 FOUND = [
     effect(CHANGES[0].key),
     effect(CHANGES[1].key, replaced=("GPU pool",)),
-    effect(CHANGES[2].key),
-    effect(CHANGES[3].key),
+    effect(CHANGES[2].key, recycled=("system pool",)),
+    effect(CHANGES[3].key, replaced=("cluster",)),
+    effect(CHANGES[4].key),
 ]
-"""What the previews said: the second replaces the pool, the last is of what runs in the cluster."""
+"""What the previews said: the second replaces the pool, the third recycles nodes, the last is of
+what runs in the cluster."""
+TABLE = Table(changes=CHANGES, not_applied={"cluster.name": "a second cluster"})
 
 
 class FakeBench:
     """A stack that is up, whose `up`s do what the test says."""
 
     stack = "dev"
+    platform = "gke"
 
     def __init__(self, folder: Path, *ups: Mapping[str, Any]) -> None:
         self.folder, self.stage, self._ups = folder, self, [*ups]
@@ -190,6 +217,10 @@ class FakeBench:
         self.file.parent.mkdir()
         self.file.write_text("config:\n  gpu-cluster:gpuPools: {one: {maxNodes: 1}}\n")
         self.engine, self.asked, self.created = self, [], {POOL: "monday"}
+        self.cloud, self.revision = self, 0
+
+    def node_groups(self) -> list[Any]:
+        return [group("dev-system", revision=self.revision)]
 
     def resources(self) -> list[dict[str, str]]:
         return [{"urn": urn, "created": day} for urn, day in self.created.items()]
@@ -197,7 +228,8 @@ class FakeBench:
     def up(self) -> Outcome:
         self.asked.append(yaml.safe_load(self.file.read_text())["config"])
         does = self._ups.pop(0) if self._ups else {}
-        self.created |= dict.fromkeys(does.get("anew", ()), "tuesday")
+        self.created |= {urn: f"{len(self.asked)}. up" for urn in does.get("replaces", ())}
+        self.revision += does.get("recycles", 0)
         return Outcome(
             operation="up",
             ok=not does.get("errors"),
@@ -210,38 +242,65 @@ class FakeBench:
         return run()
 
 
-def made(bench: FakeBench) -> list[tuple[int, tuple[str, ...]]]:
-    """The numbers of the changes that were made, and what went wrong with each."""
+def made(bench: FakeBench, planned: Table = TABLE) -> list[tuple[int, tuple[str, ...]]]:
+    """The numbers of the changes that were applied, and what went wrong with each."""
     before = bench.file.read_text()
-    found = list(makings(cast("Bench", bench), Table(changes=CHANGES), FOUND))
-    assert all(one.made for _, one in found)
+    found = list(makings(cast("Bench", bench), planned, FOUND))
+    assert [one.made or one.not_made for _, one in found] == [True, True, True, "a second cluster"]
     assert bench.file.read_text() == before
-    return [(number, one.wrong) for number, one in found]
+    return [(number, one.wrong) for number, one in found if one.made]
 
 
-def test_what_should_replace_nothing_is_made(tmp_path: Path) -> None:
-    """Each alone, and neither what the previews say is lost nor what runs in the cluster."""
-    bench = FakeBench(tmp_path)
-    assert made(bench) == [(0, ()), (2, ())]
+RIGHT = ({}, {"replaces": [POOL]}, {"replaces": [POOL], "recycles": 1})
+"""What the `up`s do as the previews say: each takes the change before back."""
+
+
+def test_every_change_of_cluster_and_pools_is_applied(tmp_path: Path) -> None:
+    """Each alone, those that replace too, and nothing of what runs in the cluster."""
+    bench = FakeBench(tmp_path, *RIGHT)
+    assert made(bench) == [(0, ()), (1, ()), (2, ())]
+    one = {"maxNodes": 1}
     assert bench.asked == [
         {"gpu-cluster:gpuPools": {"one": {"maxNodes": 2}}},
-        {"gpu-cluster:gpuPools": {"one": {"maxNodes": 1}}, "gpu-cluster:cluster": {"labels": 2}},
-        {"gpu-cluster:gpuPools": {"one": {"maxNodes": 1}}, "gpu-cluster:cluster": {"labels": 2}},
+        {"gpu-cluster:gpuPools": {"one": {**one, "machineType": 2}}},
+        {"gpu-cluster:gpuPools": {"one": one}, "gpu-cluster:cluster": {"labels": 2}},
+        {"gpu-cluster:gpuPools": {"one": one}, "gpu-cluster:cluster": {"labels": 2}},
     ]
 
 
-def test_a_pool_that_an_up_makes_anew_is_wrong_once(tmp_path: Path) -> None:
-    """Where the preview had said nothing of it; the next change is not blamed for it."""
-    assert made(FakeBench(tmp_path, {"anew": [POOL]})) == [(0, ("the up made n anew",)), (2, ())]
+def test_what_cannot_be_taken_back_stays(tmp_path: Path) -> None:
+    """And what comes after is changed beside it."""
+    bench = FakeBench(tmp_path, {}, {"replaces": [POOL]}, {"recycles": 1})
+    stays = replace(TABLE, stays=frozenset({"gpuPools.machineType"}))
+    assert made(bench, stays) == [(0, ()), (1, ()), (2, ())]
+    assert bench.asked[2]["gpu-cluster:gpuPools"] == {"one": {"maxNodes": 1, "machineType": 2}}
 
 
-def test_an_up_that_fails_is_wrong(tmp_path: Path) -> None:
-    """With the engine's words."""
-    assert made(FakeBench(tmp_path, {}, {"errors": ("no",)})) == [(0, ()), (2, ("no",))]
+@pytest.mark.parametrize(
+    ("number", "does", "wrong"),
+    [
+        (0, {"replaces": [POOL]}, "the up replaced the GPU pool n"),
+        (1, {}, "the up did not replace the GPU pool"),
+        (0, {"recycles": 1}, "the up recycled the nodes of the system pool, and no warning says "
+         "so"),
+        (2, {"replaces": [POOL]}, "the program warns that nodes of the system pool are recycled, "
+         "and none was"),
+        (2, {"errors": ("no",)}, "no"),
+    ],
+)  # fmt: skip
+def test_an_up_that_does_not_do_as_said_is_wrong_once(
+    tmp_path: Path, number: int, does: Mapping[str, Any], wrong: str
+) -> None:
+    """The next change is not blamed for it."""
+    ups = [*RIGHT]
+    ups[number] = does
+    assert made(FakeBench(tmp_path, *ups)) == [
+        (each, (wrong,) if each == number else ()) for each in (0, 1, 2)
+    ]
 
 
 def test_an_up_that_is_not_the_last_is_trouble(tmp_path: Path) -> None:
     """After all of them one more changes nothing."""
-    bench = FakeBench(tmp_path, {}, {}, {"resources": (("update", POOL),)})
+    bench = FakeBench(tmp_path, *RIGHT, {"resources": (("update", POOL),)})
     with pytest.raises(Trouble, match="a further up: update urn:pulumi"):
         made(bench)

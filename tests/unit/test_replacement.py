@@ -1,4 +1,4 @@
-"""What is said of a setting that the cloud can only change by making something anew."""
+"""What is said of a setting for which the cloud replaces something, or which it keeps."""
 
 import dataclasses
 from typing import get_type_hints
@@ -13,11 +13,21 @@ from components.gke.autopilot_args import GkeAutopilotArgs
 from components.gke.cluster_args import GkeClusterArgs, GkeNetworkArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
-from components.replacement import Lasting, valued, warnings
+from components.replacement import (
+    NEVER,
+    Lasting,
+    Refusal,
+    Rule,
+    if_longer,
+    kept,
+    next_minor,
+    valued,
+    warnings,
+)
 
-ANEW = {
+RULES: dict[str, Rule] = {
     "cluster.location": "cluster",
-    "cluster.network.podsCidr": "nothing",
+    "cluster.network.podsCidr": NEVER,
     "gpuPools.train-gpu.accelerator": "GPU pool",
 }
 BEFORE = {
@@ -29,35 +39,35 @@ BEFORE = {
 
 def test_a_setting_that_stays_is_not_mentioned() -> None:
     """An update of anything else goes without a word."""
-    assert list(warnings(BEFORE, BEFORE, ANEW)) == []
+    assert list(warnings(BEFORE, BEFORE, RULES)) == []
 
 
 def test_the_setting_is_named_with_what_goes() -> None:
     """Key, old value, new value, and what it means for what runs there."""
     after = BEFORE | {"gpuPools.train-gpu.accelerator": "nvidia-tesla-v100"}
-    assert list(warnings(BEFORE, after, ANEW)) == [
-        "gpuPools.train-gpu.accelerator: nvidia-tesla-t4 -> nvidia-tesla-v100 makes the GPU pool "
-        "anew: its nodes go, and the pods on them start again"
+    assert list(warnings(BEFORE, after, RULES)) == [
+        "gpuPools.train-gpu.accelerator: nvidia-tesla-t4 -> nvidia-tesla-v100 replaces the GPU "
+        "pool: its nodes are deleted, and the pods on them start again"
     ]
 
 
 def test_what_was_not_remembered_is_not_compared() -> None:
     """A pool that is new, and the state of a version that remembered less."""
-    assert list(warnings({}, BEFORE, ANEW)) == []
+    assert list(warnings({}, BEFORE, RULES)) == []
 
 
 def test_a_setting_that_cannot_change_is_refused() -> None:
     """The provider would find out half way."""
     after = BEFORE | {"cluster.network.podsCidr": "10.32.0.0/14"}
     with pytest.raises(ValueError, match=r"^cluster.network.podsCidr: 10.16.0.0/14 -> 10.32"):
-        list(warnings(BEFORE, after, ANEW))
+        list(warnings(BEFORE, after, RULES))
 
 
 def test_with_a_new_cluster_it_can_change() -> None:
     """Nothing holds the old value then."""
     after = BEFORE | {"cluster.network.podsCidr": "10.32.0.0/14", "cluster.location": "us-east1-b"}
-    (line,) = warnings(BEFORE, after, ANEW)
-    assert line.startswith("cluster.location: us-central1-a -> us-east1-b makes the cluster anew")
+    (line,) = warnings(BEFORE, after, RULES)
+    assert line.startswith("cluster.location: us-central1-a -> us-east1-b replaces the cluster: ")
 
 
 ZONES = "cluster.network.zones"
@@ -66,15 +76,15 @@ A, AB, ABC, B = '["a"]', '["a", "b"]', '["a", "b", "c"]', '["b"]'
 
 def test_a_list_may_grow_at_its_end() -> None:
     """What was in use stays as it is."""
-    (line,) = warnings({ZONES: AB}, {ZONES: ABC}, {ZONES: "node pools, if longer"})
-    assert line.startswith(f"{ZONES}: {AB} -> {ABC} makes the node pools anew: ")
+    (line,) = warnings({ZONES: AB}, {ZONES: ABC}, {ZONES: if_longer("node pools")})
+    assert line.startswith(f"{ZONES}: {AB} -> {ABC} replaces the node pools: ")
 
 
 @pytest.mark.parametrize(("old", "new"), [(AB, A), (AB, B), (B, AB), ("[]", AB), (AB, "[]")])
 def test_a_list_that_loses_or_moves_something_is_refused(old: str, new: str) -> None:
     """What it held is still in use; a list that was empty was no setting of this cluster."""
     with pytest.raises(ValueError, match=r"cannot be while the cluster stands; .* add at its end"):
-        list(warnings({ZONES: old}, {ZONES: new}, {ZONES: "node pools, if longer"}))
+        list(warnings({ZONES: old}, {ZONES: new}, {ZONES: if_longer("node pools")}))
 
 
 VERSION = "cluster.version"
@@ -82,14 +92,14 @@ VERSION = "cluster.version"
 
 def test_a_version_moves_to_the_next_minor() -> None:
     """In place, without a word."""
-    assert list(warnings({VERSION: "1.35"}, {VERSION: "1.36"}, {VERSION: "next minor"})) == []
+    assert list(warnings({VERSION: "1.35"}, {VERSION: "1.36"}, {VERSION: next_minor})) == []
 
 
 @pytest.mark.parametrize("new", ["1.34", "1.37", "1.9"])
 def test_a_version_moves_neither_back_nor_two_minors(new: str) -> None:
     """EKS would refuse it at the first call of the update."""
     with pytest.raises(ValueError, match=r"cannot be while .* go to the next minor alone"):
-        list(warnings({VERSION: "1.35"}, {VERSION: new}, {VERSION: "next minor"}))
+        list(warnings({VERSION: "1.35"}, {VERSION: new}, {VERSION: next_minor}))
 
 
 @pytest.mark.parametrize(
@@ -107,13 +117,93 @@ def test_every_lasting_setting_is_one(lasting: Lasting, args: type) -> None:
     for path in lasting:
         kind = args
         for step in path.split("."):
+            if isinstance(getattr(kind, step, None), property):
+                break
             assert step in {field.name for field in dataclasses.fields(kind)}, path
             kind = get_type_hints(kind)[step]
 
 
 def test_a_cluster_s_secrets_keep_their_key() -> None:
     """EKS keeps the first one, which the stack would delete once another is named."""
-    assert eks.CLUSTER["secrets_key"] == "nothing"
+    assert eks.CLUSTER["secrets_key"] == NEVER
+
+
+def said(lasting: Lasting, path: str, old: str, new: str) -> list[str]:
+    """The warnings for a change of one setting of a cluster."""
+    return list(warnings({"k": old}, {"k": new}, {"k": lasting[path]}))
+
+
+@pytest.mark.parametrize(
+    ("new", "replaced"),
+    [("10.0.0.0/19", False), ("10.0.0.0/21", True), ("10.1.0.0/20", True), ("10.0.0.0/8", False)],
+)
+def test_a_range_grows_in_place(new: str, replaced: bool) -> None:
+    """And replaces the cluster where it moves or shrinks: the subnetwork's successor is another."""
+    found = said(gke.CONTROL_PLANE, "network.nodes_cidr", "10.0.0.0/20", new)
+    assert [" replaces the cluster: " in line for line in found] == [True] * replaced
+
+
+KEPT = kept("give another")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stays"),
+    [
+        ("true", "null", True),
+        ("null", "true", False),
+        ('["a"]', "[]", True),
+        ("[]", '["a"]', False),
+        ('{"a": "1"}', "{}", True),
+        ('{"a": "1", "b": "1"}', '{"a": "2"}', True),
+        ('{"a": "1"}', '{"a": "2", "b": "1"}', False),
+    ],
+)
+def test_what_was_taken_away_and_stays_is_named(old: str, new: str, stays: bool) -> None:
+    """The provider keeps it without a word, and so does the preview."""
+    line = f"k: {old} -> {new} changes nothing: the cloud keeps what it has; give another"
+    assert list(warnings({"k": old}, {"k": new}, {"k": KEPT})) == [line] * stays
+
+
+RELEASE = "gpuPools.gpu.releaseVersion"
+
+
+@pytest.mark.parametrize("new", ["1.35.6-20260601", "1.34.9-20260714", "1.35.5-20260714"])
+def test_a_release_never_goes_down(new: str) -> None:
+    """EKS refuses it, after other updates."""
+    rules = {RELEASE: eks.POOL["release_version"]}
+    with pytest.raises(ValueError, match=r"cannot be while the GPU pool stands; .* newer release"):
+        list(warnings({RELEASE: "1.35.6-20260714"}, {RELEASE: new}, rules))
+
+
+def test_a_release_is_free_where_the_pool_is_replaced() -> None:
+    """By another setting of the same pool; another pool's does not help."""
+    mine, other = "gpuPools.gpu.os", "gpuPools.more.os"
+    rules = {RELEASE: eks.POOL["release_version"], mine: eks.POOL["os"], other: eks.POOL["os"]}
+    before = {RELEASE: "1.35.6-20260714", mine: "al2023", other: "al2023"}
+    after = before | {RELEASE: "1.35.6-20260101"}
+    (line,) = warnings(before, after | {mine: "bottlerocket"}, rules)
+    assert line.startswith("gpuPools.gpu.os: al2023 -> bottlerocket replaces the GPU pool: ")
+    with pytest.raises(ValueError, match="cannot be while the GPU pool stands"):
+        list(warnings(before, after | {other: "bottlerocket"}, rules))
+
+
+def test_a_release_may_rise_or_be_first() -> None:
+    """And one that is taken away stays."""
+    rule = {"k": eks.POOL["release_version"]}
+    assert not list(warnings({"k": "1.35.6-20260714"}, {"k": "1.36.2-20260714"}, rule))
+    assert not list(warnings({"k": "null"}, {"k": "1.35.6-20260714"}, rule))
+    (line,) = warnings({"k": "1.35.6-20260714"}, {"k": "null"}, rule)
+    assert "changes nothing: the cloud keeps what it has" in line
+
+
+def test_refusals_say_of_what() -> None:
+    """The cluster, unless a pool is named."""
+    with pytest.raises(ValueError, match="while the cluster stands; put the old value back, or"):
+        list(warnings({"k": "a"}, {"k": "b"}, {"k": NEVER}))
+    with pytest.raises(
+        ValueError, match=r"while the GPU pool stands; .* the GPU pool another name"
+    ):
+        list(warnings({"k": "a"}, {"k": "b"}, {"k": Refusal(of="GPU pool")}))
 
 
 def test_values_are_text() -> None:

@@ -1,0 +1,40 @@
+"""Warns, before anything is done, of updates for which the cloud recycles a pool's nodes.
+
+A preview shows an update in place of a node pool or a launch template; the cloud drains and
+replaces every node for it, and what ran there starts again.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+
+def warn(
+    path: str,
+    change: pulumi.ResourceHookArgs,
+    properties: Sequence[str],
+    nodes: tuple[int, int],
+) -> None:
+    """Warns if the update of a pool changes one of these properties, such as `nodeConfig.diskType`.
+
+    `path` is the pool's key in the config, `nodes` the least and the most that it can have.
+    """
+    old, new = change.old_inputs, change.new_inputs
+    if old is None or new is None:  # it is created
+        return
+    differ = [one for one in properties if _at(old, one) != _at(new, one)]
+    if differ:
+        least, most = nodes
+        pulumi.log.warn(
+            f"{path}: an update of {', '.join(differ)} recycles its nodes, {least} to {most} of "
+            "them and one at a time: each is drained and replaced, and the pods on it start again"
+        )
+
+
+def _at(inputs: Mapping[str, Any], path: str) -> Any:
+    """The value there; what nobody knows yet, as in a preview, is no known value."""
+    value: Any = inputs
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return value

@@ -1,0 +1,136 @@
+"""Changes of a stack that stands, applied: what replaces a cluster, and what recycles its nodes."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from prove.trial import Bench
+from rehearsal.scenario import Rehearsal
+from rehearsal.stage import Stage
+from tests.rehearsal.conftest import staged
+
+CLUSTER = "gcp:container/cluster:Cluster"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """The dev environment, up, without nodes that scale."""
+    with Bench("dev", tmp_path_factory.mktemp("stage")) as made:
+        made.must(made.stage.engine.up)
+        yield made
+
+
+def change(stage: Stage, room: str, **values: Any) -> None:
+    """Writes these values into a part of the stack's file."""
+    (file,) = (stage.folder / "program").glob("Pulumi.*.yaml")
+    document = yaml.safe_load(file.read_text())
+    block = document["config"][f"gpu-cluster:{room}"]
+    (next(iter(block.values())) if room == "gpuPools" else block).update(values)
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+def of(warnings: tuple[str, ...], word: str) -> list[str]:
+    subject = "gpu-cluster:cluster:LastingSettings lasting-settings: "
+    return [line.removeprefix(subject) for line in warnings if word in line]
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (
+            {"network": {"nodesCidr": "10.1.0.0/20"}},
+            "network.nodesCidr: 10.0.0.0/20 -> 10.1.0.0/20",
+        ),
+        ({"location": "us-east1-c"}, "location: us-central1-a -> us-east1-c"),
+    ],
+)  # fmt: skip
+def test_a_cluster_is_replaced_with_all_that_was_in_it(
+    bench: Bench, values: dict[str, Any], reason: str
+) -> None:
+    """Its subnetwork makes room first, and every object is made again: a refresh misses none.
+
+    The warning is there until the change is made: also after an update that failed half way.
+    """
+    engine = bench.stage.engine
+    change(bench.stage, "cluster", **values)
+    said = f"cluster.{reason} replaces the cluster: everything in it is deleted, for good"
+    assert of(engine.preview().warnings, " replaces ") == [said]
+    bench.stage.cloud.faults.errors[CLUSTER] = ["googleapi: Error 503: try again"]  # type: ignore[attr-defined]
+    assert not engine.up().ok
+    assert of(engine.preview().warnings, " replaces ") == [said]
+    bench.must(engine.up)
+    again = bench.must(lambda: engine.up(refresh=True))
+    assert again.resources == ()
+    assert of(again.warnings, " replaces ") == []
+
+
+def test_a_range_grows_in_place(bench: Bench) -> None:
+    """Nothing is replaced, and nothing is said."""
+    (made,) = (row for row in bench.resources() if "subnetwork:Subnetwork" in row["type"])
+    address = made["inputs"]["ipCidrRange"].partition("/")[0]
+    change(bench.stage, "cluster", network={"nodesCidr": f"{address}/19"})
+    preview = bench.must(bench.stage.engine.preview)
+    assert "replace" not in preview.changes
+    assert of(preview.warnings, " replaces ") == []
+    assert "replace" not in bench.must(bench.stage.engine.up).changes
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Rehearsal]:
+    """The dev environment with its sample pod on a GPU node."""
+    with ExitStack() as stages:
+        rehearsal = Rehearsal(stage=staged(stages, "dev", tmp_path / "stage"), deadline=45)
+        rehearsal.quickly()
+        assert rehearsal.failures == []
+        yield rehearsal
+
+
+def placed(stage: Stage) -> tuple[str, str] | None:
+    """Name and node of the sample's running pod."""
+    for pod in stage.observed.pods:
+        running = pod["status"].get("phase") == "Running"
+        leaving = pod["metadata"].get("deletionTimestamp")
+        if pod["metadata"]["name"].startswith("sample-gpu-pod") and running and not leaving:
+            return pod["metadata"]["name"], pod["spec"]["nodeName"]
+    return None
+
+
+def eventually(found: Callable[[], Any], seconds: float = 40.0) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.1)
+    return value
+
+
+def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
+    """An update in place in the preview; the pod is evicted, and starts again on another node."""
+    stage = running.stage
+    name, node = eventually(lambda: placed(stage))
+    kept = {each["metadata"]["name"] for each in stage.observed.nodes} - {node}
+    change(stage, "gpuPools", diskSizeGb=200)
+    change(stage, "cluster", systemPool={"diskSizeGb": 100})
+    outcome = stage.engine.up()
+    assert outcome.ok
+    words = (
+        "{}: an update of nodeConfig.diskSizeGb recycles its nodes, {} to 3 of them and one at a "
+        "time: each is drained and replaced, and the pods on it start again"
+    )
+    assert sorted(of(outcome.warnings, " recycles ")) == [
+        words.format("cluster.systemPool", 1), words.format("gpuPools.train-gpu", 0),
+    ]  # fmt: skip
+
+    def moved() -> bool:
+        now = placed(stage)
+        return now is not None and now[0] != name and now[1] != node
+
+    eventually(moved)
+    nodes = {each["metadata"]["name"] for each in stage.observed.nodes}
+    assert node not in nodes
+    assert not kept & nodes
+    assert len(nodes) == len(kept) + 1
