@@ -16,6 +16,7 @@ from components.catalog.gke import (
 from rehearsal.gcp import maintenance
 from rehearsal.gcp.kind import Kind
 from rehearsal.gcp.network import is_network, network_name
+from rehearsal.gcp.nodes import same_in_config
 from rehearsal.gcp.offers import location_of, master_version, node_locations
 from rehearsal.gcp.thing import Thing, full_name
 from rehearsal.provider.handler import CloudError, Config
@@ -58,6 +59,11 @@ class Cluster(Kind):
                     "letter to a letter or digit",
                 )
             )
+        private = inputs.get("privateClusterConfig")
+        block = private.get("masterIpv4CidrBlock") if isinstance(private, Mapping) else None
+        if block not in (None, UNKNOWN) and not _is_28(block):
+            path = "privateClusterConfig.masterIpv4CidrBlock"
+            problems.append(Problem(path, f"{path}: '{block}' must be a /28 network"))
         authorized = inputs.get("masterAuthorizedNetworksConfig")
         listed = authorized.get("cidrBlocks") if isinstance(authorized, Mapping) else None
         for index, each in enumerate(listed if isinstance(listed, list) else []):
@@ -67,6 +73,11 @@ class Cluster(Kind):
                 reason = f"expected a network such as 10.0.0.0/8 without host bits, got '{value}'"
                 problems.append(Problem(path, f"{path}: {reason}"))
         return [*problems, *maintenance.problems(inputs)]
+
+    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+        if new.get("nodeVersion") and new.get("removeDefaultNodePool"):
+            return "node_version can only be specified if remove_default_node_pool is not true"
+        return None
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         location = location_of(config, inputs)
@@ -214,11 +225,14 @@ class Cluster(Kind):
 
     def same(self, path: str, old: Any, new: Any) -> bool:
         if path not in ("network", "subnetwork"):
-            return False
+            return same_in_config(path, old, new)
         ours, given = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
         return ours == given or ("/" not in given and ours.rpartition("/")[2] == given)
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
+        if path.startswith("enableK8sBetaApis"):
+            # One that is on stays on (containerClusterEnableK8sBetaApisCustomizeDiff).
+            return old is not None
         downgraded = ("enableL4IlbSubsetting", "enableFqdnNetworkPolicy")
         return path in downgraded and old is True and new is False
 
@@ -268,10 +282,6 @@ def _check_private(state: Mapping[str, Any], subnetwork: Thing) -> None:
             )
     if not (block := private.get("masterIpv4CidrBlock")):
         return
-    if not is_network(block) or ipaddress.ip_network(block).prefixlen != 28:
-        raise CloudError(
-            f"googleapi: Error 400: masterIpv4CidrBlock '{block}' must be a /28 network, badRequest"
-        )
     ranges = [subnetwork.state["ipCidrRange"]]
     ranges += [each["ipCidrRange"] for each in subnetwork.state.get("secondaryIpRanges", [])]
     for other in ranges:
@@ -280,3 +290,7 @@ def _check_private(state: Mapping[str, Any], subnetwork: Thing) -> None:
                 f"googleapi: Error 400: masterIpv4CidrBlock '{block}' overlaps range {other} of "
                 f"'{subnetwork.identity}', badRequest"
             )
+
+
+def _is_28(block: Any) -> bool:
+    return is_network(block) and ":" not in block and str(block).endswith("/28")

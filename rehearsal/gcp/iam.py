@@ -67,6 +67,10 @@ class _Member(Kind):
             problems.append(Problem("role", f"'{role}' is no role: expected e.g. roles/viewer"))
         return problems
 
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        # As the provider does: IAM writes an account's address in small letters.
+        return path == "member" and str(old).lower() == str(new).lower()
+
     def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
         self.cloud.check_member(state["member"], project_of(config, state))
         state["etag"] = "BwY"

@@ -121,6 +121,21 @@ class Router(_ComputeKind):
     word = "router"
     computed = ("project", "region")
 
+    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        bgp = inputs.get("bgp")
+        asn = bgp.get("asn", UNKNOWN) if isinstance(bgp, Mapping) else UNKNOWN
+        if asn == UNKNOWN or any(low <= asn <= high for low, high in _PRIVATE_ASNS):
+            return []
+        words = f"expected bgp.asn to be a RFC6996-compliant Local ASN, got {asn}"
+        return [Problem("bgp.asn", words)]
+
+    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+        bgp = new.get("bgp") or {}
+        lists = [name for name in ("advertisedGroups", "advertisedIpRanges") if bgp.get(name)]
+        if lists and bgp.get("advertiseMode", "DEFAULT") not in ("CUSTOM", UNKNOWN):
+            return f"bgp.{lists[0]} can only be set with bgp.advertiseMode CUSTOM"
+        return None
+
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         region = region_of(config, inputs)
         return f"projects/{inputs['project']}/regions/{region}/routers/{inputs['name']}"
@@ -138,6 +153,10 @@ class Router(_ComputeKind):
         state |= {"selfLink": self_link(identity), "creationTimestamp": "2026-01-01T00:00:00Z"}
 
 
+_PRIVATE_ASNS = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
+"""RFC 6996, and the one of Partner Interconnect."""
+
+
 class RouterNat(_ComputeKind):
     token = "gcp:compute/routerNat:RouterNat"
     word = "router NAT"
@@ -149,11 +168,20 @@ class RouterNat(_ComputeKind):
         "autoNetworkTier",
         "enableDynamicPortAllocation",
         "enableEndpointIndependentMapping",
+        "endpointTypes",
     )
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         router = str(inputs["router"]).rpartition("/")[2]
         return f"{inputs['project']}/{region_of(config, inputs)}/{router}/{inputs['name']}"
+
+    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+        before = old.get("natIps") or []
+        draining = new.get("drainNatIps")
+        for address in draining if isinstance(draining, list) else []:
+            if address not in (*before, UNKNOWN):
+                return f'drain_nat_ip "{address}" was not previously set in nat_ips {before}'
+        return None
 
     def parent(self, config: Config, state: Mapping[str, Any]) -> str:
         region = region_of(config, state)
@@ -179,6 +207,7 @@ class RouterNat(_ComputeKind):
         _check_ports(state)
         state.setdefault("region", region_of(config, state))
         state.setdefault("autoNetworkTier", "PREMIUM")
+        state.setdefault("endpointTypes", ["ENDPOINT_TYPE_VM"])
 
 
 def _check_ports(state: dict[str, Any]) -> None:

@@ -56,6 +56,7 @@ class NodePool(Kind):
         "upgradeSettings.maxSurge",
         "upgradeSettings.maxUnavailable",
         "upgradeSettings.strategy",
+        "networkConfig",
     )
 
     def parent(self, config: Config, state: Mapping[str, Any]) -> str:
@@ -65,6 +66,9 @@ class NodePool(Kind):
             location = location_of(config, state)
             collection = f"projects/{state['project']}/locations/{location}/clusters"
         return full_name(cluster, collection)
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        return nodes.same_in_config(path, old, new)
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         name = inputs.get("name") or f"{inputs.get('namePrefix', '')}0000000001"
@@ -94,6 +98,14 @@ class NodePool(Kind):
         _check_provisioning(state)
         self._add_driver_and_taints(state, cluster, old)
         state.setdefault("maxPodsPerNode", cluster.state.get("defaultMaxPodsPerNode", 110))
+        private = (cluster.state.get("privateClusterConfig") or {}).get("enablePrivateNodes", False)
+        ranges = cluster.state.get("ipAllocationPolicy") or {}
+        filled = {
+            "enablePrivateNodes": private,
+            "podRange": ranges.get("clusterSecondaryRangeName"),
+        }
+        given = state.get("networkConfig") or {}
+        state["networkConfig"] = {k: v for k, v in filled.items() if v is not None} | given
         state.setdefault("management", {"autoRepair": True, "autoUpgrade": True})
         surge = {"maxSurge": 1, "maxUnavailable": 0, "strategy": "SURGE"}
         state.setdefault("upgradeSettings", surge)

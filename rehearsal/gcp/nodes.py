@@ -22,6 +22,20 @@ PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 STRATEGY_LABEL = "cloud.google.com/gke-gpu-sharing-strategy"
 CLIENTS_LABEL = "cloud.google.com/gke-max-shared-clients-per-gpu"
 
+_AUTH = "https://www.googleapis.com/auth/"
+_SCOPES = {
+    "compute-ro": "compute.readonly",
+    "compute-rw": "compute",
+    "logging-write": "logging.write",
+    "monitoring-read": "monitoring.read",
+    "monitoring-write": "monitoring.write",
+    "storage-full": "devstorage.full_control",
+    "storage-ro": "devstorage.read_only",
+    "storage-rw": "devstorage.read_write",
+    "trace": "trace.append",
+}
+"""Short names of scopes that are not their own last part."""
+
 _EFFECTS = {
     "NO_SCHEDULE": "NoSchedule",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
@@ -137,6 +151,18 @@ def default_group(cluster: Thing) -> NodeGroup:
         cluster.state["nodeLocations"]
     )
     return group(pool, cluster)
+
+
+def same_in_config(path: str, old: Any, new: Any) -> bool:
+    """Whether the provider takes two values in a `nodeConfig` for one: a scope by its short name,
+    an image by the case of its letters (service_scope.go, CaseDiffSuppress)."""
+    if ".oauthScopes[" in path:
+        return _scope(old) == _scope(new)
+    return path.endswith("nodeConfig.imageType") and str(old).upper() == str(new).upper()
+
+
+def _scope(name: Any) -> str:
+    return f"{_AUTH}{_SCOPES.get(str(name), name)}" if "/" not in str(name) else str(name)
 
 
 def complete_config(given: Mapping[str, Any]) -> dict[str, Any]:

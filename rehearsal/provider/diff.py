@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pulumi import _types
 
 from rehearsal.provider.immutable import Facts
+from rehearsal.provider.inputs import is_left_out
 from rehearsal.provider.schema import UNKNOWN, Block, block, key_path, plain
 
 Kind = Literal["add", "delete", "update"]
@@ -72,15 +73,17 @@ class Comparison:
             current = old.get(name, was_input)
             if new.get(name) is not None:
                 yield from self._values(was_input, current, new[name], kind, inner, inner_pattern)
-            elif was_input is not None and inner_pattern not in self.facts.kept_when_removed:
+            elif _is_nothing(was_input):
+                continue
+            elif shape is None or inner_pattern not in self.facts.kept_when_removed:
                 yield from self._removed(was_input, kind, inner, inner_pattern)
 
     def _values(
         self, was_input: Any, old: Any, new: Any, kind: Any, path: str, pattern: str
     ) -> Iterator[Change]:
         if old is None:
-            # An empty list or map is as good as none; an empty block is a block.
-            if new or not isinstance(new, dict | list) or _block_of(kind):
+            # An empty block is a block; any other empty value is as good as none.
+            if not _is_nothing(new) or _block_of(kind):
                 replace = any(map(self.facts.replaces, patterns_beneath(new, kind, pattern)))
                 yield Change(path, "add", replace)
         elif isinstance(new, dict) and isinstance(old, dict):
@@ -99,21 +102,46 @@ class Comparison:
     ) -> Iterator[Change]:
         element = _element_of(kind)
         each = f"{pattern}[]" if not _is_plain_list(self.facts, pattern) else pattern
+        if is_left_out(new, old) and pattern in self.facts.kept_when_removed:
+            return
+        if pattern in self.facts.sets:
+            old, new = self._unmatched(old, new, element, path, each)
+            inputs = old
+        if old and not new and not any(isinstance(one, dict) for one in old):
+            # Plain values are one attribute; blocks are taken away one by one.
+            yield from self._removed(old, kind, path, each)
+            return
         for index, value in enumerate(new):
             was = inputs[index] if index < len(inputs) else None
             current = old[index] if index < len(old) else None
             yield from self._values(was, current, value, element, f"{path}[{index}]", each)
-        if not new and f"{pattern}[]" in self.facts.kept_when_removed:
-            return
         for index in range(len(new), len(old)):
             yield from self._removed(old[index], element, f"{path}[{index}]", each)
 
+    def _unmatched(
+        self, old: list[Any], new: list[Any], element: Any, path: str, pattern: str
+    ) -> tuple[list[Any], list[Any]]:
+        """Two sets without what they have in common."""
+        rest, more = list(old), []
+        for value in new:
+            for other in rest:
+                if not any(self._values(other, other, value, element, f"{path}[0]", pattern)):
+                    rest.remove(other)
+                    break
+            else:
+                more.append(value)
+        return rest, more
+
     def _removed(self, old: Any, kind: Any, path: str, pattern: str) -> Iterator[Change]:
-        if f"{pattern}[]" in self.facts.kept_when_removed:
-            return
         beneath = set(patterns_beneath(old, kind, pattern)) - self.facts.kept_when_removed
+        beneath.add(pattern)
         replace = any(map(self.facts.replaces, beneath)) or self.replaces(path, old, None)
         yield Change(path, "delete", replace)
+
+
+def _is_nothing(value: Any) -> bool:
+    """None, "", false, 0 or empty: to the provider's SDK that is not given."""
+    return not value
 
 
 def _is_plain_list(facts: Facts, pattern: str) -> bool:

@@ -60,6 +60,12 @@ class Handler:
         """Whether two different values at `path` mean the same thing."""
         return False
 
+    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+        """Why the provider refuses the step from the state `old` to the inputs `new` while it plans
+        it; None where it does not. Values may be `schema.UNKNOWN`; of a new resource `old` is
+        empty."""
+        return None
+
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         """Whether this change at `path` replaces although the property is not immutable; `new` is
         None where it was taken away."""

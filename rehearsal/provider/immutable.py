@@ -18,6 +18,10 @@ class Facts:
 
     immutable: frozenset[str] = frozenset()
     kept_when_removed: frozenset[str] = frozenset()
+    sets: frozenset[str] = frozenset()
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    longest: int | None = None
+    """Characters of a generated name."""
     auto_named: tuple[str, ...] = ()
     delete_before_replace: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -60,8 +64,11 @@ def _with_node_config(token: str, row: dict[str, Any], rows: dict[str, Any]) -> 
     pool = rows[_NODE_POOL]
     merged = dict(row)
     for kind in ("defaults", "enums", "bounds"):
-        inherited = {p: v for p, v in pool.get(kind, {}).items() if within(p, "nodeConfig")}
-        merged[kind] = inherited | row.get(kind, {})
+        rules = {p: v for p, v in pool.get(kind, {}).items() if within(p, "nodeConfig")}
+        merged[kind] = rules | row.get(kind, {})
+    for kind in ("kept_when_removed", "sets"):
+        inherited = [path for path in pool.get(kind, ()) if within(path, "nodeConfig")]
+        merged[kind] = [*row.get(kind, ()), *inherited]
     nested = [path for path in pool["required_nested"] if within(path, "nodeConfig")]
     merged["required_nested"] = [*row["required_nested"], *nested]
     return merged
@@ -73,7 +80,12 @@ def _facts(row: Mapping[str, Any]) -> Facts:
 
     return Facts(
         immutable=frozenset(row["immutable"]),
-        kept_when_removed=frozenset(row.get("kept_when_removed", ())),
+        kept_when_removed=frozenset(
+            path.removesuffix("[]") for path in row.get("kept_when_removed", ())
+        ),
+        sets=frozenset(row.get("sets", ())),
+        patterns=row.get("patterns", {}),
+        longest=row.get("longest"),
         auto_named=tuple(row.get("auto_named", ())),
         delete_before_replace=row.get("delete_before_replace", False),
         defaults=row.get("defaults", {}),

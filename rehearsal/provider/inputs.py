@@ -22,10 +22,11 @@ def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], l
     for path in known.auto_named:
         if path in inputs or (path == "name" and "namePrefix" in inputs):
             continue
-        if path in olds.get("__defaults", ()) and path in olds:
+        if path in olds:
+            # Also one that somebody chose and no longer gives: the bridge takes it from the state.
             name, reason = olds[path], None
         else:
-            name, reason = auto_name(request)
+            name, reason = auto_name(request, known.longest)
         if reason:
             problems.append(Problem(path, reason))
         else:
@@ -61,13 +62,18 @@ def add_defaults(inputs: dict[str, Any], known: Facts) -> list[str]:
     return added
 
 
-def auto_name(request: Any) -> tuple[str, str | None]:
+def auto_name(request: Any, longest: int | None = None) -> tuple[str, str | None]:
     """The physical name for the resource of a CheckRequest, and why there is none, if so.
 
     The engine may propose one (`pulumi:autonaming`); else it is the resource's name and seven
     digits, which the request's random seed decides where it has one.
     """
     resource = request.urn.rpartition("::")[2]
+    if longest is not None and len(resource) + 1 + _SUFFIX_DIGITS > longest:
+        return "", (
+            f"could not make instance: name '{resource}-' plus {_SUFFIX_DIGITS} random chars is "
+            f"longer than maximum length {longest}"
+        )
     if request.HasField("autonaming"):
         if request.autonaming.mode == request.autonaming.DISABLE:
             return "", f"'{resource}' needs an explicit name: the stack turns automatic ones off"
@@ -77,7 +83,8 @@ def auto_name(request: Any) -> tuple[str, str | None]:
         digits = hashlib.sha256(request.randomSeed).hexdigest()[:_SUFFIX_DIGITS]
     else:
         digits = secrets.token_hex(_SUFFIX_DIGITS)[:_SUFFIX_DIGITS]
-    return f"{resource}-{digits}", None
+    # Where the length counts, so do capitals: they are no letters of a name there.
+    return f"{resource.lower() if longest else resource}-{digits}", None
 
 
 def merge(
@@ -92,7 +99,7 @@ def merge(
     merged: dict[str, Any] = {}
     for name, value in old.items():
         inner = f"{pattern}.{name}" if pattern else name
-        kept = {inner, f"{inner}[]"} & known.kept_when_removed
+        kept = inner in known.kept_when_removed
         if name in new or name not in old_inputs or kept:
             merged[name] = value
     for name, value in new.items():
@@ -102,9 +109,21 @@ def merge(
             inputs = old_inputs.get(name)
             inputs = inputs if isinstance(inputs, dict) else {}
             merged[name] = merge(inputs, current, value, known, inner)
+        elif is_left_out(value, current) and _pattern(pattern, name) in known.kept_when_removed:
+            merged[name] = current
         else:
             merged[name] = value
     return merged
+
+
+def _pattern(parent: str, name: str) -> str:
+    return f"{parent}.{name}" if parent else name
+
+
+def is_left_out(new: Any, old: Any) -> bool:
+    """Whether a list says nothing: an empty one of blocks is as good as none. An empty one of plain
+    values is a value."""
+    return new == [] and isinstance(old, list) and any(isinstance(each, dict) for each in old)
 
 
 def with_ignored(

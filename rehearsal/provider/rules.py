@@ -1,5 +1,6 @@
 """What a provider refuses in inputs of the right types: enums, bounds, exclusions."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,11 @@ def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
         for shown, value in values(tree, path):
             if value != UNKNOWN and (reason := _outside(value, bounds)):
                 found.append(Problem(shown, f"expected {shown} to be {reason}, got {value!r}"))
+    for path, pattern in facts.patterns.items():
+        for shown, value in values(tree, path):
+            if value != UNKNOWN and not re.fullmatch(pattern, str(value)):
+                words = f"value of '{shown}' ('{value}') doesn't match regexp ^(?:{pattern})$"
+                found.append(Problem(shown, words))
     for path in facts.required_nested:
         found += _missing(tree, path)
     for kind in ("conflicts", "exactly_one_of", "at_least_one_of"):

@@ -53,6 +53,16 @@ class ResourceSchema:
 
     inputs: Block
     output_only: frozenset[str]
+    kinds: Mapping[str, Any]
+    """Property -> its type in the resource's state."""
+
+    def misshaped(self, state: Mapping[str, Any]) -> list[str]:
+        """Properties of a state that are text where the resource has a map, an object or a list."""
+        return [
+            name
+            for name, value in state.items()
+            if isinstance(value, str) and value != UNKNOWN and _is_structure(self.kinds.get(name))
+        ]
 
 
 class UnknownTypeError(Exception):
@@ -69,8 +79,15 @@ def resource_schema(token: str) -> ResourceSchema:
     except (ImportError, AttributeError) as error:
         raise UnknownTypeError(f"the SDK pulumi_{package} has no resource type {token}") from error
     inputs = block(args)
-    outputs = frozenset(_types.resource_types(resource)) - frozenset(inputs.properties)
-    return ResourceSchema(inputs=inputs, output_only=outputs)
+    kinds = dict(_types.resource_types(resource))
+    outputs = frozenset(kinds) - frozenset(inputs.properties)
+    return ResourceSchema(inputs=inputs, output_only=outputs, kinds=kinds)
+
+
+def _is_structure(kind: Any) -> bool:
+    if typing.get_origin(kind) in (list, dict, abc.Sequence, abc.Mapping):
+        return True
+    return isinstance(kind, type) and _types.is_output_type(kind)
 
 
 @cache

@@ -5,6 +5,7 @@ It knows types, names, defaults and differences; what a cloud does is its handle
 
 import importlib.metadata
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -122,15 +123,21 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: Any) -> Any:
         with self._answering(context):
             handler, schema, known = self._type(_token(request.urn))
+            if reason := handler.plan(decode(request.olds), decode(request.news)):
+                raise CloudError(f"1 error occurred: * {reason}")
             comparison = Comparison(
                 shape=schema.inputs,
                 facts=known,
                 same=handler.same,
                 replaces=handler.forces_replacement,
             )
-            news = decode(request.news)
+            news, olds = decode(request.news), decode(request.olds)
+            for name in schema.misshaped(olds):
+                # As the official bridge reads a state, which knows its properties' shapes.
+                snake = re.sub(r"([A-Z])", lambda letter: f"_{letter[1].lower()}", name)
+                raise CloudError(f"1 error occurred: * [{snake}] missing expected {{")
             changes = comparison.changes(
-                decode(request.old_inputs), decode(request.olds), news, request.ignoreChanges
+                decode(request.old_inputs), olds, news, request.ignoreChanges
             )
             explicit = any(
                 news.get(path) is not None and path not in news.get("__defaults", ())
@@ -152,6 +159,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             token = _token(request.urn)
             handler, schema, _ = self._type(token)
             inputs = without_meta(decode(request.properties))
+            if reason := handler.plan({}, inputs):
+                raise CloudError(f"1 error occurred: * {reason}")
             plan = planned(inputs, schema.output_only, handler.computed)
             if request.preview:
                 return provider_pb2.CreateResponse(properties=_outputs(handler, plan))

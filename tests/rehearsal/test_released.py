@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from checks.kept_state import opened
 from checks.plan import Plan, read_plan
 from prove.changes import warnings
 from prove.released import FIXTURES, restored
 from rehearsal.stage import Stage
 from stacks.program import Mutation
 from tests.rehearsal.conftest import configured
+from tests.unit.test_kept_state import encrypted
 
 STATES = sorted(FIXTURES.glob("state-*.json"))
 (DEV,) = FIXTURES.glob("state-dev-*.json")
@@ -123,8 +125,8 @@ def test_a_pool_made_anew_would_be_seen(tmp_path: Path) -> None:
         "cluster.authorizedNetworks.office: 203.0.113.0/24 is an address of documentation, which "
         "nobody has; GKE takes it, and the update ends at the first Kubernetes object, out of "
         "reach; give the network from which you come",
-        "gpuPools.train-gpu.accelerator: nvidia-tesla-t4 -> nvidia-tesla-v100 makes the GPU pool "
-        "anew: its nodes go, and the pods on them start again",
+        "gpuPools.train-gpu.accelerator: nvidia-tesla-t4 -> nvidia-tesla-v100 replaces the GPU "
+        "pool: its nodes are deleted, and the pods on them start again",
     ]
 
 
@@ -138,3 +140,13 @@ def test_what_no_cloud_can_change_is_refused_in_the_preview(tmp_path: Path) -> N
     assert "cluster.network.podsCidr: 10.16.0.0/14 -> 10.32.0.0/14 cannot be while" in "".join(
         plan.errors
     )
+
+
+def test_a_state_without_its_secrets_is_previewed(tmp_path: Path) -> None:
+    """As a pull request does it, without anybody's key: no provider refuses what stands for them,
+    and nothing is replaced."""
+    file = tmp_path / DEV.name
+    file.write_text(json.dumps(opened(encrypted(json.loads(DEV.read_text())))))
+    plan, _ = previewed(tmp_path, file)
+    assert plan.errors == []
+    assert plan.count("replace") == plan.count("delete") == 0

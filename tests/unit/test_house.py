@@ -9,18 +9,38 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLATFORMS = {"gke", "eks", "existing", "existing_args"}
+CHANGES = {"replacement", "recycling"}
 ALLOWED = {
     "settings": {"environments", "cluster", "decode", "catalog", "gpu", "batch", *PLATFORMS},
     "environments": {"gpu", "batch", *PLATFORMS},
     "decode": set(),
     "addresses": set(),
     "replacement": {"decode"},
+    "recycling": set(),
     "cluster": {"kube"},
     "kubeconfig": set(),
     "catalog": {"catalog"},
     "kube": {"kube", "catalog"},
-    "gke": {"gke", "cluster", "kubeconfig", "decode", "addresses", "catalog", "replacement"},
-    "eks": {"eks", "cluster", "kubeconfig", "decode", "addresses", "catalog", "replacement"},
+    "gke": {
+        "gke",
+        "cluster",
+        "kubeconfig",
+        "decode",
+        "addresses",
+        "catalog",
+        "replacement",
+        "recycling",
+    },
+    "eks": {
+        "eks",
+        "cluster",
+        "kubeconfig",
+        "decode",
+        "addresses",
+        "catalog",
+        "replacement",
+        "recycling",
+    },
     "existing": {"existing_args", "cluster"},
     "existing_args": {"cluster", "catalog"},
     "gpu": {"gpu", "cluster", "catalog", "kube"},

@@ -382,3 +382,17 @@ def test_a_private_endpoint_is_reached_from_private_networks_alone() -> None:
     private = {"enablePrivateNodes": True, "enablePrivateEndpoint": True}
     with pytest.raises(Refused, match="is not a reserved network, which is required for private"):
         GcpStack().cluster(masterAuthorizedNetworksConfig=blocks, privateClusterConfig=private)
+
+
+def test_a_state_with_text_in_place_of_a_map_is_refused() -> None:
+    """As the official provider does, for which a placeholder of another shape is no state."""
+    stack = GcpStack()
+    stack.cluster()
+    urn = stack.urn(CLUSTER, "dev")
+    identity, inputs, outputs = stack.state[urn]
+    for name, words in (("effectiveLabels", "effective_labels"), ("masterAuth", "master_auth")):
+        stack.state[urn] = identity, inputs, outputs | {name: "placeholder"}
+        with pytest.raises(Refused, match=rf"\* \[{words}\] missing expected {{"):
+            stack.diff(CLUSTER, "dev", inputs)
+    stack.state[urn] = identity, inputs, outputs
+    assert stack.diff(CLUSTER, "dev", inputs)[0] == {}

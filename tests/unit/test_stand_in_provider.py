@@ -165,11 +165,11 @@ def test_unchanged_inputs_are_no_difference() -> None:
         ({"cluster": UNKNOWN}, {"cluster": "UPDATE_REPLACE"}),
         (
             {"networkConfig": {"enablePrivateNodes": True}},
-            {"networkConfig": "ADD"},
+            {"networkConfig.enablePrivateNodes": "UPDATE"},
         ),
         (
-            {"networkConfig": {"podRange": "pods"}},
-            {"networkConfig": "ADD_REPLACE"},
+            {"networkConfig": {"podRange": "more"}},
+            {"networkConfig.podRange": "UPDATE_REPLACE"},
         ),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from checks import offline
+from checks.kept_state import NOWHERE
 from checks.stack import ROOT
 from stacks.changed import touched
 from stacks.files import PLACEHOLDER
@@ -268,8 +269,10 @@ def test_an_offline_preview_needs_nobodys_key(tmp_path: Path) -> None:
             "secrets_providers": {"type": "service"},
             "resources": [
                 {
+                    "urn": "urn:pulumi:x::gpu-cluster::pulumi:providers:kubernetes::x",
+                    "type": "pulumi:providers:kubernetes",
                     "inputs": {"kubeconfig": secret(ciphertext="v1:c"), "plain": [1]},
-                    "outputs": {"env": [secret(ciphertext="v1:d")], "n": secret(plaintext="[7]")},
+                    "outputs": {"env": [secret(ciphertext="v1:d")], "n": secret(plaintext="7")},
                 }
             ],
         },
@@ -284,8 +287,10 @@ def test_an_offline_preview_needs_nobodys_key(tmp_path: Path) -> None:
         "deployment": {
             "resources": [
                 {
-                    "inputs": {"kubeconfig": offline.NOWHERE, "plain": [1]},
-                    "outputs": {"env": [PLACEHOLDER], "n": [7]},
+                    "urn": "urn:pulumi:x::gpu-cluster::pulumi:providers:kubernetes::x",
+                    "type": "pulumi:providers:kubernetes",
+                    "inputs": {"kubeconfig": NOWHERE, "plain": [1]},
+                    "outputs": {"env": [PLACEHOLDER], "n": PLACEHOLDER},
                 }
             ]
         },
