@@ -57,6 +57,8 @@ class NodePool(Kind):
         "upgradeSettings.maxUnavailable",
         "upgradeSettings.strategy",
         "networkConfig",
+        "networkConfig.enablePrivateNodes",
+        "networkConfig.podRange",
     )
 
     def parent(self, config: Config, state: Mapping[str, Any]) -> str:
