@@ -8,6 +8,7 @@ from typing import Any
 from components.catalog import eks as catalog
 from rehearsal.aws.account import Account, ClusterParts, answering
 from rehearsal.aws.cluster_rules import (
+    check_groups,
     check_key,
     check_public_networks,
     check_update,
@@ -217,6 +218,7 @@ class Cluster(Kind):
         parts = self.account.clusters[identity]
         held = self.account.backend("eks").clusters[identity]
         check_update(old, new)
+        check_groups(self.account, identity, old, new)
         config, stands = new["vpcConfig"], held.resources_vpc_config
         check_zones(self.account, stands["subnetIds"], config["subnetIds"])
         vpc = vpc_of(self.account, identity, config)

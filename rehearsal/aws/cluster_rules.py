@@ -66,6 +66,26 @@ def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         )
 
 
+def check_groups(
+    account: Account, name: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> None:
+    """Raises CloudError for a new version while a node group is not at the one that the cluster
+    has: "all of your node groups' Kubernetes versions must match" (API_UpdateClusterVersion)."""
+    version = old["version"]
+    if new.get("version", version) == version:
+        return
+    behind = [
+        f"{group} ({parts.inputs['version']})"
+        for group, parts in account.groups.items()
+        if parts.cluster == name and parts.inputs["version"] != version
+    ]
+    if behind:
+        raise CloudError(
+            f"InvalidRequestException: Nodegroups {', '.join(behind)} must be updated to match the "
+            f"cluster's Kubernetes version {version} before the cluster is updated"
+        )
+
+
 def vpc_of(account: Account, name: str, config: Mapping[str, Any]) -> str:
     """The VPC of the subnets, in which EKS must be able to put a control plane."""
     ec2 = account.client("ec2")

@@ -7,7 +7,9 @@ the newest that was read: the newest release may have later ones.
 from collections.abc import Mapping
 from typing import Any
 
-_PATCHES = {"1.30": 14, "1.31": 14, "1.32": 13, "1.33": 13, "1.34": 9, "1.35": 6, "1.36": 2}
+PATCHES = {"1.30": 14, "1.31": 14, "1.32": 13, "1.33": 13, "1.34": 9, "1.35": 6, "1.36": 2}
+READ = "20260714"
+"""The release that `PATCHES` are of."""
 _NEWEST, _BOTH_DRIVERS = "20260917", "20260917"
 _ONLY_NEW = ("g7.",)
 """Families that driver 580 does not have (amazon-eks-ami doc/usage/g7-ami.md)."""
@@ -15,7 +17,7 @@ _ONLY_NEW = ("g7.",)
 
 def newest_release(minor: str) -> str:
     """The release that EKS takes where a node group names none."""
-    return f"{minor}.{_PATCHES.get(minor, 0)}-{_NEWEST}"
+    return f"{minor}.{PATCHES.get(minor, 0)}-{_NEWEST}"
 
 
 def has_driver(ami_type: str) -> bool:

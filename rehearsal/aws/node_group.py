@@ -7,6 +7,7 @@ from typing import Any
 
 from components.catalog.eks import InstanceType
 from rehearsal.aws import node_group_rules as rules
+from rehearsal.aws import releases
 from rehearsal.aws.access import cluster_of, now
 from rehearsal.aws.account import Account, GroupParts
 from rehearsal.aws.instances import check_offers, check_quota, instance
@@ -53,6 +54,7 @@ class NodeGroup(Kind):
         self._check_subnets(given)
         require_trust(self.account, given["nodeRoleArn"], "ec2.amazonaws.com", "sts:AssumeRole")
         group = self._complete(given, cluster.inputs["version"])
+        releases.check_new(group, cluster.inputs["version"])
         check_offers(self.account, group["instanceTypes"], given["subnetIds"])
         wanted = group["scalingConfig"]["desiredSize"]
         check_start(self.account, self._faults, name, group, wanted)
@@ -172,6 +174,7 @@ class NodeGroup(Kind):
         nodes = scaling["desiredSize"] if rescaled else len(parts.interfaces)
         if nodes > len(parts.interfaces):
             check_start(self.account, self._faults, name, group, nodes)
+        releases.check_update(parts.inputs, group)
         if recycled(parts.inputs, group):
             parts.revision += 1
         parts.inputs = group

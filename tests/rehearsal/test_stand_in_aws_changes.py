@@ -205,3 +205,76 @@ def test_a_pod_older_than_its_association_has_no_role(fresh: AwsStack) -> None:
     time.sleep(1.1)
     fresh.up(aws.IDENTITY, "autoscaler", identity)
     assert fresh.cloud.not_scaled([younger]) == {}
+
+
+def versioned(made: AwsStack, **changes: Any) -> dict[str, Any]:
+    """The node group's inputs, with these."""
+    inputs: dict[str, Any] = made.state[made.urn(aws.GROUP, "train-gpu")][1]
+    return inputs | changes
+
+
+def test_node_groups_reach_a_version_before_the_cluster_leaves_it(fresh: AwsStack) -> None:
+    """A new group has the cluster's; one that stands may be one behind, and holds the cluster."""
+    subnets = fresh.cluster()
+    with pytest.raises(Refused, match=r"version 1.34 is invalid. Allowed version is 1.35"):
+        fresh.group(subnets, version="1.34")
+    fresh.group(subnets, version="1.35")
+    cluster = aws.cluster(subnets, version="1.36")
+    fresh.up(aws.CLUSTER, "ml", cluster)
+    with pytest.raises(Refused, match=r"train-gpu \(1.35\) must be updated to match .* 1.36"):
+        fresh.up(aws.CLUSTER, "ml", cluster | {"version": "1.37"})
+    fresh.up(aws.GROUP, "train-gpu", versioned(fresh, version="1.36"))
+    with pytest.raises(Refused, match="roll back a node group to an earlier"):
+        fresh.up(aws.GROUP, "train-gpu", versioned(fresh, version="1.35"))
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        ("1.35.6-20260601", "roll back a node group to an earlier"),
+        ("1.35.1-20260714", "release version 1.35.1-20260714 is invalid"),
+        ("1.36.2-20261001", "release version 1.36.2-20261001 is invalid"),
+        ("1.35.7-20261345", "release version 1.35.7-20261345 is invalid"),
+        ("newest", "release version newest is invalid"),
+    ],
+)
+def test_a_release_exists_and_never_goes_down(fresh: AwsStack, release: str, words: str) -> None:
+    """As far as it is known which there are."""
+    subnets = fresh.cluster()
+    fresh.group(subnets, releaseVersion="1.35.6-20260714")
+    with pytest.raises(Refused, match=words):
+        fresh.up(aws.GROUP, "train-gpu", versioned(fresh, releaseVersion=release))
+    fresh.up(aws.GROUP, "train-gpu", versioned(fresh, releaseVersion="1.35.7-20261015"))
+
+
+def test_another_template_version_recycles_the_nodes(fresh: AwsStack) -> None:
+    """And a new release; labels, taints and sizes touch no node."""
+    subnets = fresh.cluster()
+    inputs = {"name": "t", "tagSpecifications": [{"resourceType": "instance", "tags": {"a": "1"}}]}
+    template = fresh.id(aws.TEMPLATE, "t", inputs)
+    revision = fresh.group(subnets, launchTemplate={"id": template, "version": "1"}).revision
+    for changes, recycles in (
+        ({"labels": {"role": "other"}}, 0),
+        ({"scalingConfig": {"minSize": 0, "maxSize": 3, "desiredSize": 0}}, 0),
+        ({"releaseVersion": "1.35.7-20261015"}, 1),
+    ):
+        group = fresh.group(subnets, **(versioned(fresh) | changes))
+        assert group.revision == revision + recycles
+        revision = group.revision
+    fresh.up(aws.TEMPLATE, "t", inputs | {"tagSpecifications": []})
+    found = fresh.group(subnets, **versioned(fresh, launchTemplate={"id": template, "version": 2}))
+    assert found.revision == revision + 1
+
+
+def test_an_update_that_outlasts_the_provider_fails(fresh: AwsStack) -> None:
+    """Nine nodes, one after the other, take more than the hour that it waits by itself."""
+    subnets = fresh.cluster()
+    sizes = {"minSize": 0, "maxSize": 9, "desiredSize": 0}
+    fresh.group(subnets, scalingConfig=sizes, releaseVersion="1.35.6-20260714")
+    fresh.cloud.faults.quota["L-DB2E81BA"] = 1000
+    fresh.cloud.set_size("train-gpu", 9)
+    newer = versioned(fresh, releaseVersion="1.35.7-20261015")
+    with pytest.raises(Refused, match=r"takes some 63 minutes and goes on .*timeout: 60m0s"):
+        fresh.up(aws.GROUP, "train-gpu", newer)
+    newest = versioned(fresh, releaseVersion="1.35.7-20261016")
+    fresh.up(aws.GROUP, "train-gpu", newest, waits=2 * 3600)

@@ -102,8 +102,11 @@ class Engine:
         )
         return decode(answer.properties)
 
-    def up(self, token: str, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
-        """Creates the resource, or updates it in place; its outputs."""
+    def up(
+        self, token: str, name: str, inputs: dict[str, Any], *, waits: float = 0
+    ) -> dict[str, Any]:
+        """Creates the resource, or updates it in place; its outputs. `waits`: the resource's own
+        time-out of an update in seconds, 0 for none."""
         urn = self.urn(token, name)
         if urn not in self.state:
             news, failures = self.check(token, name, inputs)
@@ -123,6 +126,7 @@ class Engine:
                 olds=encode(outputs),
                 old_inputs=encode(old_inputs),
                 news=encode(news),
+                timeout=waits,
             ),
             self.context,
         )

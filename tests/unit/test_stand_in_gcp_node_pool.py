@@ -418,3 +418,45 @@ def test_nodes_run_as_an_account_that_exists() -> None:
     email = stack.up(ACCOUNT, "gpu-nodes", {})["email"]
     stack.pool(nodeConfig=t4(serviceAccount=email))
     stack.pool("foreign", nodeConfig=t4(serviceAccount="x@other.iam.gserviceaccount.com"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "recreated"),
+    [
+        ({"machineType": "n1-standard-8"}, True),
+        ({"diskSizeGb": 200}, True),
+        ({"diskType": "pd-ssd"}, True),
+        ({"imageType": "UBUNTU_CONTAINERD"}, True),
+        ({"gcfsConfig": {"enabled": True}}, True),
+        ({"labels": {"role": "other"}}, False),
+        ({"taints": []}, False),
+    ],
+)
+def test_gke_recreates_nodes_for_some_changes(changes: dict[str, Any], recreated: bool) -> None:
+    """Labels and taints are put on the nodes that run."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool()
+
+    def revision() -> int:
+        (found,) = (each for each in stack.cloud.node_groups() if "gpu" in each.name)
+        return found.revision
+
+    before = revision()
+    stack.pool(nodeConfig=t4(**changes))
+    assert revision() - before == recreated
+
+
+def test_an_update_that_outlasts_the_provider_fails() -> None:
+    """Twenty nodes, one after the other, take more than the two hours that it waits by itself."""
+    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 100, "GPUS_ALL_REGIONS": 100})
+    stack.cluster()
+    settings = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
+    many = {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 20}, **settings}
+    stack.pool(**many)
+    (name,) = (each.name for each in stack.cloud.node_groups() if "gpu" in each.name)
+    stack.cloud.set_size(name, 20)
+    larger = pool(nodeConfig=t4(diskSizeGb=200), **many)
+    with pytest.raises(Refused, match=r"takes some 140 minutes and goes on .*timeout: 120m0s"):
+        stack.up(POOL, "gpu", larger)
+    stack.up(POOL, "gpu", pool(nodeConfig=t4(diskSizeGb=300), **many), waits=6 * 3600)
