@@ -13,6 +13,9 @@ Deployment = dict[str, Any]
 """What `pulumi stack export` prints."""
 
 
+_NODE_POOL = "gcp:container/nodePool:NodePool"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupted:
     """One operation that began."""
@@ -85,7 +88,21 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
             if auto_named(inputs):
                 inputs["name"] = identity.rpartition("/")[2]
             _insert(rows, {**row, "id": identity, "inputs": inputs, "outputs": _outputs(row)})
+    for row in rows:
+        if row["type"] == _NODE_POOL:
+            _name_cluster(row)
     return adopted
+
+
+def _name_cluster(row: Mapping[str, Any]) -> None:
+    """Gives an imported node pool the full name of its cluster: `pulumi import` writes the short
+    one, and the provider, to which that is another cluster, would replace the pool
+    (resource_container_node_pool.go, `cluster`: ForceNew without a DiffSuppressFunc)."""
+    whole = str(row.get("id") or "").partition("/nodePools/")[0]
+    for part in ("inputs", "outputs"):
+        values = row.get(part) or {}
+        if "/" not in values.get("cluster", "/") and whole.endswith(f"/{values['cluster']}"):
+            values["cluster"] = whole
 
 
 def auto_named(inputs: Mapping[str, Any]) -> bool:

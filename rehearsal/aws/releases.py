@@ -26,14 +26,14 @@ def check_new(group: Mapping[str, Any], cluster_version: str) -> None:
 def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Raises CloudError for an update to an earlier version or release, or to a release that there
     is not (API_UpdateNodegroupVersion)."""
+    if old["releaseVersion"] != new["releaseVersion"]:
+        check_exists(new)
     if old["amiType"] == new["amiType"] and _order(new) < _order(old):
         raise CloudError(
             "InvalidParameterException: You cannot roll back a node group to an earlier Kubernetes "
             f"version or AMI version: from {old['version']}, {old['releaseVersion']} to "
             f"{new['version']}, {new['releaseVersion']}"
         )
-    if old["releaseVersion"] != new["releaseVersion"]:
-        check_exists(new)
 
 
 def check_exists(group: Mapping[str, Any]) -> None:

@@ -215,17 +215,18 @@ def versioned(made: AwsStack, **changes: Any) -> dict[str, Any]:
 
 def test_node_groups_reach_a_version_before_the_cluster_leaves_it(fresh: AwsStack) -> None:
     """A new group has the cluster's; one that stands may be one behind, and holds the cluster."""
-    subnets = fresh.cluster()
-    with pytest.raises(Refused, match=r"version 1.34 is invalid. Allowed version is 1.35"):
-        fresh.group(subnets, version="1.34")
-    fresh.group(subnets, version="1.35")
-    cluster = aws.cluster(subnets, version="1.36")
+    subnets = fresh.cluster(version="1.34")
+    with pytest.raises(Refused, match=r"version 1.33 is invalid. Allowed version is 1.34"):
+        fresh.group(subnets, version="1.33")
+    fresh.group(subnets, version="1.34")
+    cluster = aws.cluster(subnets, version="1.35")
     fresh.up(aws.CLUSTER, "ml", cluster)
-    with pytest.raises(Refused, match=r"train-gpu \(1.35\) must be updated to match .* 1.36"):
-        fresh.up(aws.CLUSTER, "ml", cluster | {"version": "1.37"})
-    fresh.up(aws.GROUP, "train-gpu", versioned(fresh, version="1.36"))
+    with pytest.raises(Refused, match=r"train-gpu \(1.34\) must be updated to match .* 1.35"):
+        fresh.up(aws.CLUSTER, "ml", cluster | {"version": "1.36"})
+    fresh.up(aws.GROUP, "train-gpu", versioned(fresh, version="1.35"))
     with pytest.raises(Refused, match="roll back a node group to an earlier"):
-        fresh.up(aws.GROUP, "train-gpu", versioned(fresh, version="1.35"))
+        fresh.up(aws.GROUP, "train-gpu", versioned(fresh, version="1.34"))
+    fresh.up(aws.CLUSTER, "ml", cluster | {"version": "1.36"})
 
 
 @pytest.mark.parametrize(

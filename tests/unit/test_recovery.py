@@ -504,3 +504,30 @@ def test_google_is_asked_with_a_scope_that_every_api_takes(
     else:
         assert LiveClouds().google("https://compute.googleapis.com/x") == came
     assert asked == ["https://www.googleapis.com/auth/cloud-platform"]
+
+
+def test_an_imported_node_pool_names_its_cluster_as_the_program_does() -> None:
+    """`pulumi import` writes the short name, for which the provider would replace the pool."""
+    whole = "projects/p/locations/us-central1-a/clusters/gpu-dev"
+
+    def state(**pool: Any) -> dict[str, Any]:
+        rows = [
+            {"urn": "urn:c", "type": "gcp:container/cluster:Cluster", "id": whole},
+            {"urn": "urn:p", "type": "gcp:container/nodePool:NodePool", **pool},
+        ]
+        return {"deployment": {"resources": rows}}
+
+    imported = state(
+        id=f"{whole}/nodePools/train-gpu-1",
+        inputs={"cluster": "gpu-dev", "location": "us-central1-a"},
+        outputs={"cluster": "gpu-dev"},
+    )
+    (_, pool) = adopting(imported, {})["deployment"]["resources"]
+    assert pool["inputs"] == {"cluster": whole, "location": "us-central1-a"}
+    assert pool["outputs"] == {"cluster": whole}
+    for other in (
+        state(id=f"{whole}/nodePools/train-gpu-1", inputs={"cluster": whole}, outputs={}),
+        state(id=f"{whole}/nodePools/train-gpu-1", inputs={"cluster": "other"}, outputs={}),
+        state(inputs={}, outputs={}),
+    ):
+        assert adopting(other, {}) == other

@@ -460,3 +460,14 @@ def test_an_update_that_outlasts_the_provider_fails() -> None:
     with pytest.raises(Refused, match=r"takes some 140 minutes and goes on .*timeout: 120m0s"):
         stack.up(POOL, "gpu", larger)
     stack.up(POOL, "gpu", pool(nodeConfig=t4(diskSizeGb=300), **many), waits=6 * 3600)
+
+
+def test_a_short_cluster_name_is_another_to_the_provider() -> None:
+    """As `pulumi import` writes it; the command that recovers gives such a pool the full name."""
+    stack = GcpStack()
+    stack.cluster()
+    whole = "projects/p/locations/us-central1-a/clusters/dev"
+    stack.pool(cluster="dev")
+    found, answer = stack.diff(POOL, "gpu", pool(cluster=whole))
+    assert found == {"cluster": "UPDATE_REPLACE"}
+    assert list(answer.replaces) == ["cluster"]
