@@ -198,7 +198,8 @@ class NodeGroup(Kind):
             running = len(self.account.groups[identity.partition(":")[2]].interfaces)
         update = new.get("updateConfig") or {}
         share = running * update.get("maxUnavailablePercentage", 0) // 100
-        return NODE_SECONDS * -(-running // max(update.get("maxUnavailable") or share, 1))
+        at_once = int(update.get("maxUnavailable") or share) or 1
+        return NODE_SECONDS * -(-running // at_once)
 
     def retag(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]

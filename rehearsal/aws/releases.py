@@ -43,10 +43,10 @@ def check_exists(group: Mapping[str, Any]) -> None:
         return
     found = _AL2023.fullmatch(release)
     if group["amiType"].startswith("BOTTLEROCKET"):
-        known = _BOTTLEROCKET.fullmatch(release) or found
+        known = bool(_BOTTLEROCKET.fullmatch(release) or found)
     else:
-        known = found and found[1] == version and _is_day(found[3])
-    if found and found[3] == READ:
+        known = found is not None and found[1] == version and _is_day(found[3])
+    if found is not None and found[3] == READ:
         known = known and int(found[2]) == PATCHES.get(version)
     if not known:
         raise CloudError(

@@ -41,7 +41,7 @@ class Recycler:
         if not stale or not all(holds(node, "Ready") for node in fresh):
             return None
         node = next((one for one in stale if one["spec"].get("unschedulable")), stale[0])
-        name = node["metadata"]["name"]
+        name = str(node["metadata"]["name"])
         if karpenters(node):
             self._leaves(name, group)
             remove_node(self._api(), node)

@@ -123,8 +123,10 @@ class Router(_ComputeKind):
 
     def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         bgp = inputs.get("bgp")
-        asn = bgp.get("asn", UNKNOWN) if isinstance(bgp, Mapping) else UNKNOWN
-        if asn == UNKNOWN or any(low <= asn <= high for low, high in _PRIVATE_ASNS):
+        asn = bgp.get("asn") if isinstance(bgp, Mapping) else None
+        if not isinstance(asn, int | float) or any(
+            low <= asn <= high for low, high in _PRIVATE_ASNS
+        ):
             return []
         words = f"expected bgp.asn to be a RFC6996-compliant Local ASN, got {asn}"
         return [Problem("bgp.asn", words)]

@@ -134,7 +134,7 @@ class NodePool(Kind):
             running = self.cloud.get(identity).nodes
         surge = new.get("upgradeSettings") or {}
         at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
-        return NODE_SECONDS * -(-running // at_once)
+        return NODE_SECONDS * float(-(-running // at_once))
 
     def _add_driver_and_taints(
         self, state: dict[str, Any], cluster: Thing, old: Thing | None
