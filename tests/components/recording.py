@@ -27,6 +27,8 @@ class Registration:
     protect: bool
     deleted_with: str
     delete_before_replace: bool
+    update_timeout: str
+    """As the engine passes it on: `75m`; empty where the provider's own holds."""
 
     @property
     def urn(self) -> tuple[str, str, str]:
@@ -143,6 +145,7 @@ def _registration(request: Any) -> Registration:
         protect=request.protect,
         deleted_with=request.deletedWith,
         delete_before_replace=request.deleteBeforeReplace,
+        update_timeout=request.customTimeouts.update,
     )
 
 
