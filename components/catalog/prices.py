@@ -11,7 +11,7 @@ from typing import Final, Literal
 HOURS_PER_MONTH: Final = 730
 """What clouds bill a month as."""
 
-Unit = Literal["hour", "month", "GB", "GB-month", "GiB-month"]
+Unit = Literal["hour", "month", "GB", "GB-month", "GiB-month", "MiB/s-month", "IOPS-month"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from datetime import date
 
 import pulumi
 import pulumi_aws as aws
+from pulumi_aws.eks import AddonPodIdentityAssociationArgsDict
 
 from components import kubeconfig
 from components.catalog.eks_addons import ADDONS, Addon
@@ -193,8 +194,7 @@ class EksCluster(pulumi.ComponentResource):
         for addon in ADDONS:
             if addon.before_nodes != before_nodes:
                 continue
-            role = self._addon_role(name, addon, args, region)
-            grants = role.grants if role else []
+            identities, grants = self._identity(name, addon, args, region)
             made += [
                 aws.eks.Addon(
                     f"{name}-{addon.name}",
@@ -204,11 +204,7 @@ class EksCluster(pulumi.ComponentResource):
                     configuration_values=json.dumps(addon.configuration)
                     if addon.configuration
                     else None,
-                    pod_identity_associations=[
-                        {"role_arn": role.arn, "service_account": addon.service_account}
-                    ]
-                    if role
-                    else None,
+                    pod_identity_associations=identities or None,
                     resolve_conflicts_on_create="OVERWRITE",
                     resolve_conflicts_on_update="OVERWRITE",
                     opts=pulumi.ResourceOptions(
@@ -219,12 +215,13 @@ class EksCluster(pulumi.ComponentResource):
             ]
         return made
 
-    def _addon_role(
+    def _identity(
         self, name: str, addon: Addon, args: EksClusterArgs, region: str
-    ) -> EksRole | None:
+    ) -> tuple[list[AddonPodIdentityAssociationArgsDict], list[pulumi.Resource]]:
+        """The role of the addon's own service account, and what must stand before it is used."""
         if addon.policy is None or addon.service_account is None:
-            return None
-        return EksRole(
+            return [], []
+        role = EksRole(
             role_name(name, addon.name),
             region=region,
             trust=pod_trust(
@@ -233,6 +230,7 @@ class EksCluster(pulumi.ComponentResource):
             managed=[addon.policy],
             opts=pulumi.ResourceOptions(parent=self),
         )
+        return [{"role_arn": role.arn, "service_account": addon.service_account}], role.grants
 
     def _system_pool(self, name: str, args: EksClusterArgs) -> aws.eks.NodeGroup:
         pool = args.system_pool

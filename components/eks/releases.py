@@ -52,15 +52,25 @@ def proxy_warning(name: str, *, pinned: bool) -> pulumi.ResourceHookBinding:
 
     def warn(change: pulumi.ResourceHookArgs) -> None:
         before = (change.old_inputs or {}).get("version")
-        after = (change.new_inputs or {}).get("version")
-        if before and before != after and not pinned:
-            pulumi.log.warn(
-                f"cluster.version: {before} -> {after} leaves kube-proxy at its own; set "
-                "addonVersions.kube-proxy after it (aws eks describe-addon-versions --addon-name "
-                f"kube-proxy --kubernetes-version {after} lists them)"
-            )
+        line = left_behind(before, (change.new_inputs or {}).get("version"))
+        if line and not pinned:
+            pulumi.log.warn(line)
 
     hook = pulumi.ResourceHook(
         f"{name}-kube-proxy", warn, opts=pulumi.ResourceHookOptions(on_dry_run=True)
     )
     return pulumi.ResourceHookBinding(before_update=[hook])
+
+
+def left_behind(before: str | None, after: str | None) -> str | None:
+    """What to say of kube-proxy where the cluster's version becomes another; else None.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.html
+    """
+    if not before or not after or before == after:
+        return None
+    return (
+        f"cluster.version: {before} -> {after} leaves kube-proxy at its own version; set "
+        "addonVersions.kube-proxy once the nodes have followed (aws eks describe-addon-versions "
+        f"--addon-name kube-proxy --kubernetes-version {after})"
+    )

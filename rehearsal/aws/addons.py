@@ -9,9 +9,10 @@ import yaml
 from components.kube.taints import from_cloud, keeps_away, tolerated
 from rehearsal.aws.access import associate, cluster_of, disassociate, now
 from rehearsal.aws.account import ClusterParts
+from rehearsal.aws.evaluation import allowed
 from rehearsal.aws.joining import guarded
 from rehearsal.aws.kind import CloudError, Kind, NotFoundError, Problem
-from rehearsal.aws.roles import lacks, role_name, role_of
+from rehearsal.aws.roles import policies, role_name, role_of
 from rehearsal.provider.schema import UNKNOWN
 
 _NAMESPACES = {
@@ -36,20 +37,26 @@ _NAMESPACES = {
 """Addon -> its namespace (general knowledge; `aws eks describe-addon-versions` has them all)."""
 _NEED_NODES = frozenset({"coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server"})
 """Those with a Deployment: without a node for its pods they never become active."""
-_WORKS_AS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+_WORKS_AS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "aws-ebs-csi-driver": (
         "ebs-csi-controller-sa",
-        (
-            "ec2:AttachVolume",
-            "ec2:CreateVolume",
-            "ec2:DescribeAvailabilityZones",
-            "ec2:DescribeVolumes",
-            "ec2:DetachVolume",
-        ),
+        {
+            "ec2:DescribeAvailabilityZones": "*",
+            "ec2:DescribeVolumes": "*",
+            "ec2:CreateVolume": "volume/vol-0123456789abcdef0",
+            "ec2:AttachVolume": "volume/vol-0123456789abcdef0",
+            "ec2:DetachVolume": "volume/vol-0123456789abcdef0",
+            "ec2:DeleteVolume": "volume/vol-0123456789abcdef0",
+        },
     ),
 }
-"""Addon -> the service account of the pods that ask EC2, and what for: no pod gets the node's role,
-and one without rights ends again and again. Whether the vpc-cni may is `joining`'s."""
+"""Addon -> the service account of the pods that ask EC2, and what for: action -> on what. No pod
+gets the node's role, and one without rights ends again and again. Whether the vpc-cni may is
+`joining`'s."""
+_VOLUME_TAGS = {
+    f"{prefix}Tag/ebs.csi.aws.com/cluster": "true" for prefix in ("aws:Request", "ec2:Resource")
+}
+"""What the EBS CSI driver puts on every volume that it makes."""
 _CONFIGURATION = {
     "eks-node-monitoring-agent": ("global", "nodeAgent", "dcgmAgent", "extraObjects"),
 }
@@ -122,7 +129,18 @@ class Addon(Kind):
             )
         if association and "eks-pod-identity-agent" not in cluster.addons:
             raise _degraded(inputs, "the cluster has no eks-pod-identity-agent addon")
-        if missing := lacks(self.account, role, actions):
+        documents = policies(self.account, role)
+        missing = [
+            action
+            for action, what in actions.items()
+            if not allowed(
+                documents,
+                action,
+                what if what == "*" else self.account.arn("ec2", what),
+                _VOLUME_TAGS,
+            )
+        ]
+        if missing:
             raise _degraded(inputs, f"its role {role_name(role)} may not do {', '.join(missing)}")
 
     def _check(self, inputs: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.eks.releases import check_release
+from components.eks.releases import check_release, left_behind
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,13 @@ def test_an_older_release_is_refused(before: str | None, release: str | None, go
         f"gpuPools.t4.releaseVersion: {release} is older than the group's {before}, and EKS takes "
         "no node group back; drop the key, or make another pool with it"
     )
+
+
+def test_kube_proxy_is_left_behind_by_a_new_version() -> None:
+    """EKS moves no addon with its cluster; without a change there is nothing to say."""
+    assert left_behind("1.35", "1.36") == (
+        "cluster.version: 1.35 -> 1.36 leaves kube-proxy at its own version; set "
+        "addonVersions.kube-proxy once the nodes have followed (aws eks describe-addon-versions "
+        "--addon-name kube-proxy --kubernetes-version 1.36)"
+    )
+    assert left_behind("1.35", "1.35") is left_behind(None, "1.35") is None
