@@ -12,12 +12,11 @@ from components.catalog.accelerators import GPUS
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksClusterArgs, check_desired
+from components.eks.disk_args import LEAST_DISK_GIB, check_disk
 from components.eks.node_repair_args import EksNodeRepairArgs, check_count_or_share
 from components.eks.pool_labels import check_labels, check_taints
 from components.eks.sharing_args import EksSharingArgs
 
-LEAST_DISK_GIB = 100
-"""CUDA images take 5 to 20 GB each."""
 _MAX_TAGS = 40
 """An Auto Scaling group takes 50 tags; EKS has some of its own on it."""
 _MAX_UNAVAILABLE = 100
@@ -95,7 +94,7 @@ class EksGpuNodeGroupArgs:
                 f"labels: {len(self.labels)} labels and {len(self.taints)} taints do not fit on an "
                 f"Auto Scaling group as tags; allowed: {_MAX_TAGS} together"
             )
-        self._check_disk()
+        check_disk(self.disk_size_gb, self.disk_throughput, self.disk_iops)
         check_count_or_share(self, "max_unavailable", "max_unavailable_percentage")
         if (self.max_unavailable or 0) > _MAX_UNAVAILABLE:
             raise ValueError(
@@ -317,27 +316,6 @@ class EksGpuNodeGroupArgs:
                 f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
             )
         check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
-
-    def _check_disk(self) -> None:
-        if self.disk_size_gb < LEAST_DISK_GIB:
-            raise ValueError(
-                f"diskSizeGb: {self.disk_size_gb} is too small for CUDA images; allowed: "
-                f"{LEAST_DISK_GIB} or more"
-            )
-        least, most = catalog.GP3_THROUGHPUT
-        if not least <= self.disk_throughput <= most:
-            raise ValueError(
-                f"diskThroughput: {self.disk_throughput} is out of range; allowed: {least} to "
-                f"{most} MiB/s"
-            )
-        least, most = catalog.GP3_IOPS
-        least = max(least, self.disk_throughput * catalog.GP3_IOPS_PER_THROUGHPUT)
-        most = min(most, self.disk_size_gb * catalog.GP3_IOPS_PER_GIB)
-        if not least <= self.disk_iops <= most:
-            raise ValueError(
-                f"diskIops: {self.disk_iops} is out of range; allowed with diskThroughput "
-                f"{self.disk_throughput} and diskSizeGb {self.disk_size_gb}: {least} to {most}"
-            )
 
     def _check_capacity(self) -> None:
         block = self.capacity == "capacity-block"
