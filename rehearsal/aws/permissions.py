@@ -12,6 +12,7 @@ from rehearsal.provider.handler import CloudError
 _LOOK = (
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeAutoScalingInstances",
+    "autoscaling:DescribeTags",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
 )

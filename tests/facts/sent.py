@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from tests.components.recording import Registration, record
-from tests.program.effects import ROWS, engine_config, read, starts
+from tests.program.effects import engine_config, own_starts, read, starts
 from tests.program.environments import run_program
 from tests.program.test_environments import CLUSTER_OUTPUTS
 
@@ -24,9 +24,8 @@ ANSWERS = {
 @cache
 def registered(platform: str) -> Sequence[Registration]:
     """Every resource of the platform's sample, and of the configs that follow from it, once."""
-    own = len(ROWS["starts"]["everywhere"]) + len(ROWS["starts"][platform])
     found = {}
-    for config in starts(platform)[: 1 + own]:
+    for config in starts(platform)[: 1 + len(own_starts(platform))]:
         if read(config) is None:
             continue
         for each in record(run_program, config=engine_config(config), outputs=ANSWERS).resources:

@@ -42,12 +42,17 @@ def starts(platform: str) -> Sequence[Config]:
     """The sample and what follows from it by one row each, those of `effects.yaml` first."""
     stack = STACK_OF[platform]
     sample = (ROOT / f"Pulumi.{stack}.yaml").read_text()
-    own = [to for part in ("everywhere", platform) for to in ROWS["starts"][part]]
-    rows = [Change(key=next(iter(to)), to=to) for to in own] + table(platform, stack).changes
+    own = [Change(key=next(iter(to)), to=to) for to in own_starts(platform)]
+    rows = own + table(platform, stack).changes
     return [
         yaml.safe_load(text)["config"]
         for text in (sample, *(changed(sample, change) for change in rows))
     ]
+
+
+def own_starts(platform: str) -> Sequence[Mapping[str, Any]]:
+    """The rows of `effects.yaml` for the platform."""
+    return [to for part in ("everywhere", platform) for to in ROWS["starts"][part]]
 
 
 def places(config: Config, key: str) -> Iterator[tuple[dict[str, Any], str]]:
