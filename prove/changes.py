@@ -232,7 +232,8 @@ def _effect(bench: Bench, change: Change) -> Effect:
     plan = read_plan(done.stdout or "{}", change.key)
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
     refused = any(REFUSAL in error for error in errors)
-    lost = plan.losses
+    # What a refused change would have replaced stands.
+    lost = [] if refused else plan.losses
     said = list(warnings(done.stdout))
     warned = tuple(line for line in said if WARNING in line)
     return Effect(
