@@ -1,0 +1,88 @@
+"""A setting that is taken away has an effect, or the program says that the cloud keeps it.
+
+Where an input is optional and computed, its provider does nothing once the program no longer gives
+it, and the preview says nothing.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from components.eks import lasting as eks
+from components.gke import lasting as gke
+from components.replacement import Kept, Lasting
+from prove.changes import MADE, changed, table
+from rehearsal.provider.immutable import facts
+from tests.program.effects import STACK_OF, declared, read
+from tests.program.environments import ROOT
+
+AMAZON = {
+    "aws:eks/addon:Addon": {"addonVersion"},
+    "aws:eks/nodeGroup:NodeGroup": {"releaseVersion", "version", "amiType", "instanceTypes"},
+    "aws:eks/cluster:Cluster": {"version", "accessConfig", "kubernetesNetworkConfig"},
+}
+"""What is optional and computed there, of what this program declares."""
+STAYS: Mapping[str, Mapping[str, tuple[Lasting, str, str, str]]] = {
+    "gke": {
+        "cluster.zones": (gke.CLUSTER, "zones", '["us-central1-a"]', "[]"),
+        "gpuPools.imageStreaming": (gke.POOL, "image_streaming", "true", "null"),
+    },
+    "gke-autopilot": {},
+    "eks": {
+        "cluster.addonVersions": (eks.CLUSTER, "addon_versions", '{"coredns": "v1"}', "{}"),
+        "gpuPools.releaseVersion": (eks.POOL, "release_version", "1.35.6-20260714", "null"),
+    },
+}
+"""Platform -> its settings that the cloud keeps, with the rule that says so and an example."""
+
+
+def lost(before: Any, after: Any, pattern: str = "") -> Iterator[str]:
+    """Inputs that are there before and not after; the outermost."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return
+    for name, value in before.items():
+        inner = f"{pattern}.{name}" if pattern else name
+        if value is not None and after.get(name) is None:
+            yield inner
+        else:
+            yield from lost(value, after[name] if value is not None else None, inner)
+
+
+def inputs(config: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = map(json.loads, declared(config))
+    return {(row["type"], row["name"]): row["inputs"] for row in rows}
+
+
+def kept(platform: str) -> set[str]:
+    """Keys of which something stays in the cloud once they are taken away from a stack."""
+    text = (ROOT / f"Pulumi.{STACK_OF[platform]}.yaml").read_text()
+    base = yaml.safe_load(text)["config"]
+    without, found = inputs(base), set()
+    for change in table(platform, STACK_OF[platform]).changes:
+        config = yaml.safe_load(changed(text, change))["config"]
+        if change.key.partition(".")[0] not in MADE or read(config) is None:
+            continue
+        for (token, name), given in inputs(config).items():
+            known = facts().get(token)
+            stays = AMAZON.get(token, set()) | (known.kept_when_removed if known else set())
+            if stays & set(lost(given, without.get((token, name), given))):
+                found.add(change.key)
+    return found
+
+
+@pytest.mark.parametrize("platform", STAYS)
+def test_what_stays_once_it_is_taken_away_is_known(platform: str) -> None:
+    """Everything else is declared with a value that says so, or is not kept."""
+    assert kept(platform) == set(STAYS[platform])
+
+
+@pytest.mark.parametrize("row", [row for rows in STAYS.values() for row in rows.values()])
+def test_the_program_says_what_stays(row: tuple[Lasting, str, str, str]) -> None:
+    """In the preview, with what to do instead."""
+    lasting, path, old, new = row
+    rule = lasting[path]
+    assert callable(rule)
+    assert isinstance(rule(old, new), Kept)
