@@ -52,6 +52,8 @@ class StandIns:
             kind = path.rpartition("/")[2]
             found = {name: _title(row) for name, row in things.items() if f"/{kind}/" in name}
             return {kind: [{"name": name, "displayName": found[name]} for name in found]}
+        if "/clusters/" in path and path in things:
+            return {"resourceLabels": things[path].get("effectiveLabels")}
         if path in things:  # a router, which has its gateways
             project, _, region, _, router = path.split("/")[1:6]
             prefix = f"{project}/{region}/{router}/"

@@ -6,6 +6,9 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from components.ownership import AWS_TAG
+from recovery.state import check_own
+
 Inputs = Mapping[str, Any]
 Rows = Iterable[Mapping[str, Any]]
 _GONE = ("deleting", "deleted", "failed")
@@ -39,7 +42,7 @@ class Amazon:
             ],
             "aws:kms/key:Key": self._key,
             "aws:kms/alias:Alias": lambda i: [i["name"]],
-            "aws:cloudwatch/logGroup:LogGroup": lambda i: [i["name"]],
+            "aws:cloudwatch/logGroup:LogGroup": self._log_group,
             "aws:eks/cluster:Cluster": self._cluster,
             "aws:eks/nodeGroup:NodeGroup": self._node_group,
             "aws:eks/addon:Addon": self._addon,
@@ -159,13 +162,28 @@ class Amazon:
                 key["KeyState"] != "PendingDeletion"
             ):
                 found.append(row["KeyId"])
-        return found
+        return [key for key in found if self._carries(key, _label(i))]
+
+    def _carries(self, key: str, label: str | None) -> bool:
+        """Whether a key has the stack's own tag, where there is one to have."""
+        if label is None:
+            return True
+        tags = self._client("kms").list_resource_tags(KeyId=key)["Tags"]
+        return any(tag["TagKey"] == AWS_TAG and tag["TagValue"] == label for tag in tags)
+
+    def _log_group(self, i: Inputs) -> list[str]:
+        name = i["name"]
+        tags = self._client("logs").list_tags_log_group(logGroupName=name)["tags"]
+        check_own(f"log group {name}", _label(i), tags.get(AWS_TAG))
+        return [name]
 
     # EKS goes on making what was asked of it; nothing can be done with it before it is done.
 
     def _cluster(self, i: Inputs) -> list[str]:
         eks, name = self._client("eks"), i["name"]
         if name in _pages(eks, "list_clusters", "clusters"):
+            tags = eks.describe_cluster(name=name)["cluster"].get("tags") or {}
+            check_own(f"cluster {name}", _label(i), tags.get(AWS_TAG))
             _until(eks, "cluster", name=name)
             return [name]
         return []
@@ -195,6 +213,12 @@ class Amazon:
             row["associationId"]
             for row in _pages(eks, "list_pod_identity_associations", "associations", **place)
         ]
+
+
+def _label(i: Inputs) -> str | None:
+    """The stack's own tag in the inputs."""
+    tag: str | None = (i.get("tags") or {}).get(AWS_TAG)
+    return tag
 
 
 def _pages(client: Any, call: str, rows: str, **request: Any) -> list[Any]:

@@ -13,7 +13,15 @@ from typing import Any, Protocol
 from recovery import google
 from recovery.amazon import Amazon
 from recovery.engine import Pulumi, RecoveryError
-from recovery.state import Deployment, Interrupted, adopting, auto_named, identities, interrupted
+from recovery.state import (
+    Deployment,
+    Interrupted,
+    NotOursError,
+    adopting,
+    auto_named,
+    identities,
+    interrupted,
+)
 from recovery.unheard import twins, with_unheard
 
 _HOLDER = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
@@ -110,6 +118,9 @@ def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> d
             names = _names(one, clouds)
         except LookupError as error:
             raise RecoveryError(str(error)) from None
+        except NotOursError as error:
+            recovery.notes.append(f"{one.name}: {error}")
+            continue
         if names is None:
             recovery.notes.append(f"{one.name}: look for it by hand, its id is not in its inputs")
             continue
@@ -130,6 +141,8 @@ def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
         known = google.identity(one.type, inputs)
         if known is None or (one.unheard and auto_named(one.inputs)):
             return google.find(one.type, one.urn.rpartition("::")[2], inputs, clouds.google)
+        if one.type == "gcp:container/cluster:Cluster":
+            google.check_cluster(known, inputs, clouds.google)
         return [known]
     if package == "aws":
         region = one.inputs.get("region") or one.provider.get("region")

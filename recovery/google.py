@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.catalog.gke import region_of
+from components.ownership import GOOGLE_LABEL
+from recovery.state import check_own
 
 Inputs = Mapping[str, Any]
 
@@ -48,7 +50,12 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
     match type_token:
         case "gcp:compute/network:Network":
             place = f"projects/{inputs['project']}/global/networks"
-            rows = _all(get, f"{COMPUTE}/{place}", "items")
+            # A network carries no label. One that already has subnetworks is somebody's.
+            rows = [
+                row
+                for row in _all(get, f"{COMPUTE}/{place}", "items")
+                if not row.get("subnetworks")
+            ]
         case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
             place = f"{region}/{'subnetworks' if 'subnetwork' in type_token else 'routers'}"
             rows = [
@@ -75,6 +82,14 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
         case _:
             return None
     return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
+
+
+def check_cluster(identity: str, inputs: Inputs, get: Get) -> None:
+    """Raises NotOursError where a cluster of this name is there that is not this stack's."""
+    wanted = (inputs.get("resourceLabels") or {}).get(GOOGLE_LABEL)
+    if wanted is not None and (row := get(f"{CONTAINER}/{identity}")):
+        found = (row.get("resourceLabels") or {}).get(GOOGLE_LABEL)
+        check_own(f"cluster {_last(identity)}", wanted, found)
 
 
 def _all(get: Get, url: str, key: str) -> list[Any]:

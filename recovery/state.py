@@ -11,9 +11,22 @@ from typing import Any
 
 Deployment = dict[str, Any]
 """What `pulumi stack export` prints."""
-
-
 _NODE_POOL = "gcp:container/nodePool:NodePool"
+
+
+class NotOursError(Exception):
+    """What is there under this name says that it is another stack's, or nobody's."""
+
+
+def check_own(identity: str, wanted: str | None, found: str | None) -> None:
+    """Raises NotOursError where `identity` is there and does not carry the stack's own label.
+
+    `wanted`: the label in the inputs; None for those of a program that gave none, whose operation
+    the state then has under its name.
+    """
+    if wanted is not None and found != wanted:
+        whose = f"is labelled {found}" if found else "has no label of a stack"
+        raise NotOursError(f"{identity} is there and {whose}, not {wanted}: it is not adopted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recovery.amazon import Amazon
-from recovery.state import Deployment, identities, needs
+from recovery.state import Deployment, NotOursError, identities, needs
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """How the engine writes a value that only an update will know."""
@@ -47,6 +47,8 @@ def twins(deployment: Deployment, amazon: Mapping[str, Amazon]) -> Iterator[str]
             continue
         try:
             found = amazon[region].find(row["type"], row.get("inputs") or {}) or ()
+        except NotOursError:  # another stack's is no twin of this one's
+            continue
         except LookupError as error:  # the state is in order; this is only not known
             if (line := f"{row['type']}: {error}") not in seen:
                 seen.add(line)

@@ -7,7 +7,7 @@ from datetime import date
 import pulumi
 import pulumi_aws as aws
 
-from components import kubeconfig
+from components import kubeconfig, ownership
 from components.eks import regions
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.iam import EksRole, document, pod_trust, role_name, service_trust
@@ -82,6 +82,7 @@ class EksCluster(pulumi.ComponentResource):
             name,
             name=f"/aws/eks/{args.name}/cluster",
             retention_in_days=args.log_retention_days,
+            tags=ownership.aws_tags(),
             opts=child,
         )
         return aws.eks.Cluster(
@@ -111,7 +112,7 @@ class EksCluster(pulumi.ComponentResource):
             # Extended support costs six times as much; this way EKS upgrades before that.
             upgrade_policy={"support_type": "STANDARD"},
             deletion_protection=args.deletion_protection,
-            tags=dict(args.tags),
+            tags={**args.tags, **ownership.aws_tags()},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[logs, *role.grants],
@@ -129,6 +130,7 @@ class EksCluster(pulumi.ComponentResource):
             description=f"Kubernetes secrets of the EKS cluster {args.name}",
             enable_key_rotation=True,
             deletion_window_in_days=30 if args.deletion_protection else 7,
+            tags=ownership.aws_tags(),
             opts=child,
         )
         aws.kms.Alias(name, name=f"alias/eks/{args.name}", target_key_id=key.key_id, opts=child)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_aws as aws
 
+from components import ownership
 from components.eks import regions
 from components.eks.network_args import EksNetworkArgs
 
@@ -45,12 +46,12 @@ class EksNetwork(pulumi.ComponentResource):
             # Nodes find the private endpoint by its name.
             enable_dns_support=True,
             enable_dns_hostnames=True,
-            tags={"Name": name},
+            tags=_tags(name),
             opts=child,
         )
-        gateway = aws.ec2.InternetGateway(name, vpc_id=vpc.id, tags={"Name": name}, opts=child)
+        gateway = aws.ec2.InternetGateway(name, vpc_id=vpc.id, tags=_tags(name), opts=child)
         public_routes = aws.ec2.RouteTable(
-            f"{name}-public", vpc_id=vpc.id, tags={"Name": f"{name}-public"}, opts=child
+            f"{name}-public", vpc_id=vpc.id, tags=_tags(f"{name}-public"), opts=child
         )
         to_internet = aws.ec2.Route(
             f"{name}-public",
@@ -82,7 +83,7 @@ class EksNetwork(pulumi.ComponentResource):
             service_name=regions.gateway_service(region, "s3"),
             vpc_endpoint_type="Gateway",
             route_table_ids=[table.id for table in tables.values()],
-            tags={"Name": f"{name}-s3"},
+            tags=_tags(f"{name}-s3"),
             opts=child,
         )
 
@@ -104,7 +105,7 @@ class EksNetwork(pulumi.ComponentResource):
         address = aws.ec2.Eip(
             name,
             domain="vpc",
-            tags={"Name": name},
+            tags=_tags(name),
             # A VPC's address is only mapped while the VPC has its internet gateway.
             opts=pulumi.ResourceOptions(parent=self, depends_on=[to_internet]),
         )
@@ -112,10 +113,10 @@ class EksNetwork(pulumi.ComponentResource):
             name,
             subnet_id=subnet.id,
             allocation_id=address.id,
-            tags={"Name": name},
+            tags=_tags(name),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[to_internet, association]),
         )
-        table = aws.ec2.RouteTable(name, vpc_id=vpc.id, tags={"Name": name}, opts=child)
+        table = aws.ec2.RouteTable(name, vpc_id=vpc.id, tags=_tags(name), opts=child)
         self.egress.append(
             aws.ec2.Route(
                 name,
@@ -126,6 +127,10 @@ class EksNetwork(pulumi.ComponentResource):
             )
         )
         return table
+
+
+def _tags(name: str) -> dict[str, str]:
+    return {"Name": name, **ownership.aws_tags()}
 
 
 def _subnet(
@@ -143,7 +148,7 @@ def _subnet(
         availability_zone=None if by_id else zone,
         availability_zone_id=zone if by_id else None,
         cidr_block=block,
-        tags={"Name": name, f"kubernetes.io/role/{load_balancers}": "1"},
+        tags=_tags(name) | {f"kubernetes.io/role/{load_balancers}": "1"},
         opts=opts,
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from components import kubeconfig
+from components import kubeconfig, ownership
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.network import PODS_RANGE, SERVICES_RANGE, GkeNetwork
 
@@ -70,7 +70,7 @@ def control_plane(
             "vulnerability_mode": "VULNERABILITY_DISABLED",
         },
         "deletion_protection": args.deletion_protection,
-        "resource_labels": dict(args.labels),
+        "resource_labels": {**args.labels, **ownership.google_labels()},
     }
 
 

@@ -77,7 +77,10 @@ def test_secrets_are_encrypted_with_the_key_that_is_named(make: Any) -> None:
 @BOTH
 def test_the_cluster_s_labels_are_for_billing(make: Any) -> None:
     """On the resource, not on the nodes."""
-    assert make(labels={"team": "ml"}).one(CLUSTER).inputs["resourceLabels"] == {"team": "ml"}
+    assert make(labels={"team": "ml"}).one(CLUSTER).inputs["resourceLabels"] == {
+        "team": "ml",
+        "gpu-cluster-stack": "gpu-cluster_test",
+    }
 
 
 @BOTH

@@ -121,10 +121,21 @@ CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
     "train": some(
         {},
         version=st.sampled_from(["1.34", "1.35"]),
-        network=some(
-            {"zones": st.sampled_from([["us-east-1a", "us-east-1b"], ["use1-az1", "use1-az2"]])},
-            nat=st.sampled_from(["single", "per-zone"]),
+        network=st.one_of(
+            some(
+                {
+                    "zones": st.sampled_from(
+                        [["us-east-1a", "us-east-1b"], ["use1-az1", "use1-az2"]]
+                    )
+                },
+                nat=st.sampled_from(["single", "per-zone"]),
+            ),
+            st.just({"subnetIds": [f"subnet-0aaaaaaaaaaaaaaa{number}" for number in (1, 2, 3)]}),
         ),
+        authorizedNetworks=st.sampled_from(
+            [{"vpn": "10.200.0.0/16"}, {"vpn": "10.200.0.0/16", "office": "203.0.113.0/24"}]
+        ),
+        privateEndpoint=st.booleans(),
         secretsKey=st.just("arn:aws:kms:us-east-1:123456789012:key/00000000"),
         tags=st.just({"team": "ml"}),
         addonVersions=st.just({"coredns": "v1.12.1-eksbuild.2"}),
@@ -165,7 +176,7 @@ def configs(draw: st.DrawFn, stack: str) -> Values:
     monitoring = draw(some({"enabled": st.booleans()}, intervalSeconds=st.just(60)))
     if draw(st.booleans()):
         values["gpu-cluster:monitoring"] = monitoring
-    return values
+    return copy.deepcopy(values)  # what is drawn twice is one object, and `broken` changes it
 
 
 @st.composite

@@ -1,0 +1,50 @@
+"""Whatever the settings accept, the rehearsal's real preview accepts: configs that nobody wrote.
+
+The simulated clouds are strict, and refuse what they do not know: here they are asked more than the
+five samples ask.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+
+from rehearsal.stage import Stage
+from tests.program.generated import PLATFORM_STACKS, configs
+from tests.program.test_generated import QUICK, refusal
+from tests.rehearsal.conftest import staged
+
+FEW, MANY = 3, 30
+"""Examples of each platform; one takes some three seconds on two idle cores."""
+
+
+@pytest.fixture(scope="module", params=PLATFORM_STACKS)
+def stage(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """One stage for all examples of a platform, where nothing was ever applied."""
+    with ExitStack() as stages:
+        yield staged(stages, request.param, tmp_path_factory.mktemp(request.param) / "stage")
+
+
+@pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.prove)])
+def test_a_preview_accepts_what_the_settings_accept(stage: Stage, examples: int) -> None:
+    """No accepted config fails in the preview, on any platform."""
+    file = stage.folder / "program" / f"Pulumi.{stage.stack}.yaml"
+    written = file.read_text()
+    accepted = configs(stage.stack).filter(lambda values: refusal(values) is None)
+
+    @settings(QUICK, max_examples=examples)
+    @given(values=accepted)
+    def check(values: dict[str, Any]) -> None:
+        file.write_text(yaml.safe_dump({"config": values}))
+        outcome = stage.engine.preview()
+        assert outcome.ok, (outcome.errors, values)
+
+    try:
+        check()
+    finally:
+        file.write_text(written)
