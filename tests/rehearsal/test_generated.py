@@ -31,8 +31,12 @@ def stage(
 
 
 @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.prove)])
-def test_a_preview_accepts_what_the_settings_accept(stage: Stage, examples: int) -> None:
+def test_a_preview_accepts_what_the_settings_accept(
+    stage: Stage, examples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No accepted config fails in the preview, on any platform."""
+    # What the settings of a cluster that is there are read with here, as in the stage.
+    monkeypatch.setenv("KUBECONFIG", str(stage.control_plane.kubeconfig))
     file = stage.folder / "program" / f"Pulumi.{stage.stack}.yaml"
     written = file.read_text()
     accepted = configs(stage.stack).filter(lambda values: refusal(values) is None)

@@ -58,6 +58,27 @@ def test_a_preview_of_a_cluster_has_what_eks_adds_to_its_network(fresh: AwsStack
     assert network["publicAccessCidrs"] == UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("token", "inputs"),
+    [
+        (aws.VPC, {"cidrBlock": "10.9.0.0/16"}),
+        (aws.EIP, {"domain": "vpc"}),
+        (aws.KEY, {"description": "secrets"}),
+        (aws.LOGS, {"name": "/aws/eks/x/cluster"}),
+    ],
+)
+def test_a_stacks_own_tag_is_added_in_place(
+    fresh: AwsStack, token: str, inputs: dict[str, Any]
+) -> None:
+    """What an older version made gets it by an update, and nothing differs afterwards."""
+    tagged = inputs | {"tags": {"gpu-cluster/stack": "gpu-cluster/dev"}}
+    fresh.up(token, "one", inputs)
+    _, answer = fresh.diff(token, "one", tagged)
+    assert list(answer.replaces) == []
+    assert fresh.up(token, "one", tagged)["tagsAll"] == tagged["tags"]
+    assert fresh.diff(token, "one", tagged)[0] == {}
+
+
 def test_a_groups_bounds_are_its_auto_scaling_groups(fresh: AwsStack) -> None:
     """Whoever changes them there changes what the autoscaler may do, whatever was declared."""
     assert fresh.group(fresh.cluster()).max_nodes == 2

@@ -12,6 +12,8 @@ from recovery import google as on_google
 from recovery.amazon import Amazon
 from recovery.command import recover
 from recovery.state import NotOursError
+from tests.unit.gcp_stack import CLUSTER as CLUSTER_TYPE
+from tests.unit.gcp_stack import GcpStack
 from tests.unit.test_recovery import FakePulumi, Nobody, row, state
 
 CLUSTER = row(
@@ -109,3 +111,17 @@ def test_no_two_stacks_have_one_label() -> None:
     """What a label cannot say is told apart by a checksum."""
     pairs = [("a_b", "c"), ("a", "b_c"), ("a", "B_c"), ("a", "b.c"), ("a", "b-c")]
     assert len({google_label(*pair) for pair in pairs}) == len(pairs)
+
+
+def test_a_cluster_gets_the_label_in_place() -> None:
+    """One that an older version made is updated, and not replaced."""
+    stack = GcpStack()
+    inputs = stack.cluster()
+    declared = stack.state[stack.urn(CLUSTER_TYPE, "dev")][1]
+    assert "resourceLabels" not in declared
+    labelled = {"resourceLabels": {"gpu-cluster-stack": "gpu-cluster_dev"}}
+    given = {key: value for key, value in declared.items() if key != "__defaults"} | labelled
+    changes, answer = stack.diff(CLUSTER_TYPE, "dev", given)
+    assert list(answer.replaces) == []
+    assert set(changes.values()) == {"ADD"}
+    assert inputs["name"]
