@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from checks.bill import Bill, Item, Metered
+from checks.bill import Bill, Item, Metered, Part
 from checks.bill_parts import (
     always,
     bought_as,
@@ -16,7 +16,20 @@ from checks.bill_parts import (
 )
 from components.catalog import eks
 from components.catalog.node_prices import eks_node
+from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.environments import EksSettings
+
+
+def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
+    """The volume, and what it has above what comes with every gp3."""
+    throughput = pool.disk_throughput - eks.GP3_THROUGHPUT[0]
+    iops = pool.disk_iops - eks.GP3_IOPS[0]
+    return [
+        monthly("disk", price_of("aws", "ebs-gp3"), pool.disk_size_gb),
+        *([monthly("disk throughput", price_of("aws", "ebs-gp3-throughput"), throughput)]
+          if throughput else []),
+        *([monthly("disk operations", price_of("aws", "ebs-gp3-iops"), iops)] if iops else []),
+    ]  # fmt: skip
 
 
 def eks_bill(settings: EksSettings, today: date) -> Bill:
@@ -38,7 +51,7 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
                 name,
                 eks_node(pool.instance_types),
                 f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
-                [monthly("disk", price_of("aws", "ebs-gp3"), pool.disk_size_gb)],
+                _gpu_disk(pool),
                 (pool.min_nodes, pool.max_nodes),
                 bought_as(pool.capacity),
                 pool.gpu_pool(name),
@@ -79,6 +92,7 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
     return Bill(
         items=items,
         metered=[
+            metered("disks of PersistentVolumeClaims", price_of("aws", "ebs-gp3")),
             metered("traffic through NAT", price_of("aws", "nat-gateway-data")),
             metered("control plane logs", price_of("aws", "cloudwatch-logs")),
             Metered(name="traffic to the internet and between zones", dollars=None, unit="GB"),

@@ -129,7 +129,7 @@ def _judge(need: Need, answer: Known | Unknown) -> tuple[Word, str]:
 
 def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> int:
     """1 if a quota is too little or something is wrong, else 2 if one is not known, else 0."""
-    words = {each.word for each in (*verdicts, *findings)}
+    words = {verdict.word for verdict in verdicts} | {finding.word for finding in findings}
     return FINDING if words & {"too little", "wrong"} else NOT_ASKED if "unknown" in words else FINE
 
 

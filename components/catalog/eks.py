@@ -59,6 +59,14 @@ MAX_INSTANCE_TYPES: Final = 20
 MIN_SUBNETS: Final = 2
 DEFAULT_DISK_GIB: Final = 20
 """Too small for CUDA images."""
+GP3_THROUGHPUT: Final = (125, 2000)
+"""MiB/s that a gp3 volume can have; the first comes with every volume."""
+GP3_IOPS: Final = (3000, 80000)
+"""Operations per second, likewise."""
+GP3_IOPS_PER_THROUGHPUT: Final = 4
+"""Operations per second that each MiB/s needs (EBS user guide: at most 0.25 MiB/s for each)."""
+GP3_IOPS_PER_GIB: Final = 500
+"""Operations per second that each GiB allows (EBS user guide)."""
 CAPACITY_TYPES: Final = ("ON_DEMAND", "SPOT", "CAPACITY_BLOCK")
 UPDATE_STRATEGIES: Final = ("DEFAULT", "MINIMAL")
 AUTHENTICATION_MODES: Final = ("API", "API_AND_CONFIG_MAP", "CONFIG_MAP")

@@ -11,7 +11,7 @@ from typing import Final, Literal
 HOURS_PER_MONTH: Final = 730
 """What clouds bill a month as."""
 
-Unit = Literal["hour", "month", "GB", "GB-month", "GiB-month"]
+Unit = Literal["hour", "month", "GB", "GB-month", "GiB-month", "MiB/s-month", "IOPS-month"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +134,24 @@ _ROWS: Final = (
         notes="per interface endpoint and zone",
     ),
     Price(name="ebs-gp3", cloud="aws", dollars=0.08, per="GB-month", source=_KNOWN, uncertain=True),
+    Price(
+        name="ebs-gp3-throughput",
+        cloud="aws",
+        dollars=0.04,
+        per="MiB/s-month",
+        source=_KNOWN,
+        uncertain=True,
+        notes="above 125 MiB/s",
+    ),
+    Price(
+        name="ebs-gp3-iops",
+        cloud="aws",
+        dollars=0.005,
+        per="IOPS-month",
+        source=_KNOWN,
+        uncertain=True,
+        notes="above 3,000",
+    ),
     Price(name="kms-key", cloud="aws", dollars=1.0, per="month", source=_KNOWN, uncertain=True),
     Price(
         name="cloudwatch-logs",

@@ -114,9 +114,8 @@ def policy(cluster: str, region: str) -> str:
                 "autoscaling:DescribeAutoScalingInstances",
                 "autoscaling:DescribeLaunchConfigurations",
                 # Where EC2 has none left it backs off at once, and does not wait out
-                # maxNodeProvisionTime for a GPU that is not coming; its README leaves this out.
+                # maxNodeProvisionTime for a GPU that is not coming.
                 "autoscaling:DescribeScalingActivities",
-                "autoscaling:DescribeTags",
                 "ec2:DescribeImages",
                 "ec2:DescribeInstanceTypes",
                 "ec2:DescribeLaunchTemplateVersions",
@@ -211,7 +210,11 @@ def _deployment(args: EksClusterArgs, region: str) -> DeploymentSpecArgsDict:
         "replicas": 1,
         "selector": {"match_labels": _LABELS},
         "template": {
-            "metadata": {"labels": _LABELS},
+            "metadata": {
+                "labels": _LABELS,
+                # Since 1.34 skipNodesWithSystemPods keeps its node for an hour alone.
+                "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"},
+            },
             "spec": {
                 "service_account_name": NAME,
                 "priority_class_name": "system-cluster-critical",

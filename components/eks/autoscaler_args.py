@@ -41,7 +41,9 @@ class EksAutoscalerArgs:
     skip_nodes_with_local_storage: bool = False
     """Keeps nodes whose pods have an emptyDir."""
     skip_nodes_with_system_pods: bool = True
-    """Keeps nodes with kube-system pods other than DaemonSets' and mirrors."""
+    """Keeps nodes with kube-system pods other than DaemonSets' and mirrors, from Cluster
+    Autoscaler 1.34 on for an hour alone (its --blocking-system-pod-distruption-timeout); then they
+    are evicted, but for its own."""
     ignore_daemonsets_utilization: bool = False
     verbosity: int = 4
     image: str | None = None

@@ -6,14 +6,17 @@ from datetime import date
 
 import pulumi
 import pulumi_aws as aws
+from pulumi_aws.eks import AddonPodIdentityAssociationArgsDict
 
 from components import kubeconfig, ownership
+from components.catalog.eks_addons import ADDONS, Addon
 from components.eks import regions
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.iam import EksRole, document, pod_trust, role_name, service_trust
 from components.eks.network import EksNetwork
 from components.eks.node_group import METADATA_OPTIONS, tag_specifications, volume
 from components.eks.provider_args import AwsProviderArgs
+from components.eks.releases import proxy_warning
 from components.eks.scaling import ignored, scaling_config, size_check
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
@@ -57,12 +60,11 @@ class EksCluster(pulumi.ComponentResource):
         self.before_nodes = [
             *self.node_role.grants,
             *self.network.egress,
-            *self._node_addons(name, args, region),
+            *self._addons(name, args, region, before_nodes=True),
         ]
         system = self._system_pool(name, args)
-        # Without a node to run on, EKS would call it degraded.
-        dns = self._addon(name, "coredns", args, depends_on=[system])
-        self.ready = [system, dns, *access]
+        addons = self._addons(name, args, region, before_nodes=False, depends_on=[system])
+        self.ready = [system, *addons, *access]
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
 
@@ -120,6 +122,7 @@ class EksCluster(pulumi.ComponentResource):
                 protect=args.deletion_protection,
                 # EKS moves no control plane to other zones; nodes can be in all of the VPC's.
                 ignore_changes=["vpcConfig.subnetIds"],
+                hooks=proxy_warning(name, pinned="kube-proxy" in args.addon_versions),
             ),
         )
 
@@ -179,55 +182,57 @@ class EksCluster(pulumi.ComponentResource):
             for network, block in args.private_networks.items()
         ]
 
-    def _node_addons(self, name: str, args: EksClusterArgs, region: str) -> list[pulumi.Resource]:
-        """What a node needs in order to be ready, and pods to have an identity and an address."""
-        role = EksRole(
-            role_name(name, "vpc-cni"),
-            region=region,
-            trust=pod_trust(args.name, namespace="kube-system", service_account="aws-node"),
-            managed=["AmazonEKS_CNI_Policy"],
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        # Side by side: the plugin's pods and the agent's meet on the first node, after both.
-        return [
-            self._addon(name, "eks-pod-identity-agent", args),
-            self._addon(
-                name,
-                "vpc-cni",
-                args,
-                role=role,
-                configuration={"enableNetworkPolicy": "true"},
-                depends_on=role.grants,
-            ),
-            self._addon(name, "kube-proxy", args),
-            *role.grants,
-        ]
-
-    def _addon(
+    def _addons(
         self,
         name: str,
-        addon: str,
         args: EksClusterArgs,
+        region: str,
         *,
-        role: EksRole | None = None,
-        configuration: dict[str, str] | None = None,
+        before_nodes: bool,
         depends_on: Sequence[pulumi.Resource] = (),
-    ) -> aws.eks.Addon:
-        return aws.eks.Addon(
-            f"{name}-{addon}",
-            cluster_name=self.cluster.name,
-            addon_name=addon,
-            addon_version=args.addon_versions.get(addon),
-            configuration_values=json.dumps(configuration) if configuration else None,
-            pod_identity_associations=[{"role_arn": role.arn, "service_account": "aws-node"}]
-            if role
-            else None,
-            resolve_conflicts_on_create="OVERWRITE",
-            resolve_conflicts_on_update="OVERWRITE",
-            opts=pulumi.ResourceOptions(
-                parent=self, depends_on=list(depends_on), deleted_with=self.cluster
+    ) -> list[pulumi.Resource]:
+        """The addons of one time, side by side, each with a role of its own where it needs one."""
+        made: list[pulumi.Resource] = []
+        for addon in ADDONS:
+            if addon.before_nodes != before_nodes:
+                continue
+            identities, grants = self._identity(name, addon, args, region)
+            made += [
+                aws.eks.Addon(
+                    f"{name}-{addon.name}",
+                    cluster_name=self.cluster.name,
+                    addon_name=addon.name,
+                    addon_version=args.addon_versions.get(addon.name),
+                    configuration_values=json.dumps(addon.configuration)
+                    if addon.configuration
+                    else None,
+                    pod_identity_associations=identities or None,
+                    resolve_conflicts_on_create="OVERWRITE",
+                    resolve_conflicts_on_update="OVERWRITE",
+                    opts=pulumi.ResourceOptions(
+                        parent=self, depends_on=[*depends_on, *grants], deleted_with=self.cluster
+                    ),
+                ),
+                *grants,
+            ]
+        return made
+
+    def _identity(
+        self, name: str, addon: Addon, args: EksClusterArgs, region: str
+    ) -> tuple[list[AddonPodIdentityAssociationArgsDict], list[pulumi.Resource]]:
+        """The role of the addon's own service account, and what must stand before it is used."""
+        if addon.policy is None or addon.service_account is None:
+            return [], []
+        role = EksRole(
+            role_name(name, addon.name),
+            region=region,
+            trust=pod_trust(
+                args.name, namespace="kube-system", service_account=addon.service_account
             ),
+            managed=[addon.policy],
+            opts=pulumi.ResourceOptions(parent=self),
         )
+        return [{"role_arn": role.arn, "service_account": addon.service_account}], role.grants
 
     def _system_pool(self, name: str, args: EksClusterArgs) -> aws.eks.NodeGroup:
         pool = args.system_pool

@@ -9,6 +9,7 @@ from datetime import date
 from components.addresses import authorized, example_warnings, parse_cidr
 from components.catalog import eks as catalog
 from components.catalog import images
+from components.catalog.eks_addons import ADDONS
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
@@ -23,8 +24,6 @@ _RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
     3288, 3653,
 )  # fmt: skip
-
-ADDONS = ("vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns")
 
 DEFAULT_VERSION = max(
     (
@@ -159,11 +158,12 @@ class EksClusterArgs:
                 f"Autoscaler both have; allowed: {', '.join(minors)}"
             )
         self._check_service_cidr()
+        known = [addon.name for addon in ADDONS]
         for addon, version in self.addon_versions.items():
-            if addon not in ADDONS:
+            if addon not in known:
                 raise ValueError(
                     f"addonVersions.{addon}: there is no such addon here; allowed: "
-                    f"{', '.join(ADDONS)}"
+                    f"{', '.join(known)}"
                 )
             if not _ADDON_VERSION.fullmatch(version):
                 raise ValueError(

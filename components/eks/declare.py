@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.cluster import Cluster
@@ -12,6 +13,7 @@ from components.eks.lasting import CLUSTER, POOL
 from components.eks.node_group import EksGpuNodeGroup
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
+from components.eks.storage import EksStorage
 from components.replacement import LastingSettings
 
 
@@ -22,6 +24,9 @@ def declare(
     provider: AwsProviderArgs,
 ) -> Cluster:
     """Declares an EKS cluster with its GPU node groups and their autoscaler."""
+    for name, pool in pools.items():
+        for warning in pool.warnings_in(args):
+            pulumi.log.warn(f"gpuPools.{name}.{warning}")
     eks = EksCluster(args.name, args, provider=provider)
     gpu_pools = [
         EksGpuNodeGroup(
@@ -53,6 +58,7 @@ def declare(
         ready=eks.ready,
         deleted_with=eks.cluster,
     )
+    EksStorage("storage", cluster=cluster)
     ClusterAutoscaler(
         "cluster-autoscaler",
         args,

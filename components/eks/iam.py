@@ -30,14 +30,15 @@ class EksRole(pulumi.ComponentResource):
         inline: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`managed` are names of policies that AWS manages, `inline` is a policy document."""
+        """`managed` are policies that AWS manages, by name after their path, such as
+        `service-role/AmazonEBSCSIDriverPolicy`; `inline` is a policy document."""
         super().__init__("gpu-cluster:eks:Role", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         role = aws.iam.Role(name, assume_role_policy=document(trust), opts=child)
         self.arn = role.arn
         self.grants = [
             aws.iam.RolePolicyAttachment(
-                f"{name}-{policy}",
+                f"{name}-{policy.rpartition('/')[2]}",
                 role=role.name,
                 policy_arn=regions.managed_policy(region, policy),
                 opts=child,

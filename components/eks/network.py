@@ -66,8 +66,16 @@ class EksNetwork(pulumi.ComponentResource):
         for zone, private, public in _blocks(args):
             subnet = _subnet(f"{name}-private-{zone}", zone, private, vpc, "internal-elb", child)
             self.private_subnets[zone] = subnet.id
+            # In every zone, which costs nothing: a load balancer to the internet wants two.
+            outside = _subnet(f"{name}-public-{zone}", zone, public, vpc, "elb", child)
+            association = aws.ec2.RouteTableAssociation(
+                f"{name}-public-{zone}",
+                subnet_id=outside.id,
+                route_table_id=to_internet.route_table_id,
+                opts=child,
+            )
             if zone in exits:
-                tables[zone] = self._exit(name, zone, public, vpc, to_internet)
+                tables[zone] = self._exit(name, zone, outside, vpc, [to_internet, association])
             self.egress.append(
                 aws.ec2.RouteTableAssociation(
                     f"{name}-private-{zone}",
@@ -76,7 +84,8 @@ class EksNetwork(pulumi.ComponentResource):
                     opts=child,
                 )
             )
-        # Image layers come from S3: through the gateway they cost no NAT traffic.
+        # ECR keeps image layers in S3: through this gateway they cost no NAT traffic. Images of
+        # other registries, such as nvcr.io and docker.io, pass the NAT gateway.
         aws.ec2.VpcEndpoint(
             f"{name}-s3",
             vpc_id=vpc.id,
@@ -91,30 +100,26 @@ class EksNetwork(pulumi.ComponentResource):
         self,
         name: str,
         zone: str,
-        block: str,
+        subnet: aws.ec2.Subnet,
         vpc: aws.ec2.Vpc,
-        to_internet: aws.ec2.Route,
+        routed: list[pulumi.Resource],
     ) -> aws.ec2.RouteTable:
-        """A public subnet with a NAT gateway, and the route table that leads there."""
-        child = pulumi.ResourceOptions(parent=self)
-        public, name = f"{name}-public-{zone}", f"{name}-{zone}"
-        subnet = _subnet(public, zone, block, vpc, "elb", child)
-        association = aws.ec2.RouteTableAssociation(
-            public, subnet_id=subnet.id, route_table_id=to_internet.route_table_id, opts=child
-        )
+        """A NAT gateway in a public subnet, and the route table that leads there. `routed` is what
+        leads from the subnet to the internet."""
+        child, name = pulumi.ResourceOptions(parent=self), f"{name}-{zone}"
         address = aws.ec2.Eip(
             name,
             domain="vpc",
             tags=_tags(name),
             # A VPC's address is only mapped while the VPC has its internet gateway.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[to_internet]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=routed[:1]),
         )
         nat = aws.ec2.NatGateway(
             name,
             subnet_id=subnet.id,
             allocation_id=address.id,
             tags=_tags(name),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[to_internet, association]),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=routed),
         )
         table = aws.ec2.RouteTable(name, vpc_id=vpc.id, tags=_tags(name), opts=child)
         self.egress.append(

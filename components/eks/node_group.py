@@ -9,10 +9,13 @@ from pulumi_aws.ec2 import (
     LaunchTemplateBlockDeviceMappingArgsDict,
     LaunchTemplateTagSpecificationArgsDict,
 )
+from pulumi_aws.eks import NodeGroupNodeRepairConfigArgsDict, NodeGroupUpdateConfigArgsDict
 
 from components.cluster import GpuPool
 from components.eks.autoscaler_tags import autoscaler_tags, resource_tags
+from components.eks.node_repair_args import EksNodeRepairArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.releases import release_check
 from components.eks.scaling import ignored, scaling_config, size_check
 from components.eks.sharing import bottlerocket_settings
 
@@ -63,9 +66,9 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             instance_types=None if args.reservation else list(args.instance_types),
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},
             scaling_config=scaling_config(args.min_nodes, args.max_nodes, args.desired_nodes),
-            # No spare GPU is needed to update: one node goes, then its successor comes.
-            update_config={"max_unavailable": 1, "update_strategy": "MINIMAL"},
-            node_repair_config={"enabled": True},
+            update_config=_update_config(args),
+            force_update_version=args.force_update or None,
+            node_repair_config=_node_repair_config(args.node_repair),
             labels=dict(self.pool.labels),
             taints=[
                 {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
@@ -77,7 +80,9 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 depends_on=list(depends_on),
                 # The autoscaler owns the number of nodes.
                 ignore_changes=ignored(args.desired_nodes),
-                hooks=size_check(name, f"gpuPools.{name}"),
+                hooks=size_check(name, f"gpuPools.{name}", release_check(name, f"gpuPools.{name}")),
+                # One node after the other: the provider's hour is enough for some eight.
+                custom_timeouts=pulumi.CustomTimeouts(update=f"{args.update_minutes}m"),
             ),
         )
         # The keys are plain values, so that the first preview lists every tag; only the group's
@@ -91,6 +96,36 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions(parent=self, deleted_with=self.node_group),
             )
         self.register_outputs({})
+
+
+def _update_config(args: EksGpuNodeGroupArgs) -> NodeGroupUpdateConfigArgsDict:
+    # No spare GPU is needed to update: a node is deleted, then its successor comes.
+    if args.max_unavailable_percentage is not None:
+        return {
+            "max_unavailable_percentage": args.max_unavailable_percentage,
+            "update_strategy": "MINIMAL",
+        }
+    return {"max_unavailable": args.max_unavailable or 1, "update_strategy": "MINIMAL"}
+
+
+def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigArgsDict:
+    return {
+        "enabled": repair.enabled,
+        "max_parallel_nodes_repaired_count": repair.max_parallel_nodes_repaired_count,
+        "max_parallel_nodes_repaired_percentage": repair.max_parallel_nodes_repaired_percentage,
+        "max_unhealthy_node_threshold_count": repair.max_unhealthy_node_threshold_count,
+        "max_unhealthy_node_threshold_percentage": repair.max_unhealthy_node_threshold_percentage,
+        "node_repair_config_overrides": [
+            {
+                "node_monitoring_condition": override.node_monitoring_condition,
+                "node_unhealthy_reason": override.node_unhealthy_reason,
+                "min_repair_wait_time_mins": override.min_repair_wait_time_mins,
+                "repair_action": override.repair_action,
+            }
+            for override in repair.overrides
+        ]
+        or None,
+    }
 
 
 def _launch_template(
@@ -124,13 +159,18 @@ METADATA_OPTIONS: aws.ec2.LaunchTemplateMetadataOptionsArgsDict = {
 """How instances reach their metadata, and with it the node's role: the node alone does."""
 
 
-def volume(device: str, size_gb: int | None) -> LaunchTemplateBlockDeviceMappingArgsDict:
-    """An encrypted gp3 volume that goes with its instance; without a size, the image's own."""
+def volume(
+    device: str, size_gb: int | None, *, throughput: int | None = None, iops: int | None = None
+) -> LaunchTemplateBlockDeviceMappingArgsDict:
+    """An encrypted gp3 volume, deleted with its instance. Without a size, the image's own; without
+    throughput (MiB/s) and operations per second, gp3's least."""
     return {
         "device_name": device,
         "ebs": {
             "volume_type": "gp3",
             "volume_size": size_gb,
+            "throughput": throughput,
+            "iops": iops,
             # Strings: the provider's schema tells unset from false by them.
             "encrypted": "true",
             "delete_on_termination": "true",
@@ -148,10 +188,10 @@ def tag_specifications(
 
 
 def _volumes(args: EksGpuNodeGroupArgs) -> list[LaunchTemplateBlockDeviceMappingArgsDict]:
-    if args.os == "bottlerocket":
-        # The system is on a small volume of its own; images and pods are on the second.
-        return [volume("/dev/xvda", None), volume("/dev/xvdb", args.disk_size_gb)]
-    return [volume("/dev/xvda", args.disk_size_gb)]
+    # Bottlerocket's system is on a small volume of its own; images and pods are on the second.
+    device = "/dev/xvdb" if args.os == "bottlerocket" else "/dev/xvda"
+    data = volume(device, args.disk_size_gb, throughput=args.disk_throughput, iops=args.disk_iops)
+    return [volume("/dev/xvda", None), data] if args.os == "bottlerocket" else [data]
 
 
 def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:

@@ -12,13 +12,15 @@ from components.catalog.accelerators import GPUS
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksClusterArgs, check_desired
+from components.eks.disk_args import LEAST_DISK_GIB, check_disk
+from components.eks.node_repair_args import EksNodeRepairArgs, check_count_or_share
 from components.eks.pool_labels import check_labels, check_taints
 from components.eks.sharing_args import EksSharingArgs
 
-LEAST_DISK_GIB = 100
-"""CUDA images take 5 to 20 GB each."""
 _MAX_TAGS = 40
 """An Auto Scaling group takes 50 tags; EKS has some of its own on it."""
+_MAX_UNAVAILABLE = 100
+"""EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
 
@@ -39,14 +41,16 @@ class EksGpuNodeGroupArgs:
     """The size, for one update: needed where minNodes rises above the running size or maxNodes
     falls below it. Take it out afterwards, and the number is the autoscaler's again."""
     zones: Sequence[str] = ()
-    """Some of the network's zones; left out, all of them. In several, Auto Scaling may end a node
-    to even them out, and what runs on it."""
+    """Some of the network's zones; left out, all of them. In several, Auto Scaling may terminate a
+    node to even them out, and what runs on it."""
     subnet_ids: Sequence[str] = ()
     """Some of an existing network's subnets; left out, all of them."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
     capacity: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
+    """A Capacity Block's pool takes an update (version, disk, tags) at size 0 alone: before the
+    block starts, or after it ends."""
     reservation: str | None = None
     """ID of the Capacity Block's reservation; with capacity `capacity-block`."""
     os: str = "al2023"
@@ -59,6 +63,21 @@ class EksGpuNodeGroupArgs:
     sharing: EksSharingArgs | None = None
     disk_size_gb: int = LEAST_DISK_GIB
     """Encrypted gp3 volume for images and pods."""
+    disk_throughput: int = 500
+    """MiB/s of that volume, 125 to 2000: a CUDA image of 20 GB unpacks no faster, and until then
+    the GPU is idle."""
+    disk_iops: int = 3000
+    """Operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at most 500
+    for each GiB."""
+    max_unavailable: int | None = None
+    """How many nodes an update replaces at a time, 1 to 100; left out, one."""
+    max_unavailable_percentage: int | None = None
+    """The same as a share of the pool's nodes, 1 to 100; instead of maxUnavailable."""
+    force_update: bool = False
+    """An update ends pods that no disruption budget lets go; otherwise it fails after 15
+    minutes."""
+    node_repair: EksNodeRepairArgs = field(default_factory=EksNodeRepairArgs)
+    """What EKS does with nodes whose GPUs or kubelet fail."""
     autoscaler: EksPoolAutoscalerArgs = field(default_factory=EksPoolAutoscalerArgs)
 
     def __post_init__(self) -> None:
@@ -75,10 +94,12 @@ class EksGpuNodeGroupArgs:
                 f"labels: {len(self.labels)} labels and {len(self.taints)} taints do not fit on an "
                 f"Auto Scaling group as tags; allowed: {_MAX_TAGS} together"
             )
-        if self.disk_size_gb < LEAST_DISK_GIB:
+        check_disk(self.disk_size_gb, self.disk_throughput, self.disk_iops)
+        check_count_or_share(self, "max_unavailable", "max_unavailable_percentage")
+        if (self.max_unavailable or 0) > _MAX_UNAVAILABLE:
             raise ValueError(
-                f"diskSizeGb: {self.disk_size_gb} is too small for CUDA images; allowed: "
-                f"{LEAST_DISK_GIB} or more"
+                f"maxUnavailable: {self.max_unavailable} is too large; allowed: 1 to "
+                f"{_MAX_UNAVAILABLE}"
             )
         for key in ("zones", "subnet_ids"):
             given = getattr(self, key)
@@ -102,6 +123,15 @@ class EksGpuNodeGroupArgs:
         model = self.instance_type.gpu_model
         assert model is not None
         return model
+
+    @property
+    def update_minutes(self) -> int:
+        """How long an update may take: an hour, and 15 minutes for each turn of nodes, which is
+        what EKS waits for pods to leave."""
+        together = self.max_unavailable or 1
+        if self.max_unavailable_percentage is not None:
+            together = max(self.max_nodes * self.max_unavailable_percentage // 100, 1)
+        return 60 + 15 * -(-self.max_nodes // together)
 
     @property
     def ephemeral_storage(self) -> str:
@@ -192,6 +222,17 @@ class EksGpuNodeGroupArgs:
                 f"releaseVersion: {release!r} is not an image for Kubernetes {cluster.version}; "
                 f"give one such as {catalog.AMI_RELEASES[cluster.version]}"
             )
+
+    def warnings_in(self, cluster: EksClusterArgs) -> list[str]:
+        """What may go wrong with the pool where it is, each with its key in front."""
+        if self.max_nodes == 1 or len(self.places_in(cluster)) == 1:
+            return []
+        key = "subnetIds" if cluster.network.subnet_ids else "zones"
+        return [
+            f"{key}: in several zones, Auto Scaling may terminate a node to even them out, "
+            "whatever runs on it, and one zone without capacity stops the whole pool from growing; "
+            "name one, and make a pool for each further one"
+        ]
 
     def places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
         """The zones, or the IDs of an existing VPC's subnets, where the pool's nodes may be."""

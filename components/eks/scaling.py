@@ -37,11 +37,11 @@ def ignored(desired: int | None) -> list[str]:
     return [DESIRED_SIZE] if desired is None else []
 
 
-def size_check(name: str, path: str) -> pulumi.ResourceHookBinding:
+def size_check(name: str, path: str, *others: pulumi.ResourceHook) -> pulumi.ResourceHookBinding:
     """Refuses, in the preview already, an update of a node group that EKS could only refuse, and
     warns of one that recycles its nodes.
 
-    `path` is the pool's key in the config.
+    `path` is the pool's key in the config; `others` are checks of updates as well.
     """
 
     def check(change: pulumi.ResourceHookArgs) -> None:
@@ -54,7 +54,7 @@ def size_check(name: str, path: str) -> pulumi.ResourceHookBinding:
     hook = pulumi.ResourceHook(
         f"{name}-size", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
     )
-    return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook])
+    return pulumi.ResourceHookBinding(before_create=[hook], before_update=[hook, *others])
 
 
 def check_size(path: str, inputs: Mapping[str, Any], *, changed: Any = None) -> None:

@@ -6,11 +6,13 @@ from typing import Any
 
 import yaml
 
+from components.kube.taints import from_cloud, keeps_away, tolerated
 from rehearsal.aws.access import associate, cluster_of, disassociate, now
 from rehearsal.aws.account import ClusterParts
+from rehearsal.aws.evaluation import allowed
 from rehearsal.aws.joining import guarded
 from rehearsal.aws.kind import CloudError, Kind, NotFoundError, Problem
-from rehearsal.aws.roles import role_of
+from rehearsal.aws.roles import policies, role_name, role_of
 from rehearsal.provider.schema import UNKNOWN
 
 _NAMESPACES = {
@@ -35,6 +37,31 @@ _NAMESPACES = {
 """Addon -> its namespace (general knowledge; `aws eks describe-addon-versions` has them all)."""
 _NEED_NODES = frozenset({"coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server"})
 """Those with a Deployment: without a node for its pods they never become active."""
+_WORKS_AS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "aws-ebs-csi-driver": (
+        "ebs-csi-controller-sa",
+        {
+            "ec2:DescribeAvailabilityZones": "*",
+            "ec2:DescribeVolumes": "*",
+            "ec2:CreateVolume": "volume/vol-0123456789abcdef0",
+            "ec2:AttachVolume": "volume/vol-0123456789abcdef0",
+            "ec2:DetachVolume": "volume/vol-0123456789abcdef0",
+            "ec2:DeleteVolume": "volume/vol-0123456789abcdef0",
+        },
+    ),
+}
+"""Addon -> the service account of the pods that ask EC2, and what for: action -> on what. No pod
+gets the node's role, and one without rights ends again and again. Whether the vpc-cni may is
+`joining`'s."""
+_VOLUME_TAGS = {
+    f"{prefix}Tag/ebs.csi.aws.com/cluster": "true" for prefix in ("aws:Request", "ec2:Resource")
+}
+"""What the EBS CSI driver puts on every volume that it makes."""
+_CONFIGURATION = {
+    "eks-node-monitoring-agent": ("global", "nodeAgent", "dcgmAgent", "extraObjects"),
+}
+"""Addon -> what its configuration may have at its top (charts/configuration.schema.json of the
+agent's repository, 2026-11-21)."""
 _TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
 _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
@@ -68,20 +95,53 @@ class Addon(Kind):
             raise CloudError(f"ResourceInUseException: Addon already exists: {name}")
         self._check(inputs)
         if name in _NEED_NODES and not self._has_nodes(inputs["clusterName"]):
-            raise CloudError(
-                f"waiting for EKS Add-On ({inputs['clusterName']}:{name}) create: unexpected state "
-                "'DEGRADED', wanted target 'ACTIVE'. last error: InsufficientNumberOfReplicas: The "
-                "add-on is unhealthy because it doesn't have the desired number of replicas: the "
-                "cluster has no node that its pods can run on"
+            raise _degraded(
+                inputs,
+                "InsufficientNumberOfReplicas: The add-on is unhealthy because it doesn't have the "
+                "desired number of replicas: the cluster has no node that its pods can run on",
             )
         made = now()
         cluster.addons[name] = dict(inputs) | {"createdAt": made, "modifiedAt": made}
         try:
             self._associate(cluster, name, [], inputs.get("podIdentityAssociations") or [])
+            self._check_rights(cluster, inputs)
         except CloudError:
             del cluster.addons[name]
+            for key in [k for k, each in cluster.associations.items() if each.get("owner") == name]:
+                del cluster.associations[key]
             raise
         return f"{inputs['clusterName']}:{name}"
+
+    def _check_rights(self, cluster: ClusterParts, inputs: Mapping[str, Any]) -> None:
+        """Raises CloudError where the addon's pods would ask EC2 for what they may not do."""
+        name = inputs["addonName"]
+        if name not in _WORKS_AS:
+            return
+        account, actions = _WORKS_AS[name]
+        association = cluster.associations.get((_NAMESPACES[name], account))
+        role = association["roleArn"] if association else inputs.get("serviceAccountRoleArn")
+        if role is None:
+            given = [each["serviceAccount"] for each in inputs.get("podIdentityAssociations") or []]
+            raise _degraded(
+                inputs,
+                f"its pods run as the service account {account}, which has no role"
+                + (f": the addon's is {', '.join(given)}'s" if given else ""),
+            )
+        if association and "eks-pod-identity-agent" not in cluster.addons:
+            raise _degraded(inputs, "the cluster has no eks-pod-identity-agent addon")
+        documents = policies(self.account, role)
+        missing = [
+            action
+            for action, what in actions.items()
+            if not allowed(
+                documents,
+                action,
+                what if what == "*" else self.account.arn("ec2", what),
+                _VOLUME_TAGS,
+            )
+        ]
+        if missing:
+            raise _degraded(inputs, f"its role {role_name(role)} may not do {', '.join(missing)}")
 
     def _check(self, inputs: Mapping[str, Any]) -> None:
         if role := inputs.get("serviceAccountRoleArn"):
@@ -95,6 +155,14 @@ class Addon(Kind):
                 raise CloudError(
                     "InvalidParameterException: ConfigurationValue is not in valid JSON or YAML "
                     f"format: {values}"
+                )
+            known = _CONFIGURATION.get(inputs["addonName"])
+            if known and (strange := [key for key in values if key not in known]):
+                raise CloudError(
+                    "InvalidParameterException: ConfigurationValue provided in request is not "
+                    "supported: Json schema validation failed with error: "
+                    f"[$.{strange[0]}: is not defined in the schema and the schema does not allow "
+                    "additional properties]"
                 )
 
     def _has_nodes(self, cluster: str) -> bool:
@@ -154,6 +222,7 @@ class Addon(Kind):
             old.get("podIdentityAssociations") or [],
             new.get("podIdentityAssociations") or [],
         )
+        self._check_rights(cluster, new)
         cluster.addons[name] = row | new | {"modifiedAt": now()}
 
     def retag(
@@ -173,3 +242,36 @@ class Addon(Kind):
             del cluster.addons[name]
             for key in [key for key, each in before.items() if each.get("owner") == name]:
                 del cluster.associations[key]
+
+
+def _degraded(inputs: Mapping[str, Any], reason: str) -> CloudError:
+    """EKS goes on trying, and the provider waits for it until its own time is over."""
+    return CloudError(
+        f"waiting for EKS Add-On ({inputs['clusterName']}:{inputs['addonName']}) create: timeout "
+        "while waiting for state to become 'ACTIVE' (last state: 'DEGRADED', timeout: 20m0s): "
+        f"{reason}"
+    )
+
+
+def why_unrepaired(cluster: ClusterParts, group: Mapping[str, Any]) -> str:
+    """Why node auto repair never sees a fault of this group's GPUs; empty where it does, or where
+    nothing is to be repaired."""
+    if not (group.get("nodeRepairConfig") or {}).get("enabled"):
+        return ""
+    addon = cluster.addons.get("eks-node-monitoring-agent")
+    if addon is None:
+        return (
+            "node auto repair sees no fault of a GPU: the cluster has no eks-node-monitoring-agent "
+            "addon, and the kubelet knows of none"
+        )
+    values = yaml.safe_load(addon.get("configurationValues") or "{}")
+    tolerations = (values.get("dcgmAgent") or {}).get("tolerations") or []
+    # The agent itself tolerates everything; the DCGM server that it asks, nothing by itself.
+    for taint in group.get("taints") or []:
+        key, value, effect = taint["key"], taint.get("value"), from_cloud(taint["effect"])
+        if keeps_away(effect) and not tolerated(tolerations, key=key, value=value, effect=effect):
+            return (
+                "node auto repair sees no finding of DCGM: the eks-node-monitoring-agent's "
+                f"dcgmAgent.tolerations leave the taint {key} out"
+            )
+    return ""

@@ -31,7 +31,7 @@ def answer_caller(account: Account) -> Callable[[], None]:
     def forget() -> None:
         STSBackend.get_caller_identity = original  # type: ignore[method-assign]
 
-    STSBackend.get_caller_identity = get_caller_identity  # type: ignore[method-assign]
+    STSBackend.get_caller_identity = get_caller_identity  # type: ignore[method-assign, assignment]
     return forget
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from rehearsal.aws import nodes, promise
 from rehearsal.aws.account import Account, GroupParts, answering
+from rehearsal.aws.addons import why_unrepaired
 from rehearsal.aws.attached import Parts, attach
 from rehearsal.aws.cluster import access_due, access_granted
 from rehearsal.aws.holdings import holdings
 from rehearsal.aws.images import has_driver
 from rehearsal.aws.instances import instance
 from rehearsal.aws.node_group import check_start
+from rehearsal.aws.nodes import GPU
 from rehearsal.aws.permissions import why_late, why_not_scaled
 from rehearsal.aws.scaling_group import bounds, group_tags, resize
 from rehearsal.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
@@ -168,10 +170,12 @@ class AwsCloud:
                 return None
             template = nodes.promised(self.account, parts)
             late = self._why_late(parts)
+            if GPU in node.capacity:
+                late = [*late, why_unrepaired(self.account.clusters[parts.cluster], parts.inputs)]
         return Promise(
             tags={key: tags[key] for key in real},
             real=real,
-            differences=[*promise.compare(template, node), *late],
+            differences=[*promise.compare(template, node), *filter(None, late)],
         )
 
     def scaling_group_tags(self, group: str) -> dict[str, str]:

@@ -42,7 +42,7 @@ def instance(account: Account, name: str) -> InstanceType:
         vcpu=row["VCpuInfo"]["DefaultVCpus"],
         memory_gib=row["MemoryInfo"]["SizeInMiB"] / 1024,
         arch="arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64",
-        on_demand=priced and priced.on_demand,
+        on_demand=priced.on_demand if priced else None,
         quota=_quota(name),
         source="moto",
     )

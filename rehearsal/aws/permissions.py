@@ -12,7 +12,6 @@ from rehearsal.provider.handler import CloudError
 _LOOK = (
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeAutoScalingInstances",
-    "autoscaling:DescribeTags",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
 )

@@ -27,10 +27,10 @@ class Registration:
     protect: bool
     deleted_with: str
     delete_before_replace: bool
+    update_timeout: str
+    """As the engine passes it on: `75m`; empty where the provider's own holds."""
     replace_on_changes: tuple[str, ...]
     secret_outputs: tuple[str, ...]
-    timeouts: tuple[str, ...]
-    """`create=60m`."""
     hooks: tuple[str, ...]
     """`before_update=lasting-settings`."""
 
@@ -149,11 +149,9 @@ def _registration(request: Any) -> Registration:
         protect=request.protect,
         deleted_with=request.deletedWith,
         delete_before_replace=request.deleteBeforeReplace,
+        update_timeout=request.customTimeouts.update,
         replace_on_changes=tuple(request.replaceOnChanges),
         secret_outputs=tuple(request.additionalSecretOutputs),
-        timeouts=tuple(
-            f"{kind.name}={value}" for kind, value in request.customTimeouts.ListFields()
-        ),
         hooks=tuple(
             f"{kind.name}={name}" for kind, names in request.hooks.ListFields() for name in names
         ),

@@ -132,7 +132,14 @@ def test_the_cluster_has_no_unmanaged_addons_and_standard_support(stack: Recordi
     assert inputs["upgradePolicy"] == {"supportType": "STANDARD"}
     assert inputs["version"] == "1.35"
     addons = {r.inputs["addonName"] for r in stack.of("aws:eks/addon:Addon")}
-    assert addons == {"vpc-cni", "kube-proxy", "eks-pod-identity-agent", "coredns"}
+    assert addons == {
+        "vpc-cni",
+        "kube-proxy",
+        "eks-pod-identity-agent",
+        "coredns",
+        "eks-node-monitoring-agent",
+        "aws-ebs-csi-driver",
+    }
 
 
 def test_the_cni_enforces_network_policy_with_a_role_of_its_own(stack: Recording) -> None:
@@ -147,6 +154,41 @@ def test_the_cni_enforces_network_policy_with_a_role_of_its_own(stack: Recording
         if r.name.startswith("k8s-ml-nodes-")
     ]
     assert node_policies == ["AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"]
+
+
+def test_node_repair_hears_of_every_gpu_fault(stack: Recording) -> None:
+    """The agent tolerates every taint by itself; the DCGM server that it asks is told to."""
+    inputs = stack.one("aws:eks/addon:Addon", "k8s-ml-eks-node-monitoring-agent").inputs
+    assert json.loads(inputs["configurationValues"]) == {
+        "dcgmAgent": {"tolerations": [{"operator": "Exists"}]}
+    }
+
+
+def test_a_claim_without_a_class_gets_an_encrypted_volume(stack: Recording) -> None:
+    """The CSI driver has a role for its own service account, and its class is the default."""
+    addon = stack.one("aws:eks/addon:Addon", "k8s-ml-aws-ebs-csi-driver").inputs
+    assert addon["podIdentityAssociations"] == [
+        {
+            "roleArn": "arn:aws:iam::123456789012:role/a-role",
+            "serviceAccount": "ebs-csi-controller-sa",
+        }
+    ]
+    storage = stack.one("kubernetes:storage.k8s.io/v1:StorageClass")
+    assert storage.inputs["metadata"] == {
+        "name": "gp3-encrypted",
+        "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
+    }
+    assert {key: storage.inputs[key] for key in storage.inputs if key not in (
+        "apiVersion", "kind", "metadata",
+    )} == {
+        "provisioner": "ebs.csi.aws.com",
+        "parameters": {"type": "gp3", "encrypted": "true"},
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowVolumeExpansion": True,
+        "reclaimPolicy": "Delete",
+    }  # fmt: skip
+    # A class never changes, and its name is taken.
+    assert storage.delete_before_replace
 
 
 def test_addon_versions_are_eks_s_unless_pinned() -> None:
@@ -187,17 +229,25 @@ def test_a_system_pool_on_arm_has_arm_s_image() -> None:
 
 
 def test_each_zone_has_private_nodes_and_one_nat_serves_them(stack: Recording) -> None:
-    """Two /19 for nodes and pods; one public subnet, one NAT gateway, S3 past it."""
+    """Two /19 for nodes and pods; a public subnet each, one NAT gateway, S3 past it."""
     subnets = {r.name: r.inputs for r in stack.of("aws:ec2/subnet:Subnet")}
     assert {name: inputs["cidrBlock"] for name, inputs in subnets.items()} == {
         "k8s-ml-private-us-east-1a": "10.0.0.0/19",
         "k8s-ml-private-us-east-1b": "10.0.32.0/19",
         "k8s-ml-public-us-east-1a": "10.0.224.0/24",
+        "k8s-ml-public-us-east-1b": "10.0.225.0/24",
     }
     assert not any(inputs.get("mapPublicIpOnLaunch") for inputs in subnets.values())
     private, public = subnets["k8s-ml-private-us-east-1b"], subnets["k8s-ml-public-us-east-1a"]
     assert private["tags"]["kubernetes.io/role/internal-elb"] == "1"
     assert public["tags"]["kubernetes.io/role/elb"] == "1"
+    outside = {
+        r.name: r.inputs["routeTableId"]
+        for r in stack.of("aws:ec2/routeTableAssociation:RouteTableAssociation")
+        if "public" in r.name
+    }
+    # A load balancer to the internet wants two zones; both lead there.
+    assert outside == {f"k8s-ml-public-us-east-1{zone}": "k8s-ml-public-id" for zone in "ab"}
     assert len(stack.of("aws:ec2/natGateway:NatGateway")) == 1
     endpoint = stack.one("aws:ec2/vpcEndpoint:VpcEndpoint").inputs
     assert endpoint["serviceName"] == "com.amazonaws.us-east-1.s3"

@@ -15,7 +15,6 @@ WITHOUT_RESOURCES = {
     "autoscaling:DescribeAutoScalingInstances",
     "autoscaling:DescribeLaunchConfigurations",
     "autoscaling:DescribeScalingActivities",
-    "autoscaling:DescribeTags",
     "ec2:DescribeImages",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeLaunchTemplateVersions",
@@ -75,10 +74,11 @@ def faults(statement: dict[str, Any]) -> list[str]:
 
 
 def test_every_policy_is_walked(stack: Recording) -> None:
-    """The walk sees the four trust policies and the two inline policies of the stack."""
+    """The walk sees the five trust policies and the two inline policies of the stack."""
     seen = [where for where, _ in statements(stack)]
     assert sorted(set(seen)) == [
         "aws:iam/role:Role k8s-ml-autoscaler",
+        "aws:iam/role:Role k8s-ml-aws-ebs-csi-driver",
         "aws:iam/role:Role k8s-ml-cluster",
         "aws:iam/role:Role k8s-ml-nodes",
         "aws:iam/role:Role k8s-ml-vpc-cni",
@@ -109,7 +109,7 @@ def test_the_walk_finds_what_is_wrong(statement: dict[str, Any], fault: str) -> 
 
 
 def test_managed_policies_are_these_and_no_others(stack: Recording) -> None:
-    """AWS's own policies: one for the cluster, two for nodes, one for the CNI."""
+    """AWS's own policies: one for the cluster, two for nodes, one for the CNI, one for disks."""
     attached = {
         r.name: r.inputs["policyArn"]
         for r in stack.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
@@ -119,12 +119,13 @@ def test_managed_policies_are_these_and_no_others(stack: Recording) -> None:
         "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy",
         "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy",
         "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy",
+        "arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy",
     ]
     assert "k8s-ml-vpc-cni-AmazonEKS_CNI_Policy" in attached
 
 
 def test_the_autoscaler_has_exactly_its_actions(stack: Recording) -> None:
-    """The eleven of its own documentation, and the one by which it learns that EC2 has no more."""
+    """Those of its own documentation; DescribeTags is none of them any more."""
     document = json.loads(
         stack.one("aws:iam/rolePolicy:RolePolicy", "k8s-ml-autoscaler").inputs["policy"]
     )
@@ -155,7 +156,11 @@ def test_the_autoscaler_changes_only_its_own_cluster_s_groups(stack: Recording) 
 
 @pytest.mark.parametrize(
     ("role", "account"),
-    [("k8s-ml-vpc-cni", "aws-node"), ("k8s-ml-autoscaler", "cluster-autoscaler")],
+    [
+        ("k8s-ml-vpc-cni", "aws-node"),
+        ("k8s-ml-aws-ebs-csi-driver", "ebs-csi-controller-sa"),
+        ("k8s-ml-autoscaler", "cluster-autoscaler"),
+    ],
 )
 def test_a_pod_s_role_is_its_service_account_s_alone(
     stack: Recording, role: str, account: str

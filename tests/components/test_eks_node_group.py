@@ -9,6 +9,7 @@ import pytest
 from components.catalog import eks as catalog
 from components.cluster import Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
+from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.sharing_args import EksSharingArgs
 from tests.components.eks_stack import TRAIN, declare
@@ -96,6 +97,8 @@ def test_nodes_hide_their_metadata_and_encrypt_their_disk(trained: Recording) ->
     assert mapping["ebs"] == {
         "volumeType": "gp3",
         "volumeSize": 100,
+        "throughput": 500,
+        "iops": 3000,
         "encrypted": "true",
         "deleteOnTermination": "true",
     }
@@ -133,7 +136,76 @@ def test_bottlerocket_puts_pods_on_its_second_volume() -> None:
     assert (system["deviceName"], data["deviceName"]) == ("/dev/xvda", "/dev/xvdb")
     assert "volumeSize" not in system["ebs"]
     assert data["ebs"]["volumeSize"] == 200
+    assert ("throughput" in system["ebs"], data["ebs"]["throughput"]) == (False, 500)
     assert system["ebs"]["encrypted"] == data["ebs"]["encrypted"] == "true"
+
+
+def test_a_disk_is_as_fast_as_the_config_says() -> None:
+    """The system pool's stays at what every gp3 volume has."""
+    (mapping,) = template(disk_throughput=1000, disk_iops=16000)["blockDeviceMappings"]
+    assert (mapping["ebs"]["throughput"], mapping["ebs"]["iops"]) == (1000, 16000)
+    (system,) = declare().one(TEMPLATE, "k8s-ml-system").inputs["blockDeviceMappings"]
+    assert not {"throughput", "iops"} & set(system["ebs"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "config", "minutes"),
+    [
+        ({}, {"maxUnavailable": 1}, 75),
+        ({"max_nodes": 20}, {"maxUnavailable": 1}, 360),
+        ({"max_nodes": 20, "max_unavailable": 8}, {"maxUnavailable": 8}, 105),
+        (
+            {"max_nodes": 20, "max_unavailable_percentage": 25},
+            {"maxUnavailablePercentage": 25},
+            120,
+        ),
+        ({"max_nodes": 2, "max_unavailable_percentage": 10}, {"maxUnavailablePercentage": 10}, 90),
+    ],
+)
+def test_an_update_has_the_time_that_its_nodes_take(
+    changes: dict[str, Any], config: dict[str, Any], minutes: int
+) -> None:
+    """EKS waits 15 minutes for the pods of a node; the provider's own hour is for a few."""
+    pool = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], **changes)
+    found = declare({"pool": pool}).one(NODE_GROUP, "pool")
+    assert found.inputs["updateConfig"] == {**config, "updateStrategy": "MINIMAL"}
+    assert found.update_timeout == f"{minutes}m"
+    assert "forceUpdateVersion" not in found.inputs
+
+
+def test_an_update_is_forced_only_where_the_config_says_so() -> None:
+    """It ends pods whatever their disruption budgets say."""
+    assert group(force_update=True)["forceUpdateVersion"] is True
+
+
+def test_node_repair_is_as_the_config_says() -> None:
+    """Limits and overrides under EKS's own names."""
+    override = EksNodeRepairOverrideArgs(
+        node_monitoring_condition="AcceleratedHardwareReady",
+        node_unhealthy_reason="NvidiaXID64Error",
+        min_repair_wait_time_mins=5,
+        repair_action="Replace",
+    )
+    repair = EksNodeRepairArgs(
+        max_parallel_nodes_repaired_count=2,
+        max_unhealthy_node_threshold_percentage=40,
+        overrides=[override],
+    )
+    assert group(node_repair=repair)["nodeRepairConfig"] == {
+        "enabled": True,
+        "maxParallelNodesRepairedCount": 2,
+        "maxUnhealthyNodeThresholdPercentage": 40,
+        "nodeRepairConfigOverrides": [
+            {
+                "nodeMonitoringCondition": "AcceleratedHardwareReady",
+                "nodeUnhealthyReason": "NvidiaXID64Error",
+                "minRepairWaitTimeMins": 5,
+                "repairAction": "Replace",
+            }
+        ],
+    }
+    off = EksNodeRepairArgs(enabled=False)
+    assert group(node_repair=off)["nodeRepairConfig"] == {"enabled": False}
 
 
 def test_bottlerocket_shares_gpus_by_its_own_settings() -> None:

@@ -32,7 +32,7 @@ OPTIONS = (
     "delete_before_replace",
     "replace_on_changes",
     "secret_outputs",
-    "timeouts",
+    "update_timeout",
     "hooks",
 )
 LONGEST = 160

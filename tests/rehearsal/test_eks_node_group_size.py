@@ -22,6 +22,7 @@ import os
 
 import pulumi
 import pulumi_aws as aws
+from components.eks.releases import release_check
 from components.eks.scaling import ignored, scaling_config, size_check
 
 least, most, desired = (int(number) if number else None for number in os.environ["SIZE"].split(","))
@@ -31,16 +32,22 @@ aws.eks.NodeGroup(
     node_role_arn="arn:aws:iam::123456789012:role/nodes",
     subnet_ids=["subnet-1"],
     labels={"edition": os.environ["EDITION"]},
+    release_version=os.environ.get("RELEASE"),
     scaling_config=scaling_config(least, most, desired),
     opts=pulumi.ResourceOptions(
-        ignore_changes=ignored(desired), hooks=size_check("train-gpu", "gpuPools.train-gpu")
+        ignore_changes=ignored(desired),
+        hooks=size_check(
+            "train-gpu", "gpuPools.train-gpu", release_check("train-gpu", "gpuPools.train-gpu")
+        ),
     ),
 )
 """
 
 
 class NodeGroups(Handler):
-    """EKS, as far as one node group's size goes."""
+    """EKS, as far as one node group's size and release go."""
+
+    computed = ("releaseVersion",)
 
     def __init__(self) -> None:
         self.held: dict[str, Any] = {}
@@ -76,7 +83,8 @@ class NodeGroups(Handler):
                 f"InvalidParameterException: Minimum capacity {size['minSize']} can't be greater "
                 f"than desired size {size['desiredSize']}"
             )
-        self.held = {**inputs}
+        # Where no release is given, EKS takes its newest.
+        self.held = {"releaseVersion": "1.35.6-20260917", **inputs}
         return {**self.held}
 
 
@@ -185,3 +193,18 @@ def test_a_maximum_below_the_size_is_refused(stack: Stack, eks: NodeGroups) -> N
     told = stack.up("0,1,", "--refresh", fails=True)
     assert "gpuPools.train-gpu.maxNodes: 1 is below the 3 nodes" in " ".join(told.split())
     assert eks.size["maxSize"] == 3
+
+
+def test_an_older_image_than_the_pool_has_is_refused(stack: Stack, eks: NodeGroups) -> None:
+    """EKS would refuse it half way through the update: the preview does, also where EKS chose."""
+    stack.up("0,3,")
+    stack.environment["RELEASE"] = "1.35.6-20260714"
+    told = stack.up("0,3,", fails=True)
+    assert (
+        "gpuPools.train-gpu.releaseVersion: 1.35.6-20260714 is older than the group's "
+        "1.35.6-20260917, and EKS takes no node group back"
+    ) in " ".join(told.split())
+    assert eks.held["releaseVersion"] == "1.35.6-20260917"
+    stack.environment["RELEASE"] = "1.35.7-20261015"
+    stack.up("0,3,")
+    assert eks.held["releaseVersion"] == "1.35.7-20261015"

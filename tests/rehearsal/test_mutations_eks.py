@@ -260,14 +260,34 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             FOR_NOTHING,
         ],
     ),
+    "the EBS CSI driver's role is another service account's": (
+        [edited("components/catalog/eks_addons.py", '"ebs-csi-controller-sa"',
+                '"ebs-csi-node-sa"')],
+        ["aws:eks/addon:Addon k8s-ml-aws-ebs-csi-driver: waiting for EKS Add-On "
+         "(k8s-ml:aws-ebs-csi-driver) create: timeout while waiting for state to become 'ACTIVE' "
+         "(last state: 'DEGRADED', timeout: 20m0s): its pods run as the service account "
+         "ebs-csi-controller-sa, which has no role: the addon's is ebs-csi-node-sa's"],
+    ),
+    "the monitoring agent's DCGM server stays off the GPU nodes": (
+        [edited("components/catalog/eks_addons.py",
+                'configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},', "")],
+        ["pool train-gpu: node auto repair sees no finding of DCGM: the "
+         "eks-node-monitoring-agent's dcgmAgent.tolerations leave the taint nvidia.com/gpu out"],
+    ),
+    "nobody watches the GPUs that node auto repair is to repair": (
+        [edited("components/catalog/eks_addons.py", 'name="eks-node-monitoring-agent"',
+                'name="snapshot-controller"'),
+         edited("components/catalog/eks_addons.py",
+                'configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},', "")],
+        ["pool train-gpu: node auto repair sees no fault of a GPU: the cluster has no "
+         "eks-node-monitoring-agent addon, and the kubelet knows of none"],
+    ),
     "a node group is made before the CNI": (
-        [edited("components/eks/cluster.py",
-                """            *self._node_addons(name, args, region),
-        ]
-        system = self._system_pool(name, args)
-""", """        ]
-        system = self._system_pool(name, args)
-        self._addon(name, "vpc-cni", args, depends_on=[system])
+        [edited("components/catalog/eks_addons.py",
+                """        name="vpc-cni",
+        before_nodes=True,
+""", """        name="vpc-cni",
+        before_nodes=False,
 """)],
         [NO_NODES.format("train-gpu", "train-gpu") + "container runtime network not ready: cni "
          "plugin not initialized: the cluster has no vpc-cni addon"],

@@ -362,6 +362,43 @@ def test_addons_with_pods_need_a_node(fresh: AwsStack) -> None:
     fresh.up(aws.ADDON, "dns", addon)
 
 
+def test_an_addon_works_with_the_role_of_its_own_service_account(fresh: AwsStack) -> None:
+    """The EBS CSI controller asks EC2 as ebs-csi-controller-sa: another account's role, or one
+    without the rights, leaves the addon degraded and nothing behind."""
+    subnets = fresh.cluster()
+    kept = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+    fresh.group(subnets, scalingConfig=kept, taints=[])
+    good = fresh.role("disks", aws.POD_TRUST[0], "service-role/AmazonEBSCSIDriverPolicy")
+    poor = fresh.role("poor", aws.POD_TRUST[0], "AmazonEKS_CNI_Policy")
+
+    def addon(role: str, account: str) -> dict[str, Any]:
+        identity = {"roleArn": role, "serviceAccount": account}
+        return {
+            "clusterName": "k8s-ml",
+            "addonName": "aws-ebs-csi-driver",
+            "podIdentityAssociations": [identity],
+        }
+
+    bare = {"clusterName": "k8s-ml", "addonName": "aws-ebs-csi-driver"}
+    for given, words in (
+        (bare, "service account ebs-csi-controller-sa, which has no role"),
+        (addon(good, "ebs-csi-node-sa"), "has no role: the addon's is ebs-csi-node-sa's"),
+        (
+            addon(poor, "ebs-csi-controller-sa"),
+            "its role poor may not do ec2:DescribeAvailabilityZones",
+        ),
+    ):
+        with pytest.raises(Refused, match=words):
+            fresh.up(aws.ADDON, "disks", given)
+    fresh.up(aws.ADDON, "disks", addon(good, "ebs-csi-controller-sa"))
+    strange = {
+        "addonName": "eks-node-monitoring-agent",
+        "configurationValues": '{"tolerations": []}',
+    }
+    with pytest.raises(Refused, match="tolerations: is not defined in the schema"):
+        fresh.up(aws.ADDON, "agent-of-nodes", bare | strange)
+
+
 def test_access_comes_with_the_policy_and_not_at_once(
     fresh: AwsStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:

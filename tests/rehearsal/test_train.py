@@ -46,7 +46,7 @@ def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
     assert (said.pop(disk), real.pop(disk)) == ("88Gi", "89Gi")
     assert said == real == {
         f"{TEMPLATE}/label/gpu-cluster/pool": "train-gpu",
-        f"{TEMPLATE}/label/k8s.amazonaws.com/accelerator": "nvidia-tesla-v100",
+        f"{TEMPLATE}/label/k8s.amazonaws.com/accelerator": "nvidia-tesla-t4",
         f"{TEMPLATE}/label/nvidia.com/gpu.present": "true",
         f"{TEMPLATE}/label/role": "train-gpu",
         f"{TEMPLATE}/resources/nvidia.com/gpu": "1",

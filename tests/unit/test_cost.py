@@ -85,6 +85,7 @@ def test_full_train_costs_every_part_of_an_eks_stack() -> None:
         + 3 * system
         + on_demand("g4dn.xlarge")
         + month("aws", "ebs-gp3", 100)
+        + month("aws", "ebs-gp3-throughput", 500 - 125)
         + list_price("aws", "nat-gateway")
         + list_price("aws", "public-ipv4")
         + list_price("aws", "kms-key") / HOURS_PER_MONTH

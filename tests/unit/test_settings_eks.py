@@ -174,6 +174,19 @@ def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
     assert EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], os="bottlerocket").warnings() == []
 
 
+def test_warns_of_a_pool_that_auto_scaling_would_even_out() -> None:
+    """Several zones and more than one node: either alone is fine."""
+    several = read([*POOL, "maxNodes", 4])
+    assert several.pools["train-gpu"].warnings_in(several.cluster) == [
+        "zones: in several zones, Auto Scaling may terminate a node to even them out, whatever "
+        "runs on it, and one zone without capacity stops the whole pool from growing; name one, "
+        "and make a pool for each further one"
+    ]
+    one = read([*POOL, "maxNodes", 4], [*POOL, "zones", ["us-east-1b"]])
+    assert one.pools["train-gpu"].warnings_in(one.cluster) == []
+    assert read().pools["train-gpu"].warnings_in(read().cluster) == []
+
+
 def test_warns_where_pulumi_itself_could_not_reach_the_control_plane() -> None:
     """A private endpoint admits nodes and the networks that are named."""
     today = date(2026, 11, 21)

@@ -1,0 +1,56 @@
+"""The addons of an EKS cluster: when each is made, and what its pods may do in AWS.
+
+Read on 2026-11-21: aws/eks-node-monitoring-agent charts/eks-node-monitoring-agent/values.yaml
+(v1.7.0), kubernetes-sigs/aws-ebs-csi-driver charts/aws-ebs-csi-driver/values.yaml, EKS user guide
+workloads-add-ons-available-eks.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addon:
+    """An addon, all of them in kube-system."""
+
+    name: str
+    before_nodes: bool
+    """Whether nodes need it in order to be ready. The others have pods that need a node: without
+    one, EKS would call them degraded."""
+    service_account: str | None = None
+    """Whose pods get a role of the addon's own, by Pod Identity; with `policy`."""
+    policy: str | None = None
+    """The policy of that role, after `policy/` of its ARN; AWS manages it."""
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    """The addon's `configurationValues`."""
+
+
+ADDONS: Final = (
+    Addon(
+        name="vpc-cni",
+        before_nodes=True,
+        service_account="aws-node",
+        policy="AmazonEKS_CNI_Policy",
+        configuration={"enableNetworkPolicy": "true"},
+    ),
+    Addon(name="kube-proxy", before_nodes=True),
+    Addon(name="eks-pod-identity-agent", before_nodes=True),
+    Addon(name="coredns", before_nodes=False),
+    # Without it, node auto repair knows the kubelet's word alone, and no fault of a GPU (XID, ECC,
+    # NVLink). The agent tolerates every taint; the DCGM server that it asks tolerates none.
+    # https://docs.aws.amazon.com/eks/latest/userguide/node-repair.html
+    Addon(
+        name="eks-node-monitoring-agent",
+        before_nodes=False,
+        configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
+    ),
+    # Its node pods tolerate every taint (`node.tolerateAllTaints`). Its controller gets no role
+    # from the node, whose metadata no pod reaches.
+    Addon(
+        name="aws-ebs-csi-driver",
+        before_nodes=False,
+        service_account="ebs-csi-controller-sa",
+        policy="service-role/AmazonEBSCSIDriverPolicy",
+    ),
+)

@@ -1,0 +1,68 @@
+"""What a user says of the repair of a pool's nodes on EKS."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from components.decode import camel
+
+_LIMITS = ("max_parallel_nodes_repaired", "max_unhealthy_node_threshold")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksNodeRepairOverrideArgs:
+    """Another answer to one finding of the node monitoring agent."""
+
+    node_monitoring_condition: str
+    """Such as `AcceleratedHardwareReady`."""
+    node_unhealthy_reason: str
+    """Such as `NvidiaXID64Error`."""
+    min_repair_wait_time_mins: int
+    """Minutes that the finding must last, 1 or more."""
+    repair_action: Literal["Replace", "Reboot", "NoAction"]
+
+    def __post_init__(self) -> None:
+        for name in ("node_monitoring_condition", "node_unhealthy_reason"):
+            if not getattr(self, name).strip():
+                raise ValueError(f"{camel(name)}: is empty; name what the agent reports")
+        if self.min_repair_wait_time_mins < 1:
+            raise ValueError(
+                f"minRepairWaitTimeMins: {self.min_repair_wait_time_mins} is too small; allowed: 1 "
+                "or more"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksNodeRepairArgs:
+    """Node auto repair: EKS replaces or reboots nodes that the monitoring agent finds unhealthy."""
+
+    enabled: bool = True
+    max_parallel_nodes_repaired_count: int | None = None
+    """How many nodes are repaired at a time; this or the percentage."""
+    max_parallel_nodes_repaired_percentage: int | None = None
+    """The same as a share of the unhealthy nodes, 1 to 100."""
+    max_unhealthy_node_threshold_count: int | None = None
+    """Above so many unhealthy nodes nothing is repaired any more; this or the percentage."""
+    max_unhealthy_node_threshold_percentage: int | None = None
+    """The same as a share of the pool's nodes, 1 to 100."""
+    overrides: Sequence[EksNodeRepairOverrideArgs] = ()
+    """Findings with another answer than EKS's own."""
+
+    def __post_init__(self) -> None:
+        for limit in _LIMITS:
+            check_count_or_share(self, f"{limit}_count", f"{limit}_percentage")
+        default = self.__dataclass_fields__
+        given = [name for name in default if getattr(self, name) != default[name].default]
+        if not self.enabled and given != ["enabled"]:
+            raise ValueError("enabled: is false, and nothing else counts then; drop the rest")
+
+
+def check_count_or_share(args: object, count: str, share: str) -> None:
+    """Raises ValueError unless at most one is given: a count of 1 or more, a share of 1 to 100."""
+    number, percentage = getattr(args, count), getattr(args, share)
+    if number is not None and percentage is not None:
+        raise ValueError(f"{camel(count)}: goes not with {camel(share)}; drop one of the two")
+    if number is not None and number < 1:
+        raise ValueError(f"{camel(count)}: {number} is too small; allowed: 1 or more")
+    if percentage is not None and not 1 <= percentage <= 100:
+        raise ValueError(f"{camel(share)}: {percentage} is out of range; allowed: 1 to 100")

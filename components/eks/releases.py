@@ -1,0 +1,76 @@
+"""What an update of `version` or `releaseVersion` does that its preview does not show."""
+
+import re
+
+import pulumi
+
+_AL2023 = re.compile(r"(?P<minor>[0-9]+\.[0-9]+)\.[0-9]+-(?P<date>[0-9]{8})")
+_BOTTLEROCKET = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)-[0-9a-f]{8}")
+
+
+def release_check(name: str, path: str) -> pulumi.ResourceHook:
+    """Refuses, in the preview already, an older image than a node group has.
+
+    `path` is the pool's key in the config.
+    """
+
+    def check(change: pulumi.ResourceHookArgs) -> None:
+        before = (change.old_outputs or {}).get("releaseVersion")
+        check_release(path, before, (change.new_inputs or {}).get("releaseVersion"))
+
+    return pulumi.ResourceHook(
+        f"{name}-release", check, opts=pulumi.ResourceHookOptions(on_dry_run=True)
+    )
+
+
+def check_release(path: str, before: str | None, release: str | None) -> None:
+    """Raises ValueError where `release` is older than the one that the group has.
+
+    https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateNodegroupVersion.html
+    """
+    if before and release and _is_older(release, before):
+        raise ValueError(
+            f"{path}.releaseVersion: {release} is older than the group's {before}, and EKS takes "
+            "no node group back; drop the key, or make another pool with it"
+        )
+
+
+def _is_older(release: str, before: str) -> bool:
+    """Whether both are releases of the same images, and this one came before. Images of another
+    Kubernetes minor are a matter of `version`."""
+    new, old = _AL2023.fullmatch(release), _AL2023.fullmatch(before)
+    if new and old:
+        return new["minor"] == old["minor"] and new["date"] < old["date"]
+    new, old = _BOTTLEROCKET.fullmatch(release), _BOTTLEROCKET.fullmatch(before)
+    if new and old:
+        return tuple(map(int, new.groups())) < tuple(map(int, old.groups()))
+    return False
+
+
+def proxy_warning(name: str, *, pinned: bool) -> pulumi.ResourceHookBinding:
+    """Warns, when a cluster's `version` changes, that kube-proxy stays behind unless `pinned`."""
+
+    def warn(change: pulumi.ResourceHookArgs) -> None:
+        before = (change.old_inputs or {}).get("version")
+        line = left_behind(before, (change.new_inputs or {}).get("version"))
+        if line and not pinned:
+            pulumi.log.warn(line)
+
+    hook = pulumi.ResourceHook(
+        f"{name}-kube-proxy", warn, opts=pulumi.ResourceHookOptions(on_dry_run=True)
+    )
+    return pulumi.ResourceHookBinding(before_update=[hook])
+
+
+def left_behind(before: str | None, after: str | None) -> str | None:
+    """What to say of kube-proxy where the cluster's version becomes another; else None.
+
+    https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.html
+    """
+    if not before or not after or before == after:
+        return None
+    return (
+        f"cluster.version: {before} -> {after} leaves kube-proxy at its own version; set "
+        "addonVersions.kube-proxy once the nodes have followed (aws eks describe-addon-versions "
+        f"--addon-name kube-proxy --kubernetes-version {after})"
+    )

@@ -1,0 +1,43 @@
+"""An EKS node group takes no older image, and kube-proxy does not follow its cluster."""
+
+import pytest
+
+from components.eks.releases import check_release, left_behind
+
+
+@pytest.mark.parametrize(
+    ("before", "release", "good"),
+    [
+        ("1.35.6-20260714", "1.35.5-20260601", False),
+        ("1.35.6-20260714", "1.35.6-20260714", True),
+        ("1.35.6-20260714", "1.35.7-20260917", True),
+        # Another minor is a matter of version.
+        ("1.35.6-20260917", "1.36.2-20260714", True),
+        ("1.54.0-5a8d13d7", "1.53.9-00000000", False),
+        ("1.54.0-5a8d13d7", "1.54.0-00000000", True),
+        ("1.9.0-5a8d13d7", "1.54.0-00000000", True),
+        (None, "1.35.6-20260714", True),
+        ("1.35.6-20260714", None, True),
+    ],
+)
+def test_an_older_release_is_refused(before: str | None, release: str | None, good: bool) -> None:
+    """AL2023's releases go by their date, Bottlerocket's by their version."""
+    if good:
+        check_release("gpuPools.t4", before, release)
+        return
+    with pytest.raises(ValueError, match=r"^gpuPools\.t4\.releaseVersion: ") as refusal:
+        check_release("gpuPools.t4", before, release)
+    assert str(refusal.value) == (
+        f"gpuPools.t4.releaseVersion: {release} is older than the group's {before}, and EKS takes "
+        "no node group back; drop the key, or make another pool with it"
+    )
+
+
+def test_kube_proxy_is_left_behind_by_a_new_version() -> None:
+    """EKS moves no addon with its cluster; without a change there is nothing to say."""
+    assert left_behind("1.35", "1.36") == (
+        "cluster.version: 1.35 -> 1.36 leaves kube-proxy at its own version; set "
+        "addonVersions.kube-proxy once the nodes have followed (aws eks describe-addon-versions "
+        "--addon-name kube-proxy --kubernetes-version 1.36)"
+    )
+    assert left_behind("1.35", "1.35") is left_behind(None, "1.35") is None
