@@ -170,7 +170,7 @@ def _warning(losses: Sequence[tuple[Section, Change]]) -> list[str]:
     lines = ["> [!CAUTION]"]
     for section, change in losses:
         because = f" because of {', '.join(map(code, change.paths))}" if change.paths else ""
-        if not because and change.verb == "replace" and change.loss != "cluster":
+        if not because and change.verb == "replace":
             because = " together with what it depends on"
         lines.append(
             f"> **{section.stack}: the {change.loss} {code(change.name)} would be "

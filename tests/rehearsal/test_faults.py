@@ -3,16 +3,16 @@
 `make prove` does this at every operation of every environment; here are the points that hurt most.
 """
 
-import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
 
+from prove.account import StandIns
 from prove.injected import FAULTS, inject
 from prove.strike import Point
 from prove.trial import Bench, cycle
-from rehearsal.stage import ROOT
+from recovery import __main__ as command
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,13 @@ def test_no_operation_is_missed(bench: Bench) -> None:
     assert len(bench.ups) == sum(each["custom"] for each in bench.made) - PROVIDERS
 
 
-def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(bench: Bench) -> None:
-    """`python -m recovery` unlocks, names what it adopts, and `up` then changes only the rest."""
+def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`python -m recovery` unlocks, names what it adopts, and `up` then changes only the rest.
+
+    It asks the simulated Google Cloud, in this process, whose label the cluster carries.
+    """
     engine = bench.stage.engine
 
     def clusters(number: int, kind: str, urn: str) -> bool:
@@ -45,17 +50,19 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(bench: Bench) 
     bench.strike.settle()
     bench.stage.drop_plugins()
     assert "is currently locked" in engine.up().errors[0]
-    done = subprocess.run(
-        [sys.executable, "-m", "recovery", "dev", "--yes"],
-        cwd=bench.folder / "program",
-        env={**engine.environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    clouds = StandIns(bench.stage.cloud)
+    with monkeypatch.context() as patched:
+        patched.setattr(command, "LiveClouds", lambda **_: clouds)
+        patched.setattr(sys, "argv", ["recovery", "dev", "--yes"])
+        patched.chdir(bench.folder / "program")
+        for name, value in engine.environment.items():
+            patched.setenv(name, value)
+        code = command.main()
+    said = capsys.readouterr()
+    assert code == 0, said.err
     cluster = "projects/my-project/locations/us-central1-a/clusters/gpu-dev"
-    assert f"gcp:container/cluster:Cluster gpu-dev: adopted {cluster}" in done.stdout
-    assert "unlocked: it was created by" in done.stdout
+    assert f"gcp:container/cluster:Cluster gpu-dev: adopted {cluster}" in said.out
+    assert "unlocked: it was created by" in said.out
     assert bench.must(engine.up).changes["same"] >= 5
     bench.settled()
     bench.away()

@@ -48,15 +48,22 @@ def previewed(stage: Stage, folder: Path, more: dict[str, str], **cluster: objec
     return f"{comment(sections)}\nexit {exit_code(sections)}"
 
 
-@pytest.mark.parametrize("more", [{}, STREAM], ids=["document", "events"])
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        # The document has no reason for what is deleted before its subnetwork is replaced.
+        pytest.param({}, "together with what it depends on", id="document"),
+        pytest.param(STREAM, "because of `subnetwork`", id="events"),
+    ],
+)
 def test_a_replaced_cluster_stands_at_the_top(
-    stage: Stage, tmp_path: Path, more: dict[str, str]
+    stage: Stage, tmp_path: Path, more: dict[str, str], why: str
 ) -> None:
     """Other addresses for the nodes replace the cluster and every pool: the comment says it first,
     from either format of the engine's output."""
     said = previewed(stage, tmp_path, more, network={"nodesCidr": "10.1.0.0/20"})
     first = said[: said.index("| stack |")]
-    assert "the cluster `gpu-dev` would be replaced** because of `subnetwork`" in first
+    assert f"the cluster `gpu-dev` would be replaced** {why}" in first
     assert "the GPU pool `train-gpu` would be replaced" in first
     assert said.endswith(f"exit {FINDING}")
 
