@@ -108,10 +108,10 @@ def unknown(error: Exception) -> Unknown:
         denied = "AccessDenied" in code or "Unauthorized" in code
         # What SignatureDoesNotMatch says has many lines.
         reason = " ".join(f"{code} {said}".split())
-        mend = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
-        return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {reason}{mend}")
+        fix = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
+        return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {reason}{fix}")
     if isinstance(error, botocore.exceptions.BotoCoreError):
         said = " ".join(str(error).split())
-        mend = _SIGN_IN if isinstance(error, _NO_CREDENTIALS) else ""
-        return Unknown(reason=f"AWS cannot be asked: {said}{mend}")
+        fix = _SIGN_IN if isinstance(error, _NO_CREDENTIALS) else ""
+        return Unknown(reason=f"AWS cannot be asked: {said}{fix}")
     raise error
