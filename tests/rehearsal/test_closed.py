@@ -1,9 +1,6 @@
 """etcd is behind the API server for everybody: it has no authorization of its own."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,22 +8,23 @@ import pytest
 
 from rehearsal.cluster.control_plane import LocalControlPlane
 from rehearsal.processes import Processes
+from tests.another_user import NOBODY, as_root, asked
 
-NOBODY = 65534
 ASK = """
-import json, ssl, sys, urllib.request
-scheme, port, certificate, key = sys.argv[1:]
-context = ssl._create_unverified_context()
-if certificate:
-    context.load_cert_chain(certificate, key)
-body = json.dumps({"key": "AA==", "range_end": "AA==", "count_only": True}).encode()
-try:
-    with urllib.request.urlopen(
-        f"{scheme}://127.0.0.1:{port}/v3/kv/range", body, timeout=10, context=context
-    ) as answer:
-        print(answer.read().decode())
-except (OSError, ValueError) as error:
-    print(f"refused: {error!r}")
+import json, ssl, urllib.request
+
+def ask(scheme, port, certificate="", key=""):
+    context = ssl._create_unverified_context()
+    if certificate:
+        context.load_cert_chain(certificate, key)
+    body = json.dumps({"key": "AA==", "range_end": "AA==", "count_only": True}).encode()
+    try:
+        with urllib.request.urlopen(
+            f"{scheme}://127.0.0.1:{port}/v3/kv/range", body, timeout=10, context=context
+        ) as answer:
+            return answer.read().decode()
+    except (OSError, ValueError) as error:
+        return f"refused: {error!r}"
 """
 """Counts all keys, by the JSON that etcd serves on the port of its clients."""
 
@@ -44,19 +42,10 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalControlPlan
         processes.stop()
 
 
-def asked(scheme: str, port: int, user: int | None, certificate: str = "", key: str = "") -> str:
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", ASK, scheme, str(port), certificate, key],
-        capture_output=True, text=True, user=user, cwd="/", timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_the_api_server_s_certificate_opens_it(plane: LocalControlPlane) -> None:
     """So what the others are refused is there."""
     pki = plane.pki
-    own = asked("https", plane._etcd_port, None, str(pki.etcd_certificate), str(pki.etcd_key))
+    own = asked(ASK, None, "https", plane._etcd_port, pki.etcd_certificate, pki.etcd_key)
     assert int(json.loads(own)["count"]) > 50
 
 
@@ -64,19 +53,13 @@ def test_the_api_server_s_certificate_opens_it(plane: LocalControlPlane) -> None
 @pytest.mark.parametrize("port", ["_etcd_port", "_etcd_peer_port"])
 @pytest.mark.parametrize(
     "user",
-    [
-        None,
-        pytest.param(
-            NOBODY,
-            marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user"),
-        ),
-    ],
+    [None, pytest.param(NOBODY, marks=as_root)],
 )
 def test_nobody_gets_in_without_it(
     plane: LocalControlPlane, scheme: str, port: str, user: int | None
 ) -> None:
     """A pod that is written there is past RBAC and admission; with a real kubelet it is root."""
-    said = asked(scheme, getattr(plane, port), user)
+    said = asked(ASK, user, scheme, getattr(plane, port))
     assert said.startswith("refused: ")
     assert "count" not in said
 
@@ -84,9 +67,7 @@ def test_nobody_gets_in_without_it(
 def test_the_cluster_s_own_certificates_do_not_open_it(plane: LocalControlPlane) -> None:
     """Another authority signs etcd's: a kubelet's certificate is no key to every secret."""
     pki = plane.pki
-    server = asked(
-        "https", plane._etcd_port, None, str(pki.server_certificate), str(pki.server_key)
-    )
+    server = asked(ASK, None, "https", plane._etcd_port, pki.server_certificate, pki.server_key)
     assert server.startswith("refused: ")
 
 

@@ -15,13 +15,20 @@ ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 
 
+def run_make(
+    *arguments: str, cwd: Path = ROOT, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """make, started as if no other make ran these tests: its flags are not inherited."""
+    outer = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"}
+    clean = {name: value for name, value in os.environ.items() if name not in outer}
+    return subprocess.run(
+        ["make", *arguments], cwd=cwd, env={**clean, **variables}, capture_output=True, text=True
+    )
+
+
 def make(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """What a target would run; the packages count as installed."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    command = ["make", "-n", "-o", ".venv/.ready", *arguments]
-    return subprocess.run(
-        command, cwd=ROOT, env={**clean, **variables}, capture_output=True, text=True
-    )
+    return run_make("-n", "-o", ".venv/.ready", *arguments, **variables)
 
 
 def recipe(*arguments: str, **variables: str) -> str:
@@ -133,9 +140,7 @@ def test_another_python_is_refused_before_anything_is_installed(tmp_path: Path) 
     for name in ("Makefile", "requirements.lock", "requirements-dev.lock"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     (tmp_path / "tools").symlink_to(ROOT / "tools")
-    done = subprocess.run(
-        ["make", "setup", f"PYTHON={old}"], cwd=tmp_path, capture_output=True, text=True
-    )
+    done = run_make("setup", f"PYTHON={old}", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("Python 3.11, 3.12 or 3.13 is needed, and ")

@@ -13,7 +13,6 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import grpc
 import pytest
 
 from rehearsal.aws.account import Account
@@ -22,42 +21,29 @@ from rehearsal.cluster.pki import make_pki
 from rehearsal.cluster.pod_network import PodNetwork
 from rehearsal.kubernetes.server import KubernetesProviderServer
 from rehearsal.provider.server import ProviderServer
+from tests.another_user import NOBODY, as_root, asked
 from tests.unit.gcp_stack import GcpStack
 from tools import ToolError, language_host
 from tools.peers import close_to_others, ours
 
-NOBODY = 65534
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-"""For everybody else, there is nobody else to be."""
-
 ASK = """
 import socket, sys
-kind, address, text = sys.argv[1:]
-if kind == "unix":
-    client = socket.socket(socket.AF_UNIX)
-    client.connect("\\0" + address)
-else:
-    client = socket.create_connection(("127.0.0.1", int(address)))
-client.settimeout(5)
-try:
-    client.sendall(text.encode().decode("unicode_escape").encode("latin1"))
-    print(client.recv(1000))
-except (ConnectionResetError, BrokenPipeError):
-    print(b"")
+
+def ask(kind, address, text):
+    if kind == "unix":
+        client = socket.socket(socket.AF_UNIX)
+        client.connect("\\0" + address)
+    else:
+        client = socket.create_connection(("127.0.0.1", int(address)))
+    client.settimeout(5)
+    try:
+        client.sendall(text.encode().decode("unicode_escape").encode("latin1"))
+        return client.recv(1000)
+    except (ConnectionResetError, BrokenPipeError):
+        return b""
 """
-"""Connects, says something and prints what comes back: nothing where it is hung up on."""
+"""Connects, says something and returns what comes back: nothing where it is hung up on."""
 GET = r"GET / HTTP/1.0\r\n\r\n"
-GRPC = r"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
-
-def asked(kind: str, address: object, text: str, user: int | None) -> str:
-    """What another user hears, or this one with None."""
-    done = subprocess.run(
-        ["/usr/bin/env", "-i", sys.executable, "-I", "-S", "-c", ASK, kind, str(address), text],
-        capture_output=True, text=True, user=user, cwd="/", timeout=30,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 @as_root
@@ -67,8 +53,8 @@ def test_a_proxy_to_pods_hangs_up_on_others(tmp_path: Path) -> None:
     (selection,) = json.loads(network.egress.read_text())["egressSelections"]
     name = selection["connection"]["transport"]["uds"]["udsName"].removeprefix("@")
     try:
-        assert "405" in asked("unix", name, GET, None)
-        assert asked("unix", name, GET, NOBODY) == "b''"
+        assert "405" in asked(ASK, None, "unix", name, GET)
+        assert asked(ASK, NOBODY, "unix", name, GET) == "b''"
     finally:
         network.stop()
 
@@ -94,10 +80,10 @@ def http() -> Iterator[ThreadingHTTPServer]:
 def test_a_server_of_http_hangs_up_on_others(http: ThreadingHTTPServer) -> None:
     """The simulated clouds' own APIs are served so."""
     port = http.server_port
-    assert "204" in asked("tcp", port, GET, NOBODY)
+    assert "204" in asked(ASK, NOBODY, "tcp", port, GET)
     close_to_others(http)
-    assert "204" in asked("tcp", port, GET, None)
-    assert asked("tcp", port, GET, NOBODY) == "b''"
+    assert "204" in asked(ASK, None, "tcp", port, GET)
+    assert asked(ASK, NOBODY, "tcp", port, GET) == "b''"
 
 
 @as_root
@@ -106,8 +92,8 @@ def test_the_simulated_aws_is_closed_to_others() -> None:
     account = Account()
     port = account.endpoint.rpartition(":")[2]
     try:
-        assert "HTTP/1" in asked("tcp", port, GET, None)
-        assert asked("tcp", port, GET, NOBODY) == "b''"
+        assert "HTTP/1" in asked(ASK, None, "tcp", port, GET)
+        assert asked(ASK, NOBODY, "tcp", port, GET) == "b''"
     finally:
         account.stop()
 
@@ -138,57 +124,43 @@ def google() -> tuple[int, Callable[[], None]]:
 
 
 CALL = """
-import sys
 import grpc
-from google.protobuf import empty_pb2
-channel = grpc.insecure_channel(f"127.0.0.1:{sys.argv[1]}")
-call = channel.unary_unary(
-    sys.argv[2], request_serializer=lambda _: b"", response_deserializer=lambda data: data
-)
-try:
-    call(None, timeout=10)
-    print("answered")
-except grpc.RpcError as error:
-    print(error.code().name)
+grpc.insecure_channel("127.0.0.1:1").close()  # gRPC imports half of itself at the first channel
+
+def ask(port, method):
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+    call = channel.unary_unary(
+        method, request_serializer=lambda _: b"", response_deserializer=lambda data: data
+    )
+    try:
+        call(None, timeout=10)
+        return "answered"
+    except grpc.RpcError as error:
+        return error.code().name
 """
-
-
-def called(port: int, method: str, user: int | None) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", CALL, str(port), method],
-        capture_output=True, text=True, user=user, cwd="/", timeout=60,
-        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+"""Calls a method of a gRPC server, and returns the code of its answer."""
 
 
 @as_root
 @pytest.mark.parametrize("serve", [kubernetes, google], ids=["kubernetes", "cloud"])
 def test_a_provider_refuses_others(serve: Callable[[], tuple[int, Callable[[], None]]]) -> None:
     """A kubeconfig names a command that signs in, and the provider runs it as this user."""
-    if not os.access(sys.executable, os.X_OK) or not _reads(Path(grpc.__file__)):
-        pytest.skip("another user cannot read this environment's gRPC, and so cannot ask")
     port, stop = serve()
     method = "/pulumirpc.ResourceProvider/GetPluginInfo"
     try:
-        assert called(port, method, None) == "answered"
-        assert called(port, method, NOBODY) == "PERMISSION_DENIED"
-        assert called(port, "/pulumirpc.ResourceProvider/Configure", NOBODY) == "PERMISSION_DENIED"
+        assert asked(CALL, None, port, method) == "answered"
+        assert asked(CALL, NOBODY, port, method) == "PERMISSION_DENIED"
+        assert (
+            asked(CALL, NOBODY, port, "/pulumirpc.ResourceProvider/Configure")
+            == "PERMISSION_DENIED"
+        )
     finally:
         stop()
-
-
-def _reads(file: Path) -> bool:
-    """Whether other users can read a file, by the modes of all that leads to it."""
-    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in file.resolve().parents)
 
 
 @as_root
 def test_the_language_host_refuses_others() -> None:
     """It runs the program that it is told to."""
-    if not _reads(Path(grpc.__file__)):
-        pytest.skip("another user cannot read this environment's gRPC, and so cannot ask")
     with subprocess.Popen(
         [sys.executable, "-c", "from tools import language_host; language_host.main()"],
         stdout=subprocess.PIPE, text=True,
@@ -198,10 +170,10 @@ def test_the_language_host_refuses_others() -> None:
         port = int(host.stdout.readline())
         method = "/pulumirpc.LanguageRuntime/GetPluginInfo"
         try:
-            assert called(port, method, None) == "answered"
-            assert called(port, method, NOBODY) == "PERMISSION_DENIED"
+            assert asked(CALL, None, port, method) == "answered"
+            assert asked(CALL, NOBODY, port, method) == "PERMISSION_DENIED"
             run = "/pulumirpc.LanguageRuntime/RunPlugin"
-            assert called(port, run, NOBODY) == "PERMISSION_DENIED"
+            assert asked(CALL, NOBODY, port, run) == "PERMISSION_DENIED"
         finally:
             host.terminate()
 
