@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 # One type-check cache for every clone: the cloud SDKs take minutes to read the first time.
 export MYPY_CACHE_DIR ?= $(or $(GPU_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gpu-cluster)/mypy
 
-# What a real node runs, built on demand: rehearsal/node.
+# What a real node runs, built on demand: rehearsal/gpu_node.
 REAL_NODE := kubelet containerd runc cni-plugins device-plugin container-toolkit
 
 # $(call flag,KEEP,--keep): the flag, unless the variable is empty or says no.
@@ -83,7 +83,7 @@ make lock                 pins every Python package with its hashes, after a cha
 make cards FILES="a.json" adds measured GPUs to the README
 
 PYTHON=python3.12 chooses the Python. 0, no, false and off are no. Exit code 0: fine. make ends with
-2 whatever fails; .venv/bin/python -m checks.quota dev and so on tell 1 (a finding) from 2.
+2 whatever fails; .venv/bin/python -m cli.quota dev and so on tell 1 (a finding) from 2.
 endef
 
 help:
@@ -117,7 +117,7 @@ rehearse: $(if $(NODE),real-node) setup
 
 # NODE=gpu: this machine as one of the nodes. Says at once where it cannot be, then builds.
 real-node: $(VENV)/.ready
-	@$(RUN) -m rehearsal.node '$(STACK)' $(call option,NODE,--node)
+	@$(RUN) -m rehearsal.gpu_node '$(STACK)' $(call option,NODE,--node)
 	@$(RUN) -m tools build $(REAL_NODE)
 
 down: $(VENV)/.ready
@@ -129,29 +129,29 @@ list: $(VENV)/.ready
 # make ends with 2 whenever a recipe fails; the check's own code, 1 or 2, is in its last line, or
 # run the command itself.
 quota: $(VENV)/.ready
-	@$(RUN) -m checks.quota $(ASKED)
+	@$(RUN) -m cli.quota $(ASKED)
 
 gpus: engine
-	@$(RUN) -m checks.gpus $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
+	@$(RUN) -m cli.gpus $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 leftovers: engine
-	@$(RUN) -m checks.leftovers $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
+	@$(RUN) -m cli.leftovers $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 check: engine
-	@$(RUN) -m checks.check $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
+	@$(RUN) -m cli.check $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 # Writes the README's table of measured cards; FILES are results to add to docs/measured.
 cards: $(VENV)/.ready
-	@$(RUN) -m checks.check_cards $(FILES)
+	@$(RUN) -m cli.docs.check_cards $(FILES)
 
 cost: $(VENV)/.ready
-	@$(RUN) -m checks.cost $(ASKED) $(call option,COMPARE,--compare) $(call option,CEILING,--ceiling)
+	@$(RUN) -m cli.cost $(ASKED) $(call option,COMPARE,--compare) $(call option,CEILING,--ceiling)
 
 recover: engine
-	@$(RUN) -m recovery '$(STACK)' $(call flag,UNHEARD,--unheard) $(call flag,YES,--yes)
+	@$(RUN) -m stacks.recovery '$(STACK)' $(call flag,UNHEARD,--unheard) $(call flag,YES,--yes)
 
 prove: setup
-	@$(RUN) -m prove $(PARTS) $(call option,MINUTES,--minutes)
+	@$(RUN) -m quality.faults $(PARTS) $(call option,MINUTES,--minutes)
 	@$(if $(MINUTES)$(PARTS),,$(RUN) -m pytest -m prove -n 3 --dist loadgroup)
 
 test: setup lint unit
@@ -169,12 +169,12 @@ unit: setup
 
 # Writes into the README what commands print: the config keys, the last rehearsal of dev, the last tests.
 readme: $(VENV)/.ready
-	@$(RUN) -m checks.readme
+	@$(RUN) -m cli.docs.readme
 
 # Results go to .rehearsal/bench and, as a section and pictures, into the README. A quiet machine,
 # please: 20 minutes on two cores. PARTS="b d" measures these again and leaves the rest.
 bench: setup
-	@$(RUN) -m bench $(PARTS) --runs $(or $(RUNS),5) --readme
+	@$(RUN) -m quality.bench $(PARTS) --runs $(or $(RUNS),5) --readme
 
 clean:
 	rm -rf $(VENV) .rehearsal .mypy_cache .ruff_cache .pytest_cache .hypothesis

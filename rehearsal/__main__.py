@@ -9,13 +9,13 @@ import threading
 from pathlib import Path
 
 import tools
+from plugins.cloud.handler import CloudError
 from rehearsal import folder as folders
 from rehearsal import inventory_command
 from rehearsal.folder import FolderError, Holder
-from rehearsal.node import footprint
-from rehearsal.node.machine import NodeError, look
+from rehearsal.gpu_node import footprint
+from rehearsal.gpu_node.machine import NodeError, look
 from rehearsal.processes import LEASH, ProcessError
-from rehearsal.provider.handler import CloudError
 from stacks import command as commands
 from stacks.files import read_stack
 from stacks.names import StackError

@@ -10,13 +10,13 @@ from typing import Any
 
 import yaml
 
-from checks.report import CheckError
-from checks.stack import config_in, settings_of
 from components.environments import Settings
-from rehearsal import inventory
-from rehearsal.cloud import Cloud, Faults
-from rehearsal.cluster.control_plane import LocalControlPlane
+from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.existing import ExistingCluster, with_real_node
+from simulators import inventory
+from simulators.cloud import Cloud, Faults
+from stacks.report import CheckError
+from stacks.settings import config_in, settings_of
 
 NOWHERE = json.dumps({
     "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
@@ -80,9 +80,9 @@ def serve(
     ending = ExitStack()
     match platform:
         case "eks":
-            from rehearsal import aws
-            from rehearsal.aws.caller import answer_caller
-            from rehearsal.aws.service_quotas import answer_quotas
+            from simulators import aws
+            from simulators.aws.caller import answer_caller
+            from simulators.aws.service_quotas import answer_quotas
 
             token = folder / "eks-token"
 
@@ -122,8 +122,8 @@ def serve(
                 notes=tuple(notes),
             )
         case _:
-            from rehearsal import gcp
-            from rehearsal.gcp.quota_api import QuotaApi
+            from simulators import google as gcp
+            from simulators.google.quota_api import QuotaApi
 
             signed_in = folder / "application_default_credentials.json"
             _sign_in(signed_in, control_plane.pki.token_file.read_text())

@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from components.environments import ExistingSettings, Settings
-from rehearsal.cloud import NodeGroup, NodeShape, NodeTaint, Promise, Scaler
-from rehearsal.cluster.api import Api, ApiError, Object
-from rehearsal.cluster.gpus import GPU
-from rehearsal.inventory import Machine
+from rehearsal.control_plane.api import Api, ApiError, Object
+from rehearsal.nodes.gpus import GPU
+from simulators.cloud import NodeGroup, NodeShape, NodeTaint, Promise, Scaler
+from simulators.inventory import Machine
 from stacks.files import EngineLoader
 from stacks.names import StackError
 
@@ -93,7 +93,7 @@ def with_real_node(
     if marked is None:
         raise StackError(
             f"no machine of {stack} stands for a real node: mark one with `real: true` in "
-            f"rehearsal/inventories/{stack}.yaml"
+            f"simulators/inventories/{stack}.yaml"
         )
     others = [machine for machine in machines if machine.get("labels") != marked.get("labels")]
     return [{**marked, **here}, *others]

@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from checks.report import CheckError
-from checks.stack import config_of, settings_of
 from components.environments import ExistingSettings
 from rehearsal.clouds import NOWHERE
-from rehearsal.inventory import INVENTORIES, Machine, checked_machines
+from simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError
+from stacks.report import CheckError
+from stacks.settings import config_of, settings_of
 
 GPU = "nvidia.com/gpu"
 _OWN = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")

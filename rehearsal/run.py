@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import tools.programs
 from rehearsal import simulated
+from rehearsal.gpu_node import footprint
 from rehearsal.journal import Event
-from rehearsal.node import footprint
 from rehearsal.processes import end_leftovers
 from rehearsal.report import (
     Report,
@@ -30,7 +30,7 @@ from rehearsal.stage import ROOT, Stage
 from rehearsal.timeline import svg
 
 if TYPE_CHECKING:
-    from rehearsal.node.machine import Machine
+    from rehearsal.gpu_node.machine import Machine
 
 POLICIES = ROOT / "policy"
 """The pack that every rehearsal keeps."""
@@ -84,8 +84,8 @@ def _rehearsal(
             stage=Stage(stack, **how), deadline=deadline, policy_pack=POLICIES, say=_say
         )
     # Its node is this machine's own: what is needed for that is loaded only here.
-    from rehearsal.node.here import here
-    from rehearsal.node.scenario import RealNodeRehearsal
+    from rehearsal.gpu_node.here import here
+    from rehearsal.gpu_node.scenario import RealNodeRehearsal
 
     node = here(stack, machine)
     overrides = node.overrides()

@@ -8,16 +8,16 @@ from typing import Any
 
 import yaml
 
-from rehearsal import contract, proof, workers
-from rehearsal.cluster.gpus import GPU, part
-from rehearsal.cluster.pods import gpus_asked, phase
-from rehearsal.cluster.scale_down import evictable
-from rehearsal.cluster.scalers import rules
 from rehearsal.engine import Outcome, run_in_thread
-from rehearsal.proof import SETTLE_SECONDS
+from rehearsal.nodes.gpus import GPU, part
+from rehearsal.nodes.pods import gpus_asked, phase
+from rehearsal.nodes.scale_down import evictable
+from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.stage import Stage
-from rehearsal.workloads import Workload, declared, reached, why_not
+from rehearsal.verify import contract, proof, workers
+from rehearsal.verify.proof import SETTLE_SECONDS
+from rehearsal.verify.workloads import Workload, declared, reached, why_not
 
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 AWAY_SECONDS = 60.0

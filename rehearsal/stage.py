@@ -11,34 +11,34 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plugins.kubernetes.plugin import official_plugin, sdk_version
+from plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal import clouds
-from rehearsal.cloud import Cloud, Faults
-from rehearsal.cluster.autoscaler import Autoscaler
-from rehearsal.cluster.bounds import Bounds
-from rehearsal.cluster.control_plane import LocalControlPlane
-from rehearsal.cluster.controllers import Controllers, provide
-from rehearsal.cluster.joining import group_name
-from rehearsal.cluster.kubelets import Kubelets
-from rehearsal.cluster.nodes import Nodes
-from rehearsal.cluster.observed import Observed
-from rehearsal.cluster.pod_network import PodNetwork
-from rehearsal.cluster.scalers import scaled_groups
-from rehearsal.diagnosis import Situation
+from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.controllers import Controllers, provide
+from rehearsal.control_plane.observed import Observed
+from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.engine import BIN, Engine
 from rehearsal.existing import on_its_own_cluster, with_runtime_classes
 from rehearsal.folder import take_over
-from rehearsal.inventory import INVENTORIES
 from rehearsal.journal import Journal
-from rehearsal.kubernetes.plugin import official_plugin, sdk_version
-from rehearsal.kubernetes.server import KubernetesProviderServer
+from rehearsal.nodes.autoscaler import Autoscaler
+from rehearsal.nodes.bounds import Bounds
+from rehearsal.nodes.joining import group_name
+from rehearsal.nodes.kubelets import Kubelets
+from rehearsal.nodes.nodes import Nodes
+from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.processes import ProcessError, Processes
+from rehearsal.verify.diagnosis import Situation
 from rehearsal.warm_python import launcher
+from simulators.cloud import Cloud, Faults
+from simulators.inventory import INVENTORIES
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program
 
 if TYPE_CHECKING:
-    from rehearsal.node.here import Here
-    from rehearsal.node.node import RealNode
+    from rehearsal.gpu_node.here import Here
+    from rehearsal.gpu_node.node import RealNode
 
 ROOT = Path(__file__).resolve().parents[1]
 MACHINES_SECONDS = 30.0

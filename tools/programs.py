@@ -148,7 +148,7 @@ PROGRAMS = (
         copies=(("sigs.k8s.io/kueue", "config/components/crd/bases/*.yaml", "crds"),),
         default=False,
     ),
-    # What a real node runs: rehearsal/node.
+    # What a real node runs: rehearsal/gpu_node.
     Program(
         name="kubelet",
         module="k8s.io/kubernetes",

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from rehearsal.provider.immutable import facts
-from rehearsal.provider.schema import (
+from plugins.cloud.immutable import facts
+from plugins.cloud.schema import (
     Problem,
     UnknownTypeError,
     fit_block,

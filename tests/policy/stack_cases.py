@@ -17,7 +17,7 @@ from tests.policy.resources import (
     resource,
     tag,
 )
-from tests.unit.gpu_daemons import EBS_CSI, EFA, SECRETS_STORE
+from tests.unit.components.gpu_daemons import EBS_CSI, EFA, SECRETS_STORE
 
 POD_SPEC = ("spec", "template", "spec")
 ROLE = {"role": "train"}

@@ -1,7 +1,7 @@
 """`python -m tests.program.declared`: writes what each environment declares, to review a change by.
 
 `declared/<environment>.txt` has every input and option of every resource; `..._choices.txt` what
-other settings (`prove/changes.yaml`, `effects.yaml`) add to that and take away. Long
+other settings (`quality/faults/changes.yaml`, `effects.yaml`) add to that and take away. Long
 texts are there by their digest.
 """
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import yaml
 
-from checks import keys
+from cli.docs import keys
 from components import settings
-from prove.changes import ABSENT, NAMED, Change, changed, table
+from quality.faults.changes import ABSENT, NAMED, Change, changed, table
 from tests.components.recording import record
 from tests.program.environments import ROOT, run_program
 from tests.program.test_environments import CLUSTER_OUTPUTS
-from tests.unit.test_changes import TITLE
+from tests.unit.quality.test_changes import TITLE
 
 ROWS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 STACK_OF = {"gke": "dev", "gke-autopilot": "autopilot", "eks": "train", "existing": "onprem"}

@@ -14,9 +14,9 @@ from tests.program.environments import ROOT
 OWN = {"staging": "dev", "lab": "onprem", "prod": "train", "qa": "autopilot"}
 """A user's stack -> the sample that it was copied from."""
 READ_STACK_FILES = (
-    "tests/unit/test_changes.py",
-    "tests/unit/test_readme.py",
-    "tests/unit/test_prove.py",
+    "tests/unit/quality/test_changes.py",
+    "tests/unit/project/test_readme.py",
+    "tests/unit/quality/test_faults.py",
     "tests/policy/test_environments.py",
     "tests/program/test_environments.py",
 )
@@ -54,14 +54,17 @@ def test_no_test_is_of_a_users_stack(clone: Path) -> None:
 
 
 def test_the_tests_that_read_stack_files_pass(clone: Path) -> None:
-    """The README need not name it, nor `prove/changes.yaml` its settings."""
+    """The README need not name it, nor `quality/faults/changes.yaml` its settings."""
     assert " passed" in pytest_in(clone, *READ_STACK_FILES)
 
 
 def test_faults_and_measurements_are_of_the_samples(clone: Path) -> None:
     """`make prove` and `make bench` measure what the project promises."""
     done = subprocess.run(
-        [sys.executable, "-m", "prove", "--help"], cwd=clone, capture_output=True, text=True
+        [sys.executable, "-m", "quality.faults", "--help"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
     )
     assert "train-gke-kills" in done.stdout.replace("-\n", "-").replace("\n", "")
     assert not any(f"{name}-kills" in done.stdout for name in OWN)

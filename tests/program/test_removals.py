@@ -14,8 +14,8 @@ import yaml
 from components.eks import lasting as eks
 from components.gke import lasting as gke
 from components.replacement import Kept, Lasting
-from prove.changes import MADE, changed, table
-from rehearsal.provider.immutable import facts
+from plugins.cloud.immutable import facts
+from quality.faults.changes import MADE, changed, table
 from tests.program.effects import STACK_OF, declared, read
 from tests.program.environments import ROOT
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rehearsal.aws import AwsCloud, settings_for
-from rehearsal.cloud import Faults, NodeGroup
-from tests.unit.stand_in_engine import Engine, Plane
+from simulators.aws import AwsCloud, settings_for
+from simulators.cloud import Faults, NodeGroup
+from tests.unit.plugins.offline_engine import Engine, Plane
 
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
 GATEWAY = "aws:ec2/internetGateway:InternetGateway"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from prove.trial import Bench
+from quality.faults.trial import Bench
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import Stage
 from tests.rehearsal.conftest import staged

@@ -13,15 +13,15 @@ import pytest
 import yaml
 
 from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
-from rehearsal.aws.cloud import AwsCloud
-from rehearsal.aws.service_quotas import answer_quotas
-from rehearsal.cloud import ControlPlane, Faults
-from rehearsal.cluster.gpus import GPU
-from rehearsal.gcp import GcpCloud
-from rehearsal.gcp.quota_api import QuotaApi
-from rehearsal.inventory import INVENTORIES
+from rehearsal.nodes.gpus import GPU
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
+from simulators.aws.cloud import AwsCloud
+from simulators.aws.service_quotas import answer_quotas
+from simulators.cloud import ControlPlane, Faults
+from simulators.google import GcpCloud
+from simulators.google.quota_api import QuotaApi
+from simulators.inventory import INVENTORIES
 
 NODES = "/api/v1/nodes"
 FAULTS = Faults()

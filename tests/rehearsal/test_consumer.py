@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from rehearsal.cluster.gpus import GPU
-from rehearsal.cluster.pods import phase
 from rehearsal.engine import Engine, Outcome
+from rehearsal.nodes.gpus import GPU
+from rehearsal.nodes.pods import phase
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.cluster.pods import full_name, phase, workload
+from rehearsal.nodes.pods import full_name, phase, workload
 from rehearsal.stage import Stage
 from stacks.program import Mutation
 from tests.rehearsal.conftest import STATE_AT_THE_END, changed, configured

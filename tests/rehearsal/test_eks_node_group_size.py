@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import tools
-from rehearsal.provider.handler import CloudError, Config, Handler
-from rehearsal.provider.server import ProviderServer, ProviderSettings
+from plugins.cloud.handler import CloudError, Config, Handler
+from plugins.cloud.server import ProviderServer, ProviderSettings
 
 ROOT = Path(__file__).parents[2]
 

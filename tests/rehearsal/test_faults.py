@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from prove.account import StandIns
-from prove.injected import FAULTS, inject
-from prove.strike import Point
-from prove.trial import Bench, cycle
-from recovery import __main__ as command
+from quality.faults.account import StandIns
+from quality.faults.injected import FAULTS, inject
+from quality.faults.strike import Point
+from quality.faults.trial import Bench, cycle
+from stacks.recovery import __main__ as command
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_no_operation_is_missed(bench: Bench) -> None:
 def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`python -m recovery` unlocks, names what it adopts, and `up` then changes only the rest.
+    """`python -m stacks.recovery` unlocks and names what it adopts; `up` then changes the rest.
 
     It asks the simulated Google Cloud, in this process, whose label the cluster carries.
     """

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal.cluster.control_plane import LocalControlPlane
-from rehearsal.kubernetes import KubernetesProviderServer
-from rehearsal.kubernetes.wire import UNKNOWN
+from plugins.kubernetes import KubernetesProviderServer
+from plugins.kubernetes.wire import UNKNOWN
+from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.processes import Processes
 from tests.rehearsal.kubernetes_engine import Connection, Object, Refused, kubeconfig
 

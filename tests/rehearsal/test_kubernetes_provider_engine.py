@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import tools
-from rehearsal.cluster.control_plane import LocalControlPlane
-from rehearsal.kubernetes import KubernetesProviderServer
+from plugins.kubernetes import KubernetesProviderServer
+from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.processes import Processes
 from tests.rehearsal.kubernetes_engine import kubeconfig
 

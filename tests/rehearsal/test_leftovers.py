@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from checks import leftovers
-from checks.report import FINDING, FINE
+from cli import leftovers
 from rehearsal.stage import Stage
+from stacks.report import FINDING, FINE
 from tests.rehearsal.test_disruptions import until
 
 SERVICE = {

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rehearsal import contract
-from rehearsal.cluster.pods import gpus_offered
+from rehearsal.nodes.pods import gpus_offered
 from rehearsal.scenario import Rehearsal
+from rehearsal.verify import contract
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, plain, said
 

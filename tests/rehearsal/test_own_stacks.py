@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.inventory import INVENTORIES as OURS
 from rehearsal.run import POLICIES
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
+from simulators.inventory import INVENTORIES as OURS
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checks.preview_comment import comment, exit_code, sections_of
-from checks.report import FINDING, NOT_ASKED
+from cli.ci.preview_comment import comment, exit_code, sections_of
 from rehearsal.run import POLICIES
 from rehearsal.stage import Stage
+from stacks.report import FINDING, NOT_ASKED
 from tools import pulumi
 
 STREAM = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}

@@ -18,14 +18,14 @@ import pytest
 
 import tools
 from rehearsal import folder as folders
-from rehearsal.cluster.api import STRATEGIC, ApiError
-from rehearsal.cluster.gpus import GPU
-from rehearsal.node import footprint
-from rehearsal.node.driver import Driver
-from rehearsal.node.here import Here, pool_of
-from rehearsal.node.machine import NAME, Gpu, Machine
-from rehearsal.node.node import PROGRAMS
-from rehearsal.node.scenario import RealNodeRehearsal
+from rehearsal.control_plane.api import STRATEGIC, ApiError
+from rehearsal.gpu_node import footprint
+from rehearsal.gpu_node.driver import Driver
+from rehearsal.gpu_node.here import Here, pool_of
+from rehearsal.gpu_node.machine import NAME, Gpu, Machine
+from rehearsal.gpu_node.node import PROGRAMS
+from rehearsal.gpu_node.scenario import RealNodeRehearsal
+from rehearsal.nodes.gpus import GPU
 from rehearsal.stage import Stage
 
 CARD = "GPU 0: NVIDIA Played (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
@@ -131,8 +131,8 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeReh
 HELD = """
 import sys, time, tools
 from pathlib import Path
-from rehearsal.node.driver import Driver
-from rehearsal.node.here import Here, pool_of
+from rehearsal.gpu_node.driver import Driver
+from rehearsal.gpu_node.here import Here, pool_of
 from rehearsal.stage import Stage
 from tests.rehearsal.test_real_node import MACHINE
 here = Here(machine=MACHINE, pool=pool_of("onprem"),

@@ -1,7 +1,7 @@
 """What the last tagged version made is updated by this one: nothing is made anew.
 
-The states are kept by `python -m prove.released TAG`; only the engine compares them with what the
-program declares now.
+The states are kept by `python -m quality.faults.released TAG`; only the engine compares them with
+what the program declares now.
 """
 
 import json
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from checks.kept_state import opened
-from checks.plan import Plan, read_plan
-from prove.changes import warnings
-from prove.released import FIXTURES, restored
+from cli.ci.kept_state import opened
+from quality.faults.changes import warnings
+from quality.faults.released import FIXTURES, restored
 from rehearsal.stage import Stage
+from stacks.plan import Plan, read_plan
 from stacks.program import Mutation
 from tests.rehearsal.conftest import configured
-from tests.unit.test_kept_state import encrypted
+from tests.unit.cli.test_kept_state import encrypted
 
 STATES = sorted(FIXTURES.glob("state-*.json"))
 (DEV,) = FIXTURES.glob("state-dev-*.json")

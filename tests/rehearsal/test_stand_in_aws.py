@@ -13,14 +13,14 @@ from typing import Any
 import boto3
 import pytest
 
-from rehearsal.aws.settings import check_config, default_tags
-from rehearsal.cloud import Scaler
-from rehearsal.cluster.attached import Wanted
-from rehearsal.provider.handler import CloudError
-from rehearsal.provider.schema import UNKNOWN
+from plugins.cloud.handler import CloudError
+from plugins.cloud.schema import UNKNOWN
+from simulators.attached import Wanted
+from simulators.aws.settings import check_config, default_tags
+from simulators.cloud import Scaler
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
-from tests.unit.stand_in_engine import Refused
+from tests.unit.plugins.offline_engine import Refused
 
 NODES_ROLE = "arn:aws:iam::123456789012:role/nodes"
 CHANGE = ["autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"]
@@ -416,7 +416,7 @@ def test_access_comes_with_the_policy_and_not_at_once(
     assert fresh.cloud.access_granted("k8s-ml")
     fresh.delete(aws.ACCESS, "admin")
     assert not fresh.cloud.access_granted("k8s-ml")
-    monkeypatch.setattr("rehearsal.aws.cluster.LATE_SECONDS", 0.5)
+    monkeypatch.setattr("simulators.aws.cluster.LATE_SECONDS", 0.5)
     fresh.up(aws.ACCESS, "admin", entry | scope)
     assert not fresh.cloud.access_granted("k8s-ml")
     time.sleep(0.6)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from rehearsal.cloud import Scaler
+from simulators.cloud import Scaler
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
-from tests.unit.stand_in_engine import Refused
+from tests.unit.plugins.offline_engine import Refused
 
 RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 EGRESS = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"

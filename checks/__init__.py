@@ -1,1 +1,0 @@
-"""Commands that ask a live cloud or cluster about a stack; none of them changes anything."""

@@ -1,0 +1,133 @@
+"""`python -m cli.check STACK`: what the acceptance workload found, from its Jobs' logs.
+
+Exit code 0: every measured GPU is good. 1: one is broken or slow. 2: something could not be
+measured, or could not be asked.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import kubernetes.client
+
+from components.gpu.check_args import GpuCheckArgs, job_name
+from components.gpu.check_program.report import result_in, text
+from stacks import command as commands
+from stacks.live.cluster import asked, client_of, command, items
+from stacks.report import FINDING, FINE, NOT_ASKED, CheckError
+from stacks.settings import config_of, settings_of
+
+Object = Mapping[str, Any]
+
+_LINES = 2000
+"""Of a log: the program prints fewer, libraries may add theirs."""
+
+
+def main() -> int:
+    """Parses the command line; returns the exit code."""
+    return command("check", __doc__, check)
+
+
+def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
+    """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
+    args = settings_of(stack, config_of(stack), kubeconfig=kubeconfig).check
+    if args is None:
+        raise CheckError(
+            f"Pulumi.{stack}.yaml has no gpu-cluster:gpuCheck: name pools and an image there, and "
+            "run pulumi up"
+        )
+    pools = outcomes(args, kubeconfig)
+    return exit_code(pools), {"stack": stack, "pools": pools}, "\n\n".join(map(_text, pools))
+
+
+def outcomes(args: GpuCheckArgs, kubeconfig: str) -> list[dict[str, Any]]:
+    """What came of each pool's Job, in the cluster's own words."""
+    client = client_of(kubeconfig)
+    return [_pool(client, args, pool) for pool in args.pools]
+
+
+def exit_code(pools: Sequence[Mapping[str, Any]]) -> int:
+    """The worst of the pools': what is broken counts before what is not known."""
+    codes = {pool["exit"] for pool in pools}
+    return FINDING if FINDING in codes else NOT_ASKED if codes - {FINE} else FINE
+
+
+def outcome(
+    pool: str, job: Object | None, pods: Sequence[Object], log: str, unread: str = ""
+) -> dict[str, Any]:
+    """What one pool's Job came to: the program's own document, or why there is none.
+
+    `unread` says why its log could not be read.
+    """
+    document = result_in(log)
+    if document is not None:
+        return {"pool": pool, "exit": document["verdict"]["exit"], "result": document}
+    return {"pool": pool, "exit": NOT_ASKED, "result": None, "why": _why(pool, job, pods, unread)}
+
+
+def newest(pods: Sequence[Object]) -> list[Object]:
+    """The pod that was made last, in a list; empty where there is none."""
+    return sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))[-1:]
+
+
+def _why(pool: str, job: Object | None, pods: Sequence[Object], unread: str) -> str:
+    name = job_name(pool)
+    if job is None:
+        return f"there is no Job {name}: run pulumi up"
+    if not pods:
+        return f"Job {name} has no pod: kubectl describe job {name} says why"
+    (pod,) = pods
+    status = pod.get("status", {})
+    phase = status.get("phase", "Unknown")
+    if phase in ("Pending", "Running"):
+        said = next(
+            (one["message"] for one in status.get("conditions", []) if one.get("message")), ""
+        )
+        return f"Job {name} is not done: its pod is {phase}" + (f" ({said})" if said else "")
+    said = status.get("message") or _ended(status)
+    came = f": its log cannot be read ({unread}), and" if unread else " left no result:"
+    return f"Job {name}{came} its pod is {phase}" + (f" ({said})" if said else "")
+
+
+def _ended(status: Object) -> str:
+    for container in status.get("containerStatuses", []):
+        state = container.get("state", {}).get("terminated") or {}
+        if state:
+            words = [str(state.get("reason", "")), f"exit code {state.get('exitCode')}"]
+            return ", ".join(word for word in words if word)
+    return ""
+
+
+def _pool(client: Any, args: GpuCheckArgs, pool: str) -> dict[str, Any]:
+    batch, core = kubernetes.client.BatchV1Api(client), kubernetes.client.CoreV1Api(client)
+    name = job_name(pool)
+    jobs = items(
+        asked(batch.list_namespaced_job, args.namespace, field_selector=f"metadata.name={name}")
+    )
+    pods = newest(
+        items(asked(core.list_namespaced_pod, args.namespace, label_selector=f"job-name={name}"))
+    )
+    log = unread = ""
+    for pod in pods:
+        if pod.get("status", {}).get("phase") in ("Running", "Succeeded", "Failed"):
+            try:
+                log = _log(core, args.namespace, pod["metadata"]["name"])
+            except CheckError as error:
+                # Its node is gone, or it is played: the pod itself still says how it ended.
+                unread = str(error)
+    return outcome(pool, jobs[0] if jobs else None, pods, log, unread)
+
+
+def _log(core: Any, namespace: str, pod: str) -> str:
+    body = asked(core.read_namespaced_pod_log, pod, namespace, tail_lines=_LINES)
+    return body.decode(errors="replace")
+
+
+def _text(pool: Mapping[str, Any]) -> str:
+    if pool["result"] is None:
+        return f"pool {pool['pool']}: {pool['why']}"
+    return text(pool["result"])
+
+
+if __name__ == "__main__":
+    sys.exit(commands.run(main))

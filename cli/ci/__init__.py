@@ -1,0 +1,1 @@
+"""What continuous integration needs: previews without credentials, and their comment."""

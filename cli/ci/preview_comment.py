@@ -1,0 +1,270 @@
+"""`python -m cli.ci.preview_comment FOLDER --base REV`: previews and costs as one comment.
+
+FOLDER holds `<stack>.json`, the output of `pulumi preview --json`, for each stack; where the base
+was previewed too, `<stack>.base.json`; and where the base has other policies, the same preview
+under those, `<stack>.policies.json`. The comment is Markdown. No value of a property is in it. Exit
+code 0: written. 1: written, and a cluster or GPU pool would be replaced or deleted, or only the
+base's policies refuse the change. 2: a preview failed or cannot be read.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli import cost
+from stacks import command as commands
+from stacks.cost.bill import TIMES, Bill
+from stacks.cost.cost_text import money, signed
+from stacks.plan import VERBS, Change, Plan, read_plan
+from stacks.report import FINDING, FINE, NOT_ASKED, CheckError
+from stacks.settings import ROOT, config_of
+
+MARK = "<!-- gpu-cluster: preview -->"
+"""By which the next run finds the comment, to write over it."""
+MOST = 60_000
+"""Characters; GitHub takes 65,536 in a comment."""
+_DONE = {"replace": "replaced", "delete": "deleted", "update": "updated", "create": "created"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One stack: its plan, that of the base, and its cost before and after."""
+
+    stack: str
+    plan: Plan
+    base: Plan | None = None
+    judged: Plan | None = None
+    """The same change under the policies of the base, where those differ."""
+    cost: tuple[Bill | None, Bill] | None = None
+    """None where it cannot be told, `(None, after)` where the stack is new."""
+    why_no_cost: str = ""
+    compared: bool = False
+    """Whether there is a base at all."""
+
+    @property
+    def changes(self) -> list[Change]:
+        """What this revision changes, without what the base would change as well."""
+        known = set(self.base.changes) if self.base else set()
+        return [change for change in self.plan.changes if change not in known]
+
+    @property
+    def losses(self) -> list[Change]:
+        """The clusters and pools that would go, also if the base would do it: they go anyway."""
+        return self.plan.losses
+
+    @property
+    def refused_by_base(self) -> list[str]:
+        """What the policies of the base say against it, and those of this revision do not."""
+        if self.judged is None:
+            return []
+        # A preview that a policy refuses says in the end that it failed, which says nothing new.
+        failed = bool(self.plan.errors)
+        return [
+            line
+            for line in self.judged.errors
+            if line not in self.plan.errors and (line.startswith("policy ") or not failed)
+        ]
+
+
+def main() -> int:
+    """Parses the command line; returns the exit code."""
+    parser = commands.Parser(prog="cli.ci.preview_comment", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--base", metavar="REV", help="the revision to compare the cost with")
+    args = parser.parse_args()
+    try:
+        sections = sections_of(args.folder, args.base)
+    except CheckError as error:
+        print(f"preview_comment: {error}", file=sys.stderr)
+        return NOT_ASKED
+    print(comment(sections))
+    return exit_code(sections)
+
+
+def exit_code(sections: Sequence[Section]) -> int:
+    """2 if a preview failed, else 1 if a cluster or GPU pool would go or only the base's policies
+    refuse the change, else 0."""
+    if any(section.plan.errors for section in sections):
+        return NOT_ASKED
+    if any(section.refused_by_base for section in sections):
+        return FINDING
+    gone = [change for section in sections for change in section.losses]
+    return FINDING if any(change.loss in ("cluster", "GPU pool") for change in gone) else FINE
+
+
+def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Section]:
+    """Reads the previews; raises CheckError where there is none."""
+    beside = (".base.json", ".policies.json")
+    files = sorted(f for f in folder.glob("*.json") if not f.name.endswith(beside))
+    if not files:
+        raise CheckError(f"there is no STACK.json in {folder}: run pulumi preview --json first")
+    sections = []
+    for file in files:
+        before = file.with_name(f"{file.stem}.base.json")
+        judged = file.with_name(f"{file.stem}.policies.json")
+        bills, why = _costs(file.stem, base, root)
+        sections.append(
+            Section(
+                stack=file.stem,
+                plan=_plan(file),
+                base=_plan(before) if before.is_file() else None,
+                judged=_plan(judged) if judged.is_file() else None,
+                cost=bills,
+                why_no_cost=why,
+                compared=base is not None,
+            )
+        )
+    return sections
+
+
+def _plan(file: Path) -> Plan:
+    """The file's plan; where it is none, one that failed, so that the other stacks are told."""
+    try:
+        return read_plan(file.read_text(), file.name)
+    except CheckError as error:
+        said = f"{error}; what the engine said instead is in the job's log"
+        return Plan(changes=(), same=0, errors=(said,))
+
+
+def _costs(stack: str, base: str | None, root: Path) -> tuple[tuple[Bill | None, Bill] | None, str]:
+    try:
+        after = cost.bill_at(stack, config_of(stack, root))
+        config = cost.config_at(stack, base, root) if base else None
+        return (cost.bill_at(stack, config, at=str(base)) if config else None, after), ""
+    except CheckError as error:
+        return None, str(error)
+
+
+def comment(sections: Sequence[Section]) -> str:
+    """The comment: what would be lost, a table of the stacks, then each stack's changes."""
+    parts = [MARK, "## Preview"]
+    losses = [(section, change) for section in sections for change in section.losses]
+    if losses:
+        parts.append("\n".join([*_warning(losses)]))
+    parts += [_weakened(section) for section in sections if section.refused_by_base]
+    failed = [section for section in sections if section.plan.errors]
+    for section in failed:
+        errors = "\n".join(section.plan.errors)
+        parts.append(
+            f"> [!WARNING]\n> The preview of {code(section.stack)} failed.\n\n{block(errors)}"
+        )
+    parts.append(_table(sections))
+    room = MOST - sum(map(len, parts)) - 2 * len(parts)
+    for section in sections:
+        text = _details(section, room)
+        room -= len(text)
+        parts.append(text)
+    return "\n\n".join(part for part in parts if part)
+
+
+def _weakened(section: Section) -> str:
+    said = "\n".join(section.refused_by_base)
+    return (
+        f"> [!CAUTION]\n> **{section.stack}: the policies of the base refuse this, and those of "
+        f"this pull request do not.**\n\n{block(said)}"
+    )
+
+
+def _warning(losses: Sequence[tuple[Section, Change]]) -> list[str]:
+    lines = ["> [!CAUTION]"]
+    for section, change in losses:
+        because = f" because of {', '.join(map(code, change.paths))}" if change.paths else ""
+        if not because and change.verb == "replace":
+            because = " together with what it depends on"
+        lines.append(
+            f"> **{section.stack}: the {change.loss} {code(change.name)} would be "
+            f"{_DONE[change.verb]}**{because}.  "
+        )
+    what = {change.loss for _, change in losses}
+    lines.append("> " + ("Every pod, and everything in the cluster, goes with it."
+                         if "cluster" in what else
+                         "Its nodes go, and the pods on them start again."))  # fmt: skip
+    return lines
+
+
+def _table(sections: Sequence[Section]) -> str:
+    head = "| stack | replace | delete | update | create | same | idle a month | full a month |"
+    rows = [head, "|---|--:|--:|--:|--:|--:|--:|--:|"]
+    for section in sections:
+        counts = [str(section.plan.count(verb) or "") for verb in VERBS]
+        cells = [code(section.stack), *counts, str(section.plan.same), *_costs_shown(section)]
+        rows.append(f"| {' | '.join(cells)} |")
+    notes = [
+        f"No cost of {code(s.stack)}: {code(s.why_no_cost)}" for s in sections if s.why_no_cost
+    ]
+    notes += [f"- {code(s.stack)}: {code(line)}" for s in sections for line in s.plan.advice]
+    notes.append(
+        "\nCosts are list prices as configured, every pool at its minimum (idle) and at its "
+        "maximum (full), without what is billed by use."
+    )
+    return "\n".join([*rows, "", *notes])
+
+
+def _costs_shown(section: Section) -> list[str]:
+    if section.cost is None:
+        return ["?", "?"]
+    before, after = section.cost
+    cells = []
+    for time in TIMES:
+        new = after.total("configured", time)
+        text = f"{'≥ ' if new.missing else ''}{money(new.month)}"
+        if before is not None:
+            old = before.total("configured", time)
+            unknown = old.missing or new.missing
+            change = signed(None if unknown else new.month - old.month)
+            text += "" if change == "0" else f" ({change})"
+        elif section.compared:
+            text += " (new)"
+        cells.append(text)
+    return cells
+
+
+def _details(section: Section, room: int) -> str:
+    if not section.changes:
+        return ""
+    pending = len(section.plan.changes) - len(section.changes)
+    lines = [f"<details><summary>{section.stack}: {len(section.changes)} changes</summary>", ""]
+    end = ["", "</details>"]
+    if pending:
+        end.insert(0, f"\n{pending} more changes are not of this revision: the base has them too.")
+    left = room - sum(map(len, [*lines, *end])) - 200
+    ordered = sorted(section.changes, key=lambda change: VERBS.index(change.verb))
+    for position, change in enumerate(ordered):
+        paths = f": {', '.join(map(code, change.paths))}" if change.paths else ""
+        line = f"- **{change.verb}** {code(change.type)} {code(change.name)}{paths}"
+        left -= len(line) + 1
+        if left < 0:
+            lines.append(f"- and {len(ordered) - position} more: see the job's log")
+            break
+        lines.append(line)
+    return "\n".join([*lines, *end])
+
+
+def code(text: str) -> str:
+    """As code in a table's cell, whatever is in the text."""
+    flat = " ".join(text.split()).replace("|", "\\|")
+    ticks = "`" * (1 + max((len(run) for run in _runs(flat)), default=0))
+    pad = " " if flat.startswith("`") or flat.endswith("`") else ""
+    return f"{ticks}{pad}{flat}{pad}{ticks}"
+
+
+def block(text: str) -> str:
+    """As a block of code."""
+    fence = "`" * max(3, 1 + max((len(run) for run in _runs(text)), default=0))
+    return f"{fence}\n{text[:4000]}\n{fence}"
+
+
+def _runs(text: str) -> list[str]:
+    runs, run = [], ""
+    for letter in f"{text} ":
+        if letter == "`":
+            run += letter
+        elif run:
+            runs.append(run)
+            run = ""
+    return runs
+
+
+if __name__ == "__main__":
+    sys.exit(commands.run(main))

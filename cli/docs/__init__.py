@@ -1,0 +1,1 @@
+"""Writes the reference that commands print into the README and docs/."""

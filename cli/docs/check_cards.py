@@ -1,0 +1,134 @@
+"""`python -m cli.docs.check_cards [FILE...]`: writes the README's table of measured cards.
+
+Each FILE is what `python -m cli.check STACK --json` or `python -m quality.bench.card --out` made,
+or the log of the workload's pod. It is kept under `docs/measured/`, without what identifies the
+machine, and the table is made of all that is there.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cli.docs.readme import README, ROOT, filled
+from components.gpu.check_program.report import result_in
+from stacks import command as commands
+from stacks.report import FINE, NOT_ASKED, CheckError
+
+MEASURED = ROOT / "docs" / "measured"
+SECTION = "cards"
+_PRIVATE = ("node", "uuid")
+_COLUMNS = {
+    "bf16, TFLOP/s": ("bf16", "fp16"),
+    "fp32, TFLOP/s": ("fp32",),
+    "memory, GB/s": ("copy",),
+    "to the card, GB/s": ("hostToDevice",),
+    "from it, GB/s": ("deviceToHost",),
+    "all-reduce, GB/s": ("allReduce",),
+}
+"""Heading -> the measures that may stand below it."""
+
+
+def main() -> int:
+    """Parses the command line; keeps what is given, then writes the README. Returns the exit code:
+    2 where a file is no measurement, and then nothing is kept."""
+    parser = commands.Parser(prog="cli.docs.check_cards", description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path)
+    args = parser.parse_args()
+    try:
+        documents = [document for file in args.files for document in _read(file)]
+    except CheckError as error:
+        print(f"cards: {error}", file=sys.stderr)
+        return NOT_ASKED
+    for document in documents:
+        keep(document)
+    README.write_text(filled(README.read_text(), SECTION, f"\n{markdown(measured())}\n\n"))
+    return FINE
+
+
+def _read(file: Path) -> list[Mapping[str, Any]]:
+    """The measurements in a file; raises CheckError where there is none."""
+    try:
+        content = file.read_text()
+        documents = documents_in(result_in(content) or json.loads(content))
+        # As `keep` and the table read them: what is no measurement is refused before any is kept.
+        markdown(documents)
+    except OSError as error:
+        raise CheckError(f"{file}: cannot be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        raise CheckError(
+            f"{file}: is no measurement: give what `make check STACK=... JSON=1` printed, or the "
+            "log of the workload's pod"
+        ) from None
+    return documents
+
+
+def documents_in(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The programs' documents: one, or one for each pool of a stack."""
+    if "pools" in given:
+        return [pool["result"] for pool in given["pools"] if pool["result"] is not None]
+    return [given]
+
+
+def keep(document: Mapping[str, Any], folder: Path = MEASURED) -> Path:
+    """Writes a document under the name of its card, number of GPUs and driver."""
+    gpus = document["gpus"]
+    words = f"{len(gpus)} {_card(document)} {document['driver']}"
+    name = re.sub(r"[^a-z0-9.]+", "-", words.lower()).strip("-")
+    path = folder / f"{name}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(_without(document), indent=1) + "\n")
+    return path
+
+
+def measured(folder: Path = MEASURED) -> list[Mapping[str, Any]]:
+    """Every kept document, by the name of its file."""
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+
+def markdown(documents: Sequence[Mapping[str, Any]]) -> str:
+    """A row for each node that was measured: the slowest of its GPUs."""
+    head = ["card", "driver", "date", *_COLUMNS, "of a hand-tuned program's, at least", "verdict"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for document in documents:
+        count = len(document["gpus"])
+        ratios = [row["ratio"] for row in document.get("sideBySide", {}).values()]
+        cells = [
+            (f"{count} " if count > 1 else "") + _card(document),
+            str(document["driver"]),
+            document["date"][:10],
+            *(_figure(document, measures) for measures in _COLUMNS.values()),
+            f"{min(ratios):.0%}" if ratios else "",
+            ("good", "broken or slow", "not measured")[document["verdict"]["exit"]],
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _figure(document: Mapping[str, Any], measures: Sequence[str]) -> str:
+    rows = [row for row in document["verdict"]["rows"] if row["measure"] in measures]
+    if not rows:
+        return ""
+    row = min(rows, key=lambda one: one["value"])
+    digits = 0 if row["value"] >= 100 else 1
+    share = f" ({row['share']:.0%})" if row["share"] is not None else ""
+    kind = " fp16" if row["measure"] == "fp16" else ""
+    return f"{row['value']:,.{digits}f}{kind}{share}"
+
+
+def _card(document: Mapping[str, Any]) -> str:
+    names = [gpu["name"] for gpu in document["gpus"]] or ["no GPU"]
+    return " and ".join(dict.fromkeys(names))
+
+
+def _without(value: Any) -> Any:
+    """The same without what identifies a machine, at any depth."""
+    if isinstance(value, dict):
+        return {key: None if key in _PRIVATE else _without(item) for key, item in value.items()}
+    return [_without(item) for item in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    sys.exit(commands.run(main))

@@ -1,0 +1,151 @@
+"""`python -m cli.docs.keys`: every config key with its type, default and meaning, as Markdown.
+
+Read from the classes that the settings decode into, so that the table cannot fall behind them.
+"""
+
+import ast
+import dataclasses
+import inspect
+import sys
+import textwrap
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.batch.batch_args import BatchArgs
+from components.batch.training_args import TrainingArgs
+from components.decode import camel
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
+from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gpu.check_args import GpuCheckArgs
+from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.workload_args import WorkloadArgs
+
+TABLES: Mapping[str, type] = {
+    "`gpu-cluster:cluster` with `platform: gke`": GkeClusterArgs,
+    "`gpu-cluster:gpuPools.<name>` on gke": GkeGpuNodePoolArgs,
+    "`gpu-cluster:cluster` with `platform: gke-autopilot`": GkeAutopilotArgs,
+    "`gpu-cluster:gpuPools.<name>` on gke-autopilot": GkeAutopilotPoolArgs,
+    "`gpu-cluster:cluster` with `platform: eks`": EksClusterArgs,
+    "`gpu-cluster:gpuPools.<name>` on eks": EksGpuNodeGroupArgs,
+    "`gpu-cluster:cluster` with `platform: existing`": ExistingClusterArgs,
+    "`gpu-cluster:gpuPools.<name>` on existing": ExistingGpuPoolArgs,
+    "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
+    "`gpu-cluster:monitoring`, everywhere": MonitoringArgs,
+    "`gpu-cluster:gpuCheck`, everywhere": GpuCheckArgs,
+    "`gpu-cluster:batch`, everywhere": BatchArgs,
+    "`gpu-cluster:trainingJobs.<name>`, everywhere": TrainingArgs,
+}
+
+
+def markdown() -> str:
+    """One table for each class, nested keys with their path."""
+    parts = []
+    for title, kind in TABLES.items():
+        rows = "\n".join(_rows(kind, ""))
+        parts.append(f"#### {title}\n\n| key | type | default | |\n|---|---|---|---|\n{rows}\n")
+    return "\n".join(parts)
+
+
+def leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every key of a class that holds a value and no further keys, with the value's type."""
+    hints = typing.get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        key, hint = prefix + camel(field.name), hints[field.name]
+        nested, suffix = _nested(hint)
+        if nested is None:
+            yield key, _plain(hint)
+        else:
+            yield from leaves(nested, f"{key}{suffix}.")
+
+
+def choices(hint: Any) -> tuple[Any, ...]:
+    """The allowed values where the type names every one of them; else none."""
+    return typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
+
+
+def _rows(kind: type, prefix: str) -> Iterator[str]:
+    hints, meanings = typing.get_type_hints(kind), _meanings(kind)
+    for field in dataclasses.fields(kind):
+        key, hint = prefix + camel(field.name), hints[field.name]
+        meaning = meanings.get(field.name, "").replace("|", "\\|")
+        yield f"| `{key}` | {_type(hint)} | {_default(field)} | {meaning} |"
+        nested, suffix = _nested(hint)
+        if nested is not None:
+            yield from _rows(nested, f"{key}{suffix}.")
+
+
+def _meanings(kind: type) -> dict[str, str]:
+    """The docstring below each attribute, in the class and what it derives from."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__[:-1]):
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, tree.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(text, ast.Expr)
+                and isinstance(text.value, ast.Constant)
+            ):
+                found[field.target.id] = " ".join(str(text.value.value).split())
+    return found
+
+
+def _plain(hint: Any) -> Any:
+    """Without `| None`."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
+    return hint
+
+
+def _nested(hint: Any) -> tuple[type | None, str]:
+    hint = _plain(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    for suffix, kind in (
+        ("", hint),
+        (".<name>", inner[-1] if origin is Mapping else None),
+        ("[]", inner[0] if origin is Sequence else None),
+    ):
+        if dataclasses.is_dataclass(kind):
+            return typing.cast(type, kind), suffix
+    return None, ""
+
+
+def _type(hint: Any) -> str:
+    hint = _plain(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return " \\| ".join(f"`{choice}`" for choice in inner)
+    if origin is Mapping:
+        return f"map to {_type(inner[1])}"
+    if origin is Sequence:
+        return f"list of {_type(inner[0])}"
+    if dataclasses.is_dataclass(hint):
+        return "map"
+    return {str: "text", int: "whole number", float: "number", bool: "true, false"}[hint]
+
+
+def _default(field: "dataclasses.Field[Any]") -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return ""
+    if field.default is dataclasses.MISSING:
+        return "**required**"
+    if field.default is None or field.default == ():
+        return ""
+    if isinstance(field.default, bool):
+        return f"`{str(field.default).lower()}`"
+    if isinstance(field.default, str | int | float):
+        return f"`{field.default}`"
+    if all(isinstance(item, str) for item in field.default):
+        return f"`[{', '.join(field.default)}]`"
+    return "the GPU taint"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

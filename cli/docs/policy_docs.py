@@ -1,0 +1,123 @@
+"""`python -m cli.docs.policy_docs`: writes docs/policies.md, every rule of the policy pack."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from policy.binding import Rule
+from policy.host_paths import ALLOWED
+from policy.pack import RULES
+from policy.standard import CONTROLS
+from policy.system_pods import SYSTEM_PODS
+
+PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
+
+_HEAD = """# Policies
+
+Written by `python -m cli.docs.policy_docs` from the policy pack itself; a test fails where it is
+not current.
+
+The engine runs these rules in every preview and update with `--policy-pack policy`, before
+anything is changed; rehearsals and pull requests run under them. A *mandatory* rule refuses the
+change, an *advisory* one warns. A value that a preview does not know yet is no violation. The
+rules see every resource of the stack, not only what this program declares. What they do not
+cover is in [security.md](security.md).
+
+## Settings
+
+`policy/config.json` sets what the table below lists. It is committed, and whoever runs the rules
+reads it: `make rehearse`, continuous integration, `pulumi up --policy-pack policy`. A key that
+no rule has is refused in one line. The engine's own `--policy-pack-config` takes precedence.
+Every rule also has `enforcementLevel`: `mandatory`, `advisory` or `disabled`.
+
+```json
+{
+  "monthly-ceiling": {"dollars": 10000, "stacks": {"train-*": 250000}},
+  "gpu-pool-minimum": {"stacks": ["prod", "serving-*"]},
+  "host-paths": {"paths": ["/lustre"]},
+  "pod-security-baseline": {"exempt": {"kube-system/DaemonSet/my-agent": ["hostNamespaces"]}}
+}
+```
+
+Patterns are those of a shell: `*` is any text. A list takes the place of the default as a whole.
+"""
+_STANDARD = """## Pod Security Standards
+
+The controls of `pod-security-baseline` and `pod-security-restricted`, as [Kubernetes' own
+table](https://kubernetes.io/docs/concepts/security/pod-security-standards/) has them, for every
+kind that makes pods: Pod, PodTemplate, Deployment, DaemonSet, StatefulSet, ReplicaSet,
+ReplicationController, Job, CronJob, lists and patches of these, and custom resources wherever
+they hold a pod's template (JobSet, PyTorchJob, RayCluster). Init and ephemeral containers count.
+An exemption names a control by its id.
+"""
+_PATHS = """## Directories of the node
+
+`host-paths` takes the place of the standard's *HostPath Volumes*, which allows none.
+`driverLibraries`, `gpuCheck.mounts` and persistent volumes are judged by it. What is not here,
+or in its setting `paths`, is the node's own.
+"""
+_SYSTEM = """## Pods with powers over their node
+
+No namespace is exempt. These DaemonSets of the stack are, by name, from these controls alone.
+"""
+
+
+def markdown() -> str:
+    """The page."""
+    return "\n".join([
+        _HEAD,
+        "## Rules\n",
+        *_table(("rule", "weight", "keeps that", "settings and their defaults"), map(_row, RULES)),
+        "",
+        _STANDARD,
+        *_table(
+            ("control", "id", "level", "allowed"),
+            ((one.title, f"`{one.id}`", one.level, one.allowed) for one in CONTROLS),
+        ),
+        "",
+        _PATHS,
+        *_table(
+            ("directory", "may be mounted for", "why"),
+            ((f"`{one.path}`", "writing" if one.writable else "reading", one.why)
+             for one in ALLOWED),
+        ),
+        "",
+        _SYSTEM,
+        *_table(
+            ("namespace/kind/name", "controls", "directories of the node", "why"),
+            ((f"`{one.pattern}`", _codes(one.controls), _codes(one.paths), one.why)
+             for one in SYSTEM_PODS),
+        ),
+        "",
+    ])  # fmt: skip
+
+
+def _row(rule: Rule) -> tuple[str, ...]:
+    settings = "<br>".join(_setting(key, field) for key, field in rule.schema.items())
+    weight = f"{rule.level.value}, {rule.severity.value}"
+    return f"`{rule.name}`", weight, rule.reason, settings
+
+
+def _setting(key: str, field: Mapping[str, Any]) -> str:
+    return f"`{key}`: `{json.dumps(field['default'])}` {field['description']}"
+
+
+def _codes(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+def main() -> None:
+    """Writes the page."""
+    PAGE.write_text(markdown())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Offline provider plugins, for machines that cannot download the official ones."""

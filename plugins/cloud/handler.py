@@ -1,0 +1,76 @@
+"""What a stand-in needs to know of one resource type beyond its schema: how the cloud plays it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plugins.cloud.schema import Problem
+
+Config = Mapping[str, Any]
+"""The provider's own configuration, e.g. `project`, `region`, `zone`."""
+
+
+class CloudError(Exception):
+    """What the cloud answers when it refuses, in one line and in its own words."""
+
+
+class NotFoundError(CloudError):
+    """The thing does not exist (any more)."""
+
+
+class Handler:
+    """One resource type. Properties are plain values in camelCase, as on the wire."""
+
+    computed: tuple[str, ...] = ()
+    """Inputs that the cloud fills in where they are unset: unknown in a preview of a create.
+    Paths such as `vpcConfig.vpcId` or `rules[].id` are those of a block that is given. Whatever a
+    create returns beyond its inputs must be here; the server refuses it otherwise."""
+    secrets: tuple[str, ...] = ()
+    """Paths of outputs that the official provider marks secret."""
+    update_seconds: float = 3600.0
+    """How long the official provider waits for an update, unless the resource says otherwise."""
+
+    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        """What the provider refuses before it asks the cloud, beyond `immutable.yaml`; previews
+        show it. Values may be `schema.UNKNOWN`."""
+        return []
+
+    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The id and all properties of the new thing; raises CloudError."""
+        raise NotImplementedError
+
+    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+        """All properties as they are now; raises NotFoundError."""
+        raise NotImplementedError
+
+    def update(
+        self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
+    ) -> dict[str, Any]:
+        """All properties afterwards. `new` is complete: what did not change is in it as well."""
+        raise NotImplementedError
+
+    def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+        """Seconds that the update from `old` to `new`, which has just been made, takes in life."""
+        return 0.0
+
+    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+        """Raises NotFoundError where it is gone already, CloudError where something uses it."""
+        raise NotImplementedError
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        """Whether two different values at `path` mean the same thing."""
+        return False
+
+    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+        """Why the provider refuses the step from the state `old` to the inputs `new` while it plans
+        it; None where it does not. Values may be `schema.UNKNOWN`; of a new resource `old` is
+        empty."""
+        return None
+
+    def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
+        """Whether this change at `path` replaces although the property is not immutable; `new` is
+        None where it was taken away."""
+        return False
+
+    def recomputed(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+        """Outputs that an update from `old` to `new` changes, so that its preview cannot know."""
+        return ()

@@ -1,0 +1,111 @@
+"""One measurement in a process of its own; what it took is the last line, as JSON.
+
+`modules CONFIG` lists what the program loads and registers, `import FILE` imports those modules,
+`growth CONFIGS` runs the program under mocks, first with one pool, then with many.
+"""
+
+import asyncio
+import gc
+import importlib
+import json
+import runpy
+import sys
+import time
+import types
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+ROOTS = ("components", "pulumi", "pulumi_aws", "pulumi_gcp", "pulumi_kubernetes")
+
+
+def run_program(config: dict[str, str]) -> list[str]:
+    """Runs `__main__.py` before an engine that agrees to all; returns the types it registered.
+
+    As in a first preview: nothing of the cloud's answers is known.
+    """
+    import pulumi
+    from pulumi.runtime import mocks, stack
+
+    registered: list[str] = []
+
+    class Answers(pulumi.runtime.Mocks):
+        def new_resource(self, args: Any) -> tuple[str | None, dict[Any, Any]]:
+            registered.append(args.typ)
+            return f"{args.name}-id", args.inputs
+
+        def call(self, args: Any) -> Any:
+            raise AssertionError(f"the program called {args.token}")
+
+    async def program() -> None:
+        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    mocks.set_mocks(Answers(), "gpu-cluster", "bench", True)
+    pulumi.runtime.set_all_config(config)
+    loop.run_until_complete(stack.run_pulumi_func(program))
+    loop.close()
+    return registered
+
+
+def loaded() -> list[str]:
+    """Modules that are really loaded, in the order of their import: SDK packages have lazy ones."""
+    return [
+        name
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in ROOTS and type(module) is types.ModuleType
+    ]
+
+
+def peak() -> float:
+    """MiB of memory at the process's peak."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    (line,) = (line for line in status if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+def growth(one: dict[str, str], many: dict[str, str], count: int) -> dict[str, float]:
+    """Seconds of CPU and MiB of each further pool, in a process that has imported everything."""
+    run_program(one)
+    before = peak()
+    run_program(many)
+    memory = (peak() - before) / (count - 1)
+    # Few pools take so little time that one run would show the machine's doings.
+    alone, all_ = cpu_seconds(one, 5), cpu_seconds(many, max(1, 30 // count))
+    return {
+        "seconds": (all_ - alone) / (count - 1),
+        "memory": memory,
+        "whole": all_,
+    }
+
+
+def cpu_seconds(config: dict[str, str], runs: int) -> float:
+    """Of one run of the program; the least of several."""
+    taken = []
+    for _ in range(runs):
+        gc.collect()  # what the run before left
+        began = time.process_time()
+        run_program(config)
+        taken.append(time.process_time() - began)
+    return min(taken)
+
+
+def main(mode: str, file: str) -> dict[str, Any]:
+    given = json.loads(Path(file).read_text())
+    began = time.process_time()
+    match mode:
+        case "growth":
+            return growth(given["one"], given["many"], given["count"])
+        case "modules":
+            types_ = run_program(given)
+            return {"modules": loaded(), "types": types_}
+        case "import":
+            for name in given:
+                # An SDK's lazy module loads when something is looked up in it.
+                getattr(importlib.import_module(name), "any_name", None)
+    return {"seconds": time.process_time() - began, "memory": peak()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])))

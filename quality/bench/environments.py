@@ -1,0 +1,35 @@
+"""The committed environments and others like them, as the engine hands their config over."""
+
+import json
+from typing import Any
+
+import yaml
+
+from quality.bench.child import ROOT
+
+
+def values_of(stack: str) -> dict[str, Any]:
+    """The stack file's config, as YAML has it."""
+    config: dict[str, Any] = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
+    return config
+
+
+def flat(values: dict[str, Any]) -> dict[str, str]:
+    """`namespace:key` -> text; structured values as JSON."""
+    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
+
+
+def platform_of(stack: str) -> str:
+    """The platform that the environment names."""
+    return str(values_of(stack)["gpu-cluster:cluster"]["platform"])
+
+
+def with_pools(stack: str, count: int) -> dict[str, Any]:
+    """The environment with so many copies of its first pool, and no workload."""
+    values = values_of(stack)
+    pool = next(iter(values["gpu-cluster:gpuPools"].values()))
+    return {
+        **values,
+        "gpu-cluster:gpuPools": {f"pool-{number}": pool for number in range(count)},
+        "gpu-cluster:workloads": {},
+    }

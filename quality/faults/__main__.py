@@ -1,0 +1,75 @@
+"""`python -m quality.faults [STACK-WORK ...] [--minutes N]`: every fault in every environment.
+
+Work is `kills`, `errors` or `changes`; left out, all of it. What is not named stays as the last run
+left it. The README is written once everything has been done.
+"""
+
+import sys
+import time
+
+from cli.docs.readme import README, filled
+from quality.faults import shards
+from quality.faults.shards import Part, parts_of
+from quality.faults.table import document, markdown, read, replacements, summary
+from rehearsal.stage import ROOT
+from stacks import command as commands
+from stacks.files import SAMPLES
+
+FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
+
+
+def main() -> int:
+    """Parses the command line; returns 0 where nothing was lost."""
+    parser = commands.Parser(prog="prove", description=__doc__)
+    every = [part for stack in SAMPLES for part in parts_of(stack)]
+    names = list(dict.fromkeys(map(_name, every)))
+    parser.add_argument(
+        "work", nargs="*", metavar="STACK-WORK", help=f"left out, all: {', '.join(names)}"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=45.0,
+        help="no new fault after that: `make prove` has tests for another quarter of an hour",
+    )  # fmt: skip
+    parser.add_argument("--workers", type=int, default=4, help="stages at a time")
+    args = parser.parse_args()
+    if unknown := set(args.work) - set(names):
+        parser.error(f"{', '.join(sorted(unknown))}: no such work; there is {', '.join(names)}")
+    parts = [part for part in every if _name(part) in (args.work or names)]
+    earlier, minutes = read(FILE.read_text()) if args.work and FILE.is_file() else ([], 0.0)
+    began = time.monotonic()
+    anew = shards.run(
+        parts, FILE.parent, workers=args.workers, until=began + args.minutes * 60, say=_say
+    )
+    minutes += (time.monotonic() - began) / 60
+    results = [*(result for result in earlier if result.part not in parts), *anew]
+    results.sort(key=lambda result: (result.part.stack, result.part.number))
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    FILE.write_text(document(results, minutes))
+    sections = {"faults": markdown(results, minutes), "changes": replacements(results)}
+    if len(results) == len(every):
+        text = README.read_text()
+        for section, content in sections.items():
+            text = filled(text, section, f"\n{content}\n")
+        README.write_text(text)
+    for content in sections.values():
+        print(f"\n{content}")
+    print(FILE, flush=True)
+    wrong = summary(results)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def _name(part: Part) -> str:
+    return f"{part.stack}-{part.work}"
+
+
+_began = time.monotonic()
+
+
+def _say(line: str) -> None:
+    print(f"{time.monotonic() - _began:7.1f} s  {line}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(commands.run(main))

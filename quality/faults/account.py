@@ -1,0 +1,68 @@
+"""What recovery is told when it asks the stand-in clouds, in the words of their own APIs."""
+
+import json
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from simulators.cloud import Cloud
+from stacks.recovery.amazon import Amazon
+from stacks.recovery.google import COMPUTE, CONTAINER, MONITORING
+
+
+class StandIns:
+    """Implements `stacks.recovery.command.Clouds` on a stage's cloud."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud: Any = cloud
+
+    def amazon(self, region: str) -> Amazon:
+        """moto's API, and what moto's lacks."""
+        account = self._cloud.account
+
+        def associations(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+            cluster = params["url_path"].split("/")[2]
+            query = params["query_string"]
+            wanted = (query["namespace"], query["serviceAccount"])
+            with account.lock:
+                parts = account.clusters.get(cluster)
+                found = dict(parts.associations) if parts else {}
+            rows = [
+                {"associationId": row["associationId"]}
+                for key, row in found.items()
+                if key == wanted
+            ]
+            return SimpleNamespace(status_code=200), {"associations": rows}
+
+        def client(service: str) -> Any:
+            made = account.client(service)
+            if service == "eks":
+                event = "before-call.eks.ListPodIdentityAssociations"
+                made.meta.events.register(event, associations, unique_id="associations")
+            return made
+
+        return Amazon(client)
+
+    def google(self, url: str) -> Mapping[str, Any]:
+        """The few lists that recovery reads."""
+        path = url.removeprefix(f"{COMPUTE}/").removeprefix(f"{CONTAINER}/")
+        with self._cloud.lock:
+            things = {name: dict(thing.state) for name, thing in self._cloud.things.items()}
+        if url.startswith(MONITORING):
+            kind = path.rpartition("/")[2]
+            found = {name: _title(row) for name, row in things.items() if f"/{kind}/" in name}
+            return {kind: [{"name": name, "displayName": found[name]} for name in found]}
+        if "/clusters/" in path and path in things:
+            return {"resourceLabels": things[path].get("effectiveLabels")}
+        if path in things:  # a router, which has its gateways
+            project, _, region, _, router = path.split("/")[1:6]
+            prefix = f"{project}/{region}/{router}/"
+            return {"nats": [row for name, row in things.items() if name.startswith(prefix)]}
+        rows = [row for name, row in things.items() if name.rpartition("/")[0] == path]
+        return {"nodePools" if path.endswith("/nodePools") else "items": rows}
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    """What a dashboard or an alert policy is called."""
+    text = row.get("dashboardJson")
+    return str(json.loads(text)["displayName"] if text else row["displayName"])

@@ -1,0 +1,277 @@
+"""Every setting changed by itself in a stack that stands, and what becomes of it: it is made in
+place, it recycles the nodes of a pool, or it replaces the pool or the cluster.
+
+Each is previewed; those of the cluster and the pools are then applied, the ones that replace too.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from quality.faults.trial import Bench, Trouble
+from stacks.plan import Change as Planned
+from stacks.plan import read_plan
+
+CHANGES = Path(__file__).with_suffix(".yaml")
+NAMED = ("gpuPools", "workloads", "trainingJobs")
+"""Parts of the config whose entries have names: a key there means the stack's first entry."""
+MADE = ("cluster", "gpuPools")
+"""Parts of the config whose changes are applied too: what runs in the cluster is part of neither,
+and waits for nodes that a stack under proof does not get."""
+ABSENT = "absent"
+"""A value that takes the setting away."""
+WARNING, RECYCLING, KEPT = " replaces the ", " recycles its nodes, ", " changes nothing: "
+"""By which the program's warnings are known."""
+REFUSAL = "cannot be while the "
+"""By which the program's refusal of a change is known."""
+GOES_WITH = {
+    "cluster": {"cluster", "GPU pool", "system pool"},
+    "node pools": {"GPU pool", "system pool"},
+    "GPU pool": {"GPU pool"},
+    "system pool": {"system pool"},
+}
+"""What a warning says is replaced -> all that may then be lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One setting and its new value, with what it cannot do without."""
+
+    key: str
+    """As in the table of keys: `cluster.systemPool.diskSizeGb`, `gpuPools.machineType`."""
+    to: Mapping[str, Any]
+    """Key -> its new value; more than one only where the settings allow none of them alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What one change would do."""
+
+    environment: str
+    platform: str
+    key: str
+    value: str
+    changes: int = 0
+    """Resources that would be created, updated, replaced or deleted."""
+    replaced: tuple[str, ...] = ()
+    """What is lost: `cluster`, `GPU pool`, `system pool`."""
+    because: tuple[str, ...] = ()
+    """The properties that force it."""
+    warned: tuple[str, ...] = ()
+    """What the program says of it in the preview."""
+    recycled: tuple[str, ...] = ()
+    """Whose nodes are drained and replaced, by the program's warnings."""
+    kept: bool = False
+    """Whether the program says that the cloud keeps the old value."""
+    refused: bool = False
+    """Whether the program refuses it: the cloud can do it in no way."""
+    made: bool = False
+    """Whether an `up` then applied it."""
+    not_made: str = ""
+    """Why none did although it replaces something; empty where one did."""
+    wrong: tuple[str, ...] = ()
+    """Why this is not as it should be; empty if it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What the file says of a platform."""
+
+    changes: list[Change]
+    not_here: Mapping[str, str] = field(default_factory=dict)
+    """Keys that cannot be changed in a stack that stands -> why."""
+    not_applied: Mapping[str, str] = field(default_factory=dict)
+    """Keys whose change is only previewed -> why."""
+    stays: frozenset[str] = frozenset()
+    """Keys whose change cannot be taken back."""
+
+
+def table(platform: str, stack: str) -> Table:
+    """What the file says of a platform, and of one stack there."""
+    document = yaml.safe_load(CHANGES.read_text())
+    rows = [document[platform], document.get(stack) or {}, document["everywhere"]]
+    return Table(
+        changes=[
+            Change(key=next(iter(to)), to=to) for row in rows for to in row.get("changes") or ()
+        ],
+        not_here={k: v for row in rows for k, v in (row.get("not_here") or {}).items()},
+        not_applied={k: v for row in rows for k, v in (row.get("not_applied") or {}).items()},
+        stays=frozenset(key for row in rows for key in row.get("stays") or ()),
+    )
+
+
+def effects(bench: Bench, planned: Table) -> Iterator[Effect]:
+    """Previews each change of a stack that is up."""
+    file = bench.folder / "program" / f"Pulumi.{bench.stack}.yaml"
+    before = file.read_text()
+    try:
+        for change in planned.changes:
+            file.write_text(changed(before, change))
+            yield _effect(bench, change)
+    finally:
+        file.write_text(before)
+
+
+def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[tuple[int, Effect]]:
+    """Applies the changes, an `up` for each, which also takes the one before back.
+
+    `found` are the previews' effects, in the table's order; yields the number there and what is
+    known of it now. What cannot be taken back stays, and what comes after is changed beside it.
+    """
+    file = bench.folder / "program" / f"Pulumi.{bench.stack}.yaml"
+    first = before = file.read_text()
+    seen = _Standing.of(bench)
+    if not seen.created:  # somebody else's cluster: an `up` can replace none of it
+        return
+    last = Effect(environment=bench.stack, platform=bench.stage.platform, key="", value="")
+    try:
+        for number, (change, effect) in enumerate(zip(planned.changes, found, strict=True)):
+            if effect.refused or effect.wrong or change.key.partition(".")[0] not in MADE:
+                continue
+            if reason := planned.not_applied.get(change.key):
+                yield number, replace(effect, not_made=reason)
+                continue
+            file.write_text(changed(before, change))
+            outcome = bench.stage.engine.up()
+            now = _Standing.of(bench)
+            wrong = list(outcome.errors if not outcome.ok else now.not_as_said(seen, effect, last))
+            seen = now
+            yield number, replace(effect, made=True, wrong=tuple(wrong))
+            if change.key in planned.stays:
+                before = changed(before, change)
+                last = replace(last, replaced=(), recycled=())
+            else:
+                last = effect
+        if again := bench.must(bench.stage.engine.up).resources:
+            raise Trouble(*(f"a further up: {what} {urn}" for what, urn in again))
+    finally:
+        file.write_text(first)
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """The clusters and node pools at one moment."""
+
+    created: Mapping[str, tuple[str, str]]
+    """URN -> which of `GOES_WITH` it is, and when it was made."""
+    revisions: Mapping[str, int]
+    """Group of nodes -> how often the cloud recycled it."""
+
+    @classmethod
+    def of(cls, bench: Bench) -> "_Standing":
+        created = {
+            row["urn"]: (str(loss), str(row["created"]))
+            for row in bench.resources()
+            if (loss := Planned(urn=row["urn"], verb="replace").loss)
+        }
+        groups = bench.stage.cloud.node_groups()
+        return cls(created, {group.name: group.revision for group in groups})
+
+    def not_as_said(self, before: "_Standing", effect: Effect, last: Effect) -> Iterator[str]:
+        """What an `up` did beyond this effect and that of the change that it took back, and what
+        of this effect it did not do."""
+        lost = {
+            kind: urn
+            for urn, (kind, made) in before.created.items()
+            if urn in self.created and self.created[urn][1] != made
+        }
+        for kind, urn in lost.items():
+            if kind not in {*effect.replaced, *last.replaced}:
+                yield f"the up replaced the {kind} {urn.rpartition('::')[2]}"
+        yield from (f"the up did not replace the {k}" for k in effect.replaced if k not in lost)
+        recycled = {
+            "system pool" if "system" in name else "GPU pool"
+            for name, revision in self.revisions.items()
+            if revision > before.revisions.get(name, revision)
+        }
+        for kind in sorted(recycled - {*effect.recycled, *last.recycled}):
+            yield f"the up recycled the nodes of the {kind}, and no warning says so"
+        for kind in sorted({*effect.recycled} - recycled - {*effect.replaced, *last.replaced}):
+            yield f"the program warns that nodes of the {kind} are recycled, and none was"
+
+
+def changed(stack_file: str, change: Change) -> str:
+    """A stack file's text with the change in it."""
+    document = json.loads(json.dumps(yaml.safe_load(stack_file)))  # without shared parts
+    for key, value in change.to.items():
+        room, *path = key.split(".")
+        if key == room and value == ABSENT:
+            document["config"].pop(f"gpu-cluster:{room}", None)
+            continue
+        block = document["config"].setdefault(f"gpu-cluster:{room}", {})
+        if not path:
+            block |= value
+            continue
+        if room in NAMED:
+            block = block[next(iter(block))]
+        *parents, last = path
+        for name in parents:
+            block = block.setdefault(name, {})
+        if value == ABSENT:
+            block.pop(last, None)
+        else:
+            block[last] = value
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _effect(bench: Bench, change: Change) -> Effect:
+    engine = bench.stage.engine
+    done = subprocess.run(
+        [engine.cli, "preview", "--stack", bench.stack, "--json", "--non-interactive"],
+        cwd=bench.folder / "program",
+        env={**engine.environment, "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    plan = read_plan(done.stdout or "{}", change.key)
+    errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
+    refused = any(REFUSAL in error for error in errors)
+    # What a refused change would have replaced stands.
+    lost = [] if refused else plan.losses
+    said = list(warnings(done.stdout))
+    warned = tuple(line for line in said if WARNING in line)
+    return Effect(
+        environment=bench.stack,
+        platform=bench.stage.platform,
+        key=change.key,
+        value=str(change.to[change.key]),
+        changes=len(plan.changes),
+        replaced=tuple(dict.fromkeys(str(one.loss) for one in lost)),
+        because=tuple(dict.fromkeys(path for one in lost for path in one.paths)),
+        warned=warned,
+        recycled=tuple(
+            dict.fromkeys(
+                "system pool" if line.startswith("cluster.systemPool") else "GPU pool"
+                for line in said
+                if RECYCLING in line
+            )
+        ),
+        kept=any(KEPT in line for line in said),
+        refused=refused,
+        wrong=() if refused else tuple(errors or not_as_said(lost, warned)),
+    )
+
+
+def not_as_said(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
+    """A replacement that the program does not know of is one that the cloud does not demand."""
+    said = {what for what in GOES_WITH if any(f"{WARNING}{what}: " in line for line in warned)}
+    expected = set().union(*(GOES_WITH[what] for what in said))
+    if unsaid := [one for one in lost if one.loss not in expected]:
+        names = ", ".join(f"{one.loss} {one.name}" for one in unsaid)
+        yield f"would replace the {names}, and no warning says so"
+    if warned and not lost:
+        yield f"the program warns for nothing: {warned[0]}"
+
+
+def warnings(events: str) -> Iterator[str]:
+    """What the program warns of in a preview that was printed as a stream of events."""
+    for line in events.splitlines():
+        said = json.loads(line).get("diagnosticEvent") or {}
+        if said.get("severity") == "warning":
+            yield said["message"].strip()

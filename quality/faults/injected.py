@@ -1,0 +1,229 @@
+"""Errors that a cloud answers with: what the user sees, what brings the stack back, what is lost.
+
+The texts are those of the official providers once their own retries have failed.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from quality.faults.strike import Moment
+from quality.faults.trial import TRIES, Bench, Trial, Trouble, named
+from rehearsal.engine import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that goes wrong on the way."""
+
+    name: str
+    says: dict[str, str]
+    """Package (`gcp`, `aws`, `kubernetes`) -> the error; packages that are left out are spared."""
+    on: tuple[str, ...] = ()
+    """Resource types that are hit; all, where there are none."""
+    first: int = 1
+    """The first operation that is hit, of those on these types."""
+    last: int = 1
+    moment: Moment = "asked"
+    command: str = "up"
+
+
+_CLUSTERS = ("gcp:container/cluster:Cluster", "aws:eks/cluster:Cluster")
+_POOLS = ("gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup")
+_EVER = 10_000
+
+_EXPIRED = {
+    "gcp": "googleapi: Error 401: Request had invalid authentication credentials. Expected OAuth 2 "
+    "access token, login cookie or other valid authentication credential., authError",
+    "aws": "operation error: https response error StatusCode: 400, ExpiredTokenException: The "
+    "security token included in the request is expired",
+    "kubernetes": "Unauthorized",
+}
+
+_UNAVAILABLE = {
+    "gcp": "googleapi: Error 503: The service is currently unavailable., backendError",
+    "aws": "operation error: https response error StatusCode: 503, ServiceUnavailableException: "
+    "Service is unavailable",
+    "kubernetes": "the server is currently unable to handle the request",
+}
+
+FAULTS = (
+    Fault(
+        name="throttled, also after the provider's own retries",
+        says={
+            "gcp": "googleapi: Error 429: Quota exceeded for quota metric 'Mutate requests', "
+            "rateLimitExceeded",
+            "aws": "operation error: exceeded maximum number of attempts, 25, https response error "
+            "StatusCode: 400, ThrottlingException: Rate exceeded",
+            "kubernetes": "the server has received too many requests and has asked us to try again "
+            "later",
+        },
+        first=2,
+        last=3,
+    ),
+    Fault(
+        name="the cloud is unavailable (5xx)",
+        says=_UNAVAILABLE,
+        on=(*_CLUSTERS, "kubernetes:apps/v1:DaemonSet"),
+    ),
+    Fault(
+        name="the cluster is made, the answer lost",
+        says={
+            "gcp": "Error waiting for creating GKE cluster: timeout while waiting for state to "
+            "become 'DONE' (last state: 'RUNNING', timeout: 40m0s)",
+            "aws": "waiting for EKS Cluster (k8s-ml) create: timeout while waiting for state to "
+            "become 'ACTIVE' (last state: 'CREATING', timeout: 30m0s)",
+        },
+        on=_CLUSTERS,
+        moment="done",
+    ),
+    Fault(
+        name="a node pool is made, the answer lost",
+        says={
+            "gcp": "error creating NodePool: timeout while waiting for state to become 'DONE' "
+            "(last state: 'RUNNING', timeout: 30m0s)",
+            "aws": "waiting for EKS Node Group create: timeout while waiting for state to become "
+            "'ACTIVE' (last state: 'CREATING', timeout: 1h0m0s)",
+        },
+        on=_POOLS,
+        moment="done",
+    ),
+    Fault(
+        name="the network is made, the answer lost",
+        says={
+            "gcp": "Error waiting to create Network: timeout while waiting for state to become "
+            "'DONE' (last state: 'RUNNING', timeout: 20m0s)",
+            "aws": "creating EC2 VPC: operation error EC2: CreateVpc, request send failed, EOF",
+        },
+        on=("gcp:compute/network:Network", "aws:ec2/vpc:Vpc"),
+        moment="done",
+    ),
+    Fault(
+        name="an object is made, the answer lost",
+        says={"kubernetes": "Timeout: request did not complete within requested timeout"},
+        on=("kubernetes:apps/v1:DaemonSet",),
+        moment="done",
+    ),
+    Fault(
+        name="no capacity for a node pool",
+        says={
+            "gcp": "error creating NodePool: ZONE_RESOURCE_POOL_EXHAUSTED: The zone does not have "
+            "enough resources available to fulfill the request",
+            "aws": "waiting for EKS Node Group create: unexpected state 'CREATE_FAILED', wanted "
+            "target 'ACTIVE'. last error: AsgInstanceLaunchFailures: Could not launch On-Demand "
+            "Instances. InsufficientInstanceCapacity",
+        },
+        on=_POOLS,
+    ),
+    Fault(
+        name="a quota is used up half way",
+        says={
+            "gcp": "googleapi: Error 403: Quota 'ROUTERS' exceeded. Limit: 10.0 globally., "
+            "quotaExceeded",
+            "aws": "operation error EC2: AllocateAddress, https response error StatusCode: 400, "
+            "api error AddressLimitExceeded: The maximum number of addresses has been reached.",
+            "kubernetes": "pods is forbidden: exceeded quota: gpus, requested: "
+            "requests.nvidia.com/gpu=2, used: 2, limited: 2",
+        },
+        on=("gcp:compute/router:Router", "aws:ec2/eip:Eip", "kubernetes:core/v1:Pod"),
+        last=_EVER,
+    ),
+    Fault(name="credentials expire half way", says=_EXPIRED, first=5, last=_EVER),
+    Fault(
+        name="credentials expire half way",
+        says=_EXPIRED,
+        first=4,
+        last=_EVER,
+        command="destroy",
+    ),
+    Fault(
+        name="the cloud is unavailable (5xx)",
+        says=_UNAVAILABLE,
+        command="destroy",
+    ),
+    Fault(
+        name="the answer to a deletion is lost",
+        says={
+            "gcp": "Error waiting for deletion: timeout while waiting for state to become 'DONE'",
+            "aws": "request send failed, EOF",
+            "kubernetes": "Timeout: request did not complete within requested timeout",
+        },
+        first=2,
+        last=2,
+        moment="done",
+        command="destroy",
+    ),
+)
+
+
+def hits_any(fault: Fault, urns: Iterable[str]) -> bool:
+    """Whether a stack with these resources has enough operations for the fault to hit one."""
+    hits = _hits(fault)
+    return any(hits(number, "create", urn) for number, urn in enumerate(urns))
+
+
+def inject(bench: Bench, fault: Fault) -> Trial | None:
+    """Runs the command into the fault and gets the stack back: up, or empty after a `destroy`,
+    which finds it up. None where it hit nothing."""
+    engine = bench.stage.engine
+    run = engine.up if fault.command == "up" else engine.destroy
+    bench.strike.arm(
+        _hits(fault), fault.moment, lambda: None, error=lambda urn: fault.says[_package(urn)]
+    )
+    outcome = run()
+    bench.strike.settle()
+    bench.strike.disarm()
+    struck = bench.strike.hit
+    tries = 0
+    lost: tuple[str, ...] = ()
+    try:
+        if struck:
+            if outcome.ok:
+                raise Trouble("the command took no notice")
+            tries = _again(bench, run, unheard=fault.command == "up" and fault.moment == "done")
+        if fault.command == "destroy":
+            bench.empty()
+        elif struck:
+            bench.settled()
+    except Trouble as trouble:
+        lost = trouble.lines
+    if not struck and not lost:
+        return None
+    return Trial(
+        environment=bench.stack,
+        fault=f"{fault.name}, during {fault.command}",
+        at=", ".join(dict.fromkeys(map(named, struck[:1]))),
+        tries=tries,
+        recovered=not lost,
+        lost=lost,
+        seen=outcome.errors[0] if outcome.errors else "",
+    )
+
+
+def _again(bench: Bench, command: Callable[[], Outcome], *, unheard: bool) -> int:
+    """The command once more; where an answer was lost, recovery comes first. Returns the tries that
+    it took."""
+    for tries in range(1, TRIES + 1):
+        if unheard or tries > 1:
+            bench.recover(unheard=True)
+        outcome = command()
+        if outcome.ok:
+            return tries
+    raise Trouble(*outcome.errors)
+
+
+def _package(urn: str) -> str:
+    return urn.split("::")[2].rpartition("$")[2].partition(":")[0]
+
+
+def _hits(fault: Fault) -> Callable[[int, str, str], bool]:
+    count = 0
+
+    def hits(number: int, kind: str, urn: str) -> bool:
+        nonlocal count
+        token = urn.split("::")[2].rpartition("$")[2]
+        if _package(urn) not in fault.says or (fault.on and token not in fault.on):
+            return False
+        count += 1
+        return fault.first <= count <= fault.last
+
+    return hits

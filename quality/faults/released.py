@@ -1,0 +1,138 @@
+"""`python -m quality.faults.released TAG`: each environment's state as a tagged version makes it.
+
+Kept in `tests/fixtures`, it shows that a later version updates what an earlier one made: a preview
+on it may replace neither a cluster nor a GPU pool. All in it comes from a rehearsal.
+"""
+
+import base64
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import kubernetes.dynamic
+import yaml
+
+from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.stage import ROOT, Stage
+from simulators.google.cluster import MANAGED_PROMETHEUS
+from stacks import command as commands
+from stacks.files import SAMPLES
+
+FIXTURES = ROOT / "tests" / "fixtures"
+ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"
+"""What stands for the control plane's address, its certificate (base64) and the stage's folder."""
+PLACES = ("sourcePosition", "stackTrace")
+
+
+def main() -> int:
+    """Parses the command line; returns the exit status."""
+    parser = commands.Parser(prog="quality.faults.released", description=__doc__)
+    parser.add_argument("tag", help="such as v0.1.0")
+    parser.add_argument("--stack", type=commands.stack, help="this one alone")
+    args = parser.parse_args()
+    FIXTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "source"
+        _git("worktree", "add", "--detach", str(source), args.tag)
+        try:
+            (source / ".venv").symlink_to(ROOT / ".venv")
+            for stack in [args.stack] if args.stack else SAMPLES:
+                with Stage(stack, source=source, folder=Path(folder) / "stage") as stage:
+                    outcome = stage.engine.up()
+                    if not outcome.ok:
+                        print("\n".join(outcome.errors), file=sys.stderr)
+                        return 1
+                    for older in FIXTURES.glob(f"state-{stack}-[0-9]*.json"):
+                        older.unlink()
+                    file = FIXTURES / f"state-{stack}-{args.tag.removeprefix('v')}.json"
+                    file.write_text(kept(exported(stage), stage))
+                    print(file)
+        finally:
+            _git("worktree", "remove", "--force", str(source))
+    return 0
+
+
+def exported(stage: Stage) -> str:
+    """The stage's state as it is, secrets in plain text."""
+    return _pulumi(stage, "export", "--show-secrets")
+
+
+def kept(state: str, stage: Stage) -> str:
+    """A state without what was that one stage's."""
+    for value, placeholder in _own(stage).items():
+        state = state.replace(value, placeholder)
+    return json.dumps(_without(json.loads(state)), indent=1) + "\n"
+
+
+def _without(value: Any) -> Any:
+    """The value without the places in the source at which resources were registered."""
+    if isinstance(value, dict):
+        kept = {key: each for key, each in value.items() if key not in PLACES}
+        return {key: _without(each) for key, each in kept.items()}
+    return [_without(each) for each in value] if isinstance(value, list) else value
+
+
+def restored(file: Path, stage: Stage) -> None:
+    """Makes a kept state the stage's, with its objects in the control plane.
+
+    What it has in the cloud is in the state alone.
+    """
+    state = file.read_text()
+    for value, placeholder in _own(stage).items():
+        state = state.replace(placeholder, value)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as target:
+        target.write(state)
+        target.flush()
+        _pulumi(stage, "import", "--file", target.name)
+    resources = json.loads(state)["deployment"]["resources"]
+    objects = [row for row in resources if row["type"].startswith("kubernetes:")]
+    _stand(objects, stage.control_plane)
+
+
+def _stand(rows: Sequence[Mapping[str, Any]], plane: LocalControlPlane) -> None:
+    """Applies the objects as the provider did, in the order in which they were made."""
+    plane.ensure_started()
+    if any(row["inputs"]["apiVersion"].startswith("monitoring.googleapis.com/") for row in rows):
+        plane.define(yaml.safe_load(MANAGED_PROMETHEUS.read_text()))
+    with plane.client() as client:
+        cluster = kubernetes.dynamic.DynamicClient(client)
+        for row in rows:
+            made = row["inputs"]
+            kind = cluster.resources.get(api_version=made["apiVersion"], kind=made["kind"])
+            kind.server_side_apply(made, field_manager=row["outputs"]["__fieldManager"])
+
+
+def _own(stage: Stage) -> dict[str, str]:
+    plane = stage.control_plane
+    return {
+        plane.endpoint: ENDPOINT,
+        base64.b64encode(plane.ca_certificate).decode(): CERTIFICATE,
+        str(stage.folder): FOLDER,
+    }
+
+
+def _pulumi(stage: Stage, *command: str) -> str:
+    engine = stage.engine
+    done = subprocess.run(
+        [engine.cli, "stack", *command, "--stack", stage.stack, "--non-interactive"],
+        cwd=stage.folder / "program",
+        env=engine.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(f"pulumi stack {command[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _git(*command: str) -> None:
+    subprocess.run(["git", "-C", ROOT, *command], check=True, stdout=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    sys.exit(commands.run(main))

@@ -1,0 +1,231 @@
+"""The work in parts: each part is a stage of its own in a process of its own, some at a time."""
+
+import multiprocessing
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal
+
+from quality.faults.changes import Effect, effects, makings, table
+from quality.faults.injected import FAULTS, hits_any, inject
+from quality.faults.strike import Moment, Point
+from quality.faults.trial import Bench, Trial, Trouble, cycle
+from rehearsal.clouds import platform_of
+from rehearsal.processes import ProcessError
+from rehearsal.stage import ROOT
+
+ASKED_EVERY = 6
+"""Of so many operations one is also killed at before the cloud acts on it: to the state that is
+the kill after the one before, with another operation under way."""
+PARTS = {"eks": 3}
+"""Platform -> the parts into which its kills are dealt; an EKS stack has four times as many
+operations as one on GKE."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some of the work on one stack."""
+
+    stack: str
+    work: Literal["kills", "errors", "changes"]
+    number: int = 1
+    """Of kills: every `of`-th, from this one."""
+    of: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.stack} {self.work}{f' {self.number}/{self.of}' if self.of > 1 else ''}"
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """What a part found."""
+
+    part: Part
+    trials: list[Trial] = field(default_factory=list)
+    effects: list[Effect] = field(default_factory=list)
+    planned: int = 0
+    """Faults that there were to try; fewer were tried where the time ran out."""
+    tried: int = 0
+
+
+def parts_of(stack: str) -> list[Part]:
+    """The parts of a stack, the long ones first."""
+    count = PARTS.get(platform_of(ROOT / f"Pulumi.{stack}.yaml"), 1)
+    kills = [Part(stack=stack, work="kills", number=n, of=count) for n in range(1, count + 1)]
+    return [*kills, Part(stack=stack, work="errors"), Part(stack=stack, work="changes")]
+
+
+def run(
+    parts: Sequence[Part],
+    folder: Path,
+    *,
+    workers: int,
+    until: float,
+    say: Callable[[str], None],
+) -> list[Result]:
+    """The results of these parts. Begins nothing after `until`, a monotonic time."""
+    results = []
+    # moto's account is one for the process, so a stage gets a fresh process.
+    with ProcessPoolExecutor(
+        workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1
+    ) as pool:
+        longest_first = sorted(parts, key=lambda part: -part.of)
+        asked = [pool.submit(one, part, folder, until) for part in longest_first]
+        for done in as_completed(asked):
+            result = done.result()
+            results.append(result)
+            bad = sum(not trial.recovered for trial in result.trials)
+            bad += sum(bool(effect.wrong) for effect in result.effects)
+            say(f"{result.part}: {result.tried} of {result.planned} tried, {bad} not well")
+    return results
+
+
+def one(part: Part, folder: Path, until: float) -> Result:
+    """Runs a part in this process."""
+    result = Result(part=part)
+    place = folder / f"{part.stack}-{part.work}-{part.number}"
+    try:
+        if part.work == "changes":
+            _changes(part, place, result, until)
+        else:
+            work = _errors if part.work == "errors" else _kills
+            for trials in work(part, place, result, until):
+                result.trials += trials
+    except Exception as error:
+        # Whatever it was: the other parts go on, and the table says that this one did not.
+        if not isinstance(error, Trouble | ProcessError):
+            traceback.print_exc()
+        result.trials.append(
+            Trial(
+                environment=part.stack, fault=f"none, in {part}", at="the stage", tries=0,
+                recovered=False, lost=_said(error),
+            )
+        )  # fmt: skip
+    return result
+
+
+def _said(error: Exception) -> tuple[str, ...]:
+    """An error in lines: what is wrong with the stack, or what broke here."""
+    return error.lines if isinstance(error, Trouble) else (f"{type(error).__name__}: {error}",)
+
+
+def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
+    with Benches(part.stack, folder) as benches:
+        first = benches.ready()
+        ups, destroys = dealt(first.ups, part), dealt(first.destroys, part)
+        result.planned = len(ups) + len(destroys)
+        while ups or destroys:
+            runs = list(zip_longest(together(ups), together(destroys), fillvalue=()))
+            ups, destroys = [], []
+            for up, destroy in runs:
+                if time.monotonic() > until:
+                    return
+                trials, missed_ups, missed_destroys = cycle(benches.ready(), up, destroy)
+                result.tried += len(trials)
+                ups += missed_ups
+                destroys += missed_destroys
+                if any(trial.lost for trial in trials):
+                    benches.close()
+                yield trials
+
+
+def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[Point]:
+    """A part's share of the points at which a run with these operations is killed.
+
+    All of them once the cloud has acted, and some before. Parts see the operations in orders of
+    their own, as many of them run side by side, so these are dealt by their names.
+    """
+    numbers = {operation: number for number, operation in enumerate(operations, 1)}
+    moments: list[tuple[tuple[str, str], Moment]] = []
+    for place, operation in enumerate(sorted(numbers)):
+        moments.append((operation, "done"))
+        if place % ASKED_EVERY == 0:
+            moments.append((operation, "asked"))
+    share = [
+        Point(number=numbers[kind, urn], kind=kind, urn=urn, moment=moment)
+        for (kind, urn), moment in moments[part.number - 1 :: part.of]
+    ]
+    return sorted(share, key=lambda point: point.number)
+
+
+def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
+    """The points in twos for a run each: one kill early, and one late, in what recovers from it."""
+    found: list[tuple[Point, ...]] = []
+    for moment in ("done", "asked"):
+        those = [point for point in points if point.moment == moment]
+        half = (len(those) + 1) // 2
+        found += [tuple(filter(None, two)) for two in zip_longest(those[:half], those[half:])]
+    return found
+
+
+def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
+    """Every error of an `up`; the stack that it leaves is what those of a `destroy` need."""
+    with Benches(part.stack, folder) as benches:
+        urns = [row["urn"] for row in benches.ready().made if row["custom"]]
+        faults = [fault for fault in FAULTS if hits_any(fault, urns)]
+        ups = [fault for fault in faults if fault.command == "up"]
+        downs = [fault for fault in faults if fault.command == "destroy"]
+        result.planned = len(faults)
+        while (ups or downs) and time.monotonic() < until:
+            bench, trials = benches.ready(), []
+            if ups:
+                trials.append(inject(bench, ups.pop(0)))
+            else:
+                bench.must(bench.stage.engine.up)
+            if any(trial and trial.lost for trial in trials):
+                benches.close()
+            elif downs:
+                trials.append(inject(bench, downs.pop(0)))
+            else:
+                bench.away()
+            result.tried += len(trials)
+            yield [trial for trial in trials if trial]
+            if trials[-1] and trials[-1].lost:
+                benches.close()
+
+
+def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
+    with Bench(part.stack, folder) as bench:
+        planned = table(bench.stage.platform, part.stack)
+        result.planned = len(planned.changes)
+        bench.must(bench.stage.engine.up)
+        for effect in effects(bench, planned):
+            result.effects.append(effect)
+            result.tried += 1
+            if time.monotonic() > until:
+                return
+        for number, effect in makings(bench, planned, tuple(result.effects)):
+            result.effects[number] = effect
+            if time.monotonic() > until:
+                return
+
+
+class Benches:
+    """One bench after the other: where something was lost, the next fault gets a fresh one."""
+
+    def __init__(self, stack: str, folder: Path) -> None:
+        self._stack, self._folder = stack, folder
+        self._bench: Bench | None = None
+
+    def __enter__(self) -> "Benches":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ready(self) -> Bench:
+        """A bench with nothing on it."""
+        if self._bench is None:
+            self._bench = Bench(self._stack, self._folder)
+            self._bench.__enter__()
+            self._bench.whole()
+        return self._bench
+
+    def close(self) -> None:
+        if self._bench is not None:
+            self._bench.__exit__(None, None, None)
+            self._bench = None

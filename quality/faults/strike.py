@@ -1,0 +1,112 @@
+"""What hits one operation of a run: the engine is killed there, or the cloud answers with an error.
+
+A cloud and its provider see each operation twice: asked, and done. A strike chooses the moment.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from plugins.cloud.handler import CloudError
+
+Moment = Literal["asked", "done"]
+"""Before the cloud did anything, or after it did what was asked and before anybody heard of it."""
+
+QUIET_SECONDS = 0.2
+"""Without an operation for so long, a killed run's last ones have ended."""
+SETTLE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Where a run is killed."""
+
+    number: int
+    """The operation's place in a run without a fault, from 1."""
+    kind: str
+    """`create`, `update` or `delete`."""
+    urn: str
+    moment: Moment
+
+
+class Strike:
+    """Notes a run's operations and hits those that it is told to. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+        self._last = 0.0
+        self._hits: Callable[[int, str, str], bool] = _nothing
+        self._moment: Moment = "asked"
+        self.operations: list[tuple[str, str]] = []
+        """Kind and URN of each since it was armed, in the order in which the cloud was asked."""
+        self.hit: list[str] = []
+        """URNs of what was hit since then."""
+
+    def arm(
+        self,
+        hits: Callable[[int, str, str], bool],
+        moment: Moment,
+        act: Callable[[], None],
+        *,
+        error: Callable[[str], str] = lambda urn: "the engine was killed",
+    ) -> None:
+        """Begins anew. Of the operations that `hits` (number, kind, URN) names, `act` is
+        called at `moment`; then they fail with what `error` says of the URN."""
+        with self._lock:
+            self._hits, self._moment, self._act, self._error = hits, moment, act, error
+            self.operations, self.hit = [], []
+
+    def disarm(self) -> None:
+        """Hits nothing any more."""
+        with self._lock:
+            self._hits = _nothing
+
+    @contextmanager
+    def around(self, kind: str, urn: str) -> Iterator[None]:
+        """For `simulators.cloud.Faults.around`."""
+        with self._lock:
+            self.operations.append((kind, urn))
+            self._running += 1
+            hit, moment = self._hits(len(self.operations), kind, urn), self._moment
+            if hit:
+                self.hit.append(urn)
+        try:
+            if hit and moment == "asked":
+                self._strike(urn)
+            yield
+            if hit and moment == "done":
+                self._strike(urn)
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._last = time.monotonic()
+
+    def _strike(self, urn: str) -> None:
+        self._act()
+        raise CloudError(self._error(urn))
+
+    def settle(self) -> None:
+        """Returns when the cloud has finished what it was asked: it goes on without the engine."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            with self._lock:
+                quiet = not self._running and time.monotonic() - self._last > QUIET_SECONDS
+            if quiet:
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"operations were still running after {SETTLE_SECONDS:.0f} s")
+            time.sleep(0.02)
+
+
+def _nothing(number: int, kind: str, urn: str) -> bool:
+    return False
+
+
+def kill_at(points: Iterable[Point]) -> Callable[[int, str, str], bool]:
+    """Hits these operations, whenever they come."""
+    wanted = {(point.kind, point.urn) for point in points}
+    return lambda number, kind, urn: (kind, urn) in wanted

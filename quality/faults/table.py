@@ -1,0 +1,158 @@
+"""The results of all faults as a table for people and as JSON for machines."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from quality.faults.changes import Effect
+from quality.faults.shards import Part, Result
+from quality.faults.trial import Trial
+
+HEAD = (
+    "| fault | environment | tried at | recoveries | recovered | lost |",
+    "|---|---|---|---|---|---|",
+)
+
+CHANGES_HEAD = (
+    "| platform | change of | what it does | because of | the preview | applied |",
+    "|---|---|---|---|---|---|",
+)
+
+
+def document(results: Sequence[Result], minutes: float) -> str:
+    """Everything that was tried, as JSON."""
+    return json.dumps({"minutes": round(minutes, 1), "parts": list(map(asdict, results))}, indent=1)
+
+
+def read(text: str) -> tuple[list[Result], float]:
+    """The results and the minutes of a document."""
+    found = json.loads(text)
+    results = [
+        Result(
+            part=Part(**row.pop("part")),
+            trials=[Trial(**_with_tuples(each)) for each in row.pop("trials")],
+            effects=[Effect(**_with_tuples(each)) for each in row.pop("effects")],
+            **row,
+        )
+        for row in found["parts"]
+    ]
+    return results, found["minutes"]
+
+
+def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: tuple(v) if isinstance(v, list) else v for key, v in row.items()}
+
+
+def markdown(results: Sequence[Result], minutes: float) -> str:
+    """The table: a row for each fault in each environment."""
+    trials = [trial for result in results for trial in result.trials]
+    left = sum(r.planned - r.tried for r in results if r.part.work != "changes")
+    rest = f"; {left} were left out, the time was up" if left else ""
+    head = f"{len(trials)} faults in {minutes:.0f} minutes, by `make prove`{rest}."
+    return "\n".join([head, "", *HEAD, *rows(trials)]) + "\n"
+
+
+def rows(trials: Iterable[Trial]) -> Iterator[str]:
+    """One line for each fault and environment."""
+    key = attrgetter("fault", "environment")
+    for (fault, environment), group in groupby(sorted(trials, key=key), key):
+        found = list(group)
+        points = f"{len(found)} operations" if len(found) > 1 else found[0].at
+        tries = sorted({trial.tries for trial in found})
+        span = str(tries[0]) if len(tries) == 1 else f"{tries[0]} to {tries[-1]}"
+        fine = sum(trial.recovered for trial in found)
+        lost = "; ".join(dict.fromkeys(line for trial in found for line in trial.lost)) or "nothing"
+        yield f"| {fault} | {environment} | {points} | {span} | {fine} of {len(found)} | {lost} |"
+
+
+def replacements(results: Sequence[Result]) -> str:
+    """The changes by what they do; those that are not simply made in place as a table."""
+    effects = [effect for result in results for effect in result.effects]
+    left = sum(r.planned - r.tried for r in results if r.part.work == "changes")
+    rest = f" {left} were left out, the time was up." if left else ""
+    environments = len({effect.environment for effect in effects})
+    counts = Counter(map(_kind, effects))
+    applied = Counter(_kind(effect) for effect in effects if effect.made)
+    head = (
+        f"Of {len(effects)} changes, one at a time in {environments} environments that were up, "
+        f"{counts['in place']} are made in place, {counts['recycles']} recycle the nodes of a "
+        f"pool, {counts['replaces']} replace a node pool or the cluster, {counts['keeps']} change "
+        f"nothing and {counts['refused']} are refused. Those of a cluster or its pools were then "
+        f"applied, by an `up` each: {applied['in place']} in place, {applied['recycles']} that "
+        f"recycle and {applied['replaces']} that replace.{rest}"
+    )
+    return "\n".join([head, "", *CHANGES_HEAD, *changes_rows(effects)]) + "\n"
+
+
+def _kind(effect: Effect) -> str:
+    """What a change does, the gravest first."""
+    if effect.refused:
+        return "refused"
+    if effect.replaced:
+        return "replaces"
+    if effect.recycled:
+        return "recycles"
+    return "keeps" if effect.kept else "in place"
+
+
+def changes_rows(effects: Iterable[Effect]) -> Iterator[str]:
+    """One line for each platform and setting that is not simply changed in place."""
+    found = sorted((e for e in effects if _kind(e) != "in place"), key=attrgetter("platform"))
+    for platform, group in groupby(found, attrgetter("platform")):
+        by_key: dict[str, list[Effect]] = {}
+        for effect in group:
+            by_key.setdefault(effect.key, []).append(effect)
+        for key, same in by_key.items():
+            cells = [_does(same), _because(same), _says(same), _applied(same)]
+            yield f"| {platform} | `{key}` | {' | '.join(cells)} |"
+
+
+def _does(same: Sequence[Effect]) -> str:
+    lost = ", ".join(dict.fromkeys(what for effect in same for what in effect.replaced))
+    nodes = ", ".join(dict.fromkeys(what for effect in same for what in effect.recycled))
+    done = [f"replaces {lost}"] if lost else []
+    done += [f"recycles nodes of {nodes}"] if nodes else []
+    return "; ".join(done) or "nothing"
+
+
+def _because(same: Sequence[Effect]) -> str:
+    if all(effect.refused for effect in same):
+        return "the cloud changes it in no way"
+    if all(effect.kept for effect in same):
+        return "the cloud keeps what it has"
+    return ", ".join(dict.fromkeys(f"`{path}`" for e in same for path in e.because)) or "-"
+
+
+def _says(same: Sequence[Effect]) -> str:
+    if all(effect.refused for effect in same):
+        return "refuses"
+    return "warns" if all(e.warned or e.recycled or e.kept for e in same) else "**nothing**"
+
+
+def _applied(same: Sequence[Effect]) -> str:
+    if all(effect.refused for effect in same):
+        return "-"
+    reasons = dict.fromkeys(effect.not_made for effect in same if effect.not_made)
+    return "yes" if all(effect.made for effect in same) else "; ".join(reasons) or "**no**"
+
+
+def summary(results: Sequence[Result]) -> list[str]:
+    """A line for each fault after which something was lost, and for each change that is not as
+    it should be."""
+    lost = [
+        f"{trial.environment}: {trial.fault}, at {trial.at}: {'; '.join(trial.lost)}"
+        for result in results
+        for trial in result.trials
+        if not trial.recovered
+    ]
+    wrong = [
+        f"{effect.environment}: {effect.key} to {effect.value}: {'; '.join(effect.wrong)}"
+        for result in results
+        for effect in result.effects
+        if effect.wrong
+    ]
+    return lost + wrong

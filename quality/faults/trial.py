@@ -1,0 +1,243 @@
+"""One stack on one stage, broken on purpose again and again, and put in order again."""
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from quality.faults.account import StandIns
+from quality.faults.strike import Point, Strike, kill_at
+from rehearsal.engine import Outcome
+from rehearsal.stage import Stage
+from simulators.cloud import Faults
+from stacks.recovery.command import recover
+from stacks.recovery.engine import Pulumi, RecoveryError
+
+TRIES = 3
+"""Recoveries after which a fault counts as not recovered from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One fault and what became of it."""
+
+    environment: str
+    fault: str
+    at: str
+    """The operation that was hit: its number, and what it was on."""
+    tries: int
+    """How often recovery and the command had to be run until all was well."""
+    recovered: bool
+    lost: tuple[str, ...] = ()
+    """What was there twice, or left, or not in the state."""
+    seen: str = ""
+    """What the user saw, one line."""
+
+
+class Trouble(Exception):
+    """The stack did not get back to what it should be; the lines say why."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("; ".join(lines))
+        self.lines = lines
+
+
+class Bench:
+    """A stage that is used for one trial after the other. Use as a context manager."""
+
+    def __init__(self, stack: str, folder: Path) -> None:
+        self.stack = stack
+        self.folder = folder
+        self.strike = Strike()
+        self.struck: list[Point] = []
+        """Where the last run was killed."""
+        self.tries = 0
+        """How often it had to be recovered from a single kill, at the most."""
+        self.seen = ""
+        """What the user was told last before it worked."""
+
+    def __enter__(self) -> "Bench":
+        faults = Faults(around=self.strike.around)
+        self.stage = Stage(self.stack, folder=self.folder, faults=faults, scaling=False, warm=True)
+        self.stage.__enter__()
+        self._pulumi = Pulumi(
+            command=self.stage.engine.cli,
+            program=self.folder / "program",
+            stack=self.stack,
+            environment=self.stage.engine.environment,
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stage.stop()
+
+    def whole(self) -> None:
+        """An `up` and a `destroy` without a fault: how much there is, to compare with."""
+        self.strike.disarm()
+        self.must(self.stage.engine.up)
+        self.ups, self.strike.operations = self.strike.operations, []
+        self.kinds = self._kinds()
+        self.made = self.resources()
+        self.must(self.stage.engine.destroy)
+        self.destroys = self.strike.operations
+        self.empty()
+
+    def killed(self, run: Callable[[], Outcome], points: Sequence[Point]) -> None:
+        """Runs the engine to its end, killed at these operations, all at one moment.
+
+        After each kill the documented way: recover, then what was interrupted; again if that
+        fails. An operation that the cloud had finished unheard when the engine was killed at
+        another does not come any more, and is not in `struck` then.
+        """
+        self.struck, self.tries, self.seen = [], 0, ""
+        while True:
+            waiting = [point for point in points if point not in self.struck]
+            if waiting:
+                self.strike.arm(kill_at(waiting), waiting[0].moment, self.stage.engine.kill)
+            outcome = run()
+            self.strike.disarm()
+            hit = [point for point in waiting if point.urn in self.strike.hit]
+            if hit:
+                self.struck += hit
+                tries = 0
+                self.strike.settle()
+                self.stage.drop_plugins()
+            elif outcome.ok:
+                return
+            elif not self.struck:
+                raise Trouble(*outcome.errors)
+            else:
+                self.seen = "; ".join(outcome.errors)
+            tries = self._recover(tries)
+
+    def _recover(self, tries: int) -> int:
+        """Recovers, after so many tries already; returns how many it has been by then."""
+        while tries < TRIES:
+            tries += 1
+            self.tries = max(self.tries, tries)
+            try:
+                self.recover()
+            except (RecoveryError, Trouble) as error:
+                self.seen = str(error)
+            else:
+                return tries
+        raise Trouble(self.seen)
+
+    def recover(self, *, unheard: bool = False) -> None:
+        """The documented command; what it leaves for people to look at is trouble."""
+        found = recover(self._pulumi, clouds=StandIns(self.stage.cloud), unheard=unheard)
+        if found.notes:
+            raise Trouble(*found.notes)
+
+    def must(self, run: Callable[[], Outcome]) -> Outcome:
+        """Runs the engine; raises Trouble with its words if it fails."""
+        outcome = run()
+        if not outcome.ok:
+            raise Trouble(*outcome.errors)
+        return outcome
+
+    def settled(self) -> None:
+        """A further `up` changes nothing, and everything is there once."""
+        outcome = self.must(self.stage.engine.up)
+        lines = [f"a further up: {what} {urn}" for what, urn in outcome.resources]
+        kinds = self._kinds()
+        lines += [f"the cloud has {kinds[k]} of {k}, not {self.kinds[k]}"
+                  for k in sorted(kinds | self.kinds) if kinds[k] != self.kinds[k]]  # fmt: skip
+        if (count := len(self.resources())) != len(self.made):
+            lines.append(f"the state has {count} resources, not {len(self.made)}")
+        if lines:
+            raise Trouble(*lines)
+
+    def empty(self) -> None:
+        """Nothing is left in the cloud or in the state."""
+        left = [f"left: {line}" for line in self.stage.cloud.holdings()]
+        left += [f"left in the state: {row['urn']}" for row in self.resources()]
+        if left:
+            raise Trouble(*left)
+        # The next cluster need not wait for its control plane.
+        threading.Thread(target=self.stage.control_plane.ensure_started, daemon=True).start()
+
+    def away(self) -> None:
+        """A `destroy` without a fault."""
+        self.must(self.stage.engine.destroy)
+        self.empty()
+
+    def _kinds(self) -> Counter[str]:
+        """How many of each kind of thing the cloud holds; the last word is its name, before what
+        is said about it in brackets."""
+        lines = (line.partition(" (")[0] for line in self.stage.cloud.holdings())
+        return Counter(line.rpartition(" ")[0] for line in lines)
+
+    def resources(self) -> list[dict[str, Any]]:
+        """The state's, from its file: asking the engine takes longer."""
+        file = self.folder / "state" / ".pulumi" / "stacks" / "gpu-cluster" / f"{self.stack}.json"
+        latest = json.loads(file.read_text())["checkpoint"]["latest"]
+        resources: list[dict[str, Any]] = latest.get("resources") or []
+        return resources
+
+
+def cycle(
+    bench: Bench, ups: Sequence[Point], destroys: Sequence[Point]
+) -> tuple[list[Trial], list[Point], list[Point]]:
+    """`up`, killed at some operations and recovered after each, then the same with `destroy`.
+
+    Returns the trials, and the points of either that did not come. Where something is lost, each
+    of a command's kills counts as having lost it, and the stage is of no use any more.
+    """
+    trials: list[Trial] = []
+    missed = {"up": list(ups), "destroy": list(destroys)}
+    engine = bench.stage.engine
+    for command, run, check, points in (
+        ("up", engine.up, bench.settled, ups),
+        ("destroy", engine.destroy, bench.empty, destroys),
+    ):
+        lost: tuple[str, ...] = ()
+        try:
+            bench.killed(run, points)
+            if points or command == "destroy":
+                check()
+        except Trouble as trouble:
+            lost = trouble.lines
+        if not bench.struck and (lost or points):
+            raise Trouble(*lost or [f"{command} had none of {', '.join(map(_at, points))}"])
+        trials += [
+            Trial(
+                environment=bench.stack,
+                fault=f"SIGKILL during {command}, {WHEN[point.moment]}",
+                at=_at(point),
+                tries=bench.tries,
+                recovered=not lost,
+                lost=lost,
+                seen=bench.seen,
+            )
+            for point in bench.struck
+        ]
+        missed[command] = [point for point in points if point not in bench.struck]
+        if lost:
+            break
+    return trials, missed["up"], missed["destroy"]
+
+
+def _at(point: Point) -> str:
+    return f"{point.number}: {named(point.urn)}"
+
+
+WHEN = {
+    "asked": "before the cloud acted",
+    "done": "after the cloud acted, before the answer",
+}
+
+
+def named(urn: str) -> str:
+    """Type and name of a resource."""
+    kind, name = urn.split("::")[2].rpartition("$")[2], urn.rpartition("::")[2]
+    return f"{kind} {name}"

@@ -1,0 +1,1 @@
+"""The rehearsal's real Kubernetes control plane, and plain access to it."""

@@ -1,0 +1,273 @@
+"""A real Kubernetes control plane on loopback: etcd, API server, controller manager, scheduler.
+
+kwokctl would start the same programs, but it wants a kubectl, and what it starts goes on when the
+process that asked for it is killed; here every server dies with the stage that holds it.
+"""
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+import tools
+from rehearsal.control_plane.api import Api, ApiError
+from rehearsal.control_plane.pki import make_pki
+from rehearsal.nodes.pods import holds
+from rehearsal.processes import ProcessError, Processes, free_port
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
+START_SECONDS = 60.0
+"""How long a start may take on a busy machine; it takes some 4 s on two idle cores."""
+
+
+class LocalControlPlane:
+    """Implements `simulators.cloud.ControlPlane`. Thread-safe."""
+
+    def __init__(
+        self,
+        folder: Path,
+        processes: Processes,
+        *,
+        on_start: Callable[[], None] = lambda: None,
+        on_stop: Callable[[], None] = lambda: None,
+        egress: Path | None = None,
+        extended_resource_toleration: bool = False,
+    ) -> None:
+        self._folder = folder
+        self._processes = processes
+        self._on_start = on_start
+        """Called once the API server answers, e.g. to start what plays the kubelets."""
+        self._egress = egress
+        """How the API server reaches webhooks; None: as it comes, which is not at all."""
+        self._on_stop = on_stop
+        """Called before the servers end."""
+        # GKE's own API server adds the toleration for nvidia.com/gpu to pods that ask for it; EKS
+        # and most others do not. Off, so that a toleration that the program forgot is seen.
+        self._extended_resource_toleration = extended_resource_toleration
+        self._lock = threading.RLock()
+        self._running = False
+        self.pki = make_pki(folder / "pki")
+        self._choose_ports()
+
+    def _choose_ports(self) -> None:
+        self._port, self._etcd_port, self._etcd_peer_port = (free_port() for _ in range(3))
+        self.api = Api(self.endpoint, self.pki.ca, self.pki.token)
+
+    @property
+    def endpoint(self) -> str:
+        """`127.0.0.1:<port>`, known before it is started."""
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def ca_certificate(self) -> bytes:
+        """PEM."""
+        return self.pki.ca_certificate
+
+    @property
+    def running(self) -> bool:
+        return self._running
+
+    @property
+    def kubeconfig(self) -> Path:
+        """An administrator's kubeconfig, for people, KWOK and Karpenter."""
+        return self._folder / "kubeconfig"
+
+    def client(self) -> Any:
+        """A `kubernetes.client.ApiClient` of the administrator."""
+        import kubernetes.config  # costs half a second that a rehearsal does not need
+
+        return kubernetes.config.new_client_from_config(str(self.kubeconfig))
+
+    def ensure_started(self) -> None:
+        """Returns when the API server answers; starts it, empty, where it is not running."""
+        with self._lock:
+            if self._running:
+                return
+            for attempt in range(3):
+                try:
+                    self._start()
+                    break
+                except ProcessError as error:
+                    self._processes.stop(*SERVERS, grace=0.5)
+                    if attempt == 2 or "ended with" not in str(error):
+                        raise
+                    # Another process took a port in between, or the machine is so busy that a
+                    # server gave up on another one.
+                    self._choose_ports()
+            self._running = True
+            self._on_start()
+
+    def stop(self) -> None:
+        """Ends it; what was in it is gone, as when a cluster is deleted."""
+        with self._lock:
+            if not self._running:
+                return
+            self._running = False
+            self._on_stop()
+            # Nothing here is kept, so nothing needs time to finish.
+            self._processes.stop(*SERVERS, grace=0.2)
+            shutil.rmtree(self._folder / "etcd", ignore_errors=True)
+            self.kubeconfig.unlink(missing_ok=True)
+
+    def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
+        """Adds CustomResourceDefinitions that the cloud brings; returns when they are served."""
+        for kind in kinds:
+            self.api.apply(f"{CRDS}/{kind['metadata']['name']}", dict(kind))
+        deadline = time.monotonic() + START_SECONDS
+        for kind in kinds:
+            name = kind["metadata"]["name"]
+            self._wait(deadline, f"{name} is served", partial(self._serves, name))
+
+    def _serves(self, definition: str) -> bool:
+        return holds(self.api.get(f"{CRDS}/{definition}"), "Established")
+
+    def _start(self) -> None:
+        shutil.rmtree(self._folder / "etcd", ignore_errors=True)
+        self._write_kubeconfig()
+        start = self._processes.start
+        start("etcd", [tools.binary("etcd"), *_flags(self._etcd_flags())])
+        start("kube-apiserver", [tools.binary("kube-apiserver"), *_flags(self._apiserver_flags())])
+        deadline = time.monotonic() + START_SECONDS
+        self._wait(deadline, "the API server answers", self.api.ready)
+        start("kube-controller-manager", [
+            tools.binary("kube-controller-manager"), *_flags(self._controller_manager_flags())
+        ])  # fmt: skip
+        config = self._folder / "scheduler.json"
+        config.write_text(json.dumps(self._scheduler_config()))
+        start("kube-scheduler", [
+            tools.binary("kube-scheduler"), f"--config={config}", "--secure-port=0"
+        ])  # fmt: skip
+        # Pods are refused before their namespace has its service account.
+        self._wait(deadline, "the default service account exists", self._has_service_account)
+
+    def _wait(self, deadline: float, what: str, true: Callable[[], bool]) -> None:
+        while not true():
+            self._processes.check(*SERVERS)
+            if time.monotonic() > deadline:
+                words = self._processes.last_words("kube-apiserver")
+                raise ProcessError(f"not within {START_SECONDS:.0f} s: {what}: {words}")
+            time.sleep(0.05)
+
+    def _has_service_account(self) -> bool:
+        try:
+            self.api.get("/api/v1/namespaces/default/serviceaccounts/default")
+            self.api.get("/api/v1/namespaces/kube-system/serviceaccounts/default")
+            self.api.get("/apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical")
+        except (ApiError, urllib3.exceptions.HTTPError):
+            return False
+        return True
+
+    def _etcd_flags(self) -> Mapping[str, str]:
+        client, peer = (
+            f"https://127.0.0.1:{port}" for port in (self._etcd_port, self._etcd_peer_port)
+        )
+        own = {
+            "cert-file": str(self.pki.etcd_certificate),
+            "key-file": str(self.pki.etcd_key),
+            "trusted-ca-file": str(self.pki.etcd_ca),
+            "client-cert-auth": "true",
+        }
+        return {
+            "data-dir": str(self._folder / "etcd"),
+            "listen-client-urls": client,
+            "advertise-client-urls": client,
+            "listen-peer-urls": peer,
+            "initial-advertise-peer-urls": peer,
+            "initial-cluster": f"default={peer}",
+            # Other users of the machine reach the ports; without a certificate, nothing else.
+            **own,
+            **{f"peer-{name}": value for name, value in own.items()},
+            "unsafe-no-fsync": "true",
+            # A single member elects itself after one election timeout.
+            "heartbeat-interval": "20",
+            "election-timeout": "200",
+            "log-level": "warn",
+        }
+
+    def _apiserver_flags(self) -> Mapping[str, str]:
+        flags = {
+            "etcd-servers": f"https://127.0.0.1:{self._etcd_port}",
+            "etcd-cafile": str(self.pki.etcd_ca),
+            "etcd-certfile": str(self.pki.etcd_certificate),
+            "etcd-keyfile": str(self.pki.etcd_key),
+            "bind-address": "127.0.0.1",
+            "advertise-address": "127.0.0.1",
+            "secure-port": str(self._port),
+            "tls-cert-file": str(self.pki.server_certificate),
+            "tls-private-key-file": str(self.pki.server_key),
+            "token-auth-file": str(self.pki.tokens),
+            "anonymous-auth": "false",
+            "authorization-mode": "Node,RBAC",
+            "service-account-issuer": "https://kubernetes.default.svc",
+            "service-account-key-file": str(self.pki.service_account_key),
+            "service-account-signing-key-file": str(self.pki.service_account_key),
+            "service-cluster-ip-range": "10.96.0.0/16",
+            "allow-privileged": "true",
+            # Who asks a real node's kubelet for a log; nobody else may.
+            "kubelet-client-certificate": str(self.pki.server_certificate),
+            "kubelet-client-key": str(self.pki.server_key),
+            "kubelet-preferred-address-types": "InternalIP",
+            "endpoint-reconciler-type": "none",
+            "enable-priority-and-fairness": "false",
+            "profiling": "false",
+        }
+        if self._egress is not None:
+            flags["egress-selector-config-file"] = str(self._egress)
+            # To a pod behind the Service, as there is nobody here who would route a cluster IP.
+            flags["enable-aggregator-routing"] = "true"
+        if self._extended_resource_toleration:
+            flags["enable-admission-plugins"] = "ExtendedResourceToleration"
+        return flags
+
+    def _controller_manager_flags(self) -> Mapping[str, str]:
+        return {
+            "kubeconfig": str(self.kubeconfig),
+            "service-account-private-key-file": str(self.pki.service_account_key),
+            "root-ca-file": str(self.pki.ca),
+            "leader-elect": "false",
+            "secure-port": "0",
+            "node-monitor-period": "1s",
+            "kube-api-qps": "200",
+            "kube-api-burst": "400",
+            "profiling": "false",
+        }
+
+    def _scheduler_config(self) -> Mapping[str, Any]:
+        return {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": str(self.kubeconfig), "qps": 200, "burst": 400},
+            "leaderElection": {"leaderElect": False},
+            # A pod that waits for its node is tried again soon; by default it may take 10 s.
+            "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": 1,
+        }
+
+    def _write_kubeconfig(self) -> None:
+        named = {"name": "rehearsal"}
+        cluster = {
+            "server": f"https://{self.endpoint}",
+            "certificate-authority": str(self.pki.ca),
+        }
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "rehearsal",
+            "clusters": [named | {"cluster": cluster}],
+            "users": [named | {"user": {"tokenFile": str(self.pki.token_file)}}],
+            "contexts": [named | {"context": {"cluster": "rehearsal", "user": "rehearsal"}}],
+        }
+        self.kubeconfig.unlink(missing_ok=True)
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(json.dumps(document, indent=1))
+
+
+def _flags(values: Mapping[str, str]) -> list[str]:
+    return [f"--{name}={value}" for name, value in values.items()]

@@ -1,0 +1,307 @@
+"""The real JobSet and Kueue controllers in the place of the pods that their Deployments make.
+
+A process stands for a pod's container: it gets the pod's own arguments, its ConfigMap and Secret as
+files, its service account's token and no other right. Its pod is ready when its readiness probe
+says so, and what it says of itself reaches the API server through Service and endpoints. Only
+addresses and folders in its configuration file become this machine's.
+"""
+
+import base64
+import itertools
+import json
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+
+import tools
+from rehearsal.control_plane import mounted
+from rehearsal.control_plane.api import STRATEGIC, Api, ApiError
+from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.observed import Observed
+from rehearsal.control_plane.pod_network import PodNetwork
+from rehearsal.journal import Journal
+from rehearsal.nodes.pods import phase
+from rehearsal.processes import ProcessError, Processes, free_port
+from tools.build import build
+from tools.programs import program
+
+PROGRAMS = ("jobset", "kueue")
+TICK_SECONDS = 0.2
+TOKEN_SECONDS = 24 * 3600
+
+
+def provide(stack_file: Path) -> None:
+    """Builds the controllers that a stack asks for, where the cache lacks them."""
+    config = (yaml.safe_load(stack_file.read_text()) or {}).get("config") or {}
+    batch = config.get("gpu-cluster:batch")
+    if isinstance(batch, dict):  # the program itself refuses what is wrong with the file
+        wanted = {"jobset": batch.get("jobSet"), "kueue": batch.get("queues")}
+        named = [program(name) for name in PROGRAMS if wanted[name]]
+        if missing := [each for each in named if not each.folder().is_dir()]:
+            build(missing)
+
+
+def program_of(pod: Mapping[str, Any]) -> str | None:
+    """The controller that the pod's first container is, by its image's name."""
+    image = str(pod["spec"]["containers"][0]["image"])
+    name = image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return name if name in PROGRAMS else None
+
+
+class Controllers:
+    """One thread that starts a process for each such pod, and ends it with the pod."""
+
+    def __init__(
+        self, folder: Path, control_plane: LocalControlPlane, processes: Processes,
+        network: PodNetwork, observed: Observed, journal: Journal,
+    ) -> None:  # fmt: skip
+        self._folder = folder / "controllers"
+        self._control_plane = control_plane
+        self._processes = processes
+        self._network = network
+        self._observed = observed
+        self._journal = journal
+        self._played: dict[str, _Played] = {}
+        """By the pod's uid."""
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._addresses = (f"10.1.{n // 256}.{n % 256}" for n in itertools.count(1))
+
+    def start(self) -> None:
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(10)
+        for uid in list(self._played):
+            self._end(uid)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(TICK_SECONDS):
+            try:
+                self._tick()
+            except (ApiError, urllib3.exceptions.HTTPError) as error:
+                if not self._stopped.is_set():
+                    self._journal.record("node", "controllers", "error", message=str(error))
+            except (tools.ToolError, ProcessError) as error:
+                self._journal.finding("controllers", str(error))
+
+    def _tick(self) -> None:
+        pods = {
+            pod["metadata"]["uid"]: pod
+            for pod in self._observed.pods
+            if program_of(pod) and pod["spec"].get("nodeName") and phase(pod) != "deleting"
+        }
+        for uid in [uid for uid in self._played if uid not in pods]:
+            self._end(uid)
+        for uid, pod in pods.items():
+            if uid not in self._played:
+                address = next(self._addresses)
+                self._played[uid] = _Played(
+                    pod, address, self._folder / uid, self._control_plane, self._processes
+                )
+                self._journal.record(
+                    "node",
+                    "controllers",
+                    "runs",
+                    program=program_of(pod),
+                    image=pod["spec"]["containers"][0]["image"],
+                )
+            played = self._played[uid]
+            try:
+                played.follow(self._network)
+            except ProcessError as error:
+                if played.restarted:
+                    raise
+                played.restart()
+                self._journal.record("node", "controllers", "restarted", message=str(error))
+
+    def _end(self, uid: str) -> None:
+        played = self._played.pop(uid)
+        self._processes.stop(played.process, grace=1.0)
+        mounted.unmark()
+        self._network.forget(played.address)
+
+
+class _Played:
+    """A process in the place of a pod's container."""
+
+    def __init__(
+        self, pod: Mapping[str, Any], address: str, folder: Path,
+        control_plane: LocalControlPlane, processes: Processes,
+    ) -> None:  # fmt: skip
+        self._pod = pod
+        self.address = address
+        self._folder = folder
+        self._control_plane = control_plane
+        self._processes = processes
+        self._container = pod["spec"]["containers"][0]
+        self._program = program_of(pod) or ""
+        self.process = f"{self._program}-{pod['metadata']['name'][-5:]}"
+        self._ports: dict[int, int] = {}
+        """The container's own port -> the one on 127.0.0.1."""
+        self._begun = self._ready = self.restarted = False
+        self._command: list[str] = []
+        self._environment: dict[str, str] = {}
+
+    @property
+    def _api(self) -> Api:
+        return self._control_plane.api
+
+    @property
+    def _namespace(self) -> str:
+        return str(self._pod["metadata"]["namespace"])
+
+    def follow(self, network: PodNetwork) -> None:
+        """Renews the volumes; tells of the pod's readiness where that has changed.
+
+        Raises ProcessError where the program has ended by itself.
+        """
+        self._mount()
+        if not self._begun:
+            self._begin(network)
+        self._processes.check(self.process)
+        ready = self._probe()
+        if ready and self._program == "jobset":
+            mounted.unmark()
+        if ready != self._ready:
+            self._say(ready=ready)
+        self._ready = ready
+
+    def _begin(self, network: PodNetwork) -> None:
+        """The container, running but not ready. What is missing yet, a kubelet waits for."""
+        arguments = [self._argument(each) for each in self._container.get("args") or []]
+        for own, local in self._ports.items():
+            network.play(self.address, own, local)
+        self._command = [str(tools.binary(self._program)), *arguments]
+        self._environment = {"KUBECONFIG": str(self._kubeconfig())}
+        self._start()
+        self._begun = True
+
+    def restart(self) -> None:
+        """Starts the program again, as a kubelet would, where it has ended by itself."""
+        self._start()
+        self.restarted = True
+
+    def _start(self) -> None:
+        self._say(ready=False)
+        self._ready = False
+        self._processes.start(self.process, self._command, self._environment)
+
+    def _mount(self) -> None:
+        volumes = {volume["name"]: volume for volume in self._pod["spec"].get("volumes") or []}
+        for mount in self._container.get("volumeMounts") or []:
+            for name, content in self._content(volumes[mount["name"]]).items():
+                file = self._folder / mount["name"] / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                if not file.exists() or file.read_bytes() != content:
+                    file.write_bytes(content)
+        if self._program == "jobset" and not self._ready and list(self._folder.glob("*/tls.crt")):
+            mounted.mark()
+
+    def _content(self, volume: Mapping[str, Any]) -> Mapping[str, bytes]:
+        at = f"/api/v1/namespaces/{self._namespace}"
+        if "configMap" in volume:
+            found = self._api.get(f"{at}/configmaps/{volume['configMap']['name']}")
+            return {name: text.encode() for name, text in (found.get("data") or {}).items()}
+        if "secret" in volume:
+            found = self._api.get(f"{at}/secrets/{volume['secret']['secretName']}")
+            data = found.get("data") or {}
+            return {name: base64.b64decode(value) for name, value in data.items()}
+        return {}
+
+    def _path(self, inside: str) -> Path | None:
+        """Where a path in the container lies here; None where nothing is mounted there."""
+        for mount in self._container.get("volumeMounts") or []:
+            folder: Path = self._folder / mount["name"]
+            if inside == mount["mountPath"]:
+                return folder.joinpath(mount.get("subPath", ""))
+        return None
+
+    def _argument(self, argument: str) -> str:
+        flag, equals, value = argument.partition("=")
+        file = self._path(value)
+        if flag != "--config" or file is None:
+            return argument
+        config = yaml.safe_load(file.read_text())
+        local = self._folder / "config.json"
+        local.write_text(json.dumps(self._localised(config), indent=1))
+        return f"{flag}{equals}{local}"
+
+    def _localised(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The configuration with loopback addresses and this machine's folders."""
+        webhook, health = config["webhook"], config["health"]["healthProbeBindAddress"]
+        folder = webhook.get("certDir", str(mounted.WAITS_FOR.parent))
+        own = {
+            "host": "127.0.0.1",
+            "port": self._local(webhook["port"]),
+            "certDir": str(self._path(folder) or self._folder / "not-mounted"),
+        }
+        port = int(health.rpartition(":")[2])
+        return {
+            **config,
+            "webhook": own,
+            "health": {"healthProbeBindAddress": f"127.0.0.1:{self._local(port)}"},
+            "metrics": {"bindAddress": "0"},
+        }
+
+    def _local(self, port: int) -> int:
+        return self._ports.setdefault(port, free_port())
+
+    def _kubeconfig(self) -> Path:
+        """The service account's own, as a pod has it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        account = self._pod["spec"].get("serviceAccountName", "default")
+        reply = self._api.create(
+            f"/api/v1/namespaces/{self._namespace}/serviceaccounts/{account}/token",
+            {
+                "apiVersion": "authentication.k8s.io/v1",
+                "kind": "TokenRequest",
+                "spec": {"expirationSeconds": TOKEN_SECONDS},
+            },
+        )
+        document = json.loads(self._control_plane.kubeconfig.read_text())
+        document["users"][0]["user"] = {"token": reply["status"]["token"]}
+        file = self._folder / "kubeconfig"
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(document))
+        return file
+
+    def _probe(self) -> bool:
+        probe = self._container.get("readinessProbe", {}).get("httpGet")
+        if probe is None:
+            return True
+        local = self._ports.get(probe["port"])
+        if local is None:
+            return False
+        try:
+            reply = urllib3.request(
+                "GET", f"http://127.0.0.1:{local}{probe['path']}", timeout=1.0, retries=False
+            )
+        except urllib3.exceptions.HTTPError:
+            return False
+        return reply.status == 200
+
+    def _say(self, *, ready: bool) -> None:
+        true = "True" if ready else "False"
+        status = {
+            "phase": "Running",
+            "podIP": self.address,
+            "podIPs": [{"ip": self.address}],
+            "conditions": [
+                {"type": "Initialized", "status": "True"},
+                {"type": "ContainersReady", "status": true},
+                {"type": "Ready", "status": true},
+            ],
+        }
+        at = f"/api/v1/namespaces/{self._namespace}/pods/{self._pod['metadata']['name']}/status"
+        self._api.patch(at, {"status": status}, STRATEGIC)

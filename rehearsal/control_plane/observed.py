@@ -1,0 +1,125 @@
+"""The cluster as the API server last showed it, and the record of what changed in it."""
+
+import threading
+from typing import Any
+
+from rehearsal.control_plane.watch import Change
+from rehearsal.journal import Journal
+from rehearsal.nodes.autoscaler import STARTING
+from rehearsal.nodes.gpus import part
+from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
+
+KINDS = {
+    "Node": "/api/v1/nodes",
+    "Pod": "/api/v1/pods",
+    "DaemonSet": "/apis/apps/v1/daemonsets",
+    "Deployment": "/apis/apps/v1/deployments",
+    "Job": "/apis/batch/v1/jobs",
+    "ConfigMap": "/api/v1/configmaps",
+    "Event": "/api/v1/events",
+    "Service": "/api/v1/services",
+    "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
+}
+
+
+class Observed:
+    """Objects by kind and name. Thread-safe; the objects themselves must not be changed."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._items: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in KINDS}
+        self._lock = threading.Lock()
+        self._with_gpus: dict[str, dict[str, Any]] = {}
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        with self._lock:
+            return list(self._items[kind].values())
+
+    @property
+    def nodes(self) -> list[dict[str, Any]]:
+        return self.all("Node")
+
+    @property
+    def pods(self) -> list[dict[str, Any]]:
+        return self.all("Pod")
+
+    @property
+    def config_maps(self) -> dict[str, dict[str, Any]]:
+        """By `namespace/name`."""
+        with self._lock:
+            return dict(self._items["ConfigMap"])
+
+    @property
+    def gpu_nodes(self) -> list[dict[str, Any]]:
+        """Every node that ever was ready with GPUs, as it was the last time that it had them."""
+        with self._lock:
+            return list(self._with_gpus.values())
+
+    def clear(self) -> None:
+        """The cluster is gone, and everything that was in it."""
+        with self._lock:
+            kept = [(kind, list(items.values())) for kind, items in self._items.items()]
+            for items in self._items.values():
+                items.clear()
+        for kind, items_gone in kept:
+            for item in items_gone:
+                self._record(kind, item, None)
+
+    def change(self, kind: str, change: Change, item: dict[str, Any]) -> None:
+        """Takes in one change from a watch."""
+        name = full_name(item)
+        with self._lock:
+            before = self._items[kind].get(name)
+            if change == "DELETED":
+                self._items[kind].pop(name, None)
+            else:
+                self._items[kind][name] = item
+                if kind == "Node" and _has_its_gpus(item):
+                    self._with_gpus[name] = item
+        self._record(kind, before, None if change == "DELETED" else item)
+
+    def _record(
+        self, kind: str, before: dict[str, Any] | None, after: dict[str, Any] | None
+    ) -> None:
+        if kind == "Node":
+            self._record_node(before, after)
+        elif kind == "Pod":
+            self._record_pod(before, after)
+
+    def _record_node(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        if after is None:
+            if before is not None:
+                self._journal.record("node", before["metadata"]["name"], "left")
+            return
+        name = after["metadata"]["name"]
+        if before is None:
+            self._journal.record("node", name, "joined")
+        if holds(after, "Ready") and not (before and holds(before, "Ready")):
+            self._journal.record("node", name, "ready")
+
+    def _record_pod(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
+        now = "deleted" if after is None else phase(after)
+        pod = after or before
+        if pod is None or (before is not None and after is not None and phase(before) == now):
+            return
+        self._journal.record(
+            "pod",
+            full_name(pod),
+            now,
+            workload=workload(pod),
+            gpus=gpus_asked(pod["spec"]),
+            node=pod["spec"].get("nodeName"),
+            part=part(pod),
+        )
+
+
+def _has_its_gpus(node: dict[str, Any]) -> bool:
+    """Not so while the node starts: the autoscaler's own idea of it has GPUs from the beginning."""
+    taints = {taint["key"] for taint in node["spec"].get("taints") or []}
+    starting = taints & {STARTING["key"], "karpenter.sh/unregistered"}
+    return gpus_offered(node) > 0 and holds(node, "Ready") and not starting
+
+
+def nodes_with_gpus(nodes: list[dict[str, Any]]) -> dict[str, int]:
+    """Node name -> GPUs that it offers, for the nodes that offer any."""
+    return {node["metadata"]["name"]: gpus_offered(node) for node in nodes if gpus_offered(node)}

@@ -1,0 +1,73 @@
+"""Keeps a list of Kubernetes objects up to date and hands every change on, in order.
+
+A watch that breaks is taken up again from a fresh list, so nothing is missed: what changed in
+between arrives as a change, what vanished as a deletion.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import urllib3
+
+from rehearsal.control_plane.api import Api, ApiError, Object
+
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+Handler = Callable[[str, Change, Object], None]
+
+RETRY_SECONDS = 0.2
+
+
+class Watcher:
+    """Watches several kinds, each in a thread of its own, until stopped."""
+
+    def __init__(self, api: Api, paths: Mapping[str, str], handle: Handler) -> None:
+        self._api = api
+        self._handle = handle
+        """Called with kind, change and object, from several threads."""
+        self._stopped = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._follow, args=item, name=f"watch-{item[0]}", daemon=True)
+            for item in paths.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Hands on nothing more. The threads end with the API server's connections."""
+        self._stopped.set()
+
+    def _follow(self, kind: str, path: str) -> None:
+        known: dict[str, Object] = {}
+        while not self._stopped.is_set():
+            try:
+                listed = self._api.get(path)
+                self._compare(kind, known, listed["items"])
+                version = listed["metadata"]["resourceVersion"]
+                for event in self._api.watch(path, version):
+                    if self._stopped.is_set():
+                        return
+                    if event["type"] == "ERROR":  # too old a version, mostly
+                        break
+                    if event["type"] != "BOOKMARK":
+                        self._one(kind, known, event["type"], event["object"])
+            except (ApiError, urllib3.exceptions.HTTPError, OSError):
+                self._stopped.wait(RETRY_SECONDS)
+
+    def _compare(self, kind: str, known: dict[str, Object], items: list[Object]) -> None:
+        current = {item["metadata"]["uid"]: item for item in items}
+        for uid in [uid for uid in known if uid not in current]:
+            self._one(kind, known, "DELETED", known[uid])
+        for uid, item in current.items():
+            if uid not in known:
+                self._one(kind, known, "ADDED", item)
+            elif item["metadata"]["resourceVersion"] != known[uid]["metadata"]["resourceVersion"]:
+                self._one(kind, known, "MODIFIED", item)
+
+    def _one(self, kind: str, known: dict[str, Object], change: Change, item: Object) -> None:
+        uid = item["metadata"]["uid"]
+        if change == "DELETED":
+            known.pop(uid, None)
+        else:
+            known[uid] = item
+        self._handle(kind, change, item)

@@ -1,0 +1,143 @@
+"""What a real node changes on the machine, written down before it is changed, and taken back.
+
+Whoever comes next can do it as well: the rehearsal itself, `make down`, or the next rehearsal after
+one that was killed.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rehearsal.gpu_node.cgroups import Cgroup, hierarchies
+from rehearsal.gpu_node.network import INTERFACES, Bridge
+
+FILE = "node.json"
+SYSCTLS = (
+    "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+    "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward",
+)  # fmt: skip
+"""Settings of the kernel that a kubelet changes and never gives back."""
+PLACES = (
+    "/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/var/log/pods", "/run/containerd",
+    "/run/netns", "/run/nri", "/etc/cni", "/etc/cdi", "/run/cdi", "/opt/cni", "/opt/containerd",
+    "/opt/nri",
+)  # fmt: skip
+"""Where kubelets and container runtimes leave things."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Footprint:
+    """What was changed, and what was there before."""
+
+    file: Path
+    bridge: str
+    subnet: str
+    cgroup: str
+    controllers: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    """Made on the machine, outside of the rehearsal's own folder."""
+    namespace: str = ""
+    """The node's process namespace."""
+    before: dict[str, Any] = field(default_factory=dict)
+    """What `seen` said before."""
+
+    def write(self) -> None:
+        document = {key: value for key, value in asdict(self).items() if key != "file"}
+        self.file.write_text(json.dumps(document, indent=1) + "\n")
+
+    def take_back(self) -> None:
+        """Undoes it; the node's processes are gone by now. What would not go, `left` shows."""
+        Bridge(self.bridge, self.subnet).remove()
+        Cgroup(self.cgroup).remove(self.controllers)
+        for name, value in self.before.get("settings", {}).items():
+            path = Path("/proc/sys", name)
+            if path.read_text().strip() != value:
+                path.write_text(value)
+        for folder in sorted(self.folders, key=len, reverse=True):
+            _remove_empty(Path(folder))
+
+    def left(self) -> dict[str, list[str]]:
+        """Sort of trace -> what is there that was not before; each is empty after `take_back`."""
+        return {
+            "processes": processes_in(self.namespace),
+            **{
+                sort: [each for each in now if each not in set(self.before.get(sort, ()))]
+                for sort, now in seen().items()
+                if not isinstance(now, Mapping)
+            },
+            "settings": [
+                f"{name} is {value}, was {was}"
+                for name, value in seen()["settings"].items()
+                if (was := self.before.get("settings", {}).get(name, value)) != value
+            ],
+        }
+
+
+def read(folder: Path) -> Footprint | None:
+    """The footprint of a node of the stage in this folder; None where there is none."""
+    file = folder / FILE
+    if not file.exists():
+        return None
+    return Footprint(file=file, **json.loads(file.read_text()))
+
+
+def seen() -> dict[str, Any]:
+    """The machine's mounts, interfaces, control groups, files in the usual places, settings."""
+    return {
+        "mounts": sorted(
+            # Where it is mounted, and as what.
+            " ".join((line.split(" ")[4], *line.rpartition(" - ")[2].split(" ")[:2]))
+            for line in Path("/proc/self/mountinfo").read_text().splitlines()
+        ),
+        "interfaces": sorted(entry.name for entry in INTERFACES.iterdir()),
+        "cgroups": sorted(
+            str(entry) for root, _ in hierarchies() for entry in root.iterdir() if entry.is_dir()
+        ),
+        "files": sorted(_files()),
+        "settings": {
+            name: Path("/proc/sys", name).read_text().strip()
+            for name in SYSCTLS
+            if Path("/proc/sys", name).exists()
+        },
+    }
+
+
+def processes_in(namespace: str) -> list[str]:
+    """The processes of a process namespace, by number and name."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if namespace and os.readlink(entry / "ns" / "pid") == namespace:
+                found.append(f"{entry.name} {(entry / 'comm').read_text().strip()}")
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def make_folders(paths: Sequence[str]) -> list[str]:
+    """Makes those that are not there, parents too; returns what was made."""
+    made = []
+    for path in map(Path, paths):
+        for folder in (*reversed(path.parents), path):
+            if not folder.exists():
+                folder.mkdir()
+                made.append(str(folder))
+    return made
+
+
+def _files() -> list[str]:
+    found = []
+    for place in map(Path, PLACES):
+        if place.is_dir():
+            found += [str(place), *(str(entry) for entry in place.iterdir())]
+    run = Path("/run")
+    return found + [str(entry) for entry in run.glob("gpu-cluster-*")]
+
+
+def _remove_empty(folder: Path) -> None:
+    """Removes a folder that was made here, with the mount points and sockets in it."""
+    shutil.rmtree(folder, ignore_errors=True)

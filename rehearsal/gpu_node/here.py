@@ -1,0 +1,108 @@
+"""This machine as one of a stack's: in the inventory, as a node, in the program's overrides."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tools
+from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.existing import with_real_node
+from rehearsal.gpu_node import driver, overrides, pytorch, settings
+from rehearsal.gpu_node.driver import Driver
+from rehearsal.gpu_node.machine import NAME, Machine, NodeError
+from rehearsal.gpu_node.node import RealNode
+from rehearsal.gpu_node.overrides import POOLS, Overrides
+from rehearsal.gpu_node.pytorch import PyTorch
+from rehearsal.processes import Processes
+from simulators.cloud import NodeGroup
+from simulators.inventory import checked_machines, inventory
+from stacks.names import StackError
+from stacks.report import CheckError
+from stacks.settings import config_of, platform_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """This machine as one of a stack's machines."""
+
+    machine: Machine
+    pool: str
+    """The pool that it is of."""
+    drive: Callable[[Path, Path], Driver]
+    """(Folder, log file) -> what runs the containers."""
+    programs: Mapping[str, Path]
+    """What the node's images hold beside a shell."""
+    pytorch: PyTorch | None = None
+    """What the acceptance workload runs with; without one it is left out."""
+
+    @property
+    def inventory(self) -> Mapping[str, Any]:
+        """What the machine has, in the words of the inventory."""
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return {
+            "name": NAME,
+            "gpus": len(self.machine.gpus),
+            "capacity": {"cpu": str(os.cpu_count()), "memory": str(memory)},
+        }
+
+    def overrides(self) -> Overrides:
+        """The changes to the program's copy; a fresh one for each copy."""
+        return Overrides(pool=self.pool, gpus=len(self.machine.gpus))
+
+    def node(
+        self,
+        folder: Path,
+        processes: Processes,
+        control_plane: LocalControlPlane,
+        group: NodeGroup,
+    ) -> RealNode:
+        """The node of the stage in `folder`, not started yet."""
+        return RealNode(
+            folder,
+            processes,
+            control_plane,
+            group,
+            drive=lambda: self.drive(folder / "node", processes.logs / "driver.log"),
+            images=overrides.images(settings.PAUSE),
+            programs=self.programs,
+        )
+
+
+def here(stack: str, machine: Machine) -> Here:
+    """This machine in the place of the one that the stack's inventory marks as real.
+
+    Raises NodeError where the stack has none.
+    """
+    programs = {"/usr/bin/nvidia-device-plugin": tools.binary("nvidia-device-plugin")}
+    found = pytorch.find()
+    if found is not None:
+        programs[str(found.binary)] = found.binary
+    return Here(
+        machine=machine,
+        pool=pool_of(stack),
+        drive=lambda folder, log: driver.nvidia(machine, folder, log),
+        programs=programs,
+        pytorch=found,
+    )
+
+
+def pool_of(stack: str) -> str:
+    """The pool of the stack that selects the machine marked as real."""
+    try:
+        config = config_of(stack)
+        if (platform := platform_of(config)) != "existing":
+            raise NodeError(
+                f"NODE=gpu needs a cluster that is already there, and {stack} is on {platform}: "
+                "take STACK=onprem"
+            )
+        found = inventory(stack)
+        real, *_ = with_real_node(stack, checked_machines(stack, found) if found else [], {})
+    except (CheckError, StackError) as error:
+        raise NodeError(f"NODE=gpu: {error}") from None
+    labels = real.get("labels") or {}
+    for name, pool in config[POOLS].items():
+        if all(labels.get(key) == value for key, value in pool["nodeSelector"].items()):
+            return str(name)
+    raise NodeError(f"NODE=gpu: no pool of {stack} selects the machine {real['name']}")

@@ -1,0 +1,246 @@
+"""The real node: its programs, from the first namespace to the last mount."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tools
+from rehearsal.control_plane.api import ApiError
+from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.gpu_node import settings
+from rehearsal.gpu_node.cgroups import Cgroup
+from rehearsal.gpu_node.driver import Driver
+from rehearsal.gpu_node.footprint import Footprint, make_folders, read, seen
+from rehearsal.gpu_node.image import Image, write
+from rehearsal.gpu_node.machine import NAME
+from rehearsal.gpu_node.network import Bridge
+from rehearsal.nodes.pods import holds
+from rehearsal.processes import ProcessError, Processes, free_port
+from simulators.cloud import NodeGroup
+
+ENCLOSURE = Path(__file__).with_name("enclosure.py")
+START_SECONDS = 60.0
+END_SECONDS = 10.0
+PROGRAMS = ("kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit")
+"""What is built for it, beside what every rehearsal needs."""
+HIDDEN = {
+    "/var/lib/kubelet": "kubelet", "/var/lib/cni": "cni-state", "/run/containerd": None,
+    "/var/log/containers": "container-logs",
+}  # fmt: skip
+"""Where the programs insist on writing -> the part of the node's own folder that they see there;
+None for the short-lived folder that sockets need."""
+
+
+class RealNode:
+    """One kubelet with its containerd on this machine, in namespaces of their own."""
+
+    def __init__(
+        self,
+        folder: Path,
+        processes: Processes,
+        control_plane: LocalControlPlane,
+        group: NodeGroup,
+        *,
+        drive: Callable[[], Driver],
+        images: Sequence[Image],
+        programs: Mapping[str, Path],
+    ) -> None:
+        """`folder` is the stage's, and nothing else is written to but what the footprint names.
+
+        `drive` describes the machine's GPUs to what runs the containers. `programs` is what the
+        images hold beside a shell.
+        """
+        self._stage = folder
+        self._folder = folder / "node"
+        self._processes = processes
+        self._control_plane = control_plane
+        self._group = group
+        self._drive = drive
+        self._images = images
+        self._programs = programs
+        mark = hashlib.sha256(str(folder).encode()).digest()
+        name = mark.hex()[:8]
+        self._bridge = Bridge(f"gpu-{name}", f"198.{18 + mark[4] % 2}.{mark[5]}")
+        self._cgroup = Cgroup(f"gpu-cluster-{name}")
+        self._run = Path(f"/run/gpu-cluster-{name}")
+        self._socket = self._run / "containerd.sock"
+        self._footprint: Footprint | None = None
+        self.version: dict[str, str] = {}
+        """What the node says of itself."""
+
+    def start(self) -> None:
+        """Returns once the node is ready, its images in place. Raises ProcessError, or NodeError
+        where the machine does not let it be one."""
+        if (before := read(self._stage)) is not None:
+            before.take_back()
+        footprint = Footprint(
+            file=self._stage / "node.json",
+            bridge=self._bridge.name,
+            subnet=self._bridge.subnet,
+            cgroup=self._cgroup.name,
+            folders=[str(self._run)],
+            before=seen(),
+        )
+        footprint.write()
+        self._footprint = footprint
+        footprint.folders += make_folders([str(self._run / "containerd"), *HIDDEN])
+        footprint.write()
+        footprint.controllers = self._cgroup.make()
+        footprint.write()
+        self._bridge.make()
+        deadline = time.monotonic() + START_SECONDS
+        self._write_settings(driver := self._drive())
+        self._processes.start("node", ["python3", "-I", "-S", ENCLOSURE, self._plan(driver)])
+        footprint.namespace = self._namespace(deadline)
+        footprint.write()
+        write(self._folder / "images.tar", self._images, self._programs)
+        self._wait(deadline, "containerd answers", self._answers)
+        self._ctr("images", "import", "--local", "--snapshotter=native",
+                  str(self._folder / "images.tar"))  # fmt: skip
+        (self._folder / "images.tar").unlink()
+        self._wait(deadline, "the node is ready", self._ready)
+        info = self._node()["status"]["nodeInfo"]
+        names = ("kubeletVersion", "containerRuntimeVersion")
+        self.version = {name: info[name] for name in names}
+
+    def stop(self) -> None:
+        """Ends it and takes back what it changed."""
+        self._processes.stop("node", grace=END_SECONDS)
+        if self._footprint is not None:
+            self._footprint.take_back()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def log(self, name: str, namespace: str = "default") -> str:
+        """What a pod's container has said so far, through the API server and the kubelet."""
+        return self._control_plane.api.text(f"/api/v1/namespaces/{namespace}/pods/{name}/log")
+
+    def left(self) -> dict[str, list[str]]:
+        """Sort of trace -> what is there that was not before the start."""
+        return {} if self._footprint is None else self._footprint.left()
+
+    def _write_settings(self, driver: Driver) -> None:
+        for name in ("cni", "volume-plugins", "opt", *filter(None, HIDDEN.values())):
+            (self._folder / name).mkdir(parents=True, exist_ok=True)
+        config = settings.containerd(
+            folder=self._folder,
+            socket=self._socket,
+            programs=tools.folder("cni-plugins"),
+            runtime=driver.runtime,
+        )
+        (self._folder / "containerd.toml").write_text(config)
+        network = settings.network(bridge=self._bridge, data=self._folder / "addresses")
+        (self._folder / "cni" / "pods.conflist").write_text(network)
+        kubelet = settings.kubelet(
+            folder=self._folder,
+            pod_logs=self._processes.logs / "pods",
+            socket=self._socket,
+            bridge=self._bridge,
+            port=free_port(self._bridge.address),
+            cgroup=self._cgroup.name,
+            client_ca=self._control_plane.pki.ca,
+            taints=self._group.node.taints,
+        )
+        (self._folder / "kubelet.json").write_text(json.dumps(kubelet, indent=1))
+
+    def _plan(self, driver: Driver) -> Path:
+        """What the enclosure runs, and what it shows to it."""
+        labels = ",".join(
+            f"{key}={value}"
+            for key, value in self._group.node.labels.items()
+            if key != "kubernetes.io/os"  # the kubelet's own
+        )
+        path = os.pathsep.join(
+            [str(tools.folder("containerd")), str(tools.folder("runc")), os.environ["PATH"]]
+        )
+        logs = self._processes.logs
+        programs = [
+            {
+                "name": "containerd",
+                "after": None,
+                "log": str(logs / "containerd.log"),
+                "environment": {"PATH": path, **driver.environment},
+                "command": [
+                    str(tools.binary("containerd")), "--config",
+                    str(self._folder / "containerd.toml"),
+                ],
+            },
+            {
+                "name": "kubelet",
+                "after": str(self._socket),
+                "log": str(logs / "kubelet.log"),
+                "environment": {},
+                "command": [
+                    str(tools.binary("kubelet")),
+                    f"--config={self._folder / 'kubelet.json'}",
+                    f"--kubeconfig={self._control_plane.kubeconfig}",
+                    f"--hostname-override={NAME}",
+                    f"--node-ip={self._bridge.address}",
+                    f"--node-labels={labels}",
+                ],
+            },
+        ]  # fmt: skip
+        binds = [
+            (str(self._folder / part if part else self._run / "containerd"), place)
+            for place, part in HIDDEN.items()
+        ]
+        plan = self._folder / "plan.json"
+        plan.write_text(json.dumps({"binds": binds, "programs": programs}, indent=1))
+        return plan
+
+    def _namespace(self, deadline: float) -> str:
+        """The process namespace of what the enclosure starts."""
+        outside = os.readlink("/proc/self/ns/pid")
+        link = Path("/proc", str(self._processes.pid("node")), "ns", "pid_for_children")
+        found = outside
+
+        def apart() -> bool:
+            nonlocal found
+            try:
+                found = os.readlink(link)
+            except OSError:  # it has ended, or has no child yet
+                return False
+            return found != outside
+
+        self._wait(deadline, "the node has its own namespaces", apart)
+        return found
+
+    def _answers(self) -> bool:
+        return self._socket.exists() and self._try_ctr("version").returncode == 0
+
+    def _ctr(self, *arguments: str) -> None:
+        done = self._try_ctr(*arguments)
+        if done.returncode:
+            raise ProcessError(f"ctr {' '.join(arguments[:2])}: {done.stderr.strip()}")
+
+    def _try_ctr(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [str(tools.binary("ctr")), f"--address={self._socket}", "--namespace=k8s.io"]
+        return subprocess.run([*command, *arguments], capture_output=True, text=True)
+
+    def _node(self) -> Any:
+        return self._control_plane.api.get(f"/api/v1/nodes/{NAME}")
+
+    def _ready(self) -> bool:
+        try:
+            return holds(self._node(), "Ready")
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+
+    def _wait(self, deadline: float, what: str, true: Callable[[], bool]) -> None:
+        while not true():
+            self._processes.check("node")
+            if time.monotonic() > deadline:
+                words = " | ".join(
+                    f"{name}: {self._processes.last_words(name)}"
+                    for name in ("containerd", "kubelet")
+                    if (self._processes.logs / f"{name}.log").exists()
+                )
+                raise ProcessError(f"not within {START_SECONDS:.0f} s: {what}: {words}")
+            time.sleep(0.05)

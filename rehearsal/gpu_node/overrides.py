@@ -1,0 +1,133 @@
+"""What the copied program and stack file must say differently on this machine, and nothing more.
+
+Each change is in the report: everything that is not there is as committed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.catalog.images import DEVICE_PLUGIN
+from rehearsal.gpu_node.image import Image
+from rehearsal.gpu_node.pytorch import PyTorch
+from rehearsal.simulated import differs
+from tools.programs import program
+
+PLUGIN = "localhost/nvidia-device-plugin:rehearsal"
+SAMPLE = "localhost/cuda-base:rehearsal"
+IMAGES = Path("components", "catalog", "images.py")
+POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
+CHECK = "gpu-cluster:gpuCheck"
+EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+"""What NVIDIA's own images say: without a limit, a container sees every GPU of its node."""
+
+
+def images(pause: str) -> list[Image]:
+    """The images that the node needs, under names of their own."""
+    return [
+        Image(reference=pause, command=["/bin/sleep", "infinity"]),
+        Image(reference=PLUGIN, command=["/usr/bin/nvidia-device-plugin"], environment=EVERYTHING),
+        Image(reference=SAMPLE, command=["/bin/sh"], environment=EVERYTHING),
+    ]
+
+
+@dataclass(slots=True)
+class Overrides:
+    """Changes the copy of the program, and keeps what it changed."""
+
+    pool: str
+    """The pool that the real node is of."""
+    gpus: int
+    """What the real node has."""
+    made: list[str] = field(default_factory=list)
+    """One line each: where, what it was, what it is, why."""
+
+    def __call__(self, program: Path) -> None:
+        """Changes the program in this folder."""
+        (file,) = program.glob("Pulumi.*.yaml")
+        document = yaml.safe_load(file.read_text())
+        self._stack(document["config"])
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
+        with (program / IMAGES).open("a") as catalog:
+            repository, _, tag = PLUGIN.rpartition(":")
+            catalog.write(
+                f'\nDEVICE_PLUGIN = Image(repository="{repository}", tag="{tag}", '
+                'source="built here", read="now")\n'
+            )
+        self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry{_version()})")
+
+    def _stack(self, config: Mapping[str, Any]) -> None:
+        pool = config[POOLS][self.pool]
+        self._set(f"{POOLS}.{self.pool}", pool, "gpusPerNode", self.gpus, "what this machine has")
+        # The file may say one thing for two of them.
+        config[WORKLOADS].update({name: dict(one) for name, one in config[WORKLOADS].items()})
+        for name, workload in config[WORKLOADS].items():
+            if workload["pool"] != self.pool:
+                continue
+            path = f"{WORKLOADS}.{name}"
+            self._set(path, workload, "image", SAMPLE, "there is no registry")
+            self._set(path, workload, "imagePullPolicy", "Never", "there is no registry")
+            if workload.get("gpus", 1):
+                self._set(path, workload, "gpus", self.gpus, "all that this machine has")
+
+    def _set(self, path: str, values: Any, key: str, value: object, why: str) -> None:
+        before = values.get(key)
+        if before != value:
+            values[key] = value
+            self.made.append(f"{path}.{key}: {before} -> {value} ({why})")
+
+
+def _version() -> str:
+    """What to say of the plugin's version where the stack has another one."""
+    ran, stack = program("device-plugin").version(), DEVICE_PLUGIN.tag or ""
+    difference = differs("the device plugin", stack, ran)
+    return f"; {difference}" if difference else ""
+
+
+def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:
+    """Puts the acceptance workload in the place of the pool's samples; returns their names."""
+    config[CHECK] = how.config(pool, SAMPLE)
+    return _without_samples(config, pool)
+
+
+def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
+    """Makes the pool share its GPUs by time, without a sample; returns the names of those that were
+    there."""
+    config.pop(CHECK, None)  # half a GPU says nothing of the whole
+    config[POOLS][pool]["sharing"] = {"strategy": "time-slicing", "replicas": replicas}
+    return _without_samples(config, pool)
+
+
+def sharing_pods(config: dict[str, Any], pool: str, pods: int) -> list[str]:
+    """Makes the pool's samples `pods` that ask for one share each; returns their names."""
+    names = [f"share-{number}" for number in range(1, pods + 1)]
+    for name in names:
+        config[WORKLOADS][name] = {
+            "kind": "pod",
+            "pool": pool,
+            "gpus": 1,
+            "image": SAMPLE,
+            "imagePullPolicy": "Never",
+            "command": ["/bin/sh", "-c"],
+            # The first process of a container hears no SIGTERM that it does not ask for.
+            "args": ["nvidia-smi -L; trap exit TERM; while true; do sleep 1; done"],
+        }
+    return names
+
+
+def _without_samples(config: dict[str, Any], pool: str) -> list[str]:
+    workloads = config[WORKLOADS]
+    names = [name for name, workload in workloads.items() if workload["pool"] == pool]
+    for name in names:
+        del workloads[name]
+    return names
+
+
+def edit(file: Path, change: Callable[[Any], object]) -> None:
+    """Changes the `config` of a stack's file."""
+    document = yaml.safe_load(file.read_text())
+    change(document["config"])
+    file.write_text(yaml.safe_dump(document, sort_keys=False))

@@ -1,0 +1,307 @@
+"""The rehearsal with a real node: GPUs that appear, samples that run on them, then shares of one.
+
+Everything is awaited in the cluster, as anybody would see it; nothing here gives the node a GPU.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cli.gpus import survey
+from cli.gpus import text as table_of
+from components.gpu.check_args import job_name
+from components.gpu.check_program.report import result_in
+from components.gpu.check_program.report import text as result_text
+from rehearsal.engine import run_in_thread
+from rehearsal.gpu_node import overrides
+from rehearsal.gpu_node.machine import NAME, Machine
+from rehearsal.gpu_node.overrides import POOLS, WORKLOADS, Overrides
+from rehearsal.gpu_node.pytorch import PyTorch
+from rehearsal.gpu_node.view import View
+from rehearsal.nodes.pods import condition, gpus_offered, phase
+from rehearsal.scenario import Failure, Rehearsal
+from rehearsal.verify.diagnosis import diagnose
+from stacks.settings import config_of, settings_of
+
+_SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
+"""A card's own number: enough of it to tell two apart."""
+MEASURE_SECONDS = 300.0
+"""How long the acceptance workload may take, once nothing else has the GPUs."""
+REPLICAS = 4
+"""Pods on one GPU, once it is shared."""
+
+
+@dataclass(slots=True, kw_only=True)
+class RealNodeRehearsal(Rehearsal):
+    """A rehearsal whose node of one pool is this machine."""
+
+    machine: Machine
+    overrides: Overrides
+    pytorch: PyTorch | None = None
+    samples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Pod -> its state, who keeps it waiting, and what it said."""
+    offered: list[tuple[float, int]] = field(default_factory=list)
+    """(seconds, `nvidia.com/gpu` of the node from then on)."""
+    check: str = ""
+    """What `make gpus` shows once the GPUs are there."""
+    measured: dict[str, Any] | None = None
+    """What the acceptance workload found, in its own words."""
+
+    def until_running(self) -> bool:
+        """The node, its GPUs, the samples on them, a second up, then shared GPUs."""
+        return all(
+            self._step(name, step)
+            for name, step in (
+                ("the node is real", self._node_is_real),
+                ("pulumi preview", self._preview),
+                ("pulumi up", self._up),
+                ("GPUs appear", lambda: self._offers(len(self.machine.gpus))),
+                ("make gpus shows them", self._gpus_checked),
+                ("samples run", self._samples_run),
+                ("pulumi up again", self._up_again),
+                ("gpu-check measures", self._measured),
+                ("pulumi up with shared GPUs", self._share),
+                ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
+                ("pulumi up with one pod more than shares", self._share_pods),
+                ("pods share them", self._shares_run),
+            )
+        )  # fmt: skip
+
+    def away(self) -> bool:
+        """The samples leave, then everything else; the node outlives the stack."""
+        return all(
+            self._step(name, step)
+            for name, step in (
+                ("pulumi destroy", lambda: self._engine(self.stage.engine.destroy)),
+                ("nothing is left", self._gone),
+            )
+        )
+
+    def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
+        """What the report has of the node; `rehearsal.gpu_node.report` makes it readable."""
+        return {
+            "gpus": [{"name": gpu.name, "memoryMiB": gpu.memory_mib} for gpu in self.machine.gpus],
+            "driver": self.machine.driver,
+            "versions": self.stage.real_node.version if self.stage.real_node else {},
+            "overrides": self.overrides.made,
+            "allocatable": self.offered,
+            "samples": self.samples,
+            "check": self.check,
+            "gpuCheck": self.measured,
+            "left": dict(left),
+        }
+
+    @property
+    def _view(self) -> View:
+        return View(self.stage)
+
+    def _node_is_real(self) -> str:
+        node = self._view.node()
+        if gpus_offered(node):
+            raise Failure(f"node {NAME} offers {gpus_offered(node)} GPUs before the stack is there")
+        self.offered.append((round(self.stage.journal.now, 2), 0))
+        info = node["status"]["nodeInfo"]
+        return (
+            f"kubelet {info['kubeletVersion']} on {info['containerRuntimeVersion']}, "
+            f"{self.machine.description}, allocatable nvidia.com/gpu 0"
+        )
+
+    def _up(self) -> str:
+        """Ends an `up` that waits for the plugin's pods for longer than they may take."""
+        engine = self.stage.engine
+        thread, outcomes = run_in_thread(lambda: engine.up(self.policy_pack))
+        thread.join(self.deadline)
+        if thread.is_alive():
+            why = self._view.about_plugin()
+            for _ in range(2):
+                engine.interrupt()
+                thread.join(5)
+            raise Failure(f"pulumi up was not done after {self.deadline:.0f} s: {why}")
+        if not outcomes:
+            raise Failure("pulumi up could not be run: see the log")
+        return self._engine(lambda: outcomes[0])
+
+    def _offers(self, gpus: int) -> str:
+        began = time.monotonic()
+
+        def offered() -> bool:
+            return gpus_offered(self._view.node()) == gpus
+
+        def why() -> str:
+            there = gpus_offered(self._view.node())
+            return f"node {NAME} offers {there} GPUs, not {gpus}: {self._view.about_plugin()}"
+
+        self._until(offered, why)
+        before = self.offered[-1][1]
+        self.offered.append((round(self.stage.journal.now, 2), gpus))
+        waited = time.monotonic() - began
+        return f"allocatable nvidia.com/gpu {before} -> {gpus}, {waited:.1f} s after up"
+
+    def _gpus_checked(self) -> str:
+        """The check that people run, on the stack's file as it is here."""
+        program = self.stage.folder / "program"
+        observed = self.stage.observed
+        settings = settings_of(
+            self.stage.stack,
+            config_of(self.stage.stack, program),
+            kubeconfig=self.stage.control_plane.kubeconfig.read_text(),
+        )
+        pools = [pool.gpu_pool(name) for name, pool in settings.pools.items()]
+        there = [pod for pod in observed.pods if pod["spec"].get("nodeName")]
+        rows, found = survey(observed.nodes, there, observed.all("DaemonSet"), pools)
+        self.check = table_of(rows, found)
+        row = next(row for row in rows if row.name == NAME)
+        wrong = [f"node {one.node} {one.message}" for one in found if one.node == NAME]
+        if row.allocatable != len(self.machine.gpus):
+            wrong.append(f"the check counts {row.allocatable} GPUs on node {NAME}")
+        if wrong:
+            raise Failure(*wrong)
+        return f"{NAME}: pool {row.pool}, {row.allocatable} allocatable, nothing amiss"
+
+    def _samples_run(self) -> str:
+        """With all GPUs asked for twice, one sample gets them and one waits; a third asks for
+        none and sees them all."""
+        workloads = self._workloads()
+        asking = [name for name, one in workloads.items() if one.get("gpus", 1)]
+        without = [name for name in workloads if name not in asking]
+        self._until(
+            lambda: (
+                len(self._view.running(asking)) == 1
+                and len(self._view.running(without)) == len(without)
+            ),
+            lambda: self._view.not_running(workloads),
+        )
+        (runs,) = self._view.running(asking)
+        waits = [name for name in asking if name != runs]
+        for name in (runs, *without):
+            self._heard(name)
+        for name in waits:
+            self._waits(name)
+        return (
+            f"{runs} runs on all GPUs, {' and '.join(waits)} waits for them, "
+            f"{' and '.join(without)} sees them without a limit"
+        )
+
+    def _measured(self) -> str:
+        """The acceptance workload, with the machine's PyTorch, on all GPUs."""
+        if self.pytorch is None:
+            return "not measured: this machine's python3 has no PyTorch"
+        stage, how = self.stage, self.pytorch
+        self._edit(lambda config: overrides.measured(config, self.overrides.pool, how))
+        self._up()
+        label = job_name(self.overrides.pool)
+
+        def pods() -> list[Any]:
+            return [
+                pod
+                for pod in stage.observed.pods
+                if pod["metadata"].get("labels", {}).get("app") == label
+            ]
+
+        self._until(
+            lambda: [phase(pod) for pod in pods()] in (["succeeded"], ["failed"]),
+            lambda: self._view.not_running([pod["metadata"]["name"] for pod in pods()]) or label,
+            MEASURE_SECONDS,
+        )
+        log = _SERIAL.sub(r"\1...", self._view.log(pods()[0]["metadata"]["name"]))
+        self.measured = result_in(log)
+        if self.measured is None:
+            raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
+        # For `make cards`.
+        (stage.folder / "gpu-check.json").write_text(json.dumps(self.measured, indent=1) + "\n")
+        self.samples[label] = {
+            "state": phase(pods()[0]), "node": NAME, "said": result_text(self.measured),
+        }  # fmt: skip
+        if self.measured["verdict"]["exit"]:
+            raise Failure(*map(str, self.measured["verdict"]["findings"]))
+        return f"every one of {len(self.measured['gpus'])} GPUs is good"
+
+    def _share(self) -> str:
+        """Alone: a pod that comes while one plugin follows another is refused by the kubelet, and
+        a pod without a controller then stays failed."""
+        self._edit(lambda config: overrides.shared(config, self.overrides.pool, REPLICAS))
+        return self._up()
+
+    def _share_pods(self) -> str:
+        pods = REPLICAS * len(self.machine.gpus) + 1
+        self._edit(lambda config: overrides.sharing_pods(config, self.overrides.pool, pods))
+        return self._up()
+
+    def _shares_run(self) -> str:
+        names = list(self._workloads())
+        self._until(
+            lambda: len(self._view.running(names)) == len(names) - 1,
+            lambda: self._view.not_running(names),
+        )
+        running = self._view.running(names)
+        for name in running:
+            self._heard(name)
+        (waits,) = [name for name in names if name not in running]
+        self._waits(waits)
+        cards = {line for name in running for line in self.samples[name]["said"].splitlines()}
+        return (
+            f"{len(running)} pods at once on {len(self.machine.gpus)} GPU, which they see as "
+            f"{' and '.join(sorted(_without_uuid(cards)))}; {waits} waits"
+        )
+
+    def _gone(self) -> str:
+        """Nobody waits for a sample's pod, and a real one takes up to its 30 s of grace."""
+        cloud = self.stage.cloud
+        self._until(lambda: not cloud.holdings(), lambda: "; ".join(cloud.holdings()))
+        return self._nothing_left()
+
+    def _edit(self, change: Callable[[Any], object]) -> None:
+        """Changes the copy of the stack's file, as its user would the file."""
+        overrides.edit(self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml", change)
+
+    def _heard(self, name: str) -> None:
+        """Keeps what a sample said, which must come from the driver."""
+        pod = self._view.pod(name)
+
+        def spoken() -> bool:
+            return "GPU" in self._view.log(name)
+
+        self._until(
+            spoken, lambda: f"pod {name} runs, but nvidia-smi says: {self._view.log(name)!r}"
+        )
+        said = _SERIAL.sub(r"\1...", self._view.log(name))
+        self.samples[name] = {"state": phase(pod), "node": NAME, "said": said}
+
+    def _waits(self, name: str) -> None:
+        """Keeps why a sample waits, in the scheduler's words and in the rehearsal's."""
+        pod = self._view.pod(name)
+        if phase(pod) != "pending":
+            raise Failure(f"pod {name} is {phase(pod)}, though no GPU is free for it")
+        verdict = diagnose(pod, self.stage.situation())
+        said = condition(pod, "PodScheduled").get("message", "")
+        if "nvidia.com/gpu" not in said:
+            raise Failure(f"pod {name} waits for something else than GPUs: {said}")
+        self.samples[name] = {"state": "pending", "scheduler": said, "why": verdict.message}
+
+    def _workloads(self) -> dict[str, Any]:
+        """The stack's workloads on the real node's pool."""
+        config = config_of(self.stage.stack, self.stage.folder / "program")
+        if self.overrides.pool not in config[POOLS]:
+            raise Failure(f"there is no pool {self.overrides.pool}")
+        return {
+            name: one
+            for name, one in config[WORKLOADS].items()
+            if one["pool"] == self.overrides.pool
+        }
+
+    def _until(
+        self, true: Callable[[], bool], why: Callable[[], str], seconds: float | None = None
+    ) -> None:
+        limit = self.deadline if seconds is None else seconds
+        began = time.monotonic()
+        while not true():
+            if time.monotonic() - began > limit:
+                raise Failure(f"{why()} (waited {limit:.0f} s)")
+            time.sleep(0.1)
+
+
+def _without_uuid(lines: Iterable[str]) -> set[str]:
+    return {line.partition(" (UUID")[0] for line in lines}

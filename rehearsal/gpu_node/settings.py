@@ -1,0 +1,147 @@
+"""What containerd, the pods' network, NVIDIA's container runtime and the kubelet are told."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rehearsal.gpu_node.network import Bridge
+from simulators.cloud import NodeTaint
+
+PAUSE = "localhost/pause:rehearsal"
+"""What holds a pod's namespaces."""
+
+
+def containerd(*, folder: Path, socket: Path, programs: Path, runtime: Path) -> str:
+    """containerd's config.toml, of version 3. `runtime` runs every container: runc, or what calls
+    it. `programs` is the folder of the pod network's plugins."""
+    quoted = {
+        name: json.dumps(str(value))
+        for name, value in {
+            "root": folder / "containerd",
+            "state": "/run/containerd/state",
+            "socket": socket,
+            "opt": folder / "opt",
+            "cni": programs,
+            "cni_config": folder / "cni",
+            "runtime": runtime,
+            "pause": PAUSE,
+        }.items()
+    }
+    return """\
+version = 3
+root = {root}
+state = {state}
+disabled_plugins = ["io.containerd.nri.v1.nri"]
+[grpc]
+address = {socket}
+[plugins."io.containerd.internal.v1.opt"]
+path = {opt}
+[plugins."io.containerd.cri.v1.images"]
+# Copies, and works on any file system; the images are small.
+snapshotter = "native"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = {pause}
+[plugins."io.containerd.cri.v1.runtime"]
+# Where the machine lacks CAP_SYS_RESOURCE, nobody may lower it.
+restrict_oom_score_adj = true
+netns_mounts_under_state_dir = true
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = [{cni}]
+conf_dir = {cni_config}
+[plugins."io.containerd.cri.v1.runtime".containerd]
+default_runtime_name = "default"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.default]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.default.options]
+BinaryName = {runtime}
+SystemdCgroup = false
+""".format(**quoted)
+
+
+def network(*, bridge: Bridge, data: Path) -> str:
+    """The pods' network: the bridge, and addresses from its subnet."""
+    return json.dumps(
+        {
+            "cniVersion": "1.0.0",
+            "name": "pods",
+            "plugins": [
+                {
+                    "type": "bridge",
+                    "bridge": bridge.name,
+                    "ipam": {
+                        "type": "host-local",
+                        "ranges": [[{"subnet": f"{bridge.subnet}.0/24",
+                                     "rangeStart": f"{bridge.subnet}.10"}]],
+                        "dataDir": str(data),
+                    },
+                }
+            ],
+        },
+        indent=1,
+    )  # fmt: skip
+
+
+def nvidia_runtime(*, specifications: Path, runc: Path, hook: Path, log: Path) -> str:
+    """config.toml of NVIDIA's container runtime: devices and libraries as the CDI files there say,
+    then runc."""
+    return "\n".join([
+        "[nvidia-container-runtime]",
+        f"debug = {json.dumps(str(log))}",
+        'mode = "cdi"',
+        f"runtimes = [{json.dumps(str(runc))}]",
+        "[nvidia-container-runtime.modes.cdi]",
+        f"spec-dirs = [{json.dumps(str(specifications))}]",
+        'default-kind = "nvidia.com/gpu"',
+        "[nvidia-ctk]",
+        f"path = {json.dumps(str(hook))}",
+        "",
+    ])  # fmt: skip
+
+
+def kubelet(
+    *,
+    folder: Path,
+    pod_logs: Path,
+    socket: Path,
+    bridge: Bridge,
+    port: int,
+    cgroup: str,
+    client_ca: Path,
+    taints: Sequence[NodeTaint],
+) -> Mapping[str, Any]:
+    """The KubeletConfiguration. It answers on the bridge alone, and only to the API server."""
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": bridge.address,
+        "port": port,
+        "healthzPort": 0,
+        "readOnlyPort": 0,
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": False},
+            "x509": {"clientCAFile": str(client_ca)},
+        },
+        "authorization": {"mode": "AlwaysAllow"},
+        "containerRuntimeEndpoint": f"unix://{socket}",
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{cgroup}",
+        # A machine's memory may grow while it is used: no limit from what it has at the start.
+        "enforceNodeAllocatable": ["none"],
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "resolvConf": "",
+        # Nothing in the machine's own tables of addresses.
+        "makeIPTablesUtilChains": False,
+        # A full disk is not this rehearsal's business; without images it could not go on.
+        "imageGCHighThresholdPercent": 100,
+        "evictionHard": {"memory.available": "50Mi", "nodefs.available": "0%"},
+        "registerWithTaints": [
+            {"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in taints
+        ],
+        # So that GPUs are seen soon after they appear; by default it takes 10 s.
+        "nodeStatusUpdateFrequency": "1s",
+        "podLogsDir": str(pod_logs),
+        "volumePluginDir": str(folder / "volume-plugins"),
+    }

@@ -1,0 +1,67 @@
+"""The cluster with a real node, as its API server and its kubelet show it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rehearsal.gpu_node.machine import NAME
+from rehearsal.nodes.pods import phase
+from rehearsal.scenario import Failure
+from rehearsal.stage import Stage
+from rehearsal.verify.diagnosis import diagnose
+
+
+class View:
+    """What is asked of it again and again while something is awaited."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def node(self) -> Mapping[str, Any]:
+        """The real one."""
+        return next(n for n in self._stage.observed.nodes if n["metadata"]["name"] == NAME)
+
+    def pod(self, name: str) -> Mapping[str, Any]:
+        """Raises Failure where it is not in the cluster."""
+        pods = self._stage.observed.pods
+        found = [pod for pod in pods if pod["metadata"]["name"] == name]
+        if not found:
+            raise Failure(f"pod {name} is not in the cluster")
+        return found[0]
+
+    def running(self, names: Iterable[str]) -> list[str]:
+        """Those of these pods that are ready."""
+        pods = {pod["metadata"]["name"]: pod for pod in self._stage.observed.pods}
+        return [name for name in names if name in pods and phase(pods[name]) == "ready"]
+
+    def not_running(self, names: Iterable[str]) -> str:
+        """Why the others are not, in the rehearsal's words and the kubelet's."""
+        running = self.running(names)
+        situation = self._stage.situation()
+        waiting = [self.pod(name) for name in names if name not in running]
+        return "; ".join(
+            f"{diagnose(pod, situation).message} {_of_containers(pod)}".strip() for pod in waiting
+        )
+
+    def about_plugin(self) -> str:
+        """How the device plugin on the real node is, with the end of its log."""
+        for pod in self._stage.observed.pods:
+            name = pod["metadata"]["name"]
+            if pod["spec"].get("nodeName") == NAME and name.startswith("nvidia-device-plugin"):
+                said = self.log(name, "kube-system").strip().splitlines()[-3:]
+                return f"{name} is {phase(pod)} {_of_containers(pod)} {' | '.join(said)}"
+        return "no device plugin runs there"
+
+    def log(self, name: str, namespace: str = "default") -> str:
+        """What the container of a pod has said."""
+        real = self._stage.real_node
+        return real.log(name, namespace) if real else ""
+
+
+def _of_containers(pod: Mapping[str, Any]) -> str:
+    """Why it was refused, or its containers wait or ended, in the kubelet's words."""
+    status = pod.get("status", {})
+    said = [str(status[key]) for key in ("reason", "message") if status.get(key)]
+    for container in status.get("containerStatuses") or []:
+        for state in (container.get("state") or {}).values():
+            said += [str(state[key]) for key in ("reason", "message") if state.get(key)]
+    return f"({': '.join(said)})" if said else ""

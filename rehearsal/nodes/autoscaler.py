@@ -1,0 +1,347 @@
+"""Upstream Karpenter with its KWOK provider, as the autoscaler of the node groups a cloud holds.
+
+It learns of a group what that cloud's autoscaler would know of a node that is not there yet: the
+group's `template`. What really joins is not its business.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import tools
+from components.kube import quantity
+from rehearsal.control_plane.api import Api, ApiError
+from rehearsal.nodes.bounds import NODE_CLAIMS, Bounds
+from rehearsal.nodes.gpus import GPU
+from rehearsal.nodes.pods import holds
+from rehearsal.processes import Processes, free_port
+from simulators.cloud import NodeGroup, NodeShape
+
+NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
+NODE_CLASS = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/rehearsal"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+TYPE, ZONE = "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
+ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+NOWHERE = "rehearsal"
+"""The zone of groups whose template has none: Karpenter cannot do without."""
+STARTING = {
+    "key": "node.cloudprovider.kubernetes.io/uninitialized",
+    "value": "true",
+    "effect": "NoSchedule",
+}
+"""On a node until it is what really joins: Karpenter takes it to have GPUs from the beginning."""
+
+EMPTY_SECONDS = 2
+"""How long a node stays empty before Karpenter wants it gone; 10 minutes in life."""
+
+
+def pool_name(group: str) -> str:
+    """A group's name as a Kubernetes object may have it."""
+    return re.sub(r"[^a-z0-9.-]+", "-", group.lower()).strip("-.")
+
+
+class Autoscaler:
+    """One Karpenter process and the pools that it reads."""
+
+    def __init__(
+        self,
+        folder: Path,
+        processes: Processes,
+        *,
+        bounds: Bounds | None = None,
+        idle: bool = False,
+    ) -> None:
+        """`bounds` keeps every pool at its maximum; without it Karpenter's limit alone does."""
+        self._bounds = bounds
+        self._idle = idle
+        """Whether no Karpenter runs: pools that start at zero stay there."""
+        self._types_file = folder / "instance-types.json"
+        self._processes = processes
+        self._pools: dict[str, dict[str, Any]] = {}
+        """What was applied last, by name."""
+        self._types = ""
+
+    def install(self, api: Api, cancelled: threading.Event) -> None:
+        """Creates Karpenter's resource definitions and waits until they are served."""
+        names = []
+        for file in tools.crds("karpenter"):
+            definition = yaml.load(file.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            names.append(definition["metadata"]["name"])
+            api.create(CRDS, definition)
+        while names and not cancelled.wait(0.05):
+            if holds(api.get(f"{CRDS}/{names[0]}"), "Established"):
+                names.pop(0)
+        if self._bounds is not None:
+            self._bounds.install(api)
+        _apply_ready(api, NODE_CLASS, {
+            "apiVersion": "karpenter.kwok.sh/v1alpha1",
+            "kind": "KWOKNodeClass",
+            "metadata": {"name": "rehearsal"},
+        }, "Ready")  # fmt: skip
+
+    def sync(
+        self,
+        api: Api,
+        kubeconfig: Path,
+        groups: Sequence[NodeGroup],
+        frozen: Mapping[str, int],
+    ) -> None:
+        """Makes Karpenter's pools those of `groups`.
+
+        `frozen`: groups that do not grow beyond this many autoscaled nodes: the cloud refuses, or
+        there is nobody to make them grow.
+        """
+        scaled = [group for group in groups if group.autoscaled]
+        names, weights = instance_types(scaled), pool_weights(scaled)
+        types = json.dumps(types_document(scaled, names), indent=1)
+        wanted = {
+            pool_name(group.name): node_pool(
+                group, names[group.name], frozen.get(group.name), weights[group.name]
+            )
+            for group in scaled
+        }
+        if self._bounds is not None:
+            self._bounds.limits = {
+                pool_name(group.name): room(group, frozen.get(group.name)) for group in scaled
+            }
+        # The first choice first: of the pools that are there, a pod always gets the one it should.
+        for name, pool in sorted(wanted.items(), key=lambda one: -one[1]["spec"]["weight"]):
+            if self._pools.get(name) != pool:
+                _apply_ready(
+                    api, f"{NODE_POOLS}/{name}", pool,
+                    "Ready", "NodeClassReady", "ValidationSucceeded",
+                )  # fmt: skip
+        if types != self._types and any(not group.unscaled for group in scaled):
+            # Karpenter reads this file once, when it starts. Before it can do anything it would
+            # find pods that it cannot help, and not look at them again for 10 s.
+            self._types = types
+            self._types_file.write_text(types)
+            self._start(kubeconfig)
+        for name in [name for name in self._pools if name not in wanted]:
+            api.delete(f"{NODE_POOLS}/{name}")
+        self._pools = wanted
+
+    def _start(self, kubeconfig: Path) -> None:
+        if self._idle:
+            return
+        self._processes.stop("karpenter", grace=1.0)
+        self._processes.start("karpenter", [tools.binary("karpenter")], {
+            "KUBECONFIG": str(kubeconfig),
+            "INSTANCE_TYPES_FILE_PATH": str(self._types_file),
+            "DISABLE_LEADER_ELECTION": "true",
+            "SYSTEM_NAMESPACE": "kube-system",
+            "METRICS_PORT": str(free_port()),
+            "HEALTH_PROBE_PORT": str(free_port()),
+            "BATCH_IDLE_DURATION": "300ms",
+            "BATCH_MAX_DURATION": "2s",
+        }, deaf=True)  # fmt: skip
+
+    def stop(self) -> None:
+        """Forgets everything: the next cluster starts with another API server."""
+        self._processes.stop("karpenter", grace=0.2)
+        self._pools, self._types = {}, ""
+
+
+def _apply_ready(api: Api, path: str, manifest: dict[str, Any], *conditions: str) -> None:
+    """Applies it with these conditions true, as Karpenter would set them once it has looked.
+
+    It looks at all pools side by side and ignores those that it has not looked at yet: a pod that
+    fits several would go to whichever is ready first, and one that fits a single pool would wait
+    10 s for its next turn.
+    """
+    metadata = api.apply(path, manifest)["metadata"]
+    api.patch(f"{path}/status", {"status": {"conditions": [
+        {
+            "type": condition,
+            "status": "True",
+            "reason": condition,
+            "message": "",
+            "lastTransitionTime": metadata["creationTimestamp"],
+            "observedGeneration": metadata["generation"],
+        }
+        for condition in conditions
+    ]}})  # fmt: skip
+
+
+def remove_node(api: Api, node: Mapping[str, Any]) -> None:
+    """Takes back a node that Karpenter made, with the claim behind it."""
+    for owner in node["metadata"].get("ownerReferences") or []:
+        if owner["kind"] == "NodeClaim":
+            api.delete(f"{NODE_CLAIMS}/{owner['name']}")
+            return
+    claim = (node["metadata"].get("labels") or {}).get("kubernetes.io/hostname", "")
+    try:
+        # Before its registration a node has only this link to its claim.
+        api.get(f"{NODE_CLAIMS}/{claim}")
+        api.delete(f"{NODE_CLAIMS}/{claim}")
+    except ApiError as error:
+        if error.status != 404:
+            raise
+    api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
+
+
+def instance_types(groups: Sequence[NodeGroup]) -> dict[str, str]:
+    """Group name -> name of its instance type in Karpenter's file.
+
+    Groups share a type where its name and its size are the same. Where they differ, as with the
+    same machine type once with and once without a GPU, each has a type of its own.
+    """
+    sizes: dict[str, set[str]] = {}
+    for group in groups:
+        sizes.setdefault(_type_label(group), set()).add(_size(group.template))
+    return {
+        group.name: _type_label(group)
+        if len(sizes[_type_label(group)]) == 1
+        else f"{_type_label(group)}.{group.name}"
+        for group in groups
+    }
+
+
+def types_document(groups: Sequence[NodeGroup], names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Karpenter's instance types file."""
+    types: dict[str, dict[str, Any]] = {}
+    for group in groups:
+        labels = group.template.labels
+        entry = types.setdefault(names[group.name], {
+            "name": names[group.name],
+            "architecture": labels.get(ARCH, "amd64"),
+            "operatingSystems": [labels.get(OS, "linux")],
+            "resources": dict(group.template.capacity),
+            "offerings": [],
+        })  # fmt: skip
+        offering = {
+            "Price": group.on_demand_per_hour or _guessed_price(group.template),
+            "Available": True,
+            "Requirements": [_in(CAPACITY_TYPE, _capacity_type(group)), _in(ZONE, _zone(group))],
+        }
+        if offering not in entry["offerings"]:
+            entry["offerings"].append(offering)
+    return list(types.values())
+
+
+def pool_weights(groups: Sequence[NodeGroup]) -> dict[str, int]:
+    """Group name -> Karpenter's weight, 100 to 1: the cheapest of those with the fewest GPUs first.
+
+    Karpenter compares the prices of one pool's instance types only; of the pools that fit a pod it
+    takes the one with the greatest weight. Clouds take the smallest node that fits; Spot is for
+    those who ask for it.
+    """
+
+    def size(group: NodeGroup) -> tuple[int, float, int, bool]:
+        price = group.on_demand_per_hour or _guessed_price(group.template)
+        return _gpus(group.template), price, _milli(group.template.capacity["cpu"]), group.spot
+
+    order = sorted({size(group) for group in groups})
+    return {group.name: max(100 - order.index(size(group)), 1) for group in groups}
+
+
+def room(group: NodeGroup, frozen: int | None) -> int:
+    """How many nodes the autoscaler may have in the group, beside those that the cloud keeps."""
+    elastic = max(group.max_nodes - group.target_nodes, 0)
+    return elastic if frozen is None else min(elastic, frozen)
+
+
+def node_pool(
+    group: NodeGroup, type_name: str, frozen: int | None, weight: int = 1
+) -> dict[str, Any]:
+    """The NodePool that lets Karpenter add nodes of this group and of no other."""
+    template = group.template
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": pool_name(group.name)},
+        "spec": {
+            "weight": weight,
+            "template": {
+                "metadata": {
+                    "labels": {
+                        key: value for key, value in template.labels.items() if not reserved(key)
+                    }
+                },
+                "spec": {
+                    "nodeClassRef": {
+                        "group": "karpenter.kwok.sh",
+                        "kind": "KWOKNodeClass",
+                        "name": "rehearsal",
+                    },
+                    "requirements": [
+                        _in(TYPE, type_name),
+                        _in(CAPACITY_TYPE, _capacity_type(group)),
+                        _in(ZONE, _zone(group)),
+                    ],
+                    "taints": [
+                        {"key": taint.key, "value": taint.value, "effect": taint.effect}
+                        for taint in template.taints
+                    ],
+                    "startupTaints": [STARTING],
+                    "expireAfter": "Never",
+                },
+            },
+            "disruption": {
+                "consolidationPolicy": "WhenEmpty",
+                "consolidateAfter": f"{EMPTY_SECONDS}s",
+                # Clouds relabel a pool's nodes in place or replace the pool; nothing drifts.
+                "budgets": [{"nodes": "0", "reasons": ["Drifted"]}, {"nodes": "100%"}]
+                # Who cannot add a node cannot remove one.
+                if not group.unscaled
+                else [{"nodes": "0"}],
+            },
+            "limits": {"cpu": _times(template.capacity["cpu"], room(group, frozen))},
+        },
+    }
+
+
+def reserved(key: str) -> bool:
+    """Whether Karpenter refuses this label in a pool: it knows it from the instance type."""
+    domain = key.partition("/")[0] if "/" in key else ""
+    if domain.endswith(("kops.k8s.io", "node.kubernetes.io", "node-restriction.kubernetes.io")):
+        return key == TYPE
+    return domain.endswith(("kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.kwok.sh"))
+
+
+def _type_label(group: NodeGroup) -> str:
+    return group.template.labels.get(TYPE, group.name)
+
+
+def _size(shape: NodeShape) -> str:
+    return json.dumps(dict(shape.capacity), sort_keys=True)
+
+
+def _guessed_price(shape: NodeShape) -> float:
+    """Grows with the size, so that the smallest node that fits is the cheapest."""
+    return 0.03 * _milli(shape.capacity["cpu"]) / 1000 + 1.0 * _gpus(shape)
+
+
+def _gpus(shape: NodeShape) -> int:
+    """0 where a tag says something that is no number: Karpenter would not start with it."""
+    text = shape.capacity.get(GPU, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def _zone(group: NodeGroup) -> str:
+    return group.template.labels.get(ZONE, NOWHERE)
+
+
+def _capacity_type(group: NodeGroup) -> str:
+    return "spot" if group.spot else "on-demand"
+
+
+def _in(key: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": "In", "values": list(values)}
+
+
+def _times(cpu: str, nodes: int) -> str:
+    """A CPU quantity times a number of nodes."""
+    return f"{_milli(cpu) * nodes}m"
+
+
+def _milli(cpu: str) -> int:
+    """Thousandths of a core of a CPU quantity."""
+    return int(quantity.parse(cpu) * 1000)

@@ -1,0 +1,128 @@
+"""Who makes `nvidia.com/gpu` appear on a node: its driver installer and its device plugin.
+
+A node offers its GPUs once both have done their part. Where a pod must do it, that pod has to run
+on the node; which pods those are, `components.kube.gpu_daemons` says.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from components.kube import gpu_daemons
+from simulators.cloud import NodeGroup
+
+GPU = "nvidia.com/gpu"
+CLOUD_SECONDS = 1.0
+"""How long after the node is ready the cloud's own driver and plugin are up: minutes in life."""
+
+PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
+_SIZES_OF_2025_04 = """
+    1g.5gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb 1g.10gb 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb 1g.18gb
+    1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb 1g.23gb 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb
+"""
+PARTITIONERS = {
+    # gcr.io/gke-release/nvidia-partition-gpu, container-engine-accelerators 4da5c076 of 2025-04-07
+    "sha256:de12f85ebfb4fb6c1893cd30c23aab662a72fa0448f97ef74fccb82d7522ef17": (
+        _SIZES_OF_2025_04.split()
+    ),
+}
+"""Image that partitions GPUs -> the sizes that it knows; on any other it exits with an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuParts:
+    """Who has done, or will do, what on one node."""
+
+    drivers: tuple[str, ...]
+    """`the cloud`, or the pods that installed the driver."""
+    plugins: tuple[str, ...]
+    misfits: tuple[str, ...]
+    """Installer pods made for another node image: they do nothing here."""
+    crashing: tuple[str, ...] = ()
+    """Installer pods that end with an error when they partition the GPUs, and why."""
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.drivers) and bool(self.plugins)
+
+
+def gpu_parts(group: NodeGroup, pods: Iterable[Mapping[str, Any]]) -> GpuParts:
+    """Reads the parts from the pods that are on a node of this group."""
+    drivers = ["the cloud"] if group.driver == "cloud" else []
+    plugins = ["the cloud"] if group.plugin == "cloud" else []
+    misfits, crashing = [], []
+    size = group.node.labels.get(PARTITION_LABEL)
+    for pod in pods:
+        if not is_ready(pod):
+            continue
+        made_for = installs_driver_on(pod)
+        if made_for is not None and size is not None and not _partitions(pod, size):
+            crashing.append(f"{_name(pod)}, whose image does not know partitions of {size}")
+        elif made_for is not None and made_for == group.node_os:
+            drivers.append(_name(pod))
+        elif made_for is not None:
+            misfits.append(_name(pod))
+        if is_device_plugin(pod):
+            plugins.append(_name(pod))
+    return GpuParts(
+        drivers=tuple(drivers),
+        plugins=tuple(plugins),
+        misfits=tuple(misfits),
+        crashing=tuple(crashing),
+    )
+
+
+def _partitions(pod: Mapping[str, Any], size: str) -> bool:
+    """Whether the pod's own partitioner, if it has one that is known here, knows this size."""
+    images = [
+        container.get("image", "")
+        for container in [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+    ]
+    known = [sizes for digest, sizes in PARTITIONERS.items() if any(digest in i for i in images)]
+    return all(size in sizes for sizes in known)
+
+
+def conflicts(node: str, group: NodeGroup, parts: GpuParts) -> list[str]:
+    """What must never happen on one node, one line each."""
+    found = []
+    for what, doers in (("driver installers", parts.drivers), ("device plugins", parts.plugins)):
+        if len(doers) > 1:
+            found.append(
+                f"pool {group.name}: node {node} has two {what}: {' and '.join(sorted(doers))}"
+            )
+    found += [
+        f"pool {group.name}: {pod} installs a driver made for another node image than the "
+        f"node's, which is {group.node_os}"
+        for pod in parts.misfits
+    ]
+    found += [f"pool {group.name}: on node {node} crashes {pod}" for pod in parts.crashing]
+    return found
+
+
+def installs_driver_on(pod: Mapping[str, Any]) -> str | None:
+    """The node image that a driver installer's pod is made for; None for any other pod."""
+    return gpu_daemons.installer_made_for(pod["spec"])
+
+
+def is_device_plugin(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod registers NVIDIA's GPUs with the kubelet."""
+    return gpu_daemons.is_device_plugin(pod["spec"]) is True
+
+
+def part(pod: Mapping[str, Any]) -> Literal["driver", "plugin"] | None:
+    """What the pod (or a pod template) does for a node's GPUs."""
+    if installs_driver_on(pod):
+        return "driver"
+    return "plugin" if is_device_plugin(pod) else None
+
+
+def is_ready(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod runs and says so; one that is being deleted does not count."""
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _name(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"

@@ -1,0 +1,81 @@
+"""What a node looks like when it joins, and which group a node belongs to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rehearsal.nodes.autoscaler import STARTING, pool_name
+from rehearsal.nodes.gpus import GPU
+from rehearsal.nodes.kubelets import MANAGED
+from simulators.cloud import NodeGroup
+
+GROUP = "rehearsal.gpu-cluster/group"
+"""Annotation of the nodes that the cloud keeps by itself."""
+SYSTEM_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
+
+
+def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
+    """A node that the cloud starts by itself, still without its GPUs."""
+    size = {key: value for key, value in group.node.capacity.items() if key != GPU}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {**MANAGED, GROUP: group.name},
+            "labels": {
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/os": "linux",
+                **group.node.labels,
+                "kubernetes.io/hostname": name,
+            },
+        },
+        "spec": {
+            "taints": [
+                {"key": taint.key, "value": taint.value, "effect": taint.effect}
+                for taint in group.node.taints
+            ],
+        },
+        "status": {"capacity": size, "allocatable": size},
+    }
+
+
+def wanted_taints(
+    current: list[dict[str, Any]], group: NodeGroup, *, starting: bool
+) -> list[dict[str, Any]] | None:
+    """The taints that a node must have, or None where it has them already."""
+    wanted = [
+        {"key": taint.key, "value": taint.value, "effect": taint.effect}
+        for taint in group.node.taints
+    ]
+    wanted += [
+        taint
+        for taint in current
+        if taint["key"].startswith(SYSTEM_TAINTS) and taint["key"] != STARTING["key"]
+    ]
+    if starting:
+        wanted.append(STARTING)
+
+    def plain(taints: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+        return {(taint["key"], taint.get("value") or "", taint["effect"]) for taint in taints}
+
+    return None if plain(wanted) == plain(current) else wanted
+
+
+def group_name(node: Mapping[str, Any], groups: Sequence[NodeGroup]) -> str | None:
+    """The group that a node belongs to, None for one that has left its group behind."""
+    return next((group.name for group in groups if belongs(node, group)), None)
+
+
+def belongs(node: Mapping[str, Any], group: NodeGroup) -> bool:
+    """Whether a node is one of this group's."""
+    if group.real:
+        return bool(node["metadata"]["name"] == group.name)
+    if karpenters(node):
+        pool: str = node["metadata"]["labels"]["karpenter.sh/nodepool"]
+        return pool == pool_name(group.name)
+    return (node["metadata"].get("annotations") or {}).get(GROUP) == group.name
+
+
+def karpenters(node: Mapping[str, Any]) -> bool:
+    """Whether the autoscaler added the node."""
+    return "karpenter.sh/nodepool" in (node["metadata"].get("labels") or {})

@@ -1,0 +1,368 @@
+"""Makes the cluster's nodes those that the cloud would run, and gives them GPUs when they are due.
+
+Two sorts of node join: those that the cloud keeps by itself (a group's initial or minimum count)
+are created here; those that the autoscaler adds are Karpenter's, and get the shape that really
+joins before anything can be scheduled on them.
+"""
+
+import queue
+import secrets
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import urllib3
+
+from plugins.cloud.handler import CloudError
+from rehearsal.control_plane.api import STRATEGIC, Api, ApiError, Object
+from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.observed import KINDS, Observed
+from rehearsal.control_plane.watch import Change, Watcher
+from rehearsal.journal import Journal
+from rehearsal.nodes.autoscaler import Autoscaler, pool_name, remove_node
+from rehearsal.nodes.gpus import (
+    CLOUD_SECONDS,
+    GPU,
+    conflicts,
+    gpu_parts,
+    is_device_plugin,
+    is_ready,
+)
+from rehearsal.nodes.joining import belongs, karpenters, new_node, wanted_taints
+from rehearsal.nodes.pods import gpus_offered, holds
+from rehearsal.nodes.recycling import Recycler
+from rehearsal.nodes.scale_down import ScaleDown
+from rehearsal.nodes.scalers import rules, scaled_groups
+from rehearsal.nodes.shares import Reader, refused
+from simulators.attached import Attachments
+from simulators.cloud import Cloud, NodeGroup, Shares
+
+REGISTERED = "karpenter.sh/registered"
+TICK_SECONDS = 0.25
+
+
+class Nodes:
+    """One thread that follows the cluster and the cloud, while the control plane runs."""
+
+    def __init__(
+        self, control_plane: LocalControlPlane, cloud: Cloud, autoscaler: Autoscaler,
+        observed: Observed, journal: Journal,
+    ) -> None:  # fmt: skip
+        self._control_plane = control_plane
+        self._cloud = cloud
+        self._autoscaler = autoscaler
+        self._observed = observed
+        self._journal = journal
+        self._changes: queue.SimpleQueue[str] = queue.SimpleQueue()
+        """`cloud` or a kind of the cluster's: what changed."""
+        self._intake = threading.Lock()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._watcher: Watcher | None = None
+        self.refusals: dict[str, str] = {}
+        """Group -> why the cloud would not run another node of it."""
+        self.shares: dict[str, Shares] = {}
+        """Node -> how its device plugin shares out its GPUs."""
+        cloud.on_change(lambda: self._changes.put("cloud"))
+
+    @property
+    def _api(self) -> Api:
+        return self._control_plane.api
+
+    def start(self) -> None:
+        self._stopped = threading.Event()
+        self._nodes: list[Object] = []
+        self._pods: list[Object] = []
+        self._created: dict[str, str] = {}
+        """Nodes that were created here and have not been seen yet -> their group."""
+        self._successors: set[str] = set()
+        """Those among them that stand for a node which was recycled."""
+        self._recycler = Recycler(lambda: self._api, self._journal)
+        self._order: dict[str, int] = {}
+        """Nodes in the order in which they were first seen."""
+        self._refused: set[str] = set()
+        """Nodes that were taken back and have not gone yet."""
+        self._sizes: dict[str, int] = {}
+        self._labelled: dict[str, set[str]] = {}
+        """Node -> the group's labels that it was given."""
+        self._ready_since: dict[str, float] = {}
+        self._members: set[str] = set()
+        """Nodes whose group is on record."""
+        self._offered: dict[str, int] = {}
+        """Node -> the GPUs that it was given last."""
+        self.refusals, self.shares = {}, {}
+        self._scale_down = ScaleDown()
+        self._attachments = Attachments(self._cloud, self._api)
+        self._reader = Reader(self._config_map)
+        self._thread = threading.Thread(target=self._guarded, name="nodes", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        with self._intake:
+            self._stopped.set()
+        if self._watcher is not None:
+            self._watcher.stop()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(10)
+        self._observed.clear()
+
+    def _guarded(self) -> None:
+        try:
+            self._run()
+        except Exception as error:
+            # Without this thread no node ever joins: say so instead of blaming the program.
+            if not self._stopped.is_set():
+                traceback.print_exc()
+                self._journal.finding("stage", f"the rehearsal's own stage failed: {error!r}")
+
+    def _run(self) -> None:
+        stopped = self._stopped
+        self._autoscaler.install(self._api, stopped)
+        self._watcher = Watcher(self._api, KINDS, partial(self._see, stopped))
+        cloud_changed, unscaled = True, dict[str, str]()
+        while not stopped.is_set():
+            cloud_changed |= self._take_changes()
+            if stopped.is_set():
+                return
+            # One view for the whole turn: more may come to be seen meanwhile.
+            self._nodes, self._pods = self._observed.nodes, self._observed.pods
+            try:
+                found = scaled_groups(self._cloud, self._pods)
+                groups = {group.name: group for group in found}
+                before, unscaled = unscaled, {g.name: g.unscaled for g in found}
+                if cloud_changed or before != unscaled:
+                    self.refusals.clear()
+                    self._scale(groups)
+                    cloud_changed = False
+                self._reconcile(groups)
+                self._drain(found)
+                self._attachments.follow(
+                    self._observed.all("Service"), self._observed.all("PersistentVolumeClaim")
+                )
+            except ApiError as error:
+                if error.status not in (404, 409):  # overtaken by a change that is on its way
+                    self._journal.record("node", "nodes", "error", message=str(error))
+            except urllib3.exceptions.HTTPError as error:
+                if not stopped.is_set():
+                    self._journal.record("node", "nodes", "error", message=str(error))
+
+    def _see(self, stopped: threading.Event, kind: str, change: Change, item: Object) -> None:
+        """Takes in a change of the cluster at once, also while this thread is busy with another:
+        a rehearsal must not take what was not looked at yet for something that is not there."""
+        with self._intake:
+            if not stopped.is_set():
+                self._observed.change(kind, change, item)
+        self._changes.put(kind)
+
+    def _drain(self, groups: list[NodeGroup]) -> None:
+        """Takes a half empty node away; Karpenter evicts the pods on it, as a drain does."""
+        drained = self._scale_down.next(groups, self._nodes, self._pods, rules(self._pods))
+        if drained is None or drained.node["metadata"]["name"] in self._refused:
+            return
+        if finding := drained.finding():
+            self._journal.finding(drained.group, finding)
+        self._refused.add(drained.node["metadata"]["name"])
+        remove_node(self._api, drained.node)
+
+    def _take_changes(self) -> bool:
+        """Waits for changes; tells whether the cloud is among what changed."""
+        cloud = False
+        try:
+            cloud = self._changes.get(timeout=TICK_SECONDS) == "cloud"
+            while True:
+                cloud |= self._changes.get_nowait() == "cloud"
+        except queue.Empty:
+            return cloud
+
+    def _scale(self, groups: Mapping[str, NodeGroup]) -> None:
+        frozen = {
+            name: sum(
+                1
+                for node in self._of_group(groups[name])
+                if karpenters(node) and node["metadata"]["name"] not in self._refused
+            )
+            for name, group in groups.items()
+            if name in self.refusals or group.unscaled
+        }
+        self._autoscaler.sync(
+            self._api, self._control_plane.kubeconfig, list(groups.values()), frozen
+        )
+
+    def _of_group(self, group: NodeGroup) -> list[dict[str, Any]]:
+        return [node for node in self._nodes if belongs(node, group)]
+
+    def _reconcile(self, groups: Mapping[str, NodeGroup]) -> None:
+        sizes: Counter[str] = Counter()
+        nodes = {node["metadata"]["name"]: node for node in self._nodes}
+        self._order = {name: n for n, name in enumerate({**self._order, **nodes}) if name in nodes}
+        self._refused &= nodes.keys()
+        for name in nodes.keys() & self._created.keys():
+            del self._created[name]
+            self._successors.discard(name)
+        for name in self._order:
+            node = nodes[name]
+            group = next((g for g in groups.values() if belongs(node, g)), None)
+            if group is None:
+                if not karpenters(node):  # Karpenter removes a deleted pool's nodes itself
+                    self._api.delete(f"/api/v1/nodes/{name}")
+                continue
+            if node["metadata"].get("deletionTimestamp") or name in self._refused:
+                continue
+            if karpenters(node) and sizes[group.name] >= group.max_nodes:
+                # The group's maximum is another one since Karpenter asked for it.
+                self._refuse(node)
+                continue
+            sizes[group.name] += 1
+            self._join(name, node, group)
+        for name in self._successors:
+            sizes[self._created[name]] += 1
+        for group in groups.values():
+            coming = group.name in self._created.values()
+            if not coming and self._recycler.turn(group, self._of_group(group), self._pods):
+                self._successors.add(self._create(group))
+                continue  # this turn's view has the old node still
+            self._keep(group)
+            if self._sizes.get(group.name, 0) != sizes[group.name]:
+                self._resize(group, groups, sizes[group.name])
+
+    def _join(self, name: str, node: Mapping[str, Any], group: NodeGroup) -> None:
+        if name not in self._members:
+            gpus = int(group.node.capacity.get(GPU, 0))
+            self._members.add(name)
+            self._journal.record(
+                "node", name, "member", group=group.name, gpus=gpus, added=karpenters(node)
+            )
+        try:
+            self._gpus(node, group)
+            self._shape(node, group)
+        except ApiError as error:
+            if error.status not in (404, 409):  # overtaken by a change that is on its way
+                raise
+
+    def _keep(self, group: NodeGroup) -> None:
+        """Creates or deletes nodes until the cloud's own count is there."""
+        if group.real:  # it joins by itself
+            return
+        own = [node for node in self._of_group(group) if not karpenters(node)]
+        coming = sum(1 for of in self._created.values() if of == group.name)
+        for _ in range(group.target_nodes - len(own) - coming):
+            self._create(group)
+        for node in own[max(group.target_nodes, 0) :]:
+            self._api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
+
+    def _create(self, group: NodeGroup) -> str:
+        name = f"{pool_name(group.name)}-{secrets.token_hex(2)}"
+        self._created[name] = group.name
+        self._api.create("/api/v1/nodes", new_node(name, group))
+        self._labelled[name] = set(group.node.labels)
+        return name
+
+    def _resize(self, group: NodeGroup, groups: Mapping[str, NodeGroup], nodes: int) -> None:
+        before = self._sizes.get(group.name, 0)
+        try:
+            self._cloud.set_size(group.name, nodes)
+        except KeyError:  # the group was deleted meanwhile; its nodes are next
+            return
+        except CloudError as error:
+            self.refusals[group.name] = str(error)
+            self._journal.record("cloud", group.name, "refused", nodes=nodes, message=str(error))
+            added = [node for node in self._of_group(group) if karpenters(node)]
+            added.sort(key=lambda node: self._order[node["metadata"]["name"]])
+            for node in added[before - nodes :]:
+                self._refuse(node)
+            # Karpenter would ask again at once; the cloud would say the same, and has to be asked
+            # where Karpenter had another one under way.
+            self._sizes[group.name] = min(before, nodes)
+            self._scale(groups)
+        else:
+            self._journal.record("cloud", group.name, "size", nodes=nodes, before=before)
+            self._sizes[group.name] = nodes
+
+    def _refuse(self, node: Mapping[str, Any]) -> None:
+        """Takes back a node that the cloud would never have started."""
+        self._journal.record("node", node["metadata"]["name"], "taken back")
+        self._refused.add(node["metadata"]["name"])
+        remove_node(self._api, node)
+
+    def _shape(self, node: Mapping[str, Any], group: NodeGroup) -> None:
+        """Gives the node the labels and taints that the group's nodes have now."""
+        metadata, name = node["metadata"], node["metadata"]["name"]
+        registered = not karpenters(node) or REGISTERED in metadata["labels"]
+        labels: dict[str, str | None] = {**group.node.labels}
+        if karpenters(node):
+            labels["karpenter.sh/do-not-sync-taints"] = "true"
+            # Karpenter labels the node as its template says until it is registered.
+            given = self._labelled.setdefault(name, set(group.template.labels))
+        else:
+            given = self._labelled.setdefault(name, set())
+        if registered:
+            labels |= {key: None for key in given if key not in group.node.labels}
+        current = metadata.get("labels") or {}
+        changed = {key: value for key, value in labels.items() if current.get(key) != value}
+        taints = wanted_taints(node["spec"].get("taints") or [], group, starting=not registered)
+        patch: dict[str, Any] = {"metadata": {"resourceVersion": metadata["resourceVersion"]}}
+        if changed:
+            patch["metadata"]["labels"] = changed
+        if taints is not None:
+            patch["spec"] = {"taints": taints}
+        if changed or taints is not None:
+            self._api.patch(f"/api/v1/nodes/{name}", patch)
+            self._labelled[name] = given | set(group.node.labels)
+
+    def _gpus(self, node: Mapping[str, Any], group: NodeGroup) -> None:
+        """Gives the node its GPUs once driver and plugin are there, and takes them with those."""
+        name = node["metadata"]["name"]
+        if group.real:
+            self._offers(name, group, gpus_offered(node))
+            return
+        has, shares = int(group.node.capacity.get(GPU, 0)), group.shares
+        if not holds(node, "Ready"):
+            self._ready_since.pop(name, None)
+            due = False
+        else:
+            since = self._ready_since.setdefault(name, time.monotonic())
+            due = has > 0 and time.monotonic() - since >= CLOUD_SECONDS
+        if due:
+            pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]
+            plugins = [pod for pod in pods if is_device_plugin(pod) and is_ready(pod)]
+            if plugins and group.plugin == "pod":
+                shares = self._reader.of(plugins[0], pods)
+                has *= shares.replicas
+            parts = gpu_parts(group, pods)
+            wrong = conflicts(name, group, parts) + refused(name, group, shares, pods)
+            for line in wrong:
+                self._journal.finding(group.name, line)
+            due = parts.complete and not shares.fault
+        self.shares[name] = shares
+        wanted = has if due else 0
+        offered = gpus_offered(node)
+        capacity = node["status"].get("capacity", {})
+        if offered == wanted and (wanted or GPU not in capacity):
+            return
+        quantity = str(wanted) if wanted else None
+        size = {**group.node.capacity, GPU: quantity} if not offered else {GPU: quantity}
+        # On record first: a pod may get one, and be seen to have it, before the answer is here.
+        self._offers(name, group, wanted)
+        self._api.patch(
+            f"/api/v1/nodes/{name}/status",
+            {"status": {"capacity": size, "allocatable": size}},
+            STRATEGIC,
+        )
+
+    def _offers(self, name: str, group: NodeGroup, gpus: int) -> None:
+        if self._offered.get(name, 0) != gpus:
+            self._offered[name] = gpus
+            self._journal.record("node", name, "gpus", gpus=gpus, group=group.name)
+
+    def _config_map(self, namespace: str, name: str) -> dict[str, Any] | None:
+        """As it is now: what was last seen of it may be older than the pod that reads it."""
+        try:
+            return self._api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise

@@ -1,0 +1,86 @@
+"""Recycles the nodes of a group as the clouds do: one after the other, drained and replaced."""
+
+from collections.abc import Callable, Sequence
+
+from rehearsal.control_plane.api import Api, ApiError, Object
+from rehearsal.journal import Journal
+from rehearsal.nodes.autoscaler import remove_node
+from rehearsal.nodes.joining import karpenters
+from rehearsal.nodes.pods import holds
+from simulators.cloud import NodeGroup
+
+_BUSY = (404, 409, 429)
+"""The pod is gone already, or must stay for now: a PodDisruptionBudget says so, or nobody knows yet
+whether one does."""
+
+
+class Recycler:
+    """Remembers which revision of its group each node is of."""
+
+    def __init__(self, api: Callable[[], Api], journal: Journal) -> None:
+        self._api = api
+        self._journal = journal
+        self._revisions: dict[str, int] = {}
+        self._leaving: set[str] = set()
+
+    def turn(self, group: NodeGroup, nodes: Sequence[Object], pods: Sequence[Object]) -> str | None:
+        """Goes on with the group's first node of an earlier revision.
+
+        Returns the name of a node that the cloud keeps once it is drained and deleted: its
+        successor is due. `nodes` are the group's, also those that are on their way out.
+        """
+        if group.real:
+            return None
+        names = {node["metadata"]["name"] for node in nodes}
+        for name in names:
+            self._revisions.setdefault(name, group.revision)
+        if names & self._leaving:
+            return None
+        stale = [n for n in nodes if self._revisions[n["metadata"]["name"]] < group.revision]
+        fresh = [n for n in nodes if n not in stale]
+        if not stale or not all(holds(node, "Ready") for node in fresh):
+            return None
+        node = next((one for one in stale if one["spec"].get("unschedulable")), stale[0])
+        name = str(node["metadata"]["name"])
+        if karpenters(node):
+            self._leaves(name, group)
+            remove_node(self._api(), node)
+            return None
+        if not node["spec"].get("unschedulable"):
+            self._api().patch(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})
+        if not self._drained(name, pods):
+            return None
+        self._leaves(name, group)
+        self._api().delete(f"/api/v1/nodes/{name}")
+        return name
+
+    def _leaves(self, name: str, group: NodeGroup) -> None:
+        self._journal.record("node", name, "recycled", group=group.name)
+        self._leaving.add(name)
+
+    def _drained(self, node: str, pods: Sequence[Object]) -> bool:
+        """Whether nothing but DaemonSets' pods is left on the node; asks the others to leave."""
+        left = [
+            pod["metadata"]
+            for pod in pods
+            if pod["spec"].get("nodeName") == node
+            and pod["status"].get("phase") not in ("Succeeded", "Failed")
+            and not any(
+                owner["kind"] in ("DaemonSet", "Node")
+                for owner in pod["metadata"].get("ownerReferences") or []
+            )
+        ]
+        for each in left:
+            if each.get("deletionTimestamp"):
+                continue
+            path = f"/api/v1/namespaces/{each['namespace']}/pods/{each['name']}/eviction"
+            try:
+                self._api().create(path, {
+                    "apiVersion": "policy/v1",
+                    "kind": "Eviction",
+                    "metadata": {"name": each["name"], "namespace": each["namespace"]},
+                })  # fmt: skip
+            except ApiError as error:
+                if error.status not in _BUSY:
+                    raise
+        return not left

@@ -1,0 +1,181 @@
+"""Which GPU nodes Cluster Autoscaler would drain: half empty, and their pods fit on other nodes.
+
+As cluster-autoscaler 1.35 does it (simulator/utilization, simulator/drainability), and GKE's own,
+which is made of it: of a GPU node it looks at the GPUs alone. Nodes without GPUs are left alone
+here, and so are disruption budgets. Empty nodes are Karpenter's business: autoscaler.py.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from components.kube import quantity
+from components.kube.requests import requests
+from rehearsal.nodes.joining import belongs, karpenters
+from rehearsal.nodes.matching import mismatches, shape_of
+from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
+from simulators.cloud import NodeGroup
+
+Object = Mapping[str, Any]
+
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+UNNEEDED_SECONDS = 3.0
+"""How long a node must have been half empty; 10 minutes in life."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What an autoscaler was told of it; the defaults are GKE's."""
+
+    threshold: float = 0.5
+    """A node of which a smaller part of the GPUs is asked for is not needed."""
+    local_storage_stays: bool = False
+    """Whether a pod with a directory of its node keeps it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """A node that is taken away, and the pods that are evicted for it."""
+
+    node: Object
+    group: str
+    asked: int
+    offered: int
+    pods: Sequence[Object]
+
+    def finding(self) -> str | None:
+        """The jobs that lose what they have done, in one line."""
+        jobs = sorted({who for pod in self.pods if (who := workload(pod)).startswith("Job ")})
+        if not jobs:
+            return None
+        return (
+            f"pool {self.group}: the autoscaler drained node {self.node['metadata']['name']}, of "
+            f"which {self.asked} of {self.offered} GPUs were in use, and evicted the running "
+            f'{", ".join(jobs)}: without the annotation {SAFE_TO_EVICT}: "false" a job loses '
+            "what it has done"
+        )
+
+
+class ScaleDown:
+    """Remembers since when each node has been half empty."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def next(
+        self, groups: Iterable[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object],
+        rules: Rules,
+    ) -> Drained | None:  # fmt: skip
+        """The node that is drained now, if any: one at a time, as the room for its pods counts."""
+        found = {
+            drained.node["metadata"]["name"]: drained
+            for drained in unneeded(groups, nodes, pods, rules)
+        }
+        now = time.monotonic()
+        self._since = {name: self._since.get(name, now) for name in found}
+        due = [name for name, since in self._since.items() if now - since >= UNNEEDED_SECONDS]
+        return found[due[0]] if due else None
+
+
+def unneeded(
+    groups: Iterable[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object], rules: Rules
+) -> list[Drained]:
+    """The nodes that the autoscaler could take away while pods run on them."""
+    found = []
+    for group in groups:
+        own = [node for node in nodes if belongs(node, group) and _stands(node)]
+        if not group.autoscaled or group.unscaled or len(own) <= group.min_nodes:
+            continue
+        for node in own:
+            there = [pod for pod in _on(node, pods) if not workload(pod).startswith("DaemonSet ")]
+            asked, offered = sum(gpus_asked(pod["spec"]) for pod in there), gpus_offered(node)
+            if not karpenters(node) or not there or asked >= rules.threshold * offered:
+                continue
+            others = [each for each in nodes if each is not node and _stands(each)]
+            if not any(keeps(pod, rules) for pod in there) and _fit(there, others, pods):
+                found.append(
+                    Drained(node=node, group=group.name, asked=asked, offered=offered, pods=there)
+                )
+    return found
+
+
+def keeps(pod: Object, rules: Rules) -> bool:
+    """Whether the pod's node stays because of it."""
+    answer = (pod["metadata"].get("annotations") or {}).get(SAFE_TO_EVICT)
+    if answer in ("true", "false"):
+        return bool(answer == "false")
+    alone = not pod["metadata"].get("ownerReferences")
+    system = pod["metadata"]["namespace"] == "kube-system"
+    local = any(
+        "hostPath" in volume or volume.get("emptyDir", {"medium": "Memory"}).get("medium") is None
+        for volume in pod["spec"].get("volumes") or []
+    )
+    return alone or system or (rules.local_storage_stays and local)
+
+
+def _stands(node: Object) -> bool:
+    gone = node["metadata"].get("deletionTimestamp") or node["spec"].get("unschedulable")
+    return not gone and holds(node, "Ready") and gpus_offered(node) > 0
+
+
+def _on(node: Object, pods: Iterable[Object]) -> list[Object]:
+    return [
+        pod
+        for pod in pods
+        if pod["spec"].get("nodeName") == node["metadata"]["name"]
+        and phase(pod) not in ("succeeded", "failed")
+    ]
+
+
+def _fit(moving: Sequence[Object], others: Sequence[Object], pods: Sequence[Object]) -> bool:
+    """Whether all of them find room on nodes that are there."""
+    if any(phase(pod) == "deleting" for pod in moving):
+        return False
+    free = {node["metadata"]["name"]: _free(node, pods) for node in others}
+    for pod in sorted(moving, key=full_name):
+        need = requests(pod["spec"])
+        for node in others:
+            room = free[node["metadata"]["name"]]
+            if not mismatches(pod["spec"], shape_of(node)) and all(
+                amount <= room.get(name, 0) for name, amount in need.items()
+            ):
+                for name, amount in need.items():
+                    room[name] -= amount
+                break
+        else:
+            return False
+    return True
+
+
+def _free(node: Object, pods: Iterable[Object]) -> dict[str, Decimal]:
+    given = node["status"].get("allocatable", {})
+    room = {name: quantity.parse(amount) for name, amount in given.items()}
+    for pod in _on(node, pods):
+        for name, amount in requests(pod["spec"]).items():
+            room[name] = room.get(name, Decimal(0)) - amount
+    return room
+
+
+def evictable(
+    groups: Sequence[NodeGroup], nodes: Iterable[Object], pods: Iterable[Object], rules: Rules
+) -> list[str]:
+    """Jobs on less than half of a node's GPUs that nothing protects from the autoscaler.
+
+    `nodes`: all that ever had GPUs, as a job may have ended and its node be gone.
+    """
+    by_name, found = {node["metadata"]["name"]: node for node in nodes}, {}
+    for pod in pods:
+        who, node = workload(pod), by_name.get(pod["spec"].get("nodeName") or "")
+        if node is None or not who.startswith("Job ") or keeps(pod, rules):
+            continue
+        group = next((each for each in groups if each.autoscaled and belongs(node, each)), None)
+        asked, offered = gpus_asked(pod["spec"]), gpus_offered(node)
+        if group is not None and 0 < asked < rules.threshold * offered:
+            found[who] = (
+                f"pool {group.name}: {who} asks for {asked} of a node's {offered} GPUs, and the "
+                "autoscaler evicts its running pods where they fit on another node: it lacks the "
+                f'annotation {SAFE_TO_EVICT}: "false"'
+            )
+    return list(found.values())

@@ -1,0 +1,202 @@
+"""How a device plugin's pod shares out a node's GPUs: read from the pod, and what it mounts.
+
+As NVIDIA/k8s-device-plugin 0.20.0 reads its config (api/config/v1): where that program would not
+start, or would offer another resource, `Shares.fault` says so.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import yaml
+
+from components.kube.gpu_daemons import PLUGIN_SOCKETS
+from rehearsal.nodes.gpus import GPU, is_device_plugin, is_ready
+from rehearsal.nodes.pods import phase, workload
+from simulators.cloud import NodeGroup, Shares
+
+Object = Mapping[str, Any]
+FindConfigMap = Callable[[str, str], Object | None]
+"""(namespace, name) -> the ConfigMap, None where there is none."""
+
+MOST_MPS_CLIENTS = 48
+"""Of one GPU, from Volta on; the plugin refuses more replicas."""
+RENAMED = f"offers what it shares as {GPU}.shared (renameByDefault), and no {GPU}"
+MPS_DAEMON = "mps-control-daemon"
+_BLOCKS = {"timeSlicing": "time-slicing", "mps": "mps"}
+
+
+class Reader:
+    """What each device plugin's pod read when it started: a later change does not reach it."""
+
+    def __init__(self, find: FindConfigMap) -> None:
+        self._find = find
+        self._read: dict[str, Shares] = {}
+
+    def of(self, plugin: Object, on_node: Sequence[Object]) -> Shares:
+        """How the plugin in this pod shares; `on_node`: all pods of its node."""
+        identity = plugin["metadata"]["uid"]
+        shares = self._read.get(identity)
+        if shares is None:
+            shares = read(plugin, self._find)
+            if not shares.fault:
+                self._read[identity] = shares
+        if shares.strategy == "mps" and not any(map(_is_mps_daemon, on_node)):
+            return Shares(
+                strategy="mps",
+                fault=f"{workload(plugin)} waits for an MPS control daemon, and no pod with one "
+                "is ready there",
+            )
+        return shares
+
+
+def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -> Shares:
+    """How the plugin in this pod shares out a node's GPUs; of a pod template give the namespace."""
+    namespace = namespace or plugin["metadata"]["namespace"]
+    who = workload(plugin) if plugin["metadata"].get("name") else "the device plugin"
+    config_maps = {
+        volume["name"]: (volume["configMap"]["name"], bool(volume["configMap"].get("optional")))
+        for volume in plugin["spec"].get("volumes") or []
+        if volume.get("configMap")
+    }
+    for name, optional in config_maps.values():
+        if not optional and find(namespace, name) is None:
+            # The kubelet does not start a pod before all its volumes are there.
+            return Shares(fault=f"{who} mounts ConfigMap {namespace}/{name}, which does not exist")
+    container = _plugin_container(plugin)
+    path = _config_file(container)
+    if path is None:
+        return Shares()
+    place = _place(container, path)
+    if place is None or place[0] not in config_maps:
+        return Shares(fault=f"{who} reads {path}, which no ConfigMap is mounted at")
+    name = config_maps[place[0]][0]
+    data = (find(namespace, name) or {}).get("data") or {}
+    if place[1] not in data:
+        has = ", ".join(sorted(data)) or "nothing"
+        return Shares(
+            fault=f"{who} reads {place[1]} of ConfigMap {namespace}/{name}, which has {has}"
+        )
+    try:
+        shares = parse(data[place[1]])
+    except ValueError as error:
+        return Shares(fault=f"{who} does not start with ConfigMap {namespace}/{name}: {error}")
+    return replace(shares, fault=f"{who} {shares.fault}") if shares.fault else shares
+
+
+def parse(text: str) -> Shares:
+    """The plugin's config file. Raises ValueError with the reason where the plugin refuses it."""
+    try:
+        config = yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ValueError("it is not YAML") from None
+    if not isinstance(config, dict) or config.get("version") != "v1":
+        raise ValueError("its version is not v1")
+    found = Shares()
+    # Where both are there, MPS wins.
+    for block, strategy in _BLOCKS.items():
+        if (given := (config.get("sharing") or {}).get(block)) is not None:
+            found = _shared(block, strategy, given)
+    return found
+
+
+def _shared(block: str, strategy: str, given: Mapping[str, Any]) -> Shares:
+    resources = given.get("resources")
+    if not resources:
+        raise ValueError(f"sharing.{block} names no resources")
+    for resource in resources:
+        replicas = int(resource.get("replicas", 0))
+        if replicas < 2:
+            raise ValueError(f"sharing.{block} has {replicas} replicas, and takes 2 or more")
+        if strategy == "mps" and replicas > MOST_MPS_CLIENTS:
+            raise ValueError(f"sharing.mps has {replicas} replicas, at most {MOST_MPS_CLIENTS}")
+        if resource["name"] != GPU:
+            continue
+        mps = strategy == "mps"
+        return Shares(
+            strategy="mps" if mps else "time-slicing",
+            replicas=replicas,
+            # Off by default with time-slicing, on with MPS.
+            most=1 if given.get("failRequestsGreaterThanOne", mps) else None,
+            fault=RENAMED if given.get("renameByDefault") else "",
+        )
+    return Shares()
+
+
+def refused(node: str, group: NodeGroup, shares: Shares, pods: Iterable[Object]) -> list[str]:
+    """Pods on the node that its device plugin, or the shared GPU itself, would not serve."""
+    found = []
+    for pod in pods:
+        containers = pod["spec"]["containers"]
+        asked = max(
+            int(((one.get("resources") or {}).get("limits") or {}).get(GPU, 0))
+            for one in containers
+        )
+        if not asked or phase(pod) == "deleting" or shares.replicas < 2:
+            continue
+        start = f"pool {group.name}: {workload(pod)}"
+        if shares.most is not None and asked > shares.most:
+            found.append(
+                f"{start} asks for {asked} {GPU} in one container, and the device plugin of node "
+                f"{node}, where {shares.replicas} pods share a GPU, gives {shares.most} at most: "
+                "the kubelet fails the pod with UnexpectedAdmissionError"
+            )
+        if shares.host_ipc and not pod["spec"].get("hostIPC"):
+            found.append(
+                f"{start} has no hostIPC: true, without which it does not reach the MPS daemon of "
+                f"node {node}"
+            )
+    return found
+
+
+def template_shares(group: NodeGroup, daemon_set: Object, find: FindConfigMap) -> Shares | None:
+    """How the DaemonSet's pods would share the GPUs of the group's nodes; None if it is no device
+    plugin, or the cloud runs its own."""
+    template = daemon_set["spec"]["template"]
+    if group.plugin != "pod" or not is_device_plugin(template):
+        return None
+    return read(template, find, namespace=daemon_set["metadata"]["namespace"])
+
+
+def _plugin_container(pod: Object) -> Object:
+    """The container that has the kubelet's directory of device plugins; else the first."""
+    volumes = {
+        volume["name"]
+        for volume in pod["spec"].get("volumes") or []
+        if (volume.get("hostPath") or {}).get("path", "").rstrip("/") == PLUGIN_SOCKETS
+    }
+    containers: list[Object] = pod["spec"]["containers"]
+    for container in containers:
+        if volumes & {mount["name"] for mount in container.get("volumeMounts") or []}:
+            return container
+    return containers[0]
+
+
+def _config_file(container: Object) -> str | None:
+    for variable in container.get("env") or []:
+        if variable["name"] == "CONFIG_FILE" and variable.get("value"):
+            return str(variable["value"])
+    for word in [*(container.get("command") or []), *(container.get("args") or [])]:
+        if word.startswith("--config-file="):
+            return str(word.partition("=")[2])
+    return None
+
+
+def _place(container: Object, path: str) -> tuple[str, str] | None:
+    """The volume that a path of the container is on, and the file's name there."""
+    best: tuple[int, str, str] | None = None
+    for mount in container.get("volumeMounts") or []:
+        at = PurePosixPath(mount["mountPath"])
+        if not PurePosixPath(path).is_relative_to(at):
+            continue
+        name = mount.get("subPath") or str(PurePosixPath(path).relative_to(at))
+        if best is None or len(at.parts) > best[0]:
+            best = (len(at.parts), mount["name"], name)
+    return best and best[1:]
+
+
+def _is_mps_daemon(pod: Object) -> bool:
+    return is_ready(pod) and any(
+        MPS_DAEMON in (container.get("command") or []) for container in pod["spec"]["containers"]
+    )

@@ -1,0 +1,91 @@
+"""The stack's output `gpuPools`, by which other projects go, against the nodes it describes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.catalog import kubernetes as names
+from rehearsal.control_plane.observed import Observed
+from rehearsal.nodes.gpus import GPU
+from rehearsal.nodes.joining import group_name
+from rehearsal.nodes.matching import shape_of, untolerated
+from rehearsal.verify import proof
+from rehearsal.verify.diagnosis import Situation
+from simulators.cloud import NodeGroup, NodeShape, Shares
+
+STACK = "pulumi:pulumi:Stack"
+_CHOSEN = {names.GKE_GPU_PARTITION_SIZE, names.GKE_GPU_SHARING_STRATEGY, names.GKE_SPOT}
+"""On Autopilot's nodes only where a pod selected them."""
+
+
+def exported(state: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The output in a stack's state, as `pulumi stack export` lists its resources."""
+    for resource in state:
+        if resource["type"] == STACK:
+            pools: Mapping[str, Any] = (resource.get("outputs") or {}).get("gpuPools") or {}
+            return pools
+    return {}
+
+
+def broken(pools: Mapping[str, Any], situation: Situation, observed: Observed) -> list[str]:
+    """What the output tells wrongly, one line each: the nodes that came up decide, else one that
+    would come."""
+    found = []
+    for name, told in pools.items():
+        for group in situation.groups:
+            for where, shape, shares in _nodes(group, situation, observed):
+                if not group.gpus or not _meant(told["nodeSelector"], group, shape):
+                    continue
+                lines = list(_wrong(told, group, shape, where, shares.most))
+                found += [f"output gpuPools.{name}, pool {group.name}: {line}" for line in lines]
+                if lines:
+                    break  # the others are alike
+    return found
+
+
+def _nodes(
+    group: NodeGroup, situation: Situation, observed: Observed
+) -> list[tuple[str, NodeShape, Shares]]:
+    """The group's nodes that ever offered GPUs, or one that would come, each with its sharing."""
+    came = [
+        (f"node {name}", shape_of(node), situation.shares.get(name, group.shares))
+        for node in observed.gpu_nodes
+        if group_name(node, [group]) and (name := node["metadata"]["name"])
+    ]
+    if came or group.auto_provisioned:  # of those there are many that nobody asked for
+        return came
+    return [("a node", proof.would_join(group, observed), group.shares)]
+
+
+def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeShape) -> bool:
+    """Whether a pool with this selector is about such nodes."""
+    if group.auto_provisioned and (_CHOSEN & shape.labels.keys()) - selector.keys():
+        return False  # another pool's, with GPUs of the same card
+    return selector.items() <= shape.labels.items()
+
+
+def _wrong(
+    told: Mapping[str, Any], group: NodeGroup, shape: NodeShape, where: str, most: int | None
+) -> Iterator[str]:
+    offered = int(shape.capacity.get(GPU, 0))
+    said, physical = int(told["allocatablePerNode"]), int(told["gpusPerNode"])
+    if group.auto_provisioned:
+        # Nodes come in several sizes; how a GPU is shared is the same on all.
+        if said * group.gpus != offered * physical:
+            yield (
+                f"allocatablePerNode says {said} {GPU} on {physical} GPUs, {where} offers "
+                f"{offered} on {group.gpus}"
+            )
+    elif said != offered:
+        yield f"allocatablePerNode says {said} {GPU}, {where} offers {offered}"
+    counts = [int(count) for count in told["gpusPerPod"]]
+    if most is not None and max(counts, default=0) > most:
+        yield (
+            f"gpusPerPod says that a pod may ask for {max(counts)} {GPU}, the device plugin of "
+            f"{where} gives a container {most} at most"
+        )
+    for taint in shape.taints:
+        if untolerated(taint, told["tolerations"]):
+            yield (
+                f"tolerations do not tolerate {taint.key}={taint.value}:{taint.effect}, which "
+                f"{where} has"
+            )

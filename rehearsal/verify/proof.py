@@ -1,0 +1,179 @@
+"""What must be so once the workloads run: nodes, GPUs in their turn, and what was promised."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from rehearsal.control_plane.observed import Observed
+from rehearsal.nodes.gpus import GPU, part
+from rehearsal.nodes.joining import group_name
+from rehearsal.nodes.matching import mismatches, shape_of
+from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, phase, workload
+from rehearsal.nodes.scale_down import SAFE_TO_EVICT
+from rehearsal.nodes.shares import template_shares
+from rehearsal.report import NodeLife, PodLife
+from rehearsal.verify.diagnosis import Situation
+from simulators.cloud import Cloud, NodeGroup, NodeShape
+
+SETTLE_SECONDS = 2.0
+"""How long something must stand before it is the last word."""
+_SPOT = "/gke-spot"
+"""End of the taint of Spot nodes, which only a pod meant for them tolerates by its name."""
+
+
+def misplaced(groups: Sequence[NodeGroup], observed: Observed) -> list[str]:
+    """GPU pods on nodes without those GPUs; installers and plugins on nodes without any."""
+    by_name = {group.name: group for group in groups}
+    nodes = {node["metadata"]["name"]: node for node in observed.nodes}
+    wrong: list[str] = []
+    for pod in observed.pods:
+        node = nodes.get(pod["spec"].get("nodeName") or "")
+        if node is None or phase(pod) not in ("ready", "succeeded"):
+            continue
+        group = by_name.get(group_name(node, groups) or "")
+        where = f"node {node['metadata']['name']}" + (f" of pool {group.name}" if group else "")
+        asked, kind = gpus_asked(pod["spec"]), workload(pod).partition(" ")[0]
+        if kind != "DaemonSet" and group is not None:
+            wrong += _mistaken(pod, asked, where, group)
+        if asked and phase(pod) == "ready" and gpus_offered(node) < asked:
+            wrong.append(
+                f"{full_name(pod)} asks for {asked} {GPU} on {where}, which has "
+                f"{gpus_offered(node)}"
+            )
+        if part(pod) and (group is None or GPU not in group.node.capacity):
+            wrong.append(f"{full_name(pod)} runs on {where}, which has no GPU")
+    return wrong
+
+
+def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) -> Iterator[str]:
+    """A pod on a node that its own words do not ask for."""
+    if group.auto_provisioned and GPU in group.node.capacity and not asked:
+        yield (
+            f"{full_name(pod)} runs on {where}, but asks for no {GPU}: GKE Autopilot refuses a pod "
+            "that selects an accelerator without a limit"
+        )
+    stays = (pod["metadata"].get("annotations") or {}).get(SAFE_TO_EVICT) == "false"
+    if stays and group.auto_provisioned and group.spot:
+        yield (
+            f"{full_name(pod)} asks to keep its node on {where} ({SAFE_TO_EVICT}): GKE Autopilot "
+            "does not grant that to Spot pods"
+        )
+    for toleration in pod["spec"].get("tolerations") or []:
+        if str(toleration.get("key")).endswith(_SPOT) and asked and not group.spot:
+            yield (
+                f"{full_name(pod)} tolerates {toleration['key']} and runs on {where}, which is no "
+                f"Spot node: it does not select {toleration['key']}"
+            )
+
+
+def without_gpus(situation: Situation) -> list[str]:
+    """GPU nodes that offer none, although a device plugin or an installer is meant for them."""
+    found = []
+    for group in situation.groups:
+        for node in situation.of(group):
+            if GPU not in group.node.capacity or gpus_offered(node):
+                continue
+            name = node["metadata"]["name"]
+            start = f"pool {group.name}: node {name} offers none of its GPUs: "
+            if fault := situation.shares.get(name, group.shares).fault:
+                found.append(start + fault)
+            missed = [
+                f"{start}DaemonSet {full_name(daemon_set)} selects it, but {'; '.join(lines)}"
+                for daemon_set in situation.daemon_sets
+                if part(template := daemon_set["spec"]["template"])
+                and (lines := mismatches(template["spec"], shape_of(node)))
+                and not mismatches(
+                    {**template["spec"], "tolerations": [{"operator": "Exists"}]}, shape_of(node)
+                )
+            ]
+            found += missed
+    return found
+
+
+def too_early(
+    groups: Sequence[NodeGroup], nodes: Iterable[NodeLife], pods: Iterable[PodLife]
+) -> list[str]:
+    """GPUs that a node offered before driver and device plugin were there, and pods that got one
+    before it offered any."""
+    by_name, found = {group.name: group for group in groups}, []
+    given = [(pod, pod.bound) for pod in pods if pod.gpus and pod.bound is not None]
+    for node in nodes:
+        group = by_name.get(node.group)
+        if group is None or not node.gpus:
+            continue
+        start = f"pool {node.group}: node {node.name}"
+        for what, doer, words in (
+            ("driver", group.driver, "driver installer's"),
+            ("plugin", group.plugin, "device plugin's"),
+        ):
+            ready = node.parts.get(what)
+            early = node.gpus_at is not None and (ready is None or node.gpus_at < ready)
+            if doer == "pod" and early:
+                when = "never ran" if ready is None else f"ran only from {ready:.1f} s"
+                found.append(
+                    f"{start} offered GPUs at {node.gpus_at:.1f} s, but the {words} pod {when} "
+                    "there"
+                )
+        if group.real:  # its kubelet refuses such a pod itself, and its offer is seen only later
+            continue
+        found += [
+            f"{start} was given {pod.workload} at {at:.1f} s, before it offered a GPU"
+            for pod, at in given
+            if pod.node == node.name and (node.gpus_at is None or at < node.gpus_at)
+        ]
+    return found
+
+
+def for_nothing(nodes: Iterable[NodeLife], now: float) -> list[str]:
+    """Pools that the autoscaler made grow although no pod ever ran on the new nodes."""
+    idle: dict[str, int] = {}
+    for node in nodes:
+        # One that has only just come may still get its pod.
+        settled = node.left is not None or now - node.joined > SETTLE_SECONDS
+        if node.added and not node.used and settled:
+            idle[node.group] = idle.get(node.group, 0) + 1
+    return [
+        f"pool {group}: grew for nothing: {count} {'node' if count == 1 else 'nodes'} came up on "
+        "which no pod ever ran"
+        for group, count in idle.items()
+    ]
+
+
+def promises(cloud: Cloud, observed: Observed) -> list[dict[str, Any]]:
+    """Each pool's promise against a node of it that came up, or else against what would, as the
+    report has it."""
+    groups, found = cloud.node_groups(), []
+    came = {group_name(node, groups): node for node in observed.gpu_nodes}
+    for group in groups:
+        node = came.get(group.name)
+        shape = _of_cloud(shape_of(node), group) if node else would_join(group, observed)
+        promise = cloud.promise(group.name, shape)
+        if promise is not None:
+            name = node["metadata"]["name"] if node else None
+            found.append({"pool": group.name, "node": name, **asdict(promise)})
+    return found
+
+
+def broken(promised: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The differences between promises and nodes, each with its pool."""
+    return [f"pool {each['pool']}: {line}" for each in promised for line in each["differences"]]
+
+
+def _of_cloud(shape: NodeShape, group: NodeGroup) -> NodeShape:
+    """A node without the labels that the rehearsal's own kubelet and autoscaler give it."""
+    known = {*group.node.labels, *group.template.labels}
+    labels = {key: value for key, value in shape.labels.items() if key in known}
+    return replace(shape, labels=labels)
+
+
+def would_join(group: NodeGroup, observed: Observed) -> NodeShape:
+    """A node of the group as its device plugin would share out its GPUs."""
+    gpus, shape = int(group.node.capacity.get(GPU, 0)), group.node
+    config_maps = observed.config_maps
+    for daemon_set in observed.all("DaemonSet"):
+        shares = template_shares(
+            group, daemon_set, lambda namespace, name: config_maps.get(f"{namespace}/{name}")
+        )
+        if gpus and shares and not mismatches(daemon_set["spec"]["template"]["spec"], shape):
+            return replace(shape, capacity={**shape.capacity, GPU: str(gpus * shares.replicas)})
+    return shape

@@ -1,0 +1,90 @@
+"""What must be so of the workers of a JobSet: a node each, and nobody else who reaches them."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from components.kube.partial import all_of
+from components.kube.selectors import requirement
+from rehearsal.nodes.pods import gpus_asked, phase
+
+Object = Mapping[str, Any]
+
+JOB_SET = "jobset.sigs.k8s.io/jobset-name"
+ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+
+
+def crowded(pods: Iterable[Object]) -> list[str]:
+    """Nodes that several workers of one attempt shared: their GPUs are not one machine's worth
+    each, and the traffic between nodes that was asked for never happens."""
+    count: Counter[tuple[str, str, str]] = Counter()
+    for pod in workers(pods):
+        labels, node = pod["metadata"]["labels"], pod["spec"].get("nodeName")
+        if node and phase(pod) not in ("failed", "deleting"):
+            count[_name(pod), str(labels.get(ATTEMPT)), node] += 1
+    return [
+        f"training job {name}: {number} of its workers were on node {node}, and each is to have a "
+        "node of its own"
+        for (name, _, node), number in count.items()
+        if number > 1
+    ]
+
+
+def reachable(pods: Iterable[Object], policies: Iterable[Object]) -> list[str]:
+    """Workers with ports that other pods of the cluster reach."""
+    found: dict[str, str] = {}
+    policies = [each for each in policies if "Ingress" in each["spec"].get("policyTypes", ())]
+    for pod in workers(pods):
+        ports = [p["containerPort"] for c in pod["spec"]["containers"] for p in c.get("ports", ())]
+        own = [
+            each
+            for each in policies
+            if each["metadata"]["namespace"] == pod["metadata"]["namespace"]
+            and _selects(each["spec"].get("podSelector") or {}, pod)
+        ]
+        if not ports:
+            continue
+        start = f"training job {_name(pod)}: every pod of the cluster reaches port {ports[0]}"
+        if not own:
+            found[_name(pod)] = f"{start} of its workers: no NetworkPolicy selects them"
+        elif not all(_only(peers, pod) for each in own for peers in _peers(each)):
+            found[_name(pod)] = (
+                f"training job {_name(pod)}: its NetworkPolicy admits others than its own workers "
+                f"to port {ports[0]}"
+            )
+    return list(found.values())
+
+
+def workers(pods: Iterable[Object]) -> list[Object]:
+    """The pods of JobSets that ask for GPUs."""
+    return [
+        pod
+        for pod in pods
+        if JOB_SET in (pod["metadata"].get("labels") or {}) and gpus_asked(pod["spec"])
+    ]
+
+
+def _name(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['labels'][JOB_SET]}"
+
+
+def _peers(policy: Object) -> Iterable[list[Object]]:
+    for rule in policy["spec"].get("ingress") or []:
+        yield rule.get("from") or []
+
+
+def _only(peers: list[Object], worker: Object) -> bool:
+    """Whether these peers are pods of the worker's own JobSet, and there are any."""
+    job_set = worker["metadata"]["labels"][JOB_SET]
+    return bool(peers) and all(
+        peer.keys() == {"podSelector"}
+        and (peer["podSelector"].get("matchLabels") or {}).get(JOB_SET) == job_set
+        for peer in peers
+    )
+
+
+def _selects(selector: Object, pod: Object) -> bool:
+    labels = pod["metadata"]["labels"]
+    equal = (labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
+    rest = (requirement(one, labels) for one in selector.get("matchExpressions") or [])
+    return all_of([*equal, *rest]) is True

@@ -1,0 +1,133 @@
+"""The workloads that a stack declares, and whether each has reached its state in the cluster."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal.nodes.pods import condition, full_name, holds, phase, workload
+from rehearsal.verify.diagnosis import Situation, Verdict, diagnose
+
+Object = Mapping[str, Any]
+
+KINDS = {
+    "kubernetes:apps/v1:Deployment": "Deployment",
+    "kubernetes:apps/v1:DaemonSet": "DaemonSet",
+    "kubernetes:batch/v1:Job": "Job",
+    "kubernetes:core/v1:Pod": "Pod",
+}
+_JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One object of the stack that makes pods, or is one."""
+
+    kind: str
+    namespace: str
+    name: str
+    derived: bool = False
+    """Whether a controller of the stack's makes it, in its own time."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+    def find(self, items: Iterable[Object]) -> Object | None:
+        wanted = f"{self.namespace}/{self.name}"
+        return next((item for item in items if full_name(item) == wanted), None)
+
+
+def declared(state: Sequence[Mapping[str, Any]]) -> list[Workload]:
+    """The workloads in a stack's state, as `pulumi stack export` lists its resources."""
+    found = []
+    for resource in state:
+        if resource["type"] == _JOB_SET and not resource.get("delete"):
+            found += _jobs(resource["outputs"])
+        if (kind := KINDS.get(resource["type"])) and not resource.get("delete"):
+            metadata = resource["outputs"]["metadata"]
+            namespace = metadata.get("namespace") or "default"
+            found.append(Workload(kind=kind, namespace=namespace, name=metadata["name"]))
+    return found
+
+
+def _jobs(job_set: Mapping[str, Any]) -> list[Workload]:
+    """The Jobs that the controller makes of a JobSet, and names."""
+    metadata = job_set["metadata"]
+    return [
+        Workload(
+            kind="Job",
+            namespace=metadata.get("namespace") or "default",
+            name=f"{metadata['name']}-{each['name']}-{number}",
+            derived=True,
+        )
+        for each in job_set["spec"]["replicatedJobs"]
+        for number in range(int(each.get("replicas", 1)))
+    ]
+
+
+def reached(workload: Workload, item: Object | None) -> bool:
+    """Whether a deployment is available, a pod ready, a job complete, a daemon on all its nodes."""
+    if item is None:
+        return False
+    status = item.get("status", {})
+    if workload.kind in ("Deployment", "DaemonSet"):
+        if status.get("observedGeneration", 0) < item["metadata"].get("generation", 1):
+            return False
+        if workload.kind == "DaemonSet":
+            ready: bool = status.get("numberReady", 0) == status.get("desiredNumberScheduled", 0)
+            return ready
+        available: bool = status.get("availableReplicas", 0) >= item["spec"].get("replicas", 1)
+        return available
+    if workload.kind == "Job":
+        return holds(item, "Complete")
+    return phase(item) in ("ready", "succeeded")
+
+
+def why_not(wanted: Workload, item: Object | None, situation: Situation) -> Verdict:
+    """Why a workload has not reached its state; the first of its pods that can tell."""
+    if item is None:
+        # What the stack itself declared does not come later.
+        return Verdict(message=f"{wanted} is not in the cluster", hopeless=not wanted.derived)
+    if wanted.kind == "Job" and holds(item, "Failed"):
+        said = condition(item, "Failed").get("message", "")
+        return Verdict(message=f"{wanted} failed: {said}", hopeless=True)
+    pods = [pod for pod in situation.pods if workload(pod) == str(wanted)]
+    waiting = [pod for pod in pods if phase(pod) not in ("ready", "succeeded", "deleting")]
+    verdicts = [diagnose(pod, situation) for pod in waiting]
+    if verdicts:
+        return max(verdicts, key=lambda verdict: verdict.hopeless)
+    refused = condition(item, "ReplicaFailure").get("message")
+    if refused := refused or _failed_to_create(wanted, situation):
+        return Verdict(message=f"{wanted} cannot make its pods: {refused}", hopeless=True)
+    if item["spec"].get("suspend"):
+        return Verdict(message=f"{wanted} is still in its queue{_queued(wanted, situation)}",
+                       hopeless=False)  # fmt: skip
+    states = ", ".join(phase(pod) for pod in pods) or "none yet"
+    return Verdict(message=f"{wanted} is not done: its pods are {states}", hopeless=False)
+
+
+def _queued(wanted: Workload, situation: Situation) -> str:
+    """What Kueue last said of the job's own Workload, or of its JobSet's."""
+    names = (f"job-{wanted.name}-", f"jobset-{wanted.name.rpartition('-workers-')[0]}-")
+    said = [
+        event
+        for event in situation.events
+        if event["involvedObject"].get("kind") == "Workload"
+        and event["involvedObject"].get("namespace") == wanted.namespace
+        and str(event["involvedObject"].get("name")).startswith(names)
+    ]
+    if not said:
+        return ""
+    last = max(said, key=lambda event: str(event.get("lastTimestamp") or ""))
+    return f": Kueue says: {last.get('message', '')}"
+
+
+def _failed_to_create(wanted: Workload, situation: Situation) -> str | None:
+    """What the API server said when the workload's controller wanted to make a pod."""
+    for event in situation.events:
+        about = event["involvedObject"]
+        named = (about.get("kind"), about.get("namespace"), about.get("name"))
+        if event.get("reason") == "FailedCreate" and named == (
+            wanted.kind, wanted.namespace, wanted.name,
+        ):  # fmt: skip
+            return str(event.get("message", "")).removeprefix("Error creating: ")
+    return None

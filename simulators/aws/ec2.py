@@ -1,0 +1,99 @@
+"""What EC2's resource types have in common: one noun, one id, tags in one place."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from simulators.aws.kind import CloudError, Kind, NotFoundError, mapping, pairs, pascal, pick
+
+GONE = ("deleting", "deleted", "Deleted")
+"""EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
+
+
+class Ec2Kind(Kind):
+    """A thing that `create_<noun>`, `describe_<noun>s` and `delete_<noun>` know."""
+
+    noun: ClassVar[str]
+    sent: ClassVar[tuple[str, ...]] = ()
+    """Inputs that the create call takes under their own names."""
+    outputs: ClassVar[Mapping[str, str]] = {}
+    """Property -> JMESPath in the description."""
+
+    @property
+    def ec2(self) -> Any:
+        return self.account.client("ec2")
+
+    @property
+    def camel(self) -> str:
+        return "".join(map(pascal, self.noun.split("_")))
+
+    @property
+    def id_key(self) -> str:
+        return f"{self.camel}Id"
+
+    def specification(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The tags for a create call."""
+        if not inputs.get("tagsAll"):
+            return {}
+        kind = self.noun.replace("_", "-")
+        tags = {"ResourceType": kind, "Tags": pairs(inputs["tagsAll"])}
+        return {"TagSpecifications": [tags]}
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        request = {pascal(name): inputs[name] for name in self.sent if name in inputs}
+        create = getattr(self.ec2, f"create_{self.noun}")
+        answer = create(**request, **self.specification(inputs))
+        identity: str = answer[self.camel][self.id_key]
+        return identity
+
+    def row(self, identity: str) -> dict[str, Any]:
+        """Its description; raises NotFoundError."""
+        rows = getattr(self.ec2, f"describe_{self.noun}s")(**{f"{self.id_key}s": [identity]})
+        found: list[dict[str, Any]] = rows[f"{self.camel}s"]
+        if not found or found[0].get("State") in GONE:
+            raise NotFoundError(f"{self.id_key}: {identity} does not exist")
+        return found[0]
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        row = self.row(identity)
+        return pick(row, self.outputs) | {"tagsAll": mapping(row.get("Tags"))}
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        changed = [name for name in self.plays if name != "tags" and old.get(name) != new.get(name)]
+        if changed:
+            raise CloudError(
+                f"a rehearsal does not play a change of '{changed[0]}' of {self.token}"
+            )
+
+    def retag(
+        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
+    ) -> None:
+        if gone:
+            self.ec2.delete_tags(Resources=[identity], Tags=[{"Key": key} for key in gone])
+        if tags:
+            self.ec2.create_tags(Resources=[identity], Tags=pairs(tags))
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        getattr(self.ec2, f"delete_{self.noun}")(**{self.id_key: identity})
+
+    def rows(self, noun: str, **filters: str) -> list[dict[str, Any]]:
+        """Descriptions of all `noun`s that the filters (`vpc_id="vpc-1"`) let through."""
+        camel = "".join(map(pascal, noun.split("_")))
+        given = [
+            {"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items()
+        ]
+        answer = getattr(self.ec2, f"describe_{noun}s")(Filters=given)
+        return [row for row in answer[f"{camel}s"] if row.get("State") not in GONE]
+
+    def refuse_used(self, word: str, identity: str, users: list[str]) -> None:
+        """Raises CloudError where `users` is not empty."""
+        if users:
+            raise CloudError(
+                f"DependencyViolation: The {word} '{identity}' has dependencies and cannot be "
+                f"deleted: {', '.join(sorted(users))}"
+            )
+
+
+def interface_name(row: Mapping[str, Any]) -> str:
+    """How a network interface is named in a refusal."""
+    described = f" ({row['Description']})" if row.get("Description") else ""
+    return f"{row['NetworkInterfaceId']}{described}"

@@ -1,0 +1,143 @@
+"""IAM policies, managed and inline, and what attaches them to roles."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plugins.cloud.schema import Problem
+from simulators.aws.iam import IamKind, document_text, misshapen
+from simulators.aws.joining import guarded
+from simulators.aws.kind import CloudError, NotFoundError, mapping, pairs, pick
+
+_MOST_ATTACHED = 10
+
+
+class Policy(IamKind):
+    token = "aws:iam/policy:Policy"
+    documents = ("policy",)
+    plays = ("name", "path", "policy", "description", "tags")
+    computed = ("namePrefix",)
+
+    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
+        return misshapen("policy", inputs, ("Effect", "Action", "Resource"))
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        answer = self.iam.create_policy(
+            PolicyName=inputs["name"],
+            Path=inputs["path"],
+            PolicyDocument=inputs["policy"],
+            Description=inputs.get("description", ""),
+            Tags=pairs(inputs["tagsAll"]),
+        )
+        return str(answer["Policy"]["Arn"])
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        row = self.iam.get_policy(PolicyArn=identity)["Policy"]
+        version = self.iam.get_policy_version(
+            PolicyArn=identity, VersionId=row["DefaultVersionId"]
+        )["PolicyVersion"]
+        now = pick(row, {
+            "arn": "Arn",
+            "name": "PolicyName",
+            "path": "Path",
+            "policyId": "PolicyId",
+            "attachmentCount": "AttachmentCount",
+        })  # fmt: skip
+        tags = self.iam.list_policy_tags(PolicyArn=identity)["Tags"]
+        return now | {
+            "policy": document_text(version["Document"], state.get("policy")),
+            "tagsAll": mapping(tags),
+        }
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        if old.get("policy") != new["policy"]:
+            versions = self.iam.list_policy_versions(PolicyArn=identity)["Versions"]
+            spare = [each for each in versions if not each["IsDefaultVersion"]]
+            if len(versions) >= 5:
+                oldest = min(spare, key=lambda each: int(each["VersionId"].removeprefix("v")))
+                self.iam.delete_policy_version(PolicyArn=identity, VersionId=oldest["VersionId"])
+            self.iam.create_policy_version(
+                PolicyArn=identity, PolicyDocument=new["policy"], SetAsDefault=True
+            )
+
+    def retag(
+        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
+    ) -> None:
+        if gone:
+            self.iam.untag_policy(PolicyArn=identity, TagKeys=gone)
+        self.iam.tag_policy(PolicyArn=identity, Tags=pairs(tags))
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        if self.iam.get_policy(PolicyArn=identity)["Policy"]["AttachmentCount"]:
+            raise CloudError(
+                f"DeletePolicy: DeleteConflict: Cannot delete a policy attached to entities: "
+                f"{identity}"
+            )
+        for each in self.iam.list_policy_versions(PolicyArn=identity)["Versions"]:
+            if not each["IsDefaultVersion"]:
+                self.iam.delete_policy_version(PolicyArn=identity, VersionId=each["VersionId"])
+        self.iam.delete_policy(PolicyArn=identity)
+
+
+class RolePolicy(IamKind):
+    token = "aws:iam/rolePolicy:RolePolicy"
+    documents = ("policy",)
+    plays = ("name", "role", "policy")
+    computed = ("namePrefix",)
+
+    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
+        return misshapen("policy", inputs, ("Effect", "Action", "Resource"))
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        self._put(inputs)
+        return f"{inputs['role']}:{inputs['name']}"
+
+    def _put(self, inputs: Mapping[str, Any]) -> None:
+        self.iam.put_role_policy(
+            RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"]
+        )
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        role, _, name = identity.partition(":")
+        row = self.iam.get_role_policy(RoleName=role, PolicyName=name)
+        text = document_text(row["PolicyDocument"], state.get("policy"))
+        return {"role": role, "name": name, "policy": text}
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        self._put(new)
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        with guarded(self.account, undo=lambda: self._put(state)):
+            self.iam.delete_role_policy(RoleName=state["role"], PolicyName=state["name"])
+
+
+class RolePolicyAttachment(IamKind):
+    token = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
+    plays = ("role", "policyArn")
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        attached = self._attached(inputs["role"])
+        if len(attached) >= _MOST_ATTACHED and inputs["policyArn"] not in attached:
+            raise CloudError(
+                "AttachRolePolicy: LimitExceeded: Cannot exceed quota for PoliciesPerRole: "
+                f"{_MOST_ATTACHED}"
+            )
+        self.iam.attach_role_policy(RoleName=inputs["role"], PolicyArn=inputs["policyArn"])
+        return f"{inputs['role']}/{inputs['policyArn']}"
+
+    def _attached(self, role: str) -> list[str]:
+        answer = self.iam.list_attached_role_policies(RoleName=role)
+        return [each["PolicyArn"] for each in answer["AttachedPolicies"]]
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        role, _, policy = identity.partition("/")
+        if policy not in self._attached(role):
+            raise NotFoundError(f"NoSuchEntity: {policy} is not attached to {role}")
+        return {"role": role, "policyArn": policy}
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        raise CloudError("an attachment cannot be changed")
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        given = {"RoleName": state["role"], "PolicyArn": state["policyArn"]}
+        with guarded(self.account, undo=lambda: self.iam.attach_role_policy(**given)):
+            self.iam.detach_role_policy(**given)

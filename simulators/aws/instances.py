@@ -1,0 +1,115 @@
+"""Instance types as EC2 describes them, the zones that have them, and the vCPU quotas.
+
+Both come from moto's copy of EC2's own answers (5.2.5 describes P6-B300 and G7, and no P3), never
+from the program's catalog: what that still knows and EC2 does not is refused here as in AWS.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from components.catalog import eks as catalog
+from components.catalog.eks import InstanceType
+from components.catalog.eks_instances import Quota
+from plugins.cloud.handler import CloudError
+from simulators.aws.account import Account
+
+DEFAULT_VCPUS = 2048
+"""Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
+_ULTRA_SERVERS = ("p6e-gb200.36xlarge", "p6e-gb300.36xlarge")
+"""EC2 has them in Capacity Blocks of a Local Zone alone, which moto's copy leaves out."""
+
+
+def instance(account: Account, name: str) -> InstanceType:
+    """The instance type; raises CloudError in EKS's words where EC2 describes none."""
+    priced = catalog.instance_type(name)
+    if name in _ULTRA_SERVERS and priced:
+        return priced
+    row = _described(name)
+    if row is None:
+        raise CloudError(
+            "InvalidParameterException: The following supplied instance types do not exist: "
+            f"[{name}]"
+        )
+    gpus = row.get("GpuInfo", {}).get("Gpus", [])
+    vendor = gpus[0]["Manufacturer"] if gpus else None
+    return InstanceType(
+        name=name,
+        gpus=sum(each["Count"] for each in gpus),
+        gpu_model=gpus[0]["Name"] if gpus else None,
+        gpu_memory_mib=gpus[0].get("MemoryInfo", {}).get("SizeInMiB") if gpus else None,
+        vendor=vendor if vendor in ("NVIDIA", "AMD") else None,
+        vcpu=row["VCpuInfo"]["DefaultVCpus"],
+        memory_gib=row["MemoryInfo"]["SizeInMiB"] / 1024,
+        arch="arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64",
+        on_demand=priced.on_demand if priced else None,
+        quota=_quota(name),
+        source="moto",
+    )
+
+
+def check_offers(account: Account, types: Sequence[str], subnets: Sequence[str]) -> None:
+    """Raises CloudError, in EKS's words, where a subnet's zone has not all of the types."""
+    ec2 = account.client("ec2")
+    wanted = {row["AvailabilityZone"] for row in ec2.describe_subnets(SubnetIds=subnets)["Subnets"]}
+    for name in types:
+        if name in _ULTRA_SERVERS:
+            continue  # Its Capacity Block is where it is.
+        answer = ec2.describe_instance_type_offerings(
+            LocationType="availability-zone",
+            Filters=[{"Name": "instance-type", "Values": [name]}],
+        )
+        has = sorted(row["Location"] for row in answer["InstanceTypeOfferings"])
+        if lacking := sorted(wanted - set(has)):
+            raise CloudError(
+                f"InvalidRequestException: Your requested instance type ({name}) is not supported "
+                f"in your requested Availability Zone ({', '.join(lacking)}). Please retry your "
+                "request by not specifying an Availability Zone or choosing "
+                f"{', '.join(has) or 'another instance type'}."
+            )
+
+
+@cache
+def _described(name: str) -> Mapping[str, Any] | None:
+    # Its API answers with the same rows, a request for each.
+    from moto.ec2.models.instance_types import INSTANCE_TYPES
+
+    return INSTANCE_TYPES.get(name)
+
+
+def _quota(name: str) -> Quota:
+    family = name.partition(".")[0]
+    if family.startswith("p"):
+        return "P"
+    return "G_VT" if family.startswith(("g", "vt")) else "standard"
+
+
+def quota_name(row: InstanceType, *, spot: bool) -> str:
+    """The key of `Faults.quota` for nodes of this type: `P`, `G_VT spot`, `standard`."""
+    return f"{row.quota} spot" if spot else row.quota
+
+
+def check_quota(
+    account: Account, quota: Mapping[str, int], group: str, types: Sequence[str], spot: bool,
+    nodes: int,
+) -> None:  # fmt: skip
+    """Raises CloudError where `nodes` nodes of this group exceed the vCPUs of a quota."""
+    row = instance(account, types[0])
+    name = quota_name(row, spot=spot)
+    used = 0
+    for other, parts in account.groups.items():
+        if other != group:
+            theirs = instance(account, parts.inputs["instanceTypes"][0])
+            if quota_name(theirs, spot=parts.inputs["capacityType"] == "SPOT") == name:
+                used += theirs.vcpu * len(parts.interfaces)
+    limit = quota.get(name, DEFAULT_VCPUS)
+    if used + nodes * row.vcpu > limit:
+        words = "Could not launch Spot Instances. MaxSpotInstanceCountExceeded" if spot else (
+            "Could not launch On-Demand Instances. VcpuLimitExceeded"
+        )  # fmt: skip
+        raise CloudError(
+            f"AsgInstanceLaunchFailures: {words} - You have requested more vCPU capacity than your "
+            f"current vCPU limit of {limit} allows for the instance bucket that the specified "
+            f"instance type belongs to: {nodes} of {row.name} need {nodes * row.vcpu}, {used} are "
+            f"in use (quota {name}, {catalog.quota_code(row.name, spot=spot) or 'in vCPUs'})"
+        )

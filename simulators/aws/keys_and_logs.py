@@ -1,0 +1,251 @@
+"""KMS keys and aliases, and CloudWatch log groups."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from plugins.cloud.schema import UNKNOWN, Problem
+from simulators.aws.evaluation import statements
+from simulators.aws.kind import CloudError, Kind, NotFoundError
+
+_SHORTEST_WINDOW_DAYS, _LONGEST_WINDOW_DAYS = 7, 30
+
+
+class Key(Kind):
+    token = "aws:kms/key:Key"
+    documents = ("policy",)
+    plays = (
+        "description", "policy", "enableKeyRotation", "rotationPeriodInDays", "isEnabled",
+        "keyUsage", "customerMasterKeySpec", "deletionWindowInDays", "multiRegion",
+        "bypassPolicyLockoutSafetyCheck", "tags",
+    )  # fmt: skip
+    computed = ("policy", "description", "multiRegion", "rotationPeriodInDays")
+
+    @property
+    def kms(self) -> Any:
+        return self.account.client("kms")
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        if inputs.get("multiRegion"):
+            raise CloudError("a rehearsal does not play 'multiRegion' keys")
+        given = {"Policy": inputs["policy"]} if "policy" in inputs else {}
+        answer = self.kms.create_key(
+            Description=inputs.get("description", ""),
+            KeyUsage=inputs["keyUsage"],
+            KeySpec=inputs["customerMasterKeySpec"],
+            Tags=_key_tags(inputs["tagsAll"]),
+            **given,
+        )
+        identity: str = answer["KeyMetadata"]["KeyId"]
+        self._switch(identity, {"isEnabled": True}, inputs)
+        return identity
+
+    def _switch(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        names = ("enableKeyRotation", "rotationPeriodInDays")
+        if any(old.get(name) != new.get(name) for name in names):
+            if new.get("enableKeyRotation"):
+                days = new.get("rotationPeriodInDays") or 365
+                self.kms.enable_key_rotation(KeyId=identity, RotationPeriodInDays=days)
+            else:
+                self.kms.disable_key_rotation(KeyId=identity)
+        if old.get("isEnabled") != new.get("isEnabled"):
+            call = self.kms.enable_key if new.get("isEnabled") else self.kms.disable_key
+            call(KeyId=identity)
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        row = self.kms.describe_key(KeyId=identity)["KeyMetadata"]
+        if row["KeyState"] == "PendingDeletion":
+            raise NotFoundError(f"NotFoundException: key {identity} is pending deletion")
+        tags = self.kms.list_resource_tags(KeyId=identity)["Tags"]
+        policy = self.kms.get_key_policy(KeyId=identity, PolicyName="default")["Policy"]
+        before = state.get("policy")
+        if isinstance(before, str) and UNKNOWN not in before:
+            policy = before if json.loads(before) == json.loads(policy) else policy
+        return {
+            "arn": row["Arn"],
+            "keyId": row["KeyId"],
+            "description": row["Description"],
+            "isEnabled": row["Enabled"],
+            "enableKeyRotation": self.kms.get_key_rotation_status(KeyId=identity)[
+                "KeyRotationEnabled"
+            ],
+            "multiRegion": False,
+            "policy": policy,
+            "tagsAll": {tag["TagKey"]: tag["TagValue"] for tag in tags},
+        }
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        self._switch(identity, old, new)
+        if "description" in new:
+            self.kms.update_key_description(KeyId=identity, Description=new["description"])
+        if "policy" in new and old.get("policy") != new["policy"]:
+            self.kms.put_key_policy(KeyId=identity, PolicyName="default", Policy=new["policy"])
+
+    def retag(
+        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
+    ) -> None:
+        if gone:
+            self.kms.untag_resource(KeyId=identity, TagKeys=gone)
+        self.kms.tag_resource(KeyId=identity, Tags=_key_tags(tags))
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        for name, cluster in self.account.clusters.items():
+            config = cluster.inputs.get("encryptionConfig") or {}
+            if config.get("provider", {}).get("keyArn") == state["arn"]:
+                raise CloudError(
+                    f"KMS would schedule the deletion of '{identity}', but the secrets of the "
+                    f"cluster '{name}' are encrypted with it and would be lost: delete the cluster "
+                    "first"
+                )
+        window = state.get("deletionWindowInDays") or _LONGEST_WINDOW_DAYS
+        self.kms.schedule_key_deletion(KeyId=identity, PendingWindowInDays=window)
+
+    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
+        window = inputs.get("deletionWindowInDays")
+        if isinstance(window, int) and not _SHORTEST_WINDOW_DAYS <= window <= _LONGEST_WINDOW_DAYS:
+            words = f"expected deletionWindowInDays to be in the range 7 to 30, got {window}"
+            return [Problem("deletionWindowInDays", words)]
+        return []
+
+
+def _key_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"TagKey": key, "TagValue": value} for key, value in tags.items()]
+
+
+class Alias(Kind):
+    token = "aws:kms/alias:Alias"
+    plays = ("name", "targetKeyId")
+    computed = ("namePrefix",)
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        name = _alias_name(inputs["name"])
+        self.account.client("kms").create_alias(AliasName=name, TargetKeyId=inputs["targetKeyId"])
+        return name
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        kms = self.account.client("kms")
+        for row in kms.list_aliases()["Aliases"]:
+            if row["AliasName"] == identity:
+                key = kms.describe_key(KeyId=row["TargetKeyId"])["KeyMetadata"]
+                target = state.get("targetKeyId")
+                same = target in (key["KeyId"], key["Arn"])
+                return {
+                    "name": state.get("name", identity),
+                    "arn": row["AliasArn"],
+                    "targetKeyId": target if same else key["KeyId"],
+                    "targetKeyArn": key["Arn"],
+                }
+        raise NotFoundError(f"NotFoundException: Alias {identity} is not found")
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        def key(value: Any) -> str:
+            return str(value).rpartition("/")[2]
+
+        return path == "targetKeyId" and key(old) == key(new)
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        kms = self.account.client("kms")
+        kms.update_alias(AliasName=identity, TargetKeyId=new["targetKeyId"])
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        self.account.client("kms").delete_alias(AliasName=identity)
+
+
+def _alias_name(name: str) -> str:
+    return name if name.startswith("alias/") else f"alias/{name}"
+
+
+class LogGroup(Kind):
+    token = "aws:cloudwatch/logGroup:LogGroup"
+    plays = ("name", "retentionInDays", "kmsKeyId", "logGroupClass", "skipDestroy", "tags")
+    computed = ("namePrefix", "logGroupClass", "deletionProtectionEnabled")
+
+    @property
+    def logs(self) -> Any:
+        return self.account.client("logs")
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        name, key = inputs["name"], inputs.get("kmsKeyId")
+        if key:
+            self._require_key(name, key)
+        given = {"kmsKeyId": key} if key else {}
+        if inputs.get("logGroupClass"):
+            given["logGroupClass"] = inputs["logGroupClass"]
+        self.logs.create_log_group(logGroupName=name, tags=inputs["tagsAll"], **given)
+        self._retain(name, inputs)
+        return str(name)
+
+    def _require_key(self, name: str, key: str) -> None:
+        """CloudWatch asks the key before it takes it, and needs the key's policy to name it."""
+        kms, service = self.account.client("kms"), f"logs.{self.account.region}.amazonaws.com"
+        policy = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
+        if not any(
+            service in str(statement.get("Principal", {}))
+            for statement in statements(json.loads(policy))
+        ):
+            raise CloudError(
+                "AccessDeniedException: The specified KMS key does not exist or is not allowed to "
+                f"be used with Arn '{self.account.arn('logs', f'log-group:{name}')}': its policy "
+                f"must let {service} use it"
+            )
+
+    def _retain(self, name: str, inputs: Mapping[str, Any]) -> None:
+        if inputs.get("retentionInDays"):
+            self.logs.put_retention_policy(
+                logGroupName=name, retentionInDays=inputs["retentionInDays"]
+            )
+
+    def row(self, identity: str) -> dict[str, Any]:
+        answer = self.logs.describe_log_groups(logGroupNamePrefix=identity)
+        for row in answer["logGroups"]:
+            if row["logGroupName"] == identity:
+                return dict(row)
+        raise NotFoundError(f"ResourceNotFoundException: log group {identity} does not exist")
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        row = self.row(identity)
+        arn = row["arn"].removesuffix(":*")
+        return {
+            "arn": arn,
+            "name": identity,
+            "retentionInDays": row.get("retentionInDays", 0),
+            "kmsKeyId": row.get("kmsKeyId"),
+            "logGroupClass": row.get("logGroupClass", "STANDARD"),
+            "tagsAll": self.logs.list_tags_for_resource(resourceArn=arn)["tags"],
+        }
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        if old.get("retentionInDays") != new.get("retentionInDays"):
+            if new.get("retentionInDays"):
+                self._retain(identity, new)
+            else:
+                self.logs.delete_retention_policy(logGroupName=identity)
+        key = new.get("kmsKeyId")
+        if old.get("kmsKeyId") != key:
+            if key:
+                self._require_key(identity, key)
+                self.logs.associate_kms_key(logGroupName=identity, kmsKeyId=key)
+            else:
+                self.logs.disassociate_kms_key(logGroupName=identity)
+
+    def retag(
+        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
+    ) -> None:
+        arn = self.row(identity)["arn"].removesuffix(":*")
+        if gone:
+            self.logs.untag_resource(resourceArn=arn, tagKeys=gone)
+        self.logs.tag_resource(resourceArn=arn, tags=dict(tags))
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        if state.get("skipDestroy"):
+            return
+        self.logs.delete_log_group(logGroupName=identity)
+        for name, cluster in self.account.clusters.items():
+            if cluster.inputs.get("enabledClusterLogTypes") and identity == log_group_of(name):
+                # The control plane goes on logging, and makes itself a group that nobody owns.
+                self.logs.create_log_group(logGroupName=identity)
+
+
+def log_group_of(cluster: str) -> str:
+    """The log group that a cluster's control plane writes to."""
+    return f"/aws/eks/{cluster}/cluster"

@@ -1,0 +1,101 @@
+"""Launch templates: every change is a new version."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulators.aws.ec2 import Ec2Kind
+from simulators.aws.kind import CloudError
+from simulators.aws.shapes import request
+
+_NOT_DATA = ("name", "description", "tags", "tagsAll", "updateDefaultVersion", "defaultVersion")
+_RENAMED = {
+    "vpcSecurityGroupIds": "SecurityGroupIds",
+    "networkInterfaces[].securityGroups": "Groups",
+    "iamInstanceProfile.arn": "Arn",
+}
+
+
+class LaunchTemplate(Ec2Kind):
+    token = "aws:ec2/launchTemplate:LaunchTemplate"
+    noun = "launch_template"
+    plays = (
+        "name", "description", "tags", "updateDefaultVersion", "defaultVersion",
+        "blockDeviceMappings", "capacityReservationSpecification", "ebsOptimized", "imageId",
+        "instanceMarketOptions", "instanceType", "metadataOptions", "monitoring",
+        "networkInterfaces", "placement", "tagSpecifications", "userData", "vpcSecurityGroupIds",
+        "keyName", "cpuOptions", "iamInstanceProfile", "privateDnsNameOptions",
+    )  # fmt: skip
+    computed = ("defaultVersion",)
+    outputs = {  # noqa: RUF012
+        "name": "LaunchTemplateName",
+        "defaultVersion": "DefaultVersionNumber",
+        "latestVersion": "LatestVersionNumber",
+    }
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        answer = self.ec2.create_launch_template(
+            LaunchTemplateName=inputs["name"],
+            **self._version(inputs),
+            **self.specification(inputs),
+        )
+        return str(answer["LaunchTemplate"]["LaunchTemplateId"])
+
+    def _version(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        model = self.ec2.meta.service_model.operation_model("CreateLaunchTemplate").input_shape
+        data = {
+            name: value
+            for name, value in inputs.items()
+            if name not in _NOT_DATA and name in self.plays
+        }
+        described = inputs.get("description")
+        return {
+            "LaunchTemplateData": request(model.members["LaunchTemplateData"], data, _RENAMED),
+            **({"VersionDescription": described} if described else {}),
+        }
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        arn = self.account.arn("ec2", f"launch-template/{identity}")
+        return super().look(identity, state) | {"arn": arn}
+
+    def _renewed(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+        """Whether the update makes a new version: tags and the choice of a default do not."""
+        return any(
+            old.get(name) != new.get(name)
+            for name in self.plays
+            if name not in _NOT_DATA or name == "description"
+        )
+
+    def recomputed(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+        if not self._renewed(old, new):
+            return ()
+        return ("latestVersion", "defaultVersion") if new.get("updateDefaultVersion") else (
+            "latestVersion",
+        )  # fmt: skip
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        if self._renewed(old, new):
+            self.ec2.create_launch_template_version(LaunchTemplateId=identity, **self._version(new))
+        latest = str(self.row(identity)["LatestVersionNumber"])
+        default = latest if new.get("updateDefaultVersion") else str(new.get("defaultVersion", 1))
+        if int(default) > int(latest):
+            raise CloudError(f"InvalidLaunchTemplateId.VersionNotFound: no version {default}")
+        self.ec2.modify_launch_template(LaunchTemplateId=identity, DefaultVersion=default)
+
+    def data(self, reference: Mapping[str, Any]) -> dict[str, Any]:
+        """The data of the version that `{id|name, version}` means, as the EC2 API has it."""
+        key = "LaunchTemplateId" if reference.get("id") else "LaunchTemplateName"
+        template = reference.get("id") or reference.get("name")
+        version = str(reference.get("version", "$Default"))
+        answer = self.ec2.describe_launch_template_versions(**{key: template})
+        for row in answer["LaunchTemplateVersions"]:
+            latest = len(answer["LaunchTemplateVersions"])
+            if (
+                version == str(row["VersionNumber"])
+                or (version == "$Default" and row["DefaultVersion"])
+                or (version == "$Latest" and row["VersionNumber"] == latest)
+            ):
+                return dict(row["LaunchTemplateData"])
+        raise CloudError(
+            "InvalidParameterException: You requested an invalid launch template version: "
+            f"{template} has no version {version}"
+        )

@@ -1,0 +1,176 @@
+"""The nodes of a node group: what Cluster Autoscaler believes of them, and what really joins."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from components.catalog import eks as catalog
+from components.catalog.eks import InstanceType
+from components.kube import quantity
+from simulators.aws.account import Account, GroupParts
+from simulators.aws.images import drives
+from simulators.aws.instances import instance
+from simulators.aws.launch_template import LaunchTemplate
+from simulators.aws.scaling_group import group_tags
+from simulators.aws.user_data import host_shares
+from simulators.cloud import NodeShape, NodeTaint, Shares
+
+GPU = "nvidia.com/gpu"
+MAX_PODS = 110
+"""Of both template and node: Cluster Autoscaler always takes 110, the kubelet's own number follows
+from the instance type's network interfaces, which are not in the catalog."""
+EKS_LABELS = "eks.amazonaws.com/"
+
+_EFFECTS = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
+_TAINT = re.compile(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)")
+_LABEL_TAG, _TAINT_TAG, _RESOURCE_TAG = (
+    f"{catalog.AUTOSCALER_TEMPLATE}/{kind}/" for kind in ("label", "taint", "resources")
+)
+_REST = float("inf")
+_CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
+
+
+def template(account: Account, parts: GroupParts) -> NodeShape:
+    """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by it;
+    else by the promise, of which it leaves out in silence what it cannot read."""
+    if parts.kept:
+        return node(account, parts)
+    shape = promised(account, parts)
+    readable = {
+        name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
+    }
+    return NodeShape(labels=shape.labels, taints=shape.taints, capacity=readable)
+
+
+def promised(account: Account, parts: GroupParts) -> NodeShape:
+    """The node that Cluster Autoscaler expects of a group at zero: it knows the instance type as
+    EC2 describes it, and the Auto Scaling group's tags (aws_manager.go, buildNodeFromTemplate).
+
+    Cluster Autoscaler that may call eks:DescribeNodegroup sees the node group's labels and taints
+    as well; that it does so is not counted on here, since an error of that call is cached as an
+    empty node group. Of the node group's own tags it takes the `resources` ones, which win.
+    """
+    row = instance(account, parts.inputs["instanceTypes"][0])
+    tags = group_tags(account, parts.scaling_group)
+    labels = _generic_labels(account, parts, row)
+    labels |= {
+        key.removeprefix(_LABEL_TAG): value
+        for key, value in tags.items()
+        if key.startswith(_LABEL_TAG)
+    }
+    capacity = {
+        "cpu": str(row.vcpu),
+        "memory": f"{round(row.memory_gib * 1024)}Mi",
+        "pods": str(MAX_PODS),
+    }
+    if row.vendor == "NVIDIA" and row.gpus >= 1:
+        capacity[GPU] = str(int(row.gpus))
+    held = account.backend("eks").clusters[parts.cluster].nodegroups[parts.inputs["nodeGroupName"]]
+    for key, value in (*tags.items(), *held.tags.items()):
+        if key.startswith(_RESOURCE_TAG):
+            capacity[key.removeprefix(_RESOURCE_TAG)] = value
+    return NodeShape(labels=labels, taints=tagged_taints(tags), capacity=capacity)
+
+
+def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
+    """The taints that an Auto Scaling group's tags announce; what Cluster Autoscaler cannot read,
+    such as EKS's own spelling `NO_SCHEDULE`, it drops in silence."""
+    found = []
+    for key, value in sorted(tags.items()):
+        match = _TAINT.fullmatch(value)
+        if key.startswith(_TAINT_TAG) and match:
+            found.append(
+                NodeTaint(key=key.removeprefix(_TAINT_TAG), value=match[1], effect=match[2])
+            )
+    return tuple(found)
+
+
+def node(account: Account, parts: GroupParts) -> NodeShape:
+    """The node that joins: labels and taints of the node group, size of the instance type."""
+    group = parts.inputs
+    row = instance(account, group["instanceTypes"][0])
+    data = _template_data(account, group)
+    labels = {
+        **_generic_labels(account, parts, row),
+        f"{EKS_LABELS}nodegroup": group["nodeGroupName"],
+        f"{EKS_LABELS}nodegroup-image": group["releaseVersion"],
+        f"{EKS_LABELS}capacityType": group["capacityType"],
+        **group["labels"],
+    }
+    taints = tuple(
+        NodeTaint(
+            key=taint["key"], value=taint.get("value") or "", effect=_EFFECTS[taint["effect"]]
+        )
+        for taint in group.get("taints") or []
+    )
+    return NodeShape(labels=labels, taints=taints, capacity=_capacity(group, row, data))
+
+
+def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "other"]:
+    """The operating system of a node group's image."""
+    image = group["amiType"]
+    if image.startswith("BOTTLEROCKET"):
+        return "bottlerocket"
+    return "al2023" if image.startswith("AL2023") else "other"
+
+
+def shares(account: Account, parts: GroupParts) -> Shares:
+    """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
+    return _host_shares(parts.inputs, _template_data(account, parts.inputs))
+
+
+def _host_shares(group: Mapping[str, Any], data: Mapping[str, Any]) -> Shares:
+    return host_shares(data.get("UserData")) if node_os(group) == "bottlerocket" else Shares()
+
+
+def _generic_labels(account: Account, parts: GroupParts, row: InstanceType) -> dict[str, str]:
+    ec2 = account.client("ec2")
+    subnet = ec2.describe_subnets(SubnetIds=parts.inputs["subnetIds"][:1])["Subnets"][0]
+    return {
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": row.arch,
+        "node.kubernetes.io/instance-type": row.name,
+        "topology.kubernetes.io/region": account.region,
+        "topology.kubernetes.io/zone": subnet["AvailabilityZone"],
+    }
+
+
+def _template_data(account: Account, group: Mapping[str, Any]) -> dict[str, Any]:
+    reference = group.get("launchTemplate")
+    return LaunchTemplate(account).data(reference) if reference else {}
+
+
+def _capacity(
+    group: Mapping[str, Any], row: InstanceType, data: Mapping[str, Any]
+) -> dict[str, str]:
+    """What EKS leaves for pods (amazon-eks-ami, nodeadm's kubelet defaults): of CPU it keeps 6 % of
+    the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest; of memory
+    255 MiB, 11 MiB for each pod and 100 MiB below which pods are evicted; of the disk a tenth and
+    1 GiB."""
+    kept, rest = 0.0, float(row.vcpu)
+    for size, share in _CPU_TIERS:
+        kept += min(rest, size) * share
+        rest = max(rest - size, 0)
+    disk = disk_gib(group, data)
+    capacity = {
+        "cpu": f"{round((row.vcpu - kept) * 1000)}m",
+        "memory": f"{round(row.memory_gib * 1024) - 255 - 11 * MAX_PODS - 100}Mi",
+        "ephemeral-storage": f"{round(disk * 1024 * 0.9) - 1024}Mi",
+        "pods": str(MAX_PODS),
+    }
+    if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group):
+        capacity[GPU] = str(int(row.gpus) * _host_shares(group, data).replicas)
+    return capacity
+
+
+def disk_gib(group: Mapping[str, Any], data: Mapping[str, Any]) -> int:
+    """The size of the volume that images and pods are on; Bottlerocket has one of its own."""
+    device = "/dev/xvdb" if node_os(group) == "bottlerocket" else "/dev/xvda"
+    for mapping in data.get("BlockDeviceMappings") or []:
+        if mapping.get("DeviceName") == device and mapping.get("Ebs", {}).get("VolumeSize"):
+            return int(mapping["Ebs"]["VolumeSize"])
+    return int(group.get("diskSize") or catalog.DEFAULT_DISK_GIB)

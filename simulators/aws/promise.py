@@ -1,0 +1,118 @@
+"""What the tags promise of a node, against the node that comes up: a pure comparison.
+
+Not compared: what no tag of a stack says, that is cpu, memory and pods, which follow from the
+instance type, and the labels that Kubernetes and EKS set by themselves.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+
+from components.catalog.eks import (
+    autoscaler_label_tag,
+    autoscaler_resource_tag,
+    autoscaler_taint_tag,
+)
+from components.kube import quantity
+from simulators.aws.nodes import EKS_LABELS, GPU
+from simulators.cloud import NodeShape, NodeTaint
+
+_BY_ITSELF = ("cpu", "memory", "pods")
+_KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
+_PROMISES = (autoscaler_label_tag(""), autoscaler_taint_tag(""), autoscaler_resource_tag(""))
+_SLACK = Decimal("0.9")
+"""A promise of a little less disk than there is does no harm: a pod never needs the last tenth."""
+
+
+def compare(template: NodeShape, node: NodeShape, *, shared: int = 1) -> list[str]:
+    """The differences, one line each: the tag, and what it would cause.
+
+    `shared`: pods per GPU as the device plugin's configuration has it; the node's own number is
+    that of its GPUs.
+    """
+    return [*_labels(template, node), *_taints(template, node), *_resources(template, node, shared)]
+
+
+def real(tags: Mapping[str, str], node: NodeShape) -> dict[str, str | None]:
+    """The tags that promise something of a node -> what this node has, as a tag would say it."""
+    taints = {autoscaler_taint_tag(taint.key): _shown(taint) for taint in node.taints}
+    labels = {autoscaler_label_tag(key): value for key, value in node.labels.items()}
+    resources = {autoscaler_resource_tag(key): value for key, value in node.capacity.items()}
+    has = labels | taints | resources
+    return {key: has.get(key) for key in tags if key.startswith(_PROMISES)}
+
+
+def _labels(template: NodeShape, node: NodeShape) -> Iterator[str]:
+    for key in sorted({*template.labels, *node.labels}):
+        promised, real = template.labels.get(key), node.labels.get(key)
+        if promised == real or (promised is None and key.startswith((EKS_LABELS, *_KUBERNETES))):
+            continue
+        tag = autoscaler_label_tag(key)
+        if promised is None:
+            yield (
+                f"tag {tag} is missing, the nodes have {key}={real}: a pod that selects {key} "
+                "never makes the pool grow"
+            )
+        elif real is None:
+            yield (
+                f"tag {tag} says {promised}, the nodes have no label {key}: a pod that selects it "
+                "makes the pool grow for nothing, again and again"
+            )
+        else:
+            yield (
+                f"tag {tag} says {promised}, the nodes have {key}={real}: a pod that selects "
+                f"{real} never makes the pool grow, one that selects {promised} makes it grow for "
+                "nothing"
+            )
+
+
+def _taints(template: NodeShape, node: NodeShape) -> Iterator[str]:
+    for taint in sorted(set(node.taints) - set(template.taints), key=_shown):
+        yield (
+            f"tag {autoscaler_taint_tag(taint.key)} does not say {_shown(taint)}, the nodes have "
+            f"{taint.key}={_shown(taint)}: a pod that does not tolerate it makes the pool grow for "
+            "nothing"
+        )
+    for taint in sorted(set(template.taints) - set(node.taints), key=_shown):
+        yield (
+            f"tag {autoscaler_taint_tag(taint.key)} says {_shown(taint)}, the nodes have no such "
+            "taint: a pod that does not tolerate it never makes the pool grow, though it could run "
+            "there"
+        )
+
+
+def _shown(taint: NodeTaint) -> str:
+    return f"{taint.value}:{taint.effect}"
+
+
+def _resources(template: NodeShape, node: NodeShape, shared: int) -> Iterator[str]:
+    for name in sorted({*template.capacity, *node.capacity} - set(_BY_ITSELF)):
+        tag = autoscaler_resource_tag(name)
+        given, real = template.capacity.get(name), node.capacity.get(name)
+        has = quantity.parse(real or "0") * (shared if name == GPU else 1)
+        shown = real or "none"
+        if name == GPU and shared > 1:
+            shown = f"{float(has):g} ({real} shared by {shared} pods each)"
+        try:
+            promised = quantity.parse(given or "0")
+        except ValueError:
+            yield (
+                f"tag {tag} says {given}, which is no quantity: the autoscaler leaves it out, and "
+                f"no pod that asks for {name} makes the pool grow"
+            )
+            continue
+        if promised > has:
+            yield (
+                f"tag {tag} promises {given}, the nodes have {shown} of {name}: a pod that asks "
+                "for more than there is makes the pool grow for nothing, and too few nodes are "
+                "started for many pods"
+            )
+        elif given is None and has:
+            yield (
+                f"tag {tag} is missing, the nodes have {shown}: a pod that asks for {name} never "
+                "makes the pool grow"
+            )
+        elif promised < has * (1 if name.startswith("nvidia.com/") else _SLACK):
+            yield (
+                f"tag {tag} promises {given}, the nodes have {shown} of {name}: the pool grows too "
+                "often, or never for a pod that asks for more than promised"
+            )

@@ -1,0 +1,241 @@
+"""Route tables, routes, their associations, and VPC endpoints."""
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from simulators.aws.ec2 import Ec2Kind
+from simulators.aws.joining import guarded
+from simulators.aws.kind import CloudError, NotFoundError
+
+_TARGETS = ("gatewayId", "natGatewayId")
+
+
+class RouteTable(Ec2Kind):
+    token = "aws:ec2/routeTable:RouteTable"
+    noun = "route_table"
+    plays = ("vpcId", "routes", "tags")
+    sent = ("vpcId",)
+    computed = ("routes", "propagatingVgws")
+    outputs = {"vpcId": "VpcId", "ownerId": "OwnerId"}  # noqa: RUF012
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        identity = super().make(inputs)
+        try:
+            self._set_routes(identity, [], inputs.get("routes") or [])
+        except Exception:
+            super().remove(identity, {})
+            raise
+        return identity
+
+    def _set_routes(self, identity: str, old: list[Any], new: list[Any]) -> None:
+        for route in old:
+            if route not in new:
+                Route(self.account).remove("", {"routeTableId": identity, **_inline(route)})
+        for route in new:
+            if route not in old:
+                Route(self.account).make({"routeTableId": identity, **_inline(route)})
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().look(identity, state)
+        now["arn"] = self.account.arn("ec2", f"route-table/{identity}")
+        now["propagatingVgws"] = []
+        return now
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        self._set_routes(identity, old.get("routes") or [], new.get("routes") or [])
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        for each in self.row(identity)["Associations"]:
+            if each.get("Main"):
+                self.refuse_used("routeTable", identity, ["it is the main one"])
+            # As the official provider does.
+            self.ec2.disassociate_route_table(AssociationId=each["RouteTableAssociationId"])
+        super().remove(identity, state)
+
+
+def _inline(route: Mapping[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in route.items() if value and name != "cidrBlock"}
+    unknown = set(rest) - set(_TARGETS)
+    if unknown:
+        raise CloudError(f"a rehearsal does not play 'routes[].{sorted(unknown)[0]}'")
+    return rest | {"destinationCidrBlock": route.get("cidrBlock")}
+
+
+class Route(Ec2Kind):
+    token = "aws:ec2/route:Route"
+    noun = "route"
+    plays = ("routeTableId", "destinationCidrBlock", *_TARGETS)
+    computed = ("instanceId", "networkInterfaceId")
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        self.ec2.create_route(**self._request(inputs))
+        return _route_id(inputs)
+
+    def _request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        table, target = inputs["routeTableId"], inputs.get("natGatewayId")
+        if target and target not in [row["NatGatewayId"] for row in self.rows("nat_gateway")]:
+            raise CloudError(
+                f"InvalidNatGatewayID.NotFound: The natGateway ID '{target}' does not exist"
+            )
+        gateway = inputs.get("gatewayId")
+        if gateway:
+            vpc = RouteTable(self.account).row(table)["VpcId"]
+            attached = self.rows("internet_gateway", **{"attachment.vpc-id": vpc})
+            if gateway not in [row["InternetGatewayId"] for row in attached]:
+                raise CloudError(
+                    f"InvalidParameterValue: route table {table} and network gateway {gateway} "
+                    "belong to different networks"
+                )
+        given = {
+            "RouteTableId": table,
+            "DestinationCidrBlock": inputs["destinationCidrBlock"],
+            "GatewayId": gateway,
+            "NatGatewayId": target,
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        for row in RouteTable(self.account).row(state["routeTableId"])["Routes"]:
+            if row.get("DestinationCidrBlock") == state["destinationCidrBlock"]:
+                return {
+                    "gatewayId": row.get("GatewayId"),
+                    "natGatewayId": row.get("NatGatewayId"),
+                    "origin": row.get("Origin"),
+                    "state": row.get("State"),
+                }
+        raise NotFoundError(
+            f"InvalidRoute.NotFound: no route with destination-cidr-block "
+            f"{state['destinationCidrBlock']} in route table {state['routeTableId']}"
+        )
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        self.ec2.replace_route(**self._request(new))
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        with guarded(self.account, undo=lambda: self.ec2.create_route(**self._request(state))):
+            self.ec2.delete_route(
+                RouteTableId=state["routeTableId"],
+                DestinationCidrBlock=state["destinationCidrBlock"],
+            )
+
+
+def _route_id(inputs: Mapping[str, Any]) -> str:
+    """As the official provider makes it up: of 0.0.0.0/0 it ends in 1080289494."""
+    return f"r-{inputs['routeTableId']}{zlib.crc32(str(inputs['destinationCidrBlock']).encode())}"
+
+
+class RouteTableAssociation(Ec2Kind):
+    token = "aws:ec2/routeTableAssociation:RouteTableAssociation"
+    noun = "route_table_association"
+    plays = ("routeTableId", "subnetId")
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        subnet = inputs["subnetId"]
+        if found := self._of(subnet):
+            raise CloudError(
+                f"Resource.AlreadyAssociated: the specified association for route table "
+                f"{inputs['routeTableId']} conflicts with an existing association "
+                f"{found['RouteTableAssociationId']} of {subnet}"
+            )
+        self.ec2.describe_subnets(SubnetIds=[subnet])
+        answer = self.ec2.associate_route_table(
+            RouteTableId=inputs["routeTableId"], SubnetId=subnet
+        )
+        return str(answer["AssociationId"])
+
+    def _of(self, subnet: str) -> dict[str, Any] | None:
+        for table in self.rows("route_table"):
+            for each in table["Associations"]:
+                if each.get("SubnetId") == subnet:
+                    return {"RouteTableId": table["RouteTableId"], **each}
+        return None
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        # By subnet: another route table gives the association another id.
+        found = self._of(state["subnetId"])
+        if found is None:
+            raise NotFoundError(f"InvalidAssociationID.NotFound: {identity} does not exist")
+        return {"routeTableId": found["RouteTableId"]}
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        found = self._of(new["subnetId"])
+        assert found is not None
+        self.ec2.replace_route_table_association(
+            AssociationId=found["RouteTableAssociationId"], RouteTableId=new["routeTableId"]
+        )
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        found = self._of(state["subnetId"])
+        assert found is not None
+        joined = {"RouteTableId": found["RouteTableId"], "SubnetId": state["subnetId"]}
+        with guarded(self.account, undo=lambda: self.ec2.associate_route_table(**joined)):
+            self.ec2.disassociate_route_table(AssociationId=found["RouteTableAssociationId"])
+
+
+class VpcEndpoint(Ec2Kind):
+    token = "aws:ec2/vpcEndpoint:VpcEndpoint"
+    noun = "vpc_endpoint"
+    documents = ("policy",)
+    plays = (
+        "vpcId", "serviceName", "vpcEndpointType", "routeTableIds", "subnetIds",
+        "securityGroupIds", "policy", "privateDnsEnabled", "tags",
+    )  # fmt: skip
+    computed = ("policy", "ipAddressType", "routeTableIds", "securityGroupIds", "subnetIds")
+    sent = ("vpcId", "serviceName", "vpcEndpointType", "routeTableIds", "subnetIds",
+            "securityGroupIds", "privateDnsEnabled")  # fmt: skip
+    outputs = {  # noqa: RUF012
+        "vpcId": "VpcId",
+        "serviceName": "ServiceName",
+        "routeTableIds": "RouteTableIds",
+        "subnetIds": "SubnetIds",
+        "networkInterfaceIds": "NetworkInterfaceIds",
+        "ownerId": "OwnerId",
+        "policy": "PolicyDocument",
+        "state": "State",
+    }
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        name = inputs.get("serviceName", "")
+        if not name.startswith(f"com.amazonaws.{self.account.region}."):
+            raise CloudError(
+                f"InvalidServiceName: The Vpc Endpoint Service '{name}' does not exist in "
+                f"{self.account.region}"
+            )
+        for table in inputs.get("routeTableIds") or []:
+            RouteTable(self.account).row(table)
+        request = {name[0].upper() + name[1:]: inputs[name] for name in self.sent if name in inputs}
+        if "policy" in inputs:
+            request["PolicyDocument"] = inputs["policy"]
+        answer = self.ec2.create_vpc_endpoint(**request, **self.specification(inputs))
+        return str(answer["VpcEndpoint"]["VpcEndpointId"])
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().look(identity, state)
+        for name in ("routeTableIds", "subnetIds"):
+            if sorted(now[name] or []) == sorted(state.get(name) or []):
+                now[name] = state.get(name)  # sets: their order does not count
+        return now | {"arn": self.account.arn("ec2", f"vpc-endpoint/{identity}")}
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        request: dict[str, Any] = {}
+        for name, word in (
+            ("routeTableIds", "RouteTableIds"),
+            ("subnetIds", "SubnetIds"),
+            ("securityGroupIds", "SecurityGroupIds"),
+        ):
+            before, after = set(old.get(name) or []), set(new.get(name) or [])
+            if after - before:
+                request[f"Add{word}"] = sorted(after - before)
+            if before - after:
+                request[f"Remove{word}"] = sorted(before - after)
+        if "policy" in new and old.get("policy") != new["policy"]:
+            request["PolicyDocument"] = new["policy"]
+        if request:
+            self.ec2.modify_vpc_endpoint(VpcEndpointId=identity, **request)
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        interfaces = self.row(identity).get("NetworkInterfaceIds") or []
+        self.ec2.delete_vpc_endpoints(VpcEndpointIds=[identity])
+        for interface in interfaces:
+            self.account.backend("ec2").enis.pop(interface, None)

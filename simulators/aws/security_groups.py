@@ -1,0 +1,199 @@
+"""Security groups and their rules."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from simulators.aws.ec2 import Ec2Kind, interface_name
+from simulators.aws.kind import CloudError, NotFoundError
+
+_ANYWHERE = {
+    "IpProtocol": "-1",
+    "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
+}
+
+
+class SecurityGroup(Ec2Kind):
+    token = "aws:ec2/securityGroup:SecurityGroup"
+    noun = "security_group"
+    plays: ClassVar[tuple[str, ...]] = (
+        "name", "description", "vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags",
+    )  # fmt: skip
+    computed = ("vpcId", "ingress", "egress", "namePrefix")
+    outputs = {  # noqa: RUF012
+        "name": "GroupName",
+        "description": "Description",
+        "vpcId": "VpcId",
+        "ownerId": "OwnerId",
+        "arn": "SecurityGroupArn",
+    }
+
+    @property
+    def id_key(self) -> str:
+        return "GroupId"
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        if inputs["name"].startswith("sg-"):
+            raise CloudError("InvalidParameterValue: Group names may not be in the format sg-*.")
+        given = {"VpcId": inputs["vpcId"]} if "vpcId" in inputs else {}
+        identity: str = self.ec2.create_security_group(
+            GroupName=inputs["name"],
+            Description=inputs["description"],
+            **given,
+            **self.specification(inputs),
+        )["GroupId"]
+        # As the official provider: the rule that lets everything out is EC2's, not the program's.
+        self.ec2.revoke_security_group_egress(GroupId=identity, IpPermissions=[_ANYWHERE])
+        self._set_rules(identity, {}, inputs)
+        return identity
+
+    def _set_rules(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        for way in ("ingress", "egress"):
+            before = [_permission(rule, identity) for rule in old.get(way) or []]
+            after = [_permission(rule, identity) for rule in new.get(way) or []]
+            for verb, rules in (
+                ("revoke", [rule for rule in before if rule not in after]),
+                ("authorize", [rule for rule in after if rule not in before]),
+            ):
+                if rules:
+                    call = getattr(self.ec2, f"{verb}_security_group_{way}")
+                    call(GroupId=identity, IpPermissions=rules)
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        return super().look(identity, state)
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        self._set_rules(identity, old, new)
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        users = [
+            interface_name(row)
+            for row in self.rows("network_interface")
+            if identity in [group["GroupId"] for group in row["Groups"]]
+        ]
+        users += [
+            f"a rule of {row['GroupId']}"
+            for row in self.rows("security_group")
+            if row["GroupId"] != identity and identity in _referred(row)
+        ]
+        if users:
+            raise CloudError(
+                f"DependencyViolation: resource {identity} has a dependent object: "
+                f"{', '.join(sorted(users))}"
+            )
+        super().remove(identity, state)
+
+
+class DefaultSecurityGroup(SecurityGroup):
+    """A VPC's own group, taken over: its rules become the declared ones. It cannot be deleted."""
+
+    token = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
+    plays = ("vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags")
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        found = self.rows("security_group", vpc_id=inputs.get("vpcId", ""), group_name="default")
+        if not found:
+            raise NotFoundError(f"InvalidVpcID.NotFound: '{inputs.get('vpcId')}' has no group")
+        identity: str = found[0]["GroupId"]
+        rules = self.ec2.describe_security_group_rules(
+            Filters=[{"Name": "group-id", "Values": [identity]}]
+        )["SecurityGroupRules"]
+        for way, egress in (("ingress", False), ("egress", True)):
+            ids = [rule["SecurityGroupRuleId"] for rule in rules if rule["IsEgress"] == egress]
+            if ids:
+                call = getattr(self.ec2, f"revoke_security_group_{way}")
+                call(GroupId=identity, SecurityGroupRuleIds=ids)
+        self._set_rules(identity, {}, inputs)
+        self.retag(identity, inputs, inputs.get("tagsAll") or {}, [])
+        return identity
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        """Only forgotten: it goes with its VPC."""
+
+
+def _referred(row: Mapping[str, Any]) -> Iterator[str]:
+    for permission in (*row["IpPermissions"], *row["IpPermissionsEgress"]):
+        for pair in permission["UserIdGroupPairs"]:
+            yield pair["GroupId"]
+
+
+def _permission(rule: Mapping[str, Any], group: str) -> dict[str, Any]:
+    described = {"Description": rule["description"]} if rule.get("description") else {}
+    permission: dict[str, Any] = {"IpProtocol": str(rule["protocol"])}
+    if permission["IpProtocol"] != "-1":
+        permission |= {"FromPort": rule["fromPort"], "ToPort": rule["toPort"]}
+    permission["IpRanges"] = [{"CidrIp": each} | described for each in rule.get("cidrBlocks") or []]
+    peers = [*(rule.get("securityGroups") or []), *([group] if rule.get("self") else [])]
+    permission["UserIdGroupPairs"] = [{"GroupId": each} | described for each in peers]
+    return {name: value for name, value in permission.items() if value != []}
+
+
+class SecurityGroupIngressRule(Ec2Kind):
+    token = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+    noun = "security_group_rule"
+    way: ClassVar[str] = "ingress"
+    plays = (
+        "securityGroupId", "ipProtocol", "cidrIpv4", "fromPort", "toPort",
+        "referencedSecurityGroupId", "description", "tags",
+    )  # fmt: skip
+    outputs = {  # noqa: RUF012
+        "securityGroupId": "GroupId",
+        "ipProtocol": "IpProtocol",
+        "cidrIpv4": "CidrIpv4",
+        "fromPort": "FromPort",
+        "toPort": "ToPort",
+        "referencedSecurityGroupId": "ReferencedGroupInfo.GroupId",
+        "description": "Description",
+    }
+
+    def make(self, inputs: dict[str, Any]) -> str:
+        SecurityGroup(self.account).row(inputs["securityGroupId"])
+        described = {"Description": inputs["description"]} if inputs.get("description") else {}
+        permission: dict[str, Any] = {"IpProtocol": inputs["ipProtocol"]}
+        if inputs["ipProtocol"] != "-1":
+            if "fromPort" not in inputs or "toPort" not in inputs:
+                raise CloudError("InvalidParameterValue: 'fromPort' and 'toPort' are needed")
+            permission |= {"FromPort": inputs["fromPort"], "ToPort": inputs["toPort"]}
+        if peer := inputs.get("referencedSecurityGroupId"):
+            SecurityGroup(self.account).row(peer)
+            permission["UserIdGroupPairs"] = [{"GroupId": peer} | described]
+        else:
+            permission["IpRanges"] = [{"CidrIp": inputs["cidrIpv4"]} | described]
+        call = getattr(self.ec2, f"authorize_security_group_{self.way}")
+        answer = call(GroupId=inputs["securityGroupId"], IpPermissions=[permission])
+        identity: str = answer["SecurityGroupRules"][0]["SecurityGroupRuleId"]
+        self.retag(identity, inputs, inputs.get("tagsAll") or {}, [])
+        return identity
+
+    def row(self, identity: str) -> dict[str, Any]:
+        for row in self.rows("security_group_rule"):
+            if row["SecurityGroupRuleId"] == identity:
+                return row
+        raise NotFoundError(f"InvalidSecurityGroupRuleId.NotFound: '{identity}' does not exist")
+
+    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().look(identity, state)
+        if now["ipProtocol"] == "-1":  # all ports, which the provider does not show as -1
+            now |= {"fromPort": None, "toPort": None}
+        return now | {
+            "securityGroupRuleId": identity,
+            "arn": self.account.arn("ec2", f"security-group-rule/{identity}"),
+        }
+
+    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        names = ("ipProtocol", "cidrIpv4", "fromPort", "toPort", "description")
+        rule = {name[0].upper() + name[1:]: new[name] for name in names if name in new}
+        if peer := new.get("referencedSecurityGroupId"):
+            rule["ReferencedGroupId"] = peer
+        self.ec2.modify_security_group_rules(
+            GroupId=new["securityGroupId"],
+            SecurityGroupRules=[{"SecurityGroupRuleId": identity, "SecurityGroupRule": rule}],
+        )
+
+    def remove(self, identity: str, state: dict[str, Any]) -> None:
+        call = getattr(self.ec2, f"revoke_security_group_{self.way}")
+        call(GroupId=state["securityGroupId"], SecurityGroupRuleIds=[identity])
+
+
+class SecurityGroupEgressRule(SecurityGroupIngressRule):
+    token = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
+    way = "egress"

@@ -1,0 +1,42 @@
+"""What GKE's controllers make in a project for Services and PersistentVolumeClaims, by their names.
+
+kubernetes/cloud-provider-gcp: a load balancer is called `a` and the Service's uid without hyphens,
+its firewall rule `k8s-fw-` and that; the disk of a claim `pvc-` and its uid.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from simulators.attached import Wanted
+from simulators.google.thing import Thing
+
+TOKEN = "rehearsal:gke/attached:Attached"
+
+
+def things(cluster: Thing, one: Wanted) -> Iterator[Thing]:
+    """What stands in the cloud for one object."""
+    project = cluster.identity.split("/")[1]
+    zone = cluster.state["nodeLocations"][0]
+    region, start = zone.rpartition("-")[0], f"projects/{project}"
+    name = f"a{one.uid.replace('-', '')}"[:32]
+    networks = [used for used in cluster.uses if "/networks/" in used]
+    networks += [used for used in cluster.uses if "/subnetworks/" in used][: not networks]
+    parts: dict[str, tuple[str, list[str]]] = {
+        f"{start}/regions/{region}/forwardingRules/{name}": ("forwarding rule", []),
+        f"{start}/global/firewalls/k8s-fw-{name}": ("firewall rule", networks),
+    }
+    if one.kind == "disk":
+        parts = {f"{start}/zones/{zone}/disks/pvc-{one.uid}": ("disk", [])}
+    for identity, (word, uses) in parts.items():
+        state: dict[str, object] = {"for": one.uid, "name": one.name}
+        yield Thing(token=TOKEN, word=word, identity=identity, state=state, uses=list(uses))
+
+
+def handles(there: Mapping[str, Thing], wanted: Sequence[Wanted]) -> dict[str, str]:
+    """The uid -> an address of documentation, or the disk as its driver names it."""
+    found = {}
+    for number, one in enumerate(wanted):
+        for thing in there.values():
+            if thing.token == TOKEN and thing.state["for"] == one.uid:
+                disk = f"pd.csi.storage.gke.io:{thing.identity}"
+                found[one.uid] = disk if one.kind == "disk" else f"198.51.100.{number % 250 + 1}"
+    return found

@@ -1,0 +1,216 @@
+"""The simulated Google Cloud: what exists, what it may use, which nodes it would start."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
+from plugins.cloud.handler import CloudError, NotFoundError
+from simulators.attached import Wanted
+from simulators.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
+from simulators.google import nodes
+from simulators.google.attached import TOKEN, handles, things
+from simulators.google.autopilot import (
+    ACCELERATOR_COUNT_LABEL,
+    Portion,
+    autopilot_groups,
+    portions,
+)
+from simulators.google.members import missing_identity
+from simulators.google.offers import check_boot_disk
+from simulators.google.thing import Thing
+
+DEFAULT_QUOTA = 16
+"""GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
+
+CLUSTER = "gcp:container/cluster:Cluster"
+NODE_POOL = "gcp:container/nodePool:NodePool"
+_DEFAULT_ACCOUNTS = ("default", "", None)
+_NOT_HELD = ("gcp:projects/service:Service",)
+"""An API stays enabled when its resource is deleted, so it is nothing left behind."""
+
+
+class GcpCloud:
+    """Implements `simulators.cloud.Cloud`. Thread-safe."""
+
+    def __init__(self, *, control_plane: ControlPlane, faults: Faults | None = None) -> None:
+        self.control_plane = control_plane
+        self.faults = faults if faults is not None else Faults()
+        self.lock = threading.RLock()
+        self.things: dict[str, Thing] = {}
+        """Everything that exists, by its id. Hold `lock` to read or change it."""
+        self.auto_nodes: dict[str, int] = {}
+        """Autopilot's group -> its nodes now. Hold `lock`, as for `things`."""
+        self._portions: set[Portion] = set()
+        """Shared and partitioned GPUs that pods ever selected on Autopilot."""
+        self._workload_pools: set[str] = set()
+        self._callbacks: list[Callable[[], None]] = []
+        self._announced: list[NodeGroup] = []
+
+    # The stage's view.
+
+    def node_groups(self) -> list[NodeGroup]:
+        """One per node pool; on Autopilot one per accelerator and count, one for each way to share
+        them that pods selected, and one without GPUs."""
+        with self.lock:
+            groups = []
+            for cluster in self.of(CLUSTER):
+                if cluster.state.get("enableAutopilot"):
+                    groups += autopilot_groups(cluster, self._portions)
+                elif not cluster.state.get("removeDefaultNodePool"):
+                    groups.append(nodes.default_group(cluster))
+            for pool in self.of(NODE_POOL):
+                groups.append(nodes.group(pool, self.get(pool.parent or "")))
+            return groups
+
+    def set_size(self, group: str, nodes: int) -> None:
+        """The autoscaler's word on a group. Raises CloudError where GKE's nodes fail to start, and
+        KeyError for an unknown group."""
+        with self.lock:
+            for pool in self.of(NODE_POOL):
+                if pool.state["name"] == group:
+                    if nodes > pool.nodes:
+                        self.check_start(pool, nodes)
+                    pool.nodes = nodes
+                    return
+            known = {each.name: each for each in self.node_groups()}
+            if nodes > self.auto_nodes.get(group, 0):
+                self._check_auto_quota(known[group], nodes)
+            self.auto_nodes[group] = nodes
+
+    def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
+        """Node selectors of the cluster's pods, for which Autopilot makes shared GPUs."""
+        with self.lock:
+            self._portions |= portions(selectors)
+
+    def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
+        """GKE scales its node pools itself."""
+        return {}
+
+    def promise(self, group: str, node: NodeShape) -> Promise | None:
+        """GKE sees its node pools themselves."""
+        return None
+
+    def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
+        """What GKE's controllers make for Services and PersistentVolumeClaims."""
+        with self.lock:
+            cluster = next(self.of(CLUSTER), None)
+            if cluster is None:  # and nobody left who would take anything away
+                return {}
+            now = {thing.identity: thing for one in wanted for thing in things(cluster, one)}
+            for thing in list(self.of(TOKEN)):
+                if thing.identity not in now:
+                    self.remove(thing.identity)
+            self.things.update(now)
+            return handles(self.things, wanted)
+
+    def holdings(self) -> list[str]:
+        """`subnetwork projects/...`, one line each, sorted."""
+        with self.lock:
+            held = [thing for thing in self.things.values() if thing.token not in _NOT_HELD]
+            return sorted(f"{thing.word} {thing.identity}" for thing in held)
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """The callback runs on the thread of the operation that changed something, unlocked."""
+        with self.lock:
+            self._callbacks.append(callback)
+
+    def notify(self) -> None:
+        """Calls back if `node_groups` changed since the last time."""
+        with self.lock:
+            current = self.node_groups()
+            changed, self._announced = current != self._announced, current
+            callbacks = list(self._callbacks) if changed else []
+        for callback in callbacks:
+            callback()
+
+    # The resource types' view.
+
+    def of(self, token: str) -> Iterator[Thing]:
+        """All things of a resource type."""
+        return (thing for thing in list(self.things.values()) if thing.token == token)
+
+    def get(self, identity: str) -> Thing:
+        """The thing with this id; raises NotFoundError in the API's words."""
+        if identity not in self.things:
+            raise NotFoundError(
+                f"googleapi: Error 404: The resource '{identity}' was not found, notFound"
+            )
+        return self.things[identity]
+
+    def remove(self, identity: str) -> None:
+        """The thing goes, and with it what is part of it."""
+        del self.things[identity]
+        for child in [one for one in self.things.values() if one.parent == identity]:
+            if child.identity in self.things:
+                self.remove(child.identity)
+
+    def workload_pool(self, name: str) -> None:
+        """A cluster brings the project's workload identity pool, which outlives it."""
+        self._workload_pools.add(name)
+
+    def check_account(self, node_config: Mapping[str, Any] | None, project: str) -> None:
+        """Raises CloudError where nodes shall run as a service account that does not exist."""
+        email = (node_config or {}).get("serviceAccount")
+        if email in _DEFAULT_ACCOUNTS:
+            return
+        if (
+            "@" in str(email)
+            and missing_identity(f"serviceAccount:{email}", self._accounts(), set(), project)
+            is None
+        ):
+            return
+        raise CloudError(
+            f"googleapi: Error 400: Service account '{email}' does not exist, badRequest"
+        )
+
+    def _accounts(self) -> set[str]:
+        return {one.state["email"] for one in self.of("gcp:serviceaccount/account:Account")}
+
+    def check_member(self, member: str, project: str) -> None:
+        """Raises CloudError where an IAM member does not exist."""
+        if reason := missing_identity(member, self._accounts(), self._workload_pools, project):
+            raise CloudError(reason)
+
+    # What keeps nodes from starting.
+
+    def check_start(self, pool: Thing, wanted: int) -> None:
+        """Raises CloudError where the pool cannot have `wanted` nodes: GKE itself makes a pool that
+        can have none, and Compute Engine refuses its first node."""
+        if wanted:
+            check_boot_disk(pool.state["nodeConfig"])
+            self._check_quota(pool, wanted)
+
+    def _check_quota(self, pool: Thing, wanted: int) -> None:
+        gpus = nodes.accelerator_of(pool.state)
+        if gpus is None:
+            return
+        metric = nodes.quota_metric(pool.state)
+        region = region_of(pool.state["nodeLocations"][0])
+        for name, scope in ((metric, f"region {region}"), (GLOBAL_GPU_QUOTA, "all regions")):
+            others = sum(
+                other.nodes * used[1]
+                for other in self.of(NODE_POOL)
+                if other.identity != pool.identity
+                and (used := nodes.accelerator_of(other.state))
+                and (name == GLOBAL_GPU_QUOTA or nodes.quota_metric(other.state) == name)
+            )
+            self._within(name, scope, others + wanted * gpus[1])
+
+    def _check_auto_quota(self, group: NodeGroup, wanted: int) -> None:
+        name = group.node.labels.get(nodes.ACCELERATOR_LABEL)
+        if name is None:
+            return
+        count = int(group.node.labels[ACCELERATOR_COUNT_LABEL])
+        card = ACCELERATORS[name]
+        metric = card.quota_metric_preemptible if group.spot else card.quota_metric
+        self._within(metric, "the cluster's region", wanted * count)
+        self._within(GLOBAL_GPU_QUOTA, "all regions", wanted * count)
+
+    def _within(self, metric: str, scope: str, units: int) -> None:
+        limit = self.faults.quota.get(metric, DEFAULT_QUOTA)
+        if units > limit:
+            raise CloudError(
+                f"GCE quota exceeded: Quota '{metric}' exceeded. Limit: {limit}.0 in {scope}, "
+                f"needed: {units}.0"
+            )

@@ -1,0 +1,289 @@
+"""Compute Engine's networks: VPC, subnetworks, routers with Cloud NAT, firewall rules."""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from plugins.cloud.handler import CloudError, Config
+from plugins.cloud.schema import UNKNOWN, Problem
+from simulators.google.kind import Kind
+from simulators.google.thing import Thing, full_name, region_of, self_link
+
+
+class _ComputeKind(Kind):
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        return path in ("network", "subnetwork", "router") and _same_link(old, new)
+
+
+class Network(_ComputeKind):
+    token = "gcp:compute/network:Network"
+    word = "network"
+    computed = ("project", "routingMode", "mtu")
+
+    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
+        return f"projects/{inputs['project']}/global/networks/{inputs['name']}"
+
+    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+        if state.get("autoCreateSubnetworks", True):
+            raise CloudError(
+                "a rehearsal plays only networks with autoCreateSubnetworks: false, whose "
+                "subnetworks are declared"
+            )
+        identity = self.identity(config, state)
+        state.setdefault("routingMode", "REGIONAL")
+        state.setdefault("mtu", 1460)
+        state |= {"selfLink": self_link(identity), "gatewayIpv4": "", "numericId": "1"}
+
+
+class Subnetwork(_ComputeKind):
+    token = "gcp:compute/subnetwork:Subnetwork"
+    word = "subnetwork"
+    computed = ("project", "region", "purpose", "stackType")
+
+    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        return [
+            Problem(path, f"expected {path} to be a network such as 10.0.0.0/20, got '{value}'")
+            for path, value in _ranges(inputs)
+            if value != UNKNOWN and not is_network(value)
+        ]
+
+    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
+        region = region_of(config, inputs)
+        return f"projects/{inputs['project']}/regions/{region}/subnetworks/{inputs['name']}"
+
+    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+        return [network_name(config, state)]
+
+    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+        identity, network = self.identity(config, state), network_name(config, state)
+        if "ipCidrRange" not in state:
+            raise CloudError("googleapi: Error 400: Required field 'ipCidrRange' not specified")
+        taken = [
+            (other.identity, path, value)
+            for other in self.cloud.of(self.token)
+            if other.identity != identity and network_name(config, other.state) == network
+            for path, value in _ranges(other.state)
+        ]
+        own: list[tuple[str, str, str]] = []
+        for path, value in _ranges(state):
+            mine = ipaddress.ip_network(value)
+            if mine.prefixlen > 29:
+                raise CloudError(
+                    f"googleapi: Error 400: Invalid value for field '{path}': '{value}'. The "
+                    "range is smaller than /29, invalid"
+                )
+            for whose, other_path, other in (*taken, *own):
+                if mine.overlaps(ipaddress.ip_network(other)):
+                    raise CloudError(
+                        f"googleapi: Error 400: Invalid IPCidrRange: {path} {value} conflicts with "
+                        f"{other_path} {other} of '{whose}', invalid"
+                    )
+            own.append((identity, path, value))
+        if old is not None:
+            self._refuse_range_in_use(old, state)
+        state.setdefault("region", region_of(config, state))
+        state.setdefault("purpose", "PRIVATE")
+        state.setdefault("stackType", "IPV4_ONLY")
+        gateway = str(ipaddress.ip_network(state["ipCidrRange"])[1])
+        state |= {
+            "selfLink": self_link(identity),
+            "gatewayAddress": gateway,
+            "fingerprint": "",
+            "subnetworkId": 1,
+        }
+
+    def _refuse_range_in_use(self, old: Thing, new: Mapping[str, Any]) -> None:
+        def named(state: Mapping[str, Any]) -> dict[str, Any]:
+            ranges = state.get("secondaryIpRanges", [])
+            return {each["rangeName"]: each.get("ipCidrRange") for each in ranges}
+
+        before, after = named(old.state), named(new)
+        for cluster in self.cloud.of("gcp:container/cluster:Cluster"):
+            policy = cluster.state.get("ipAllocationPolicy", {})
+            for use in ("clusterSecondaryRangeName", "servicesSecondaryRangeName"):
+                name = policy.get(use)
+                if old.identity in cluster.uses and before.get(name) != after.get(name):
+                    raise CloudError(
+                        f"googleapi: Error 400: Secondary range '{name}' is in use by "
+                        f"'{cluster.identity}', resourceInUseByAnotherResource"
+                    )
+
+    def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
+        # A range can only grow in place.
+        if path != "ipCidrRange" or not (is_network(old) and is_network(new)):
+            return False
+        before, after = ipaddress.ip_network(old), ipaddress.ip_network(new)
+        return not (before.version == after.version and before.subnet_of(after))  # type: ignore[arg-type]
+
+
+class Router(_ComputeKind):
+    token = "gcp:compute/router:Router"
+    word = "router"
+    computed = ("project", "region")
+
+    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        bgp = inputs.get("bgp")
+        asn = bgp.get("asn") if isinstance(bgp, Mapping) else None
+        if not isinstance(asn, int | float) or any(
+            low <= asn <= high for low, high in _PRIVATE_ASNS
+        ):
+            return []
+        words = f"expected bgp.asn to be a RFC6996-compliant Local ASN, got {asn}"
+        return [Problem("bgp.asn", words)]
+
+    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+        bgp = new.get("bgp") or {}
+        lists = [name for name in ("advertisedGroups", "advertisedIpRanges") if bgp.get(name)]
+        if lists and bgp.get("advertiseMode", "DEFAULT") not in ("CUSTOM", UNKNOWN):
+            return f"bgp.{lists[0]} can only be set with bgp.advertiseMode CUSTOM"
+        return None
+
+    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
+        region = region_of(config, inputs)
+        return f"projects/{inputs['project']}/regions/{region}/routers/{inputs['name']}"
+
+    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+        if not state.get("network"):
+            raise CloudError(
+                "googleapi: Error 400: Required field 'resource.network' not specified"
+            )
+        return [network_name(config, state)]
+
+    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+        state.setdefault("region", region_of(config, state))
+        identity = self.identity(config, state)
+        state |= {"selfLink": self_link(identity), "creationTimestamp": "2026-01-01T00:00:00Z"}
+
+
+_PRIVATE_ASNS = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
+"""RFC 6996, and the one of Partner Interconnect."""
+
+
+class RouterNat(_ComputeKind):
+    token = "gcp:compute/routerNat:RouterNat"
+    word = "router NAT"
+    computed = (
+        "project",
+        "region",
+        "minPortsPerVm",
+        "natIpAllocateOption",
+        "autoNetworkTier",
+        "enableDynamicPortAllocation",
+        "enableEndpointIndependentMapping",
+        "endpointTypes",
+    )
+
+    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
+        router = str(inputs["router"]).rpartition("/")[2]
+        return f"{inputs['project']}/{region_of(config, inputs)}/{router}/{inputs['name']}"
+
+    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+        before = old.get("natIps") or []
+        draining = new.get("drainNatIps")
+        for address in draining if isinstance(draining, list) else []:
+            if address not in (*before, UNKNOWN):
+                return f'drain_nat_ip "{address}" was not previously set in nat_ips {before}'
+        return None
+
+    def parent(self, config: Config, state: Mapping[str, Any]) -> str:
+        region = region_of(config, state)
+        return full_name(state["router"], f"projects/{state['project']}/regions/{region}/routers")
+
+    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+        collection = f"projects/{state['project']}/regions/{region_of(config, state)}/subnetworks"
+        return [full_name(each["name"], collection) for each in state.get("subnetworks", [])]
+
+    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+        listed = state["sourceSubnetworkIpRangesToNat"] == "LIST_OF_SUBNETWORKS"
+        if listed != bool(state.get("subnetworks")):
+            raise CloudError(
+                "googleapi: Error 400: 'subnetworks' goes with sourceSubnetworkIpRangesToNat "
+                "LIST_OF_SUBNETWORKS, and only with it, invalid"
+            )
+        option = state.setdefault("natIpAllocateOption", "AUTO_ONLY")
+        if (option == "MANUAL_ONLY") != bool(state.get("natIps") or state.get("initialNatIps")):
+            raise CloudError(
+                "googleapi: Error 400: natIps are needed with natIpAllocateOption MANUAL_ONLY, and "
+                "excluded with AUTO_ONLY, invalid"
+            )
+        _check_ports(state)
+        state.setdefault("region", region_of(config, state))
+        state.setdefault("autoNetworkTier", "PREMIUM")
+        state.setdefault("endpointTypes", ["ENDPOINT_TYPE_VM"])
+
+
+def _check_ports(state: dict[str, Any]) -> None:
+    """Raises CloudError where Cloud NAT cannot give ports so (compute v1, `RouterNat`)."""
+    dynamic = state.setdefault("enableDynamicPortAllocation", False)
+    least = state.setdefault("minPortsPerVm", 32 if dynamic else 64)
+    if state.setdefault("enableEndpointIndependentMapping", False) and dynamic:
+        raise _invalid_nat("enableEndpointIndependentMapping", "true", "is exclusive with "
+                           "enableDynamicPortAllocation")  # fmt: skip
+    if "maxPortsPerVm" not in state:
+        return
+    most = state["maxPortsPerVm"]
+    if not dynamic:
+        raise _invalid_nat("maxPortsPerVm", most, "needs enableDynamicPortAllocation")
+    for name, value in (("minPortsPerVm", least), ("maxPortsPerVm", most)):
+        if not 32 <= value <= 65536 or value & (value - 1):
+            raise _invalid_nat(name, value, "must be a power of two from 32 to 65536")
+    if most <= least:
+        raise _invalid_nat("maxPortsPerVm", most, f"must be more than minPortsPerVm {least}")
+
+
+def _invalid_nat(field: str, value: Any, reason: str) -> CloudError:
+    return CloudError(
+        f"googleapi: Error 400: Invalid value for field 'resource.nats[0].{field}': '{value}'. It "
+        f"{reason}., invalid"
+    )
+
+
+class Firewall(_ComputeKind):
+    token = "gcp:compute/firewall:Firewall"
+    word = "firewall"
+    computed = ("project", "direction", "destinationRanges", "sourceRanges")
+
+    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        sources = ("sourceTags", "sourceRanges", "sourceServiceAccounts")
+        if inputs.get("direction") != "EGRESS" and not any(inputs.get(name) for name in sources):
+            return [Problem("sourceRanges", f"one of {', '.join(sources)} must be given")]
+        return []
+
+    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
+        return f"projects/{inputs['project']}/global/firewalls/{inputs['name']}"
+
+    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+        return [network_name(config, state)]
+
+    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+        state.setdefault("direction", "INGRESS")
+        identity = self.identity(config, state)
+        state |= {"selfLink": self_link(identity), "creationTimestamp": "2026-01-01T00:00:00Z"}
+
+
+def network_name(config: Config, state: Mapping[str, Any]) -> str:
+    """The id of the network that a resource names."""
+    return full_name(str(state["network"]), f"projects/{state['project']}/global/networks")
+
+
+def is_network(value: Any) -> bool:
+    """Whether this is an IP network without host bits, e.g. `10.0.0.0/20`."""
+    try:
+        ipaddress.ip_network(value)
+    except ValueError:
+        return False
+    return "/" in str(value)
+
+
+def _ranges(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if state.get("ipCidrRange"):
+        yield "ipCidrRange", state["ipCidrRange"]
+    for index, each in enumerate(state.get("secondaryIpRanges") or []):
+        if isinstance(each, Mapping) and each.get("ipCidrRange"):
+            yield f"secondaryIpRanges[{index}].ipCidrRange", each["ipCidrRange"]
+
+
+def _same_link(old: Any, new: Any) -> bool:
+    """A self link, a path and a bare name of the same thing are equal to the provider."""
+    a, b = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
+    return a == b or ("/" not in b and a.rpartition("/")[2] == b)

@@ -1,0 +1,1 @@
+"""What a stack costs, from list prices."""

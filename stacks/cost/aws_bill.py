@@ -1,0 +1,101 @@
+"""What an EKS environment costs."""
+
+from datetime import date
+
+from components.catalog import eks
+from components.catalog.node_prices import eks_node
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.environments import EksSettings
+from stacks.cost.bill import Bill, Item, Metered, Part
+from stacks.cost.bill_parts import (
+    always,
+    bought_as,
+    hourly,
+    metered,
+    monthly,
+    node_pool,
+    pool_notes,
+    price_of,
+    region_notes,
+)
+
+
+def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
+    """The volume, and what it has above what comes with every gp3."""
+    throughput = pool.disk_throughput - eks.GP3_THROUGHPUT[0]
+    iops = pool.disk_iops - eks.GP3_IOPS[0]
+    return [
+        monthly("disk", price_of("aws", "ebs-gp3"), pool.disk_size_gb),
+        *([monthly("disk throughput", price_of("aws", "ebs-gp3-throughput"), throughput)]
+          if throughput else []),
+        *([monthly("disk operations", price_of("aws", "ebs-gp3-iops"), iops)] if iops else []),
+    ]  # fmt: skip
+
+
+def eks_bill(settings: EksSettings, today: date) -> Bill:
+    """The bill. `today` decides whether the Kubernetes version is in extended support."""
+    cluster, system = settings.cluster, settings.cluster.system_pool
+    items = [
+        node_pool(
+            "system pool",
+            eks_node(system.instance_types),
+            f"{' or '.join(system.instance_types)}, {system.disk_size_gb} GiB",
+            [monthly("disk", price_of("aws", "ebs-gp3"), system.disk_size_gb)],
+            (system.min_nodes, system.max_nodes),
+            "spot" if system.spot else "on-demand",
+        )
+    ]
+    for name, pool in settings.pools.items():
+        items.append(
+            node_pool(
+                name,
+                eks_node(pool.instance_types),
+                f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
+                _gpu_disk(pool),
+                (pool.min_nodes, pool.max_nodes),
+                bought_as(pool.capacity),
+                pool.gpu_pool(name),
+            )
+        )
+    support = eks.support(cluster.version, today)
+    fee = price_of(
+        "aws", "eks-cluster-extended-support" if support == "extended" else "eks-cluster"
+    )
+    network = cluster.network
+    gateways = 0 if network.subnet_ids else 1 if network.nat == "single" else len(network.zones)
+    items.insert(0, always("control plane", f"Kubernetes {cluster.version}", hourly("fee", fee)))
+    if gateways:
+        parts = [
+            hourly("gateway", price_of("aws", "nat-gateway")),
+            hourly("address", price_of("aws", "public-ipv4")),
+        ]
+        items.append(
+            Item(name="NAT", what="gateway and address", parts=parts, idle=gateways, full=gateways)
+        )
+    if cluster.secrets_key is None:
+        key = price_of("aws", "kms-key")
+        items.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))
+    notes = [
+        *region_notes("aws", settings.region),
+        "Spot prices on AWS move by the hour and differ by zone: not known here",
+        *pool_notes(settings.pools),
+    ]
+    if not gateways:
+        notes.append("the way out of an existing VPC is not this stack's, and not counted")
+    if support == "extended":
+        notes.append("Kubernetes is in extended support: the control plane costs six times as much")
+    if support is None:
+        notes.append(
+            f"until when Kubernetes {cluster.version} has standard support is not known here; "
+            "after that the control plane costs six times as much"
+        )
+    return Bill(
+        items=items,
+        metered=[
+            metered("disks of PersistentVolumeClaims", price_of("aws", "ebs-gp3")),
+            metered("traffic through NAT", price_of("aws", "nat-gateway-data")),
+            metered("control plane logs", price_of("aws", "cloudwatch-logs")),
+            Metered(name="traffic to the internet and between zones", dollars=None, unit="GB"),
+        ],
+        notes=notes,
+    )

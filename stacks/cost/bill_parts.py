@@ -1,0 +1,98 @@
+"""Lines of a bill from the catalogue's prices, as both clouds have them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from components.catalog.node_prices import PRICE_REGION, NodePrice
+from components.catalog.prices import HOURS_PER_MONTH, PRICES, Price
+from components.cluster import GpuPool
+from stacks.cost.bill import Bought, Item, Metered, Part, PodGpu, fixed
+
+Cloud = Literal["gcp", "aws"]
+
+
+def node_pool(
+    name: str,
+    price: NodePrice,
+    what: str,
+    extra: Sequence[Part],
+    nodes: tuple[int, int],
+    bought: Bought,
+    pool: GpuPool | None = None,
+) -> Item:
+    """A pool of `nodes`, least and most; `extra` is what a node has besides its machine."""
+    machine = Part(
+        name="machine",
+        on_demand=price.on_demand,
+        spot=price.spot,
+        source=price.source,
+        uncertain=price.uncertain,
+    )
+    return Item(
+        name=name,
+        what=what,
+        parts=[machine, *extra],
+        idle=nodes[0],
+        full=nodes[1],
+        bought=bought,
+        pod_gpu=pod_gpu(pool) if pool else None,
+    )
+
+
+def pod_gpu(pool: GpuPool) -> PodGpu:
+    """A pod's GPU, as the pool shares its GPUs."""
+    what, sharing = pool.accelerator, pool.sharing
+    if sharing and sharing.partition:
+        what = f"{sharing.partition} of {what}"
+    if sharing and sharing.replicas > 1:
+        what = f"1/{sharing.replicas} of {what}"
+    return PodGpu(what=what, per_piece=pool.allocatable)
+
+
+def bought_as(capacity: str) -> Bought:
+    """What a pool's `capacity` means on the bill."""
+    if capacity in ("on-demand", "spot"):
+        return "spot" if capacity == "spot" else "on-demand"
+    return "other"
+
+
+def pool_notes(pools: Mapping[str, Any]) -> list[str]:
+    """A line for each pool that is bought in a way whose price is not known."""
+    return [
+        f"pool {name}: capacity {pool.capacity} has a price of its own that is not known here"
+        + (", and is billed whether it is used or not" if pool.reservation else "")
+        for name, pool in pools.items()
+        if bought_as(pool.capacity) == "other"
+    ]
+
+
+def region_notes(cloud: Cloud, region: str) -> list[str]:
+    """A line where the prices are another region's."""
+    priced = PRICE_REGION[cloud]
+    return [] if region == priced else [f"prices are those of {priced}; {region}'s differ"]
+
+
+def always(name: str, what: str, part: Part) -> Item:
+    """One piece, idle and full."""
+    return Item(name=name, what=what, parts=[part], idle=1, full=1)
+
+
+def hourly(name: str, price: Price) -> Part:
+    """What is billed by the hour."""
+    return fixed(name, price.dollars, price.source, uncertain=price.uncertain)
+
+
+def monthly(name: str, price: Price, amount: float) -> Part:
+    """So many GB, or keys, of what is billed by the month."""
+    dollars = amount * price.dollars / HOURS_PER_MONTH
+    return fixed(name, dollars, price.source, uncertain=price.uncertain)
+
+
+def metered(name: str, price: Price) -> Metered:
+    """What is billed by use, at a price that is known."""
+    return Metered(name=name, dollars=price.dollars, unit=price.per, source=price.source)
+
+
+def price_of(cloud: Cloud, name: str) -> Price:
+    """The catalogue's price."""
+    return PRICES[cloud, name]

@@ -1,0 +1,132 @@
+"""A bill, and the difference of two, for people."""
+
+from collections.abc import Sequence
+
+from components.catalog.prices import HOURS_PER_MONTH
+from stacks.cost.bill import TIMES, Bill, Item, Purchase, Time, changes
+from stacks.report import table
+
+UNKNOWN = "unknown"
+_PER = (1, HOURS_PER_MONTH)
+_BOUGHT: tuple[Purchase, ...] = ("on-demand", "spot")
+
+
+def shown(bill: Bill) -> str:
+    """The bill on demand and with Spot nodes, what it comes to as configured, what is missing."""
+    if not bill.items:
+        return "\n".join(bill.notes)
+    lines = ["GPU nodes on demand", _table(bill, "on-demand", bill.items), ""]
+    if pools := [item for item in bill.items if item.gpus]:
+        lines += ["GPU nodes as Spot; the rest is the same", _table(bill, "spot", pools), ""]
+        lines += ["one nvidia.com/gpu, on a node whose pods have all of them", _shares(pools), ""]
+    for time in TIMES:
+        hour, month = (_sum(bill, "configured", time, per) for per in _PER)
+        lines.append(f"as configured, {time}: {hour} an hour, {month} a month")
+    if missing := bill.total("configured", "full").missing:
+        lines.append(f"not known, and so not in the sums: {', '.join(missing)}")
+    if any(part.uncertain for item in bill.items for part in item.parts):
+        lines.append("~ from general knowledge, not read in a price list")
+    lines += [f"on top, by use: {one.text()}" for one in bill.metered]
+    return "\n".join([*lines, *bill.notes])
+
+
+def compared(before: Bill, after: Bill) -> str:
+    """Each item whose cost changes, and the sums, in dollars a month as configured."""
+    rows: list[list[str]] = []
+    for item in changes(before, after):
+        row = [item.name]
+        for time in TIMES:
+            row += [_known(item.before[time]), _known(item.after[time]), signed(item.by(time))]
+        rows.append(row)
+    if not rows:
+        return "no cost changes"
+    totals: list[str] = []
+    for time in TIMES:
+        old, new = before.total("configured", time), after.total("configured", time)
+        change = None if old.missing or new.missing else new.month - old.month
+        sums = (_sum(bill, "configured", time, HOURS_PER_MONTH) for bill in (before, after))
+        totals += [*sums, signed(change)]
+    head = ["A MONTH", "IDLE BEFORE", "AFTER", "CHANGE", "FULL BEFORE", "AFTER", "CHANGE"]
+    return _money_table(head, [*rows, ["in all", *totals]], words=1)
+
+
+def money(dollars: float) -> str:
+    """`$1,234.50`."""
+    return f"${dollars:,.2f}"
+
+
+def _at(dollars: float, per: int) -> str:
+    """An hour shows four digits: two would hide what a small thing costs."""
+    return f"${dollars:,.4f}" if per == 1 else money(dollars * per)
+
+
+def signed(dollars: float | None) -> str:
+    """A change with its sign."""
+    if dollars is None:
+        return UNKNOWN
+    return "0" if round(dollars, 2) == 0 else f"{'+' if dollars > 0 else '-'}{money(abs(dollars))}"
+
+
+def _table(bill: Bill, purchase: Purchase, items: Sequence[Item]) -> str:
+    rows = [
+        [
+            item.name,
+            item.what,
+            f"{_pieces(item.idle)} to {_pieces(item.full)}",
+            *(_cell(item, purchase, time, per) for time in TIMES for per in _PER),
+        ]
+        for item in items
+    ]
+    sums = [_sum(bill, purchase, time, per) for time in TIMES for per in _PER]
+    head = ["ITEM", "WHAT", "PIECES", "IDLE/HOUR", "IDLE/MONTH", "FULL/HOUR", "FULL/MONTH"]
+    return _money_table(head, [*rows, ["in all", "", "", *sums]], words=3)
+
+
+def _shares(pools: Sequence[Item]) -> str:
+    rows = [
+        [
+            item.name,
+            item.pod_gpu.what,
+            str(item.pod_gpu.per_piece),
+            *(
+                UNKNOWN if (cost := item.per_gpu(purchase)) is None else _at(cost, per)
+                for purchase in _BOUGHT
+                for per in _PER
+            ),
+        ]
+        for item in pools
+        if item.pod_gpu
+    ]
+    head = ["ITEM", "A POD HAS", "A NODE", "ON DEMAND/HOUR", "/MONTH", "SPOT/HOUR", "/MONTH"]
+    return _money_table(head, rows, words=3)
+
+
+def _money_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:
+    """The first columns hold words, the others money, which aligns right."""
+    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    padded = [
+        [cell if at < words else cell.rjust(widths[at]) for at, cell in enumerate(row)]
+        for row in [head, *rows]
+    ]
+    return table(padded[0], padded[1:])
+
+
+def _cell(item: Item, purchase: Purchase, time: Time, per: int) -> str:
+    cost = item.cost(purchase, time)
+    if cost is None:
+        return UNKNOWN
+    mark = "~" if cost and any(part.uncertain for part in item.parts) else ""
+    return f"{mark}{_at(cost, per)}"
+
+
+def _sum(bill: Bill, purchase: Purchase, time: Time, per: int) -> str:
+    total = bill.total(purchase, time)
+    return f"{'at least ' if total.missing else ''}{_at(total.hour, per)}"
+
+
+def _known(dollars: float | None) -> str:
+    return UNKNOWN if dollars is None else money(dollars)
+
+
+def _pieces(count: float | None) -> str:
+    return UNKNOWN if count is None else f"{count:.3g}"

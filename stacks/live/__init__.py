@@ -1,0 +1,1 @@
+"""What a live cluster answers about its GPUs."""

@@ -1,0 +1,274 @@
+"""What a GPU node lacks, and the command that mends it: label, driver, device plugin, taint.
+
+Pure, like `gpu_nodes`. One cause gives one finding: without its label a node gets no plugin.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from components.catalog import images
+from components.catalog import kubernetes as names
+from components.cluster import GPU_TAINT, GpuPool, Taint
+from components.kube import selectors, taints
+from components.kube.gpu_daemons import installs_driver, is_device_plugin
+from stacks.live.gpu_nodes import (
+    GpuNode,
+    Object,
+    PodState,
+    installer_pods,
+    labels_of,
+    plugin_pods,
+    taints_of,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a GPU node lacks."""
+
+    node: str
+    lacks: Literal["label", "driver", "plugin", "taint", "gpus"]
+    message: str
+    command: str
+
+
+def findings(
+    row: GpuNode,
+    node: Object,
+    pods: Sequence[Object],
+    daemon_sets: Sequence[Object],
+    pools: Sequence[GpuPool],
+) -> list[Finding]:
+    """What is wrong with one node; `pods` are its own. Nothing for a node without GPUs."""
+    if row.gpu_sign is None:
+        return []
+    pool = next((pool for pool in pools if pool.name == row.pool), None)
+    found = []
+    if pool is None and (candidates := _could_be(node, pools)):
+        pool = candidates[0]
+        found.append(_label(row, node, candidates))
+    elif not row.allocatable:
+        lacking = _driver(row, node, pods, daemon_sets, pool) or _plugin(
+            row, node, pods, daemon_sets, pool
+        )
+        found += [lacking] if lacking else []
+    return [*found, *_taints(row, node, pool), *_unhealthy(row)]
+
+
+def _could_be(node: Object, pools: Sequence[GpuPool]) -> list[GpuPool]:
+    """The pools that a node in none of them may belong to, the fewest missing labels first.
+
+    In a cloud, the node says of which of the cloud's own pools it is; another stack's nodes are
+    none of our business.
+    """
+    labels = labels_of(node)
+    cloud_pool = labels.get(names.GKE_NODEPOOL) or labels.get(names.EKS_NODEGROUP)
+    fitting = [
+        pool
+        for pool in pools
+        if cloud_pool is None
+        or cloud_pool == pool.name
+        or cloud_pool.rpartition("-")[0] == pool.name
+    ]
+    return sorted(fitting, key=lambda pool: len(_missing(pool.node_selector, node)))
+
+
+def _missing(selector: Mapping[str, str], node: Object) -> dict[str, str]:
+    labels = labels_of(node)
+    return {key: value for key, value in selector.items() if labels.get(key) != value}
+
+
+def _label(row: GpuNode, node: Object, candidates: Sequence[GpuPool]) -> Finding:
+    pool = candidates[0]
+    missing = _missing(pool.node_selector, node)
+    others = [
+        f"{_pairs(_missing(other.node_selector, node))} for pool {other.name}"
+        for other in candidates[1:]
+    ]
+    alternative = f" (or {' or '.join(others)})" if others else ""
+    return Finding(
+        node=row.name,
+        lacks="label",
+        message=f"looks like a GPU node ({row.gpu_sign}) but lacks the label {_pairs(missing)} "
+        f"of pool {pool.name}{alternative}",
+        command=_label_command(row.name, node, missing),
+    )
+
+
+def _driver(
+    row: GpuNode,
+    node: Object,
+    pods: Sequence[Object],
+    daemon_sets: Sequence[Object],
+    pool: GpuPool | None,
+) -> Finding | None:
+    installers = installer_pods(pods)
+    for state in installers:
+        if state.word == "failing":
+            message = f"its driver installer {state.namespace}/{state.name} is {state}"
+            return Finding(node=row.name, lacks="driver", message=message, command=_logs(state))
+    if installers or pool is None or pool.installer is None:
+        return None
+    sets = [one for one in daemon_sets if installs_driver(one["spec"]["template"]["spec"])]
+    return _no_pod(row, node, sets, "driver", "driver installer")
+
+
+def _plugin(
+    row: GpuNode,
+    node: Object,
+    pods: Sequence[Object],
+    daemon_sets: Sequence[Object],
+    pool: GpuPool | None,
+) -> Finding | None:
+    if any(state.word == "starting" for state in [*installer_pods(pods), *plugin_pods(pods)]):
+        return None  # on their way
+    for state in plugin_pods(pods):
+        what = "offers no GPU: the driver is missing or does not work"
+        message = f"its device plugin {state.namespace}/{state.name} " + (
+            f"is {state}" if state.word == "failing" else what
+        )
+        lacks: Literal["plugin", "driver"] = "plugin" if state.word == "failing" else "driver"
+        return Finding(node=row.name, lacks=lacks, message=message, command=_logs(state))
+    sets = [one for one in daemon_sets if is_device_plugin(one["spec"]["template"]["spec"])]
+    clouds = names.GKE_NODEPOOL in labels_of(node)
+    if pool is not None and not pool.device_plugin and (clouds or not sets):
+        return Finding(
+            node=row.name,
+            lacks="plugin",
+            message="offers no GPU, and its device plugin is not this stack's: the cloud or "
+            "whoever runs the node must start it",
+            command=f"kubectl describe node {row.name}",
+        )
+    return _no_pod(row, node, sets, "plugin", "device plugin")
+
+
+def _no_pod(
+    row: GpuNode,
+    node: Object,
+    daemon_sets: Sequence[Object],
+    lacks: Literal["driver", "plugin"],
+    what: str,
+) -> Finding:
+    """Why no DaemonSet among these has a pod on the node."""
+
+    def finding(message: str, command: str) -> Finding:
+        return Finding(node=row.name, lacks=lacks, message=message, command=command)
+
+    if not daemon_sets:
+        url = (
+            "https://raw.githubusercontent.com/NVIDIA/k8s-device-plugin/"
+            f"{images.DEVICE_PLUGIN.tag}/deployments/static/nvidia-device-plugin.yml"
+        )
+        return finding(
+            f"the cluster has no {what}: `pulumi up --refresh` brings back what the stack has",
+            f"kubectl apply -f {url}" if lacks == "plugin" else "kubectl get daemonset -A",
+        )
+    nearest = min(daemon_sets, key=lambda one: len(_missing(_selector(one), node)))
+    name = f"{nearest['metadata']['namespace']}/{nearest['metadata']['name']}"
+    if missing := _missing(_selector(nearest), node):
+        return finding(
+            f"the {what} {name} leaves it out: it lacks the label {_pairs(missing)}",
+            _label_command(row.name, node, missing),
+        )
+    spec = nearest["spec"]["template"]["spec"]
+    if selectors.selects(spec, labels_of(node), name=row.name) is False:
+        return finding(
+            f"the {what} {name} leaves it out by its node affinity",
+            f"kubectl -n {nearest['metadata']['namespace']} describe daemonset "
+            f"{nearest['metadata']['name']}",
+        )
+    tolerations = spec.get("tolerations") or []
+    for taint in taints_of(node):
+        fields = {"key": taint["key"], "value": taint.get("value"), "effect": taint["effect"]}
+        if taints.keeps_away(taint["effect"]) and not taints.tolerated(tolerations, **fields):
+            return finding(
+                f"the {what} {name} does not tolerate its taint {_taint(taint)}",
+                _tolerate_command(nearest, taint, bool(tolerations)),
+            )
+    return finding(
+        f"the {what} {name} has no pod on it",
+        f"kubectl -n {nearest['metadata']['namespace']} rollout restart "
+        f"daemonset/{nearest['metadata']['name']}",
+    )
+
+
+def _selector(daemon_set: Object) -> dict[str, str]:
+    """Labels by which one more label would bring the DaemonSet's pods to a node: of alternatives,
+    and of requirements that several labels meet, none."""
+    spec = daemon_set["spec"]["template"]["spec"]
+    wanted = dict(spec.get("nodeSelector") or {})
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = required.get("nodeSelectorTerms") or []
+    for expression in (terms[0].get("matchExpressions") or []) if len(terms) == 1 else []:
+        if expression["operator"] == "In" and len(expression["values"]) == 1:
+            wanted[expression["key"]] = expression["values"][0]
+    return wanted
+
+
+def _taints(row: GpuNode, node: Object, pool: GpuPool | None) -> list[Finding]:
+    """The pool's taints that the node has not; of a GPU node in no pool, the GPU taint."""
+    wanted: Sequence[Taint] = pool.taints if pool is not None else (GPU_TAINT,)
+    there = {(taint["key"], taint["effect"]) for taint in taints_of(node)}
+    found = []
+    for taint in wanted:
+        if (taint.key, taint.effect) in there:
+            continue
+        text = f"{taint.key}={taint.value}:{taint.effect}"
+        found.append(
+            Finding(
+                node=row.name,
+                lacks="taint",
+                message=f"lacks the taint {text}, so pods without a GPU may fill it",
+                command=f"kubectl taint node {row.name} {text}",
+            )
+        )
+    return found
+
+
+def _unhealthy(row: GpuNode) -> list[Finding]:
+    return [
+        Finding(
+            node=row.name,
+            lacks="gpus",
+            message=f"offers {allocatable} of its {capacity} {resource}: the device plugin "
+            "takes the others for unhealthy",
+            command=f"kubectl describe node {row.name}",
+        )
+        for resource, (capacity, allocatable, _) in row.resources.items()
+        if 0 < allocatable < capacity
+    ]
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _taint(taint: Mapping[str, Any]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
+
+
+def _label_command(name: str, node: Object, labels: Mapping[str, str]) -> str:
+    pairs = " ".join(shlex.quote(f"{key}={value}") for key, value in labels.items())
+    replaces = " --overwrite" if any(key in labels_of(node) for key in labels) else ""
+    return f"kubectl label node {name} {pairs}{replaces}"
+
+
+def _tolerate_command(daemon_set: Object, taint: Mapping[str, Any], some: bool) -> str:
+    toleration = {"key": taint["key"], "operator": "Exists", "effect": taint["effect"]}
+    path = "/spec/template/spec/tolerations" + ("/-" if some else "")
+    value: Any = toleration if some else [toleration]
+    patch = json.dumps([{"op": "add", "path": path, "value": value}])
+    metadata = daemon_set["metadata"]
+    return (
+        f"kubectl -n {metadata['namespace']} patch daemonset {metadata['name']} --type=json "
+        f"-p {shlex.quote(patch)}"
+    )
+
+
+def _logs(state: PodState) -> str:
+    return f"kubectl -n {state.namespace} logs {state.name} --all-containers"

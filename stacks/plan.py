@@ -1,0 +1,166 @@
+"""What a `pulumi preview --json` would do, resource by resource; pure.
+
+Both of its formats are read: the document, and the stream of events that it prints with
+PULUMI_ENABLE_STREAMING_JSON_PREVIEW, which alone says what policies said.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from stacks.report import CheckError
+
+Verb = Literal["create", "update", "replace", "delete"]
+VERBS: tuple[Verb, ...] = ("replace", "delete", "update", "create")
+"""The dearest first."""
+
+_VERB_OF: Mapping[str, Verb] = {
+    "create": "create",
+    "update": "update",
+    "delete": "delete",
+    "replace": "replace",
+    "create-replacement": "replace",
+    "delete-replaced": "replace",
+    "import": "create",
+    "import-replacement": "replace",
+}
+_CLUSTERS = ("gcp:container/cluster:Cluster", "aws:eks/cluster:Cluster")
+_POOLS = ("gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup")
+_GPU_COMPONENTS = ("gpu-cluster:gke:GpuNodePool", "gpu-cluster:eks:GpuNodeGroup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What would happen to one resource."""
+
+    urn: str
+    verb: Verb
+    paths: tuple[str, ...] = ()
+    """Properties that differ; of a replacement, those that force it. Never a value."""
+
+    @property
+    def type(self) -> str:
+        return self.urn.split("::")[2].rpartition("$")[2]
+
+    @property
+    def name(self) -> str:
+        return self.urn.split("::", 3)[3]
+
+    @property
+    def loss(self) -> Literal["cluster", "GPU pool", "system pool"] | None:
+        """What would be gone for a while, or for good; None for everything else."""
+        if self.verb not in ("replace", "delete"):
+            return None
+        if self.type in _CLUSTERS:
+            return "cluster"
+        if self.type in _POOLS:
+            chain = self.urn.split("::")[2]
+            gpu = any(component in chain.split("$") for component in _GPU_COMPONENTS)
+            return "GPU pool" if gpu else "system pool"
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A preview."""
+
+    changes: Sequence[Change]
+    same: int
+    """Resources that stay as they are."""
+    errors: Sequence[str]
+    """What the engine, the program and mandatory policies complained of."""
+    advice: Sequence[str] = ()
+    """What advisory policies said."""
+
+    def count(self, verb: Verb) -> int:
+        return sum(change.verb == verb for change in self.changes)
+
+    @property
+    def losses(self) -> list[Change]:
+        """Clusters first, then GPU pools, then other pools."""
+        order = ("cluster", "GPU pool", "system pool")
+        found = [change for change in self.changes if change.loss]
+        return sorted(found, key=lambda change: order.index(change.loss or ""))
+
+
+def read_plan(text: str, source: str) -> Plan:
+    """The plan in a preview's output; raises CheckError where it is none."""
+    try:
+        documents = [json.loads(text)] if text.lstrip().startswith("{\n") else _lines(text)
+    except ValueError as error:
+        raise CheckError(f"{source}: not the output of pulumi preview --json ({error})") from None
+    first = documents[0] if documents else None
+    if isinstance(first, dict) and "sequence" in first:
+        return _from_events(documents)
+    if isinstance(first, dict) and {"steps", "diagnostics"} & set(first):
+        same = (first.get("changeSummary") or {}).get("same", 0)
+        return Plan(
+            changes=_changes(first.get("steps") or []),
+            # Steps that change nothing are counted and not listed.
+            same=int(same),
+            errors=_errors(first.get("diagnostics") or []),
+        )
+    raise CheckError(f"{source}: not the output of pulumi preview --json: it has no steps")
+
+
+def _lines(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
+def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
+    def of(kind: str) -> list[Any]:
+        return [event[kind] for event in events if kind in event]
+
+    steps = [
+        {**(step := event["metadata"]), "replaceReasons": step.get("keys"),
+         "diffReasons": step.get("diffs")}
+        for event in of("resourcePreEvent")
+    ]  # fmt: skip
+    policies = [
+        (event["enforcementLevel"], f"policy {event['policyName']}: {_last_line(event['message'])}")
+        for event in of("policyEvent")
+    ]
+    summary = of("summaryEvent")
+    same = (summary[-1].get("resourceChanges") or {}).get("same", 0) if summary else 0
+    errors = [text for level, text in policies if level == "mandatory"]
+    return Plan(
+        changes=_changes(steps),
+        same=int(same),
+        errors=list(dict.fromkeys([*errors, *_errors(of("diagnosticEvent"))])),
+        advice=list(dict.fromkeys(text for level, text in policies if level != "mandatory")),
+    )
+
+
+def _last_line(message: str) -> str:
+    """A policy's message begins with what the policy is for, and ends with what is wrong."""
+    return message.strip().rpartition("\n")[2]
+
+
+def _changes(steps: Sequence[Mapping[str, Any]]) -> list[Change]:
+    changes: dict[str, Change] = {}
+    for step in steps:
+        verb = _VERB_OF.get(step["op"])
+        if verb is None:
+            continue
+        change = Change(urn=step["urn"], verb=verb, paths=_paths(step))
+        known = changes.get(change.urn)
+        # A replacement is three steps in the engine's eyes, and one thing in everybody else's.
+        if known is None or not known.paths or VERBS.index(verb) < VERBS.index(known.verb):
+            changes[change.urn] = change
+    return list(changes.values())
+
+
+def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
+    detailed = step.get("detailedDiff") or {}
+    kinds = {path: str(each.get("diffKind") or each.get("kind")) for path, each in detailed.items()}
+    # The engine's own list of reasons has top-level properties alone.
+    forcing = [path for path, kind in kinds.items() if kind.endswith("replace")]
+    return tuple(forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ())
+
+
+def _errors(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
+    said = [
+        str(one.get("message", "")).strip() for one in diagnostics if one.get("severity") == "error"
+    ]
+    return list(dict.fromkeys(message for message in said if message))

@@ -1,0 +1,1 @@
+"""Whether the quotas and offers of a cloud let the pools grow."""

@@ -1,0 +1,117 @@
+"""What of an AWS account would make an EKS environment's first update fail; nothing is written."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import botocore.exceptions
+
+from components.environments import EksSettings
+from stacks.quota.offers import Offer, Wanted
+from stacks.quota.verdict import Finding, Unknown
+
+_NO_CREDENTIALS = (
+    botocore.exceptions.NoCredentialsError,
+    botocore.exceptions.PartialCredentialsError,
+    botocore.exceptions.CredentialRetrievalError,
+    botocore.exceptions.SSOError,
+)
+_BAD_CREDENTIALS = ("ExpiredToken", "RequestExpired", "UnrecognizedClient", "AuthFailure",
+                    "InvalidClientTokenId", "SignatureDoesNotMatch")  # fmt: skip
+_SIGN_IN = "; sign in: aws sso login, or aws configure sso, and name the profile in AWS_PROFILE"
+
+
+def wanted(settings: EksSettings) -> list[Wanted]:
+    """Every instance type of a pool, with the zones that must have it.
+
+    EKS refuses a node group for one that lacks it, at any size, when the control plane stands and
+    is paid for. In an existing VPC the zones are those of its subnets, whose IDs stand for them.
+    """
+    cluster, region = settings.cluster, settings.region
+    everywhere = cluster.network.subnet_ids or cluster.network.zones
+    pools = [("system", cluster.system_pool.instance_types, tuple(everywhere))]
+    pools += [
+        (name, pool.instance_types, pool.places_in(cluster))
+        for name, pool in settings.pools.items()
+        # A Capacity Block's instances are where it was bought.
+        if pool.reservation is None
+    ]
+    return [
+        Wanted(pool=name, types=(kind,), region=region, zones=places)
+        for name, kinds, places in pools
+        for kind in kinds
+    ]
+
+
+def offer(ec2: Any, wanted: Wanted) -> Offer:
+    """Which zones have it. Zone names differ by account, and so does the answer."""
+    (kind,) = wanted.types
+    try:
+        wanted = replace(wanted, zones=_zones(ec2, wanted.zones))
+        by_id = "-az" in wanted.zones[0]
+        pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
+            LocationType="availability-zone-id" if by_id else "availability-zone",
+            Filters=[{"Name": "instance-type", "Values": [kind]}],
+        )
+        has = sorted(row["Location"] for page in pages for row in page["InstanceTypeOfferings"])
+    except Exception as error:
+        return Offer(wanted=wanted, zones=unknown(error), regional=True)
+    return Offer(wanted=wanted, zones=tuple(has), regional=True)
+
+
+def _zones(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
+    if not places[0].startswith("subnet-"):
+        return places
+    rows = ec2.describe_subnets(SubnetIds=list(places))["Subnets"]
+    return tuple(sorted({row["AvailabilityZone"] for row in rows}))
+
+
+def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
+    """A finding where whoever runs Pulumi is not among `admins`: the creator gets nothing.
+
+    What signs in is the role that the provider assumes, or who this check runs as.
+    """
+    who = settings.provider.role
+    if who is None:
+        try:
+            who = str(sts.get_caller_identity()["Arn"])
+        except Exception as error:
+            reason = f"who signs in is not known: {unknown(error).reason}"
+            yield Finding(about="cluster.admins", word="unknown", reason=reason)
+            return
+    if not any(_is(who, admin) for admin in settings.cluster.admins):
+        yield Finding(
+            about="cluster.admins",
+            word="wrong",
+            reason=f"{who} signs in and is not among them, so that the update ends at the first "
+            "Kubernetes object; add its role, or run Pulumi as one of them",
+        )
+
+
+def _is(who: str, admin: str) -> bool:
+    """Whether an admin's ARN is that of who signs in. A session names its role without the path."""
+    service, account, name = who.split(":", 5)[2:3] + who.split(":", 5)[4:]
+    kind, _, rest = name.partition("/")
+    if service != "sts" or kind != "assumed-role":
+        return who == admin
+    *_, admins_account, admins_name = admin.split(":", 5)
+    role = rest.partition("/")[0]
+    return account == admins_account and admins_name.startswith("role/") and (
+        admins_name.rpartition("/")[2] == role
+    )  # fmt: skip
+
+
+def unknown(error: Exception) -> Unknown:
+    """A refusal or failure of AWS in one line; raises what is neither."""
+    if isinstance(error, botocore.exceptions.ClientError):
+        code, said = (error.response["Error"].get(key, "") for key in ("Code", "Message"))
+        denied = "AccessDenied" in code or "Unauthorized" in code
+        # What SignatureDoesNotMatch says has many lines.
+        reason = " ".join(f"{code} {said}".split())
+        fix = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
+        return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {reason}{fix}")
+    if isinstance(error, botocore.exceptions.BotoCoreError):
+        said = " ".join(str(error).split())
+        fix = _SIGN_IN if isinstance(error, _NO_CREDENTIALS) else ""
+        return Unknown(reason=f"AWS cannot be asked: {said}{fix}")
+    raise error

@@ -1,0 +1,174 @@
+"""What the GPU node groups of an EKS cluster can count against EC2's vCPU quotas, and the answers.
+
+Limits come from Service Quotas. Use is counted from the instances that run, as EC2 counts it:
+the default vCPUs of each instance type, by family and market. What else would make the first
+update fail is asked by `aws_account`.
+"""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import boto3
+import botocore.exceptions
+
+from components.catalog import eks as catalog
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.environments import EksSettings
+from stacks.quota import aws_account
+from stacks.quota.aws_account import unknown
+from stacks.quota.offers import Offer, Wanted
+from stacks.quota.verdict import Finding, Known, Need, Unknown
+
+CLUSTER_TAG = "eks:cluster-name"
+"""EKS puts it on the instances of its managed node groups."""
+_COUNTED = ("pending", "running", "shutting-down", "stopping")
+_GROUPS = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p": "P"}
+"""Letters of an instance family before its generation -> group of the catalog's quota codes."""
+_OLD_P = ("p2", "p3", "p4", "p4d", "p4de")
+"""Whether P's Spot quota covers newer ones is uncertain."""
+
+
+def needs(pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str) -> tuple[list[Need], list[str]]:
+    """One need per quota code, in vCPUs, and what is left out of them."""
+    quotas: dict[str, dict[str, int]] = {}
+    notes = []
+    for name, pool in pools.items():
+        if pool.capacity == "capacity-block":
+            notes.append(
+                f"pool {name}: not counted, Capacity Blocks have a quota of their own that this "
+                "check does not read"
+            )
+            continue
+        for kind in pool.instance_types:
+            quota = quota_of(kind, spot=pool.capacity == "spot")
+            row = catalog.instance_type(kind)
+            assert quota is not None and row is not None  # noqa: PT018  the pool has checked it
+            counted = quotas.setdefault(quota, {})
+            # Of several instance types EC2 may take the largest every time.
+            counted[name] = max(counted.get(name, 0), row.vcpu * pool.max_nodes)
+    return [
+        Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
+        for quota, counted in quotas.items()
+    ], notes
+
+
+def _link(quota: str, region: str) -> str:
+    code = quota.split()[0]
+    one = f"/{code}" if code.startswith("L-") else ""
+    home = "https://console.aws.amazon.com/servicequotas/home/services"
+    return f"{home}/{catalog.QUOTA_SERVICE}/quotas{one}?region={region}"
+
+
+class AwsQuotas:
+    """Answers from Service Quotas and EC2; nothing is ever written."""
+
+    def __init__(self, quotas: Any, ec2: Any, sts: Any = None) -> None:
+        self._quotas = quotas
+        self._ec2 = ec2
+        self._sts = sts
+        self._instances: list[Mapping[str, Any]] | Unknown | None = None
+        self._vcpus: dict[str, int] = {}
+
+    @classmethod
+    def of(cls, region: str, *, profile: str | None, endpoint: str | None) -> "AwsQuotas":
+        """With boto3's own credentials and, unless `endpoint` is given, its own endpoints.
+
+        Raises ValueError with one line.
+        """
+        try:
+            session = boto3.Session(region_name=region, profile_name=profile)
+            names = ("service-quotas", "ec2", "sts")
+            clients = [session.client(name, endpoint_url=endpoint) for name in names]
+        except botocore.exceptions.BotoCoreError as error:
+            raise ValueError(f"AWS: {error}") from None
+        return cls(*clients)
+
+    def answer(self, need: Need) -> Known | Unknown:
+        """What AWS says of a need's quota."""
+        code = need.quota.split()[0]
+        if not code.startswith("L-"):
+            return Unknown(reason="which quota these instances count against is not certain")
+        try:
+            found = self._quotas.get_service_quota(
+                ServiceCode=catalog.QUOTA_SERVICE, QuotaCode=code
+            )
+        except Exception as error:
+            return unknown(error)
+        used = self._use(need.quota, None)
+        return Known(
+            limit=float(found["Quota"]["Value"]), use=None if isinstance(used, Unknown) else used
+        )
+
+    def own_use(self, need: Need, cluster: str) -> float | None:
+        """vCPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
+        used = self._use(need.quota, cluster)
+        return None if isinstance(used, Unknown) else used
+
+    def offer(self, wanted: Wanted) -> Offer:
+        """Which zones have a pool's instance type."""
+        return aws_account.offer(self._ec2, wanted)
+
+    def findings(self, settings: EksSettings) -> list[Finding]:
+        """What else would fail: who signs in is no admin."""
+        return list(aws_account.signed_in(self._sts, settings))
+
+    def _use(self, quota: str, cluster: str | None) -> float | Unknown:
+        if self._instances is None:
+            self._instances = self._ask_instances()
+        if isinstance(self._instances, Unknown):
+            return self._instances
+        return sum(
+            self._vcpus[instance["InstanceType"]]
+            for instance in self._instances
+            if _quota_of(instance) == quota and (cluster is None or _cluster(instance) == cluster)
+        )
+
+    def _ask_instances(self) -> list[Mapping[str, Any]] | Unknown:
+        try:
+            pages = self._ec2.get_paginator("describe_instances").paginate(
+                Filters=[{"Name": "instance-state-name", "Values": list(_COUNTED)}]
+            )
+            instances = [
+                instance
+                for page in pages
+                for reservation in page["Reservations"]
+                for instance in reservation["Instances"]
+                if _quota_of(instance) is not None
+            ]
+            kinds = sorted({instance["InstanceType"] for instance in instances})
+            for start in range(0, len(kinds), 100):
+                described = self._ec2.describe_instance_types(
+                    InstanceTypes=kinds[start : start + 100]
+                )
+                for row in described["InstanceTypes"]:
+                    self._vcpus[row["InstanceType"]] = row["VCpuInfo"]["DefaultVCpus"]
+        except Exception as error:
+            return unknown(error)
+        return instances
+
+
+def quota_of(kind: str, *, spot: bool) -> str | None:
+    """The quota of an instance type with GPUs, its code first; None for one without.
+
+    Where the code is uncertain there is none: `Spot p5`.
+    """
+    family = kind.partition(".")[0]
+    group = _GROUPS.get("".join(itertools.takewhile(str.isalpha, family)))
+    if group is None:
+        return None
+    if spot and group == "P" and family not in _OLD_P:
+        return f"Spot {family}"
+    code = catalog.QUOTA_CODES[group][spot]
+    return f"{code} {group.replace('_', '/')} {'Spot' if spot else 'on demand'}"
+
+
+def _quota_of(instance: Mapping[str, Any]) -> str | None:
+    market = instance.get("InstanceLifecycle")
+    if market == "capacity-block":
+        return None
+    return quota_of(instance["InstanceType"], spot=market == "spot")
+
+
+def _cluster(instance: Mapping[str, Any]) -> str | None:
+    return next((t["Value"] for t in instance.get("Tags", ()) if t["Key"] == CLUSTER_TAG), None)

@@ -1,0 +1,291 @@
+"""What the GPU pools of a GKE cluster can count against Google Cloud's quotas, and the answers; and
+which zones offer their machines and accelerators.
+
+Asked is the Compute Engine REST API (v1 `regions.get`, `projects.get`, and `aggregatedList` of
+`instances`, `acceleratorTypes` and `machineTypes`)
+with Google's own authentication library. The generated client, google-cloud-compute, would be
+70 MB for three reads, and its releases need a protobuf that the policy SDK refuses.
+"""
+
+import json
+import os
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import google.auth
+import google.auth.credentials
+import google.auth.environment_vars
+import google.auth.exceptions
+import google.auth.transport.urllib3
+import urllib3
+
+from components.batch.training_args import TrainingArgs
+from components.catalog import gke as catalog
+from components.gke.autopilot_args import GkeAutopilotPoolArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gpu.check_args import GpuCheckArgs
+from components.gpu.workload_args import WorkloadArgs
+from stacks.quota.offers import Offer, Wanted
+from stacks.quota.verdict import Known, Need, Unknown
+
+ENDPOINT = "https://compute.googleapis.com"
+SCOPE = "https://www.googleapis.com/auth/compute.readonly"
+ALL_REGIONS = "all regions"
+TIMEOUT_SECONDS = 20.0
+_PREEMPTIBLE = ("spot", "flex-start")
+_CLUSTER_LABEL = "goog-k8s-cluster-name"
+"""GKE puts it on the virtual machines of its nodes."""
+_NAMED = google.auth.environment_vars.CREDENTIALS
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def pool_gpus(pools: Mapping[str, GkeGpuNodePoolArgs]) -> dict[str, int]:
+    """Pool -> physical GPUs at `maxNodes`."""
+    return {name: pool.gpus * pool.max_nodes for name, pool in pools.items()}
+
+
+def workload_gpus(
+    pools: Mapping[str, GkeAutopilotPoolArgs],
+    workloads: Iterable[WorkloadArgs],
+    training_jobs: Iterable[TrainingArgs] = (),
+    check: GpuCheckArgs | None = None,
+) -> dict[str, int]:
+    """Autopilot pool -> physical GPUs of the nodes that the stack's own pods fill.
+
+    Nothing else bounds an Autopilot pool.
+    """
+    gpus = dict.fromkeys(pools, 0)
+    for workload in workloads:
+        if not workload.gpus:
+            continue
+        pool = pools[workload.pool]
+        shares = 1
+        if pool.sharing is not None:
+            shared = pool.gpu_pool(workload.pool)
+            shares = shared.allocatable // shared.gpus_per_node
+        on_node = pool.gpus_per_node or -(-workload.gpus // shares)
+        pods = {"deployment": workload.replicas, "job": workload.parallelism}.get(workload.kind, 1)
+        pods = 1 if pods is None else pods
+        pods_on_node = max(on_node * shares // workload.gpus, 1)
+        gpus[workload.pool] += -(-pods // pods_on_node) * on_node
+    # Neither shares its nodes.
+    for job in training_jobs:
+        pool = pools[job.pool]
+        gpus[job.pool] += job.nodes * (
+            pool.gpus_per_node or job.worker_gpus(pool.gpu_pool(job.pool))
+        )
+    if check is not None:
+        for name in check.pools:
+            pool = pools[name]
+            gpus[name] += pool.gpus_per_node or check.gpus_on(pool.gpu_pool(name))
+    return gpus
+
+
+def needs(
+    pools: Mapping[str, GkeGpuNodePoolArgs] | Mapping[str, GkeAutopilotPoolArgs],
+    gpus: Mapping[str, int],
+    *,
+    project: str,
+    region: str,
+) -> tuple[list[Need], list[str]]:
+    """One need per regional metric and one for the whole project, and what is left out of them."""
+    link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
+    metrics: dict[str, dict[str, int]] = {}
+    notes = []
+    for name, pool in pools.items():
+        if pool.capacity == "reservation":
+            # The reservation itself was counted when it was made.
+            notes.append(
+                f"pool {name}: not counted, its nodes come out of reservation {pool.reservation}"
+            )
+            continue
+        if not gpus[name]:
+            continue
+        accelerator = pool.card.name if isinstance(pool, GkeGpuNodePoolArgs) else pool.accelerator
+        card = catalog.ACCELERATORS[accelerator]
+        preemptible = pool.capacity in _PREEMPTIBLE
+        metric = card.quota_metric_preemptible if preemptible else card.quota_metric
+        metrics.setdefault(metric, {})[name] = gpus[name]
+    found = [
+        Need(quota=metric, scope=region, unit="GPUs", pools=counted, link=link)
+        for metric, counted in metrics.items()
+    ]
+    if found:
+        everything = {name: n for counted in metrics.values() for name, n in counted.items()}
+        found.append(
+            Need(
+                quota=catalog.GLOBAL_GPU_QUOTA,
+                scope=ALL_REGIONS,
+                unit="GPUs",
+                pools=everything,
+                link=link,
+            )
+        )
+    return found, notes
+
+
+def wanted(
+    pools: Mapping[str, GkeGpuNodePoolArgs] | Mapping[str, GkeAutopilotPoolArgs], location: str
+) -> list[Wanted]:
+    """What each pool's nodes are, in which zones of a cluster at `location`.
+
+    On Autopilot GKE chooses machine and zone, so that any zone of the region with the accelerator
+    will do. A machine type that comes with its GPUs says where those are.
+    """
+    region, found = catalog.region_of(location), []
+    for name, pool in pools.items():
+        if isinstance(pool, GkeGpuNodePoolArgs):
+            types: tuple[str, ...] = (pool.machine_type,)
+            if pool.machine.accelerator is None:
+                types += (pool.card.name,)
+            zones = pool.zones_in(location)
+            found.append(Wanted(pool=name, types=types, region=region, zones=zones))
+        else:
+            found.append(Wanted(pool=name, types=(pool.accelerator,), region=region))
+    return found
+
+
+class GoogleQuotas:
+    """Answers from the Compute Engine API; nothing is ever written."""
+
+    def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
+        self._project = project
+        self._region = region
+        self._endpoint = (endpoint or ENDPOINT).rstrip("/")
+        self._http: google.auth.transport.urllib3.AuthorizedHttp | None = None
+        self._answers: dict[str, Mapping[str, Any] | Unknown] = {}
+
+    def answer(self, need: Need) -> Known | Unknown:
+        """What the API says of a need's quota."""
+        where = "" if need.scope == ALL_REGIONS else f"/regions/{need.scope}"
+        found = self._get(where)
+        if isinstance(found, Unknown):
+            return found
+        if warning := found.get("quotaStatusWarning"):
+            return Unknown(reason=f"Google Cloud could not say: {warning.get('message', warning)}")
+        for quota in found.get("quotas", ()):
+            if quota["metric"] == need.quota:
+                return Known(limit=float(quota["limit"]), use=float(quota.get("usage", 0)))
+        card = next(
+            (c for c in catalog.ACCELERATORS.values() if need.quota.endswith(c.quota_metric)), None
+        )
+        guessed = ", and its name is only presumed" if card and card.quota_metric_uncertain else ""
+        return Unknown(
+            reason=f"{need.scope} lists no quota of this name{guessed}; newer cards count against "
+            "GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
+        )
+
+    def own_use(self, need: Need, cluster: str) -> float | None:
+        """GPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
+        found = self._aggregated("instances", f"labels.{_CLUSTER_LABEL}={cluster}")
+        if isinstance(found, Unknown):
+            return None
+        return sum(
+            _gpus_counted(one, need)
+            for zone, one in found
+            # A cluster elsewhere may have the same name.
+            if zone.startswith(f"{self._region}-")
+        )
+
+    def offer(self, wanted: Wanted) -> Offer:
+        """Which zones of Google Cloud have all that a pool's nodes are made of."""
+        everywhere: set[str] | None = None
+        for name in wanted.types:
+            collection = "acceleratorTypes" if name in catalog.ACCELERATORS else "machineTypes"
+            found = self._aggregated(collection, f"name={name}")
+            if isinstance(found, Unknown):
+                return Offer(wanted=wanted, zones=found)
+            zones = {
+                zone
+                for zone, one in found
+                if (one.get("deprecated") or {}).get("state") not in ("OBSOLETE", "DELETED")
+            }
+            everywhere = zones if everywhere is None else everywhere & zones
+        return Offer(wanted=wanted, zones=tuple(sorted(everywhere or ())))
+
+    def _aggregated(
+        self, collection: str, wanted: str
+    ) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
+        """(zone, resource) of everything that a filter finds, in all zones."""
+        query = {"filter": wanted, "maxResults": "500"}
+        listed: list[tuple[str, Mapping[str, Any]]] = []
+        page = ""
+        while True:
+            text = urllib.parse.urlencode({**query, **({"pageToken": page} if page else {})})
+            found = self._get(f"/aggregated/{collection}?{text}")
+            if isinstance(found, Unknown):
+                return found
+            for scope, part in found.get("items", {}).items():
+                zone = scope.removeprefix("zones/")
+                listed += [(zone, one) for one in part.get(collection, ())]
+            if not (page := found.get("nextPageToken", "")):
+                return listed
+
+    def _get(self, path: str) -> Mapping[str, Any] | Unknown:
+        if path not in self._answers:
+            self._answers[path] = self._ask(path)
+        return self._answers[path]
+
+    def _ask(self, path: str) -> Mapping[str, Any] | Unknown:
+        url = f"{self._endpoint}/compute/v1/projects/{self._project}{path}"
+        try:
+            response = self._session().request(
+                "GET", url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
+            )
+        except google.auth.exceptions.DefaultCredentialsError:
+            # A file that is named wins over what signing in leaves, and may be wrong or gone.
+            named = os.environ.get(_NAMED)
+            instead = f"mend or unset {_NAMED} ({named}), or then " if named else ""
+            return Unknown(
+                reason=f"no Google Cloud credentials: {instead}"
+                "run `gcloud auth application-default login`"
+            )
+        except google.auth.exceptions.GoogleAuthError as error:
+            said = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__
+            return Unknown(reason=f"the Google Cloud credentials do not work: {said}")
+        except urllib3.exceptions.HTTPError as error:
+            return Unknown(reason=f"{self._endpoint} does not answer ({type(error).__name__})")
+        try:
+            body = json.loads(response.data)
+        except ValueError:
+            body = None
+        if response.status == 200 and isinstance(body, dict):
+            return body
+        said = body.get("error", {}).get("message", "") if isinstance(body, dict) else ""
+        denied = "not allowed to look" if response.status in (401, 403) else "no answer"
+        return Unknown(reason=f"{denied}: HTTP {response.status} {' '.join(said.split())}".rstrip())
+
+    def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp:
+        if self._http is None:
+            # A token never goes to a stand-in on this machine.
+            if urllib.parse.urlsplit(self._endpoint).hostname in _LOOPBACK:
+                credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
+            else:
+                credentials, _ = google.auth.default(scopes=[SCOPE])
+            authorized = google.auth.transport.urllib3.AuthorizedHttp
+            self._http = authorized(credentials)  # type: ignore[no-untyped-call]
+        return self._http
+
+
+def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:
+    """GPUs of a virtual machine that count against a need's quota."""
+    if instance.get("status") in ("TERMINATED", "SUSPENDED"):
+        return 0
+    affinity = instance.get("reservationAffinity", {})
+    if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION":
+        return 0  # it is the reservation that counts
+    scheduling = instance.get("scheduling", {})
+    preemptible = bool(scheduling.get("preemptible")) or scheduling.get("provisioningModel") in (
+        "SPOT",
+        "FLEX_START",
+    )
+    gpus = 0
+    for accelerator in instance.get("guestAccelerators", ()):
+        card = catalog.ACCELERATORS.get(accelerator["acceleratorType"].rpartition("/")[2])
+        if card is None:
+            continue
+        metric = card.quota_metric_preemptible if preemptible else card.quota_metric
+        if need.quota == metric or need.scope == ALL_REGIONS:
+            gpus += int(accelerator["acceleratorCount"])
+    return gpus

@@ -1,0 +1,106 @@
+"""Whether the cloud offers what the pools need in the zones where they need it; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from stacks.quota.verdict import Unknown
+from stacks.report import FINDING, FINE, NOT_ASKED, table
+
+Word = Literal["offered", "not offered", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the nodes of a pool are, and where they may be."""
+
+    pool: str
+    types: tuple[str, ...]
+    """The cloud's names of what a node takes, all of it: machine type, accelerator."""
+    region: str
+    zones: tuple[str, ...] = ()
+    """Zones that each must have it; none named: any zone of the region will do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What is wanted, and where the cloud says that it is."""
+
+    wanted: Wanted
+    zones: tuple[str, ...] | Unknown
+    """Every zone that has all of the types, of whatever region the cloud was asked for; sorted."""
+    regional: bool = False
+    """Whether the cloud was asked for the region alone, as AWS is: its zones are of no other."""
+
+    @property
+    def word(self) -> Word:
+        if isinstance(self.zones, Unknown):
+            return "unknown"
+        if self.wanted.zones:
+            found = set(self.wanted.zones) <= set(self.zones)
+        else:
+            found = bool(self._in_region)
+        return "offered" if found else "not offered"
+
+    @property
+    def reason(self) -> str:
+        """Why it is not offered, or not known, and where else it is."""
+        if isinstance(self.zones, Unknown):
+            return self.zones.reason
+        if self.word == "offered":
+            return ""
+        wanted = self.wanted
+        lacking = [zone for zone in wanted.zones if zone not in self.zones] or [wanted.region]
+        said = f"{' with '.join(wanted.types)} is not in {', '.join(lacking)}"
+        if self._in_region:
+            return f"{said}; zones of {wanted.region} that have it: {', '.join(self._in_region)}"
+        if self.regional:
+            return f"{said}, nor anywhere else in {wanted.region}; take another type"
+        regions = sorted({zone.rpartition("-")[0] for zone in self.zones})
+        elsewhere = ", ".join(regions) or "none that this account sees"
+        return f"{said}, nor anywhere else in {wanted.region}; regions that have it: {elsewhere}"
+
+    @property
+    def _in_region(self) -> list[str]:
+        assert not isinstance(self.zones, Unknown)
+        there = f"{self.wanted.region}-"
+        return [zone for zone in self.zones if self.regional or zone.startswith(there)]
+
+    def document(self) -> dict[str, Any]:
+        known = not isinstance(self.zones, Unknown)
+        return {
+            "pool": self.wanted.pool,
+            "types": list(self.wanted.types),
+            "zones": list(self.wanted.zones) or [self.wanted.region],
+            "offeredIn": self._in_region if known else None,
+            "verdict": self.word,
+            "reason": self.reason,
+        }
+
+
+def exit_code(offers: Sequence[Offer]) -> int:
+    """1 if something is not offered, else 2 if something is not known, else 0."""
+    words = {offer.word for offer in offers}
+    return FINDING if "not offered" in words else NOT_ASKED if "unknown" in words else FINE
+
+
+def text(offers: Sequence[Offer]) -> str:
+    """The table, then a line for each that is not offered or not known; empty without any."""
+    if not offers:
+        return ""
+    rows = [
+        [
+            offer.wanted.pool,
+            ", ".join(offer.wanted.types),
+            ", ".join(offer.wanted.zones) or offer.wanted.region,
+            offer.word,
+        ]
+        for offer in offers
+    ]
+    parts = [table(["POOL", "NEEDS", "IN", "VERDICT"], rows)]
+    parts += [
+        f"pool {offer.wanted.pool}: {offer.word}: {offer.reason}"
+        for offer in offers
+        if offer.word != "offered"
+    ]
+    return "\n".join(parts)

@@ -1,0 +1,151 @@
+"""Whether a quota is enough for what the pools can grow to; pure, whatever the cloud."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from stacks.report import FINDING, FINE, NOT_ASKED, amount, table
+
+Word = Literal["enough", "too little", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """What the stack's pools together can count against one quota."""
+
+    quota: str
+    """The cloud's name or code of it."""
+    scope: str
+    """Where it holds, e.g. `us-central1` or `all regions`."""
+    unit: Literal["GPUs", "vCPUs"]
+    pools: Mapping[str, int]
+    """Pool -> units at its `maxNodes`."""
+    link: str
+    """Where to raise it."""
+
+    @property
+    def units(self) -> int:
+        return sum(self.pools.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What the cloud says of a quota."""
+
+    limit: float
+    use: float | None
+    """What counts against it now, this stack's own nodes included; None where it is not said."""
+    own: float | None = None
+    """This stack's own part of the use; None where it is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """The cloud did not say."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something beside the quotas that would make the first update fail, or that nobody knows."""
+
+    about: str
+    """`pool train-gpu`, or the key of a setting."""
+    word: Literal["wrong", "unknown"]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.about}: {self.reason}"
+
+    def document(self) -> dict[str, str]:
+        return {"about": self.about, "verdict": self.word, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One quota, what is needed of it, and whether that is there."""
+
+    need: Need
+    answer: Known | Unknown
+    word: Word
+    reason: str = ""
+    """Why it is not enough, or not known."""
+
+    def document(self) -> dict[str, Any]:
+        known = self.answer if isinstance(self.answer, Known) else None
+        return {
+            "quota": self.need.quota,
+            "scope": self.need.scope,
+            "unit": self.need.unit,
+            "pools": dict(self.need.pools),
+            "need": self.need.units,
+            "limit": known and amount(known.limit),
+            "use": known and amount(known.use),
+            "ownUse": known and amount(known.own),
+            "verdict": self.word,
+            "reason": self.reason,
+            "link": self.need.link,
+        }
+
+
+def needs_own_use(need: Need, answer: Known | Unknown) -> bool:
+    """Whether the verdict depends on how much of the use is this stack's own."""
+    return (
+        isinstance(answer, Known)
+        and answer.use is not None
+        and need.units <= answer.limit < answer.use + need.units
+    )
+
+
+def judge(need: Need, answer: Known | Unknown) -> Verdict:
+    """The verdict. Where the numbers allow two, it is `unknown`."""
+    word, reason = _judge(need, answer)
+    return Verdict(need=need, answer=answer, word=word, reason=reason)
+
+
+def _judge(need: Need, answer: Known | Unknown) -> tuple[Word, str]:
+    if isinstance(answer, Unknown):
+        return "unknown", answer.reason
+    units, unit, limit = need.units, need.unit, amount(answer.limit)
+    if units > answer.limit:
+        return "too little", f"{units} {unit} are needed and the limit is {limit}"
+    if answer.use is None:
+        return "unknown", f"the limit of {limit} {unit} would do, but what is in use is not known"
+    if answer.use + units <= answer.limit:
+        return "enough", ""
+    if answer.own is None:
+        return "unknown", (
+            f"{amount(answer.use)} of {limit} {unit} are in use, and how many of them by this "
+            "stack is not known"
+        )
+    others = answer.use - answer.own
+    if others + units <= answer.limit:
+        return "enough", ""
+    return "too little", (
+        f"{units} {unit} are needed, and others use {amount(others)} of the {limit}"
+    )
+
+
+def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> int:
+    """1 if a quota is too little or something is wrong, else 2 if one is not known, else 0."""
+    words = {verdict.word for verdict in verdicts} | {finding.word for finding in findings}
+    return FINDING if words & {"too little", "wrong"} else NOT_ASKED if "unknown" in words else FINE
+
+
+def text(verdicts: Sequence[Verdict], notes: Sequence[str]) -> str:
+    """The table, then a line for each quota that is not enough, then the notes."""
+    rows = [
+        [document[key] for key in ("quota", "scope", "unit", "need", "limit", "use", "verdict")]
+        for document in (verdict.document() for verdict in verdicts)
+    ]
+    head = ["QUOTA", "SCOPE", "UNIT", "NEED", "LIMIT", "IN USE", "VERDICT"]
+    parts = [table(head, rows)] if rows else []
+    parts += [
+        f"{verdict.need.quota} ({', '.join(verdict.need.pools)}): {verdict.word}: "
+        f"{verdict.reason}\n  {verdict.need.link}"
+        for verdict in verdicts
+        if verdict.word != "enough"
+    ]
+    parts += list(notes)
+    return "\n".join(parts)

@@ -1,0 +1,262 @@
+"""The id of an AWS resource that was being made. Where AWS chose it, AWS is asked: by name, place
+in the network, or tags. Nothing is ever written.
+"""
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from components.ownership import AWS_TAG
+from stacks.recovery.state import check_own
+
+Inputs = Mapping[str, Any]
+Rows = Iterable[Mapping[str, Any]]
+_GONE = ("deleting", "deleted", "failed")
+"""States, in lower case, of what is going by itself: a NAT gateway that failed goes within an
+hour."""
+_NOT_FOUND = ("NotFound", "NotFoundException", "NoSuchEntity")
+
+
+class Amazon:
+    """Finds resources of one account and region."""
+
+    def __init__(self, client: Callable[[str], Any]) -> None:
+        self._client = client
+        """Service -> its client, such as boto3's."""
+        self._finders: Mapping[str, Callable[[Inputs], list[str]]] = {
+            "aws:ec2/vpc:Vpc": self._vpc,
+            "aws:ec2/internetGateway:InternetGateway": self._internet_gateway,
+            "aws:ec2/subnet:Subnet": self._subnet,
+            "aws:ec2/routeTable:RouteTable": self._route_table,
+            "aws:ec2/route:Route": lambda i: [route_id(i)],
+            "aws:ec2/routeTableAssociation:RouteTableAssociation": self._association,
+            "aws:ec2/eip:Eip": self._address,
+            "aws:ec2/natGateway:NatGateway": self._nat_gateway,
+            "aws:ec2/vpcEndpoint:VpcEndpoint": self._endpoint,
+            "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": self._ingress_rule,
+            "aws:ec2/launchTemplate:LaunchTemplate": self._launch_template,
+            "aws:iam/role:Role": lambda i: [i["name"]],
+            "aws:iam/rolePolicy:RolePolicy": lambda i: [f"{i['role']}:{i['name']}"],
+            "aws:iam/rolePolicyAttachment:RolePolicyAttachment": lambda i: [
+                f"{i['role']}/{i['policyArn']}"
+            ],
+            "aws:kms/key:Key": self._key,
+            "aws:kms/alias:Alias": lambda i: [i["name"]],
+            "aws:cloudwatch/logGroup:LogGroup": self._log_group,
+            "aws:eks/cluster:Cluster": self._cluster,
+            "aws:eks/nodeGroup:NodeGroup": self._node_group,
+            "aws:eks/addon:Addon": self._addon,
+            "aws:eks/accessEntry:AccessEntry": lambda i: [
+                f"{i['clusterName']}:{i['principalArn']}"
+            ],
+            "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": lambda i: [
+                f"{i['clusterName']}#{i['principalArn']}#{i['policyArn']}"
+            ],
+            "aws:eks/podIdentityAssociation:PodIdentityAssociation": self._pod_identity,
+            "aws:autoscaling/tag:Tag": lambda i: [f"{i['autoscalingGroupName']},{i['tag']['key']}"],
+        }
+
+    def find(self, type_token: str, inputs: Inputs) -> list[str] | None:
+        """Ids of what may be it, none where AWS has no such thing; None where its type or its
+        inputs do not tell. Raises LookupError in AWS's words."""
+        import botocore.exceptions  # not everybody is on AWS
+
+        if (finder := self._finders.get(type_token)) is None:
+            return None
+        try:
+            return finder(inputs)
+        except KeyError:  # an input that it would be known by
+            return None
+        except botocore.exceptions.ClientError as error:
+            if error.response["Error"]["Code"].endswith(_NOT_FOUND):
+                return []  # what it would be part of is not there
+            raise LookupError(f"AWS: {error}") from None
+        except botocore.exceptions.BotoCoreError as error:
+            raise LookupError(f"AWS: {error}") from None
+
+    def _ec2(self, noun: str, rows: str, key: str, **filters: object) -> list[str]:
+        """Ids of what `describe_<noun>` finds by these filters, `tags` among them."""
+        tags = filters.pop("tags", None)
+        wanted = {name.replace("_", "-"): str(value) for name, value in filters.items()}
+        if isinstance(tags, Mapping):
+            wanted |= {f"tag:{name}": str(value) for name, value in tags.items()}
+        given = [{"Name": name, "Values": [value]} for name, value in wanted.items()]
+        answer = getattr(self._client("ec2"), f"describe_{noun}")(Filters=given)[rows]
+        return [row[key] for row in answer if str(row.get("State")).lower() not in _GONE]
+
+    def _vpc(self, i: Inputs) -> list[str]:
+        return self._ec2("vpcs", "Vpcs", "VpcId", cidr=i["cidrBlock"], tags=i.get("tags"))
+
+    def _internet_gateway(self, i: Inputs) -> list[str]:
+        # Not by its VPC: it is made first and attached then.
+        rows = self._client("ec2").describe_internet_gateways(Filters=_tagged(i))[
+            "InternetGateways"
+        ]
+        return [
+            row["InternetGatewayId"]
+            for row in rows
+            if all(each["VpcId"] == i.get("vpcId") for each in row["Attachments"])
+        ]
+
+    def _subnet(self, i: Inputs) -> list[str]:
+        place = {"vpc_id": i["vpcId"], "cidr_block": i["cidrBlock"]}
+        return self._ec2("subnets", "Subnets", "SubnetId", **place)
+
+    def _route_table(self, i: Inputs) -> list[str]:
+        place = {"vpc_id": i["vpcId"], "tags": i.get("tags")}
+        return self._ec2("route_tables", "RouteTables", "RouteTableId", **place)
+
+    def _association(self, i: Inputs) -> list[str]:
+        filters = [{"Name": "association.subnet-id", "Values": [i["subnetId"]]}]
+        tables = self._client("ec2").describe_route_tables(Filters=filters)["RouteTables"]
+        return [
+            each["RouteTableAssociationId"]
+            for table in tables
+            if table["RouteTableId"] == i["routeTableId"]
+            for each in table["Associations"]
+            if each.get("SubnetId") == i["subnetId"]
+        ]
+
+    def _address(self, i: Inputs) -> list[str]:
+        return self._ec2("addresses", "Addresses", "AllocationId", tags=i.get("tags"))
+
+    def _nat_gateway(self, i: Inputs) -> list[str]:
+        found = self._ec2("nat_gateways", "NatGateways", "NatGatewayId", subnet_id=i["subnetId"])
+        if found:
+            self._client("ec2").get_waiter("nat_gateway_available").wait(NatGatewayIds=found)
+        return found
+
+    def _endpoint(self, i: Inputs) -> list[str]:
+        place = {"vpc_id": i["vpcId"], "service_name": i["serviceName"]}
+        return self._ec2("vpc_endpoints", "VpcEndpoints", "VpcEndpointId", **place)
+
+    def _ingress_rule(self, i: Inputs) -> list[str]:
+        place = [{"Name": "group-id", "Values": [i["securityGroupId"]]}]
+        rows = self._client("ec2").describe_security_group_rules(Filters=place)
+        # EC2 has no two rules that are alike in this.
+        asked = (False, i["ipProtocol"], i["cidrIpv4"], i["fromPort"], i["toPort"])
+        names = ("IsEgress", "IpProtocol", "CidrIpv4", "FromPort", "ToPort")
+        return [
+            row["SecurityGroupRuleId"]
+            for row in rows["SecurityGroupRules"]
+            if tuple(row.get(name) for name in names) == asked
+        ]
+
+    def _launch_template(self, i: Inputs) -> list[str]:
+        place = {"launch_template_name": i["name"]}
+        key = "LaunchTemplateId"
+        return self._ec2("launch_templates", "LaunchTemplates", key, **place)
+
+    def _key(self, i: Inputs) -> list[str]:
+        import botocore.exceptions
+
+        kms, found = self._client("kms"), []
+        for row in _pages(kms, "list_keys", "Keys"):
+            try:
+                key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
+            except botocore.exceptions.ClientError as error:
+                if error.response["Error"]["Code"] == "AccessDeniedException":
+                    continue  # whoever makes a key may look at it: it is another team's
+                raise
+            if key.get("Description") == i.get("description") and (
+                key["KeyState"] != "PendingDeletion"
+            ):
+                found.append(row["KeyId"])
+        return [key for key in found if self._carries(key, _label(i))]
+
+    def _carries(self, key: str, label: str | None) -> bool:
+        """Whether a key has the stack's own tag, where there is one to have."""
+        if label is None:
+            return True
+        tags = self._client("kms").list_resource_tags(KeyId=key)["Tags"]
+        return any(tag["TagKey"] == AWS_TAG and tag["TagValue"] == label for tag in tags)
+
+    def _log_group(self, i: Inputs) -> list[str]:
+        name = i["name"]
+        tags = self._client("logs").list_tags_log_group(logGroupName=name)["tags"]
+        check_own(f"log group {name}", _label(i), tags.get(AWS_TAG))
+        return [name]
+
+    # EKS goes on making what was asked of it; nothing can be done with it before it is done.
+
+    def _cluster(self, i: Inputs) -> list[str]:
+        eks, name = self._client("eks"), i["name"]
+        if name in _pages(eks, "list_clusters", "clusters"):
+            tags = eks.describe_cluster(name=name)["cluster"].get("tags") or {}
+            check_own(f"cluster {name}", _label(i), tags.get(AWS_TAG))
+            _until(eks, "cluster", name=name)
+            return [name]
+        return []
+
+    def _node_group(self, i: Inputs) -> list[str]:
+        eks, cluster = self._client("eks"), i["clusterName"]
+        found = []
+        for name in _pages(eks, "list_nodegroups", "nodegroups", clusterName=cluster):
+            group = {"clusterName": cluster, "nodegroupName": name}
+            row = eks.describe_nodegroup(**group)["nodegroup"]
+            if _is_group(name, row, i):
+                _until(eks, "nodegroup", **group)
+                found.append(f"{cluster}:{name}")
+        return found
+
+    def _addon(self, i: Inputs) -> list[str]:
+        return [f"{i['clusterName']}:{i['addonName']}"]
+
+    def _pod_identity(self, i: Inputs) -> list[str]:
+        place = {
+            "clusterName": i["clusterName"],
+            "namespace": i["namespace"],
+            "serviceAccount": i["serviceAccount"],
+        }
+        eks = self._client("eks")
+        return [
+            row["associationId"]
+            for row in _pages(eks, "list_pod_identity_associations", "associations", **place)
+        ]
+
+
+def _label(i: Inputs) -> str | None:
+    """The stack's own tag in the inputs."""
+    tag: str | None = (i.get("tags") or {}).get(AWS_TAG)
+    return tag
+
+
+def _pages(client: Any, call: str, rows: str, **request: Any) -> list[Any]:
+    pages = client.get_paginator(call).paginate(**request)
+    return [row for page in pages for row in page[rows]]
+
+
+def _until(eks: Any, noun: str, **names: str) -> None:
+    """Waits until it is active. What failed cannot become part of the stack: an `up` would find
+    nothing to change in it."""
+    import botocore.exceptions
+
+    try:
+        eks.get_waiter(f"{noun}_active").wait(**names)
+    except botocore.exceptions.WaiterError as error:
+        said = " ".join(str(error.kwargs["reason"]).split())
+        raise LookupError(
+            f"AWS: {noun} {'/'.join(names.values())} did not become active ({said}): delete it "
+            f"with aws eks delete-{noun}, then recover again"
+        ) from None
+
+
+def _tagged(i: Inputs) -> list[dict[str, Any]]:
+    return [{"Name": f"tag:{key}", "Values": [text]} for key, text in (i.get("tags") or {}).items()]
+
+
+def _is_group(name: str, row: Mapping[str, Any], i: Inputs) -> bool:
+    """Each node group of this stack has a launch template of its own."""
+    if "nodeGroupName" in i:
+        return bool(name == i["nodeGroupName"])
+    template = (i.get("launchTemplate") or {}).get("id")
+    ours = name.startswith(i.get("nodeGroupNamePrefix") or "")
+    return ours and (row.get("launchTemplate") or {}).get("id") == template
+
+
+def route_id(i: Inputs) -> str:
+    """The id that the provider makes up: the table and a checksum of the destination.
+
+    https://github.com/hashicorp/terraform-provider-aws/blob/main/internal/service/ec2/vpc_route.go
+    """
+    return f"r-{i['routeTableId']}{zlib.crc32(str(i['destinationCidrBlock']).encode())}"

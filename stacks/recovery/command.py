@@ -1,0 +1,202 @@
+"""Recovery, step by step: unlock, see what may be there, adopt it, read what was interrupted."""
+
+import json
+import os
+import re
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from stacks.recovery import google
+from stacks.recovery.amazon import Amazon
+from stacks.recovery.engine import Pulumi, RecoveryError
+from stacks.recovery.state import (
+    Deployment,
+    Interrupted,
+    NotOursError,
+    adopting,
+    auto_named,
+    identities,
+    interrupted,
+)
+from stacks.recovery.unheard import twins, with_unheard
+
+_HOLDER = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
+
+
+class Clouds(Protocol):
+    """Who can be asked what there is."""
+
+    def amazon(self, region: str) -> Amazon: ...
+
+    def google(self, url: str) -> Mapping[str, Any]:
+        """What a GET answers, empty where there is no such thing; raises LookupError in Google's
+        words."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Recovery:
+    """What was found and done."""
+
+    operations: list[Interrupted] = field(default_factory=list)
+    adopted: dict[str, str] = field(default_factory=dict)
+    """URN -> the cloud's name of what was made unheard and is in the state now."""
+    notes: list[str] = field(default_factory=list)
+    """What is left for people to look at, a line each."""
+
+
+def recover(
+    pulumi: Pulumi,
+    *,
+    clouds: Clouds,
+    unheard: bool = False,
+    agree: Callable[[dict[str, str]], bool] = lambda candidates: True,
+    over: Callable[[str], bool] = lambda holder: True,
+    say: Callable[[str], None] = lambda line: None,
+) -> Recovery:
+    """Puts the state in order. `clouds` asks them; `unheard` also looks for
+    what an earlier run made although it was told otherwise; `agree` is shown what may be adopted
+    before anything is written; `over` says whether the run of another machine, by what is known of
+    it, is over. Raises RecoveryError."""
+    preview = pulumi.preview() if unheard else {}
+    agreed: dict[str, str] | None = None
+    while True:
+        deployment = with_unheard(pulumi.export(), preview)
+        recovery = Recovery(operations=interrupted(deployment))
+        candidates = _candidates(deployment, recovery, clouds)
+        if candidates and candidates != agreed and not agree(candidates):
+            raise RecoveryError("nothing was changed")
+        agreed = candidates
+        if (holder := _write(pulumi, adopting(deployment, candidates))) is None:
+            break
+        if not _is_dead(holder) and not over(holder):
+            raise RecoveryError("nothing was changed: let that run finish, and then recover")
+        # Its last words may have come after the export: look again.
+        pulumi.must("cancel", "--yes")
+        say(f"unlocked: it was {holder}")
+    read = [one.urn for one in recovery.operations if one.urn in candidates or _is_kept(one)]
+    if read:
+        targets = [part for urn in read for part in ("--target", urn)]
+        pulumi.must("refresh", "--yes", "--skip-preview", *targets)
+    if candidates:
+        there = {row["urn"] for row in pulumi.export()["deployment"].get("resources") or ()}
+        recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
+    if unheard:
+        recovery.notes += _twins(pulumi.export(), clouds)
+    return recovery
+
+
+def _twins(deployment: Deployment, clouds: Clouds) -> list[str]:
+    outputs = [
+        row.get("outputs") or {}
+        for row in deployment["deployment"].get("resources") or ()
+        if row["type"].startswith("aws:")
+    ]
+    regions = {str(each["region"]) for each in outputs if "region" in each}
+    try:
+        amazon = {region: clouds.amazon(region) for region in regions}
+    except LookupError as error:
+        return [str(error)]
+    return list(twins(deployment, amazon))
+
+
+def _is_kept(one: Interrupted) -> bool:
+    """Whether the state has the resource, so that it can be read."""
+    return one.operation in ("updating", "deleting") and one.custom
+
+
+def _candidates(deployment: Deployment, recovery: Recovery, clouds: Clouds) -> dict[str, str]:
+    """URN -> the cloud's name of each thing that may have been made."""
+    found = {}
+    for one in recovery.operations:
+        if not one.may_be_there:
+            continue
+        try:
+            names = _names(one, clouds)
+        except LookupError as error:
+            raise RecoveryError(str(error)) from None
+        except NotOursError as error:
+            recovery.notes.append(f"{one.name}: {error}")
+            continue
+        if names is None:
+            recovery.notes.append(f"{one.name}: look for it by hand, its id is not in its inputs")
+            continue
+        fresh = [name for name in names if name not in identities(deployment, one.type)]
+        if len(fresh) == 1:
+            found[one.urn] = fresh[0]
+        elif fresh:
+            recovery.notes.append(f"{one.name}: one of {', '.join(fresh)} may be it: look by hand")
+    return found
+
+
+def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
+    package = one.type.partition(":")[0]
+    if package == "kubernetes":
+        return [google.kubernetes_identity(one.inputs)]
+    if package == "gcp":
+        inputs = google.complete(one.inputs, one.provider)
+        known = google.identity(one.type, inputs)
+        if known is None or (one.unheard and auto_named(one.inputs)):
+            return google.find(one.type, one.urn.rpartition("::")[2], inputs, clouds.google)
+        if one.type == "gcp:container/cluster:Cluster":
+            google.check_cluster(known, inputs, clouds.google)
+        return [known]
+    if package == "aws":
+        region = one.inputs.get("region") or one.provider.get("region")
+        return clouds.amazon(str(region)).find(one.type, one.inputs)
+    return None
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def _is_dead(lock: str) -> bool:
+    """Whether the run that has it was on this machine and is gone; nobody knows of another's.
+
+    A lock names a host and a process, and no boot or machine. Machines of one image share their
+    host name, and containers that were given one, so it tells nothing by itself: only a name that
+    the container runtime made of the container's own ID is no other machine's. A person knows.
+    """
+    holder = _HOLDER.search(lock)
+    return holder is not None and holder["host"] == socket.gethostname() == _own_container()
+
+
+def _own_container(mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
+    """The short ID of the container that this runs in, which its runtime makes the host name of;
+    None outside of one."""
+    try:
+        found = re.search(r"/containers/(?:\S+/)?([0-9a-f]{12})[0-9a-f]{52}/", mounts.read_text())
+    except OSError:
+        return None
+    return found[1] if found else None
+
+
+def _write(pulumi: Pulumi, deployment: Deployment) -> str | None:
+    """Replaces the state. Where a run that may be gone still locks it, says whose that was."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(deployment, file)
+        file.flush()
+        done = pulumi.run("stack", "import", "--file", file.name)
+    if not done.returncode:
+        return None
+    said = " ".join((done.stderr or done.stdout).split()).removeprefix("error: ")
+    if "locked" not in said and "in progress" not in said:
+        raise RecoveryError(f"pulumi stack import: {said}")
+    if (holder := _HOLDER.search(said)) is None:
+        return said
+    if holder["host"] == socket.gethostname() and _alive(int(holder["pid"])):
+        raise RecoveryError(
+            f"the stack is in use by {holder['user']}'s process {holder['pid']}: let it finish, or "
+            "end it, and then recover"
+        )
+    return holder[0]

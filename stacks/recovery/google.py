@@ -1,0 +1,147 @@
+"""The id of a Google Cloud or Kubernetes resource that was being made: its inputs say it.
+
+Where its generated name is not known any more, Google is asked what there is. Nothing is written.
+"""
+
+import json
+import re
+import urllib.parse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from components.catalog.gke import region_of
+from components.ownership import GOOGLE_LABEL
+from stacks.recovery.state import check_own
+
+Inputs = Mapping[str, Any]
+
+
+def identity(type_token: str, inputs: Inputs) -> str | None:
+    """The id that the provider gives it; None for a type whose ids Google chooses."""
+    make = _IDENTITIES.get(type_token)
+    return make(inputs) if make else None
+
+
+def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
+    """The inputs with the project, region and zone that the provider's settings add."""
+    given = {name: provider[name] for name in ("project", "region", "zone") if provider.get(name)}
+    if zone := given.pop("zone", None):
+        given.setdefault("region", region_of(zone))
+    return {**given, **inputs}
+
+
+MONITORING = "https://monitoring.googleapis.com"
+COMPUTE, CONTAINER = (
+    "https://compute.googleapis.com/compute/v1",
+    "https://container.googleapis.com/v1",
+)
+
+Get = Callable[[str], Mapping[str, Any]]
+"""URL -> what a GET answers, as JSON, empty where there is no such thing; raises LookupError in
+Google's words."""
+
+
+def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | None:
+    """Ids of what the provider may have made under a name of its own finding, `name-0123abc`, or
+    under a number that Google gave it; None for a type that is not known here."""
+    ours = re.compile(re.escape(name) + "-[0-9a-f]{7}")
+    region = f"projects/{inputs['project']}/regions/{inputs.get('region')}"
+    rows: list[Any]
+    match type_token:
+        case "gcp:compute/network:Network":
+            place = f"projects/{inputs['project']}/global/networks"
+            # A network carries no label. One that already has subnetworks is somebody's.
+            rows = [
+                row
+                for row in _all(get, f"{COMPUTE}/{place}", "items")
+                if not row.get("subnetworks")
+            ]
+        case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
+            place = f"{region}/{'subnetworks' if 'subnetwork' in type_token else 'routers'}"
+            rows = [
+                row
+                for row in _all(get, f"{COMPUTE}/{place}", "items")
+                if _last(row["network"]) == _last(inputs["network"])
+            ]
+        case "gcp:compute/routerNat:RouterNat":
+            place = f"{inputs['project']}/{inputs['region']}/{_last(inputs['router'])}"
+            router = get(f"{COMPUTE}/{region}/routers/{_last(inputs['router'])}")
+            rows = list(router.get("nats") or ())
+        case "gcp:container/nodePool:NodePool":
+            place = _node_pool({**inputs, "name": ""}).rstrip("/")
+            rows = list(get(f"{CONTAINER}/{place}").get("nodePools") or ())
+        case "gcp:monitoring/dashboard:Dashboard":
+            title = json.loads(inputs["dashboardJson"])["displayName"]
+            url = f"{MONITORING}/v1/projects/{inputs['project']}/dashboards"
+            return [each["name"] for each in _all(get, url, "dashboards")
+                    if each["displayName"] == title]  # fmt: skip
+        case "gcp:monitoring/alertPolicy:AlertPolicy":
+            url = f"{MONITORING}/v3/projects/{inputs['project']}/alertPolicies"
+            return [each["name"] for each in _all(get, url, "alertPolicies")
+                    if each["displayName"] == inputs["displayName"]]  # fmt: skip
+        case _:
+            return None
+    return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
+
+
+def check_cluster(identity: str, inputs: Inputs, get: Get) -> None:
+    """Raises NotOursError where a cluster of this name is there that is not this stack's."""
+    wanted = (inputs.get("resourceLabels") or {}).get(GOOGLE_LABEL)
+    if wanted is not None and (row := get(f"{CONTAINER}/{identity}")):
+        found = (row.get("resourceLabels") or {}).get(GOOGLE_LABEL)
+        check_own(f"cluster {_last(identity)}", wanted, found)
+
+
+def _all(get: Get, url: str, key: str) -> list[Any]:
+    """The rows of every page."""
+    rows: list[Any] = []
+    token = ""
+    while True:
+        answer = get(f"{url}?{urllib.parse.urlencode({'pageToken': token})}" if token else url)
+        rows += answer.get(key) or ()
+        if not (token := answer.get("nextPageToken") or ""):
+            return rows
+
+
+def kubernetes_identity(inputs: Inputs) -> str:
+    """`namespace/name`, or the name alone of what has no namespace."""
+    metadata = inputs["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def _regional(collection: str) -> Callable[[Inputs], str]:
+    return lambda i: f"projects/{i['project']}/regions/{i['region']}/{collection}/{i['name']}"
+
+
+def _last(path: object) -> str:
+    return str(path).rpartition("/")[2]
+
+
+def _node_pool(i: Inputs) -> str:
+    cluster = str(i["cluster"])
+    if "/" not in cluster:
+        cluster = f"projects/{i['project']}/locations/{i['location']}/clusters/{cluster}"
+    return f"{cluster}/nodePools/{i['name']}"
+
+
+def _account(i: Inputs) -> str:
+    email = f"{i['accountId']}@{i['project']}.iam.gserviceaccount.com"
+    return f"projects/{i['project']}/serviceAccounts/{email}"
+
+
+_IDENTITIES: Mapping[str, Callable[[Inputs], str]] = {
+    "gcp:compute/network:Network": lambda i: f"projects/{i['project']}/global/networks/{i['name']}",
+    "gcp:compute/subnetwork:Subnetwork": _regional("subnetworks"),
+    "gcp:compute/router:Router": _regional("routers"),
+    "gcp:compute/routerNat:RouterNat": lambda i: (
+        f"{i['project']}/{i['region']}/{_last(i['router'])}/{i['name']}"
+    ),
+    "gcp:serviceaccount/account:Account": _account,
+    "gcp:projects/iAMMember:IAMMember": lambda i: f"{i['project']}/{i['role']}/{i['member']}",
+    "gcp:container/cluster:Cluster": lambda i: (
+        f"projects/{i['project']}/locations/{i['location']}/clusters/{i['name']}"
+    ),
+    "gcp:container/nodePool:NodePool": _node_pool,
+}
+"""Resource type -> id, as https://www.pulumi.com/registry/packages/gcp/ has it under Import."""

@@ -1,0 +1,61 @@
+"""What a run made and was told it did not: nothing in the state says so, the program alone does.
+
+A provider that gives up waiting forgets what it made; the state then has no trace of it. The next
+`up` finds the name taken, or makes another one under another name.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from stacks.recovery.amazon import Amazon
+from stacks.recovery.state import Deployment, NotOursError, identities, needs
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""How the engine writes a value that only an update will know."""
+
+
+def with_unheard(deployment: Deployment, preview: Mapping[str, Any]) -> Deployment:
+    """The state with everything that `pulumi preview --json` would create as if it had begun.
+
+    Left out is what cannot have been made: its inputs, its parent or its provider are not there.
+    """
+    body = deployment["deployment"]
+    known = {row["urn"] for row in body.get("resources") or ()}
+    begun = [*(body.get("pending_operations") or ())]
+    taken = known | {operation["resource"]["urn"] for operation in begun}
+    for step in preview.get("steps") or ():
+        row = step.get("newState") or {}
+        if step["op"] != "create" or row["urn"] in taken or not row.get("custom"):
+            continue
+        if not row.get("provider"):  # a provider itself, which no cloud makes
+            continue
+        if needs(row) <= known and UNKNOWN not in json.dumps([row["inputs"], row["provider"]]):
+            begun.append({"type": "creating", "resource": row, "unheard": True})
+    return {**deployment, "deployment": {**body, "pending_operations": begun}}
+
+
+def twins(deployment: Deployment, amazon: Mapping[str, Amazon]) -> Iterator[str]:
+    """A line for each thing on AWS that looks like one of the stack's and is not in the state.
+
+    `amazon`: region -> what asks there.
+    """
+    seen = set()
+    for row in deployment["deployment"].get("resources") or ():
+        region = str((row.get("outputs") or {}).get("region"))
+        if not row["type"].startswith("aws:") or region not in amazon:
+            continue
+        try:
+            found = amazon[region].find(row["type"], row.get("inputs") or {}) or ()
+        except NotOursError:  # another stack's is no twin of this one's
+            continue
+        except LookupError as error:  # the state is in order; this is only not known
+            if (line := f"{row['type']}: {error}") not in seen:
+                seen.add(line)
+                yield line
+            continue
+        for name in found:
+            if name not in identities(deployment, row["type"]) and name not in seen:
+                seen.add(name)
+                like = row["urn"].rpartition("::")[2]
+                yield f"{row['type']} {name} looks like {like}, and is not in the state"

@@ -1,0 +1,124 @@
+"""A stack's settings without an engine, and its outputs through one."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tools
+from components.environments import ExistingSettings, Settings
+from components.settings import from_config
+from stacks.engine import remedy, said
+from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
+from stacks.names import StackError
+from stacks.owners import refuse_shared
+from stacks.report import CheckError
+
+ROOT = Path(__file__).resolve().parents[1]
+CLUSTER = "gpu-cluster:cluster"
+OUTPUT_SECONDS = 60.0
+
+
+def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
+    """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError where there is none."""
+    try:
+        config = _config(read_stack(root, stack), f"Pulumi.{stack}.yaml")
+        refuse_shared(root, stack, config)
+        return config
+    except StackError as error:
+        raise CheckError(str(error)) from None
+
+
+def config_in(text: bytes, name: str) -> dict[str, Any]:
+    """The `config` in the text of an earlier stack file, with a placeholder for what is encrypted.
+
+    Raises CheckError where there is none.
+    """
+    try:
+        return _config(document_in(text, name), name)
+    except StackError as error:
+        raise CheckError(str(error)) from None
+
+
+def _config(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    config = document.get("config")
+    if not isinstance(config, dict):
+        raise CheckError(f"{name} has no config: see Pulumi.dev.yaml for an example")
+    plain: dict[str, Any] = without_secrets(config)
+    return plain
+
+
+def platform_of(config: Mapping[str, Any]) -> str:
+    """The stack's platform as its file has it, right or wrong."""
+    cluster = config.get(CLUSTER)
+    return str(cluster.get("platform")) if isinstance(cluster, dict) else ""
+
+
+def settings_of(
+    stack: str, config: Mapping[str, Any], *, kubeconfig: str | None = None
+) -> Settings:
+    """The settings, read as the program reads them. Raises CheckError with the program's line.
+
+    `kubeconfig` (content) takes the place of the one that an existing cluster's settings name.
+    """
+    if kubeconfig is not None and platform_of(config) == "existing":
+        cluster = {
+            key: value
+            for key, value in config[CLUSTER].items()
+            if key not in ("kubeconfig", "kubeconfigFile", "context")
+        }
+        config = {**config, CLUSTER: {**cluster, "kubeconfig": kubeconfig}}
+    try:
+        return from_config({key: _text(value) for key, value in config.items()})
+    except ValueError as error:
+        raise CheckError(f"Pulumi.{stack}.yaml: {error}") from None
+
+
+def own_kubeconfig(stack: str, config: Mapping[str, Any]) -> str | None:
+    """The kubeconfig that an existing cluster's settings name, which is there before the stack is.
+
+    None where the stack makes its cluster, or where the kubeconfig is encrypted.
+    """
+    if platform_of(config) != "existing" or config[CLUSTER].get("kubeconfig") == PLACEHOLDER:
+        return None
+    settings = settings_of(stack, config)
+    return settings.kubeconfig if isinstance(settings, ExistingSettings) else None
+
+
+def kubeconfig_output(stack: str) -> str:
+    """The stack's output `kubeconfig`, from the backend that the engine is logged in to."""
+    try:
+        cli, in_front = tools.pulumi()
+    except tools.ToolError as error:
+        raise CheckError(f"no engine to ask for the stack's outputs: {error}") from None
+    command = [str(cli), "stack", "output", "kubeconfig", "--show-secrets", "--stack", stack]
+    path = os.pathsep.join([*map(str, in_front), os.environ.get("PATH", os.defpath)])
+    try:
+        done = subprocess.run(
+            [*command, "--non-interactive", "--color", "never"],
+            cwd=ROOT,
+            env={**os.environ, "PATH": path, "PULUMI_SKIP_UPDATE_CHECK": "true"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=OUTPUT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise CheckError(f"pulumi stack output: no answer in {OUTPUT_SECONDS:.0f} s") from None
+    if done.returncode:
+        first = remedy(done.stderr) or (
+            f"pulumi stack output: {said(done.stderr)}; run `pulumi up` first"
+        )
+        raise CheckError(f"{first}, or give --kubeconfig FILE (make: KUBECONFIG_FILE=FILE)")
+    return done.stdout.strip()
+
+
+def _text(value: object) -> str:
+    """A value as the engine hands it to the program: JSON where it is structured."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict | list):
+        return json.dumps(value, default=str)
+    return "" if value is None else str(value)

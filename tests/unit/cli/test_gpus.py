@@ -1,0 +1,512 @@
+"""What the GPU check makes of nodes, pods and DaemonSets, as plain API objects."""
+
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli import gpus
+from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
+from rehearsal.engine import BIN
+from stacks import settings as stack
+from stacks.live.cluster import client_of, items
+from stacks.live.gpu_findings import Finding
+from stacks.live.gpu_nodes import GpuNode, gpu_sign, model, pod_state, requested
+from stacks.report import CheckError, table
+
+GPU = "nvidia.com/gpu"
+TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
+PLUGIN_IMAGE = "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+
+
+def a_node(
+    name: str = "n",
+    gpus: int | None = 9,
+    *,
+    allocatable: int | None = None,
+    labels: dict[str, str] | None = None,
+    taints: Any = (TAINT,),
+    **spec: Any,
+) -> dict[str, Any]:
+    capacity = {"cpu": "4"} | ({} if gpus is None else {GPU: str(gpus)})
+    offered = capacity if allocatable is None else capacity | {GPU: str(allocatable)}
+    return {
+        "metadata": {"name": name, "labels": {"gpus": "true"} if labels is None else labels},
+        "spec": {"taints": list(taints), **spec},
+        "status": {
+            "capacity": capacity,
+            "allocatable": offered,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def a_pod(
+    name: str = "p",
+    node: str = "n",
+    *,
+    gpus: int = 0,
+    phase: str = "Running",
+    ready: bool = True,
+    waiting: str | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
+    limits = {"limits": {GPU: str(gpus)}} if gpus else {}
+    state = {"waiting": {"reason": waiting}} if waiting else {"running": {}}
+    return {
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "resources": limits}], **spec},
+        "status": {
+            "phase": phase,
+            "conditions": [{"type": "Ready", "status": str(ready)}],
+            "containerStatuses": [{"state": state}],
+        },
+    }
+
+
+PLUGIN_SPEC: dict[str, Any] = {
+    "containers": [{"name": "plugin", "image": PLUGIN_IMAGE}],
+    "volumes": [{"name": "d", "hostPath": {"path": "/var/lib/kubelet/device-plugins/"}}],
+}
+INSTALLER_SPEC: dict[str, Any] = {
+    "initContainers": [
+        {"name": "nvidia-driver-installer", "securityContext": {"privileged": True}}
+    ],
+    "containers": [{"name": "pause"}],
+}
+
+
+def a_daemon_set(name: str, template: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "spec": {"template": {"spec": template | spec}},
+    }
+
+
+PLUGIN_SET = a_daemon_set(
+    "plugin",
+    PLUGIN_SPEC,
+    nodeSelector={"gpus": "true"},
+    tolerations=[{"key": GPU, "operator": "Exists"}],
+)
+
+
+def a_pool(name: str = "gpus", **given: Any) -> GpuPool:
+    selector = given.pop("node_selector", {"gpus": "true"})
+    return GpuPool(
+        **{
+            "name": name,
+            "accelerator": "nvidia",
+            "gpus_per_node": 9,
+            "min_nodes": None,
+            "max_nodes": None,
+            "labels": selector,
+            "node_selector": selector,
+            "taints": [GPU_TAINT],
+            "device_plugin": True,
+            **given,
+        }
+    )
+
+
+def survey(
+    node: dict[str, Any], *pods: Any, sets: Any = (PLUGIN_SET,), pools: Any = None
+) -> tuple[GpuNode, list[Finding]]:
+    rows, found = gpus.survey([node], pods, sets, [a_pool()] if pools is None else pools)
+    return rows[0], found
+
+
+PLUGIN = a_pod("plugin-x", **PLUGIN_SPEC)
+
+
+@pytest.mark.parametrize(
+    ("node", "sign"),
+    [
+        (a_node(labels={}), "capacity nvidia.com/gpu"),
+        (a_node(gpus=None, labels={"nvidia.com/gpu.present": "true"}),
+         "label nvidia.com/gpu.present=true"),
+        (a_node(gpus=None, labels={"nvidia.com/gpu.present": "false"}), None),
+        (a_node(gpus=None, labels={"cloud.google.com/gke-accelerator": "nvidia-l4"}),
+         "label cloud.google.com/gke-accelerator=nvidia-l4"),
+        (a_node(gpus=None, labels={"k8s.amazonaws.com/accelerator": "nvidia-l4"}),
+         "label k8s.amazonaws.com/accelerator=nvidia-l4"),
+        (a_node(gpus=None, labels={"feature.node.kubernetes.io/pci-10de.present": "true"}),
+         "label feature.node.kubernetes.io/pci-10de.present=true"),
+        (a_node(gpus=None, labels={"feature.node.kubernetes.io/pci-0302_10de.present": "true"}),
+         "label feature.node.kubernetes.io/pci-0302_10de.present=true"),
+        (a_node(gpus=None, labels={"node.kubernetes.io/instance-type": "p3.2xlarge"}),
+         "instance type p3.2xlarge"),
+        (a_node(gpus=None, labels={"node.kubernetes.io/instance-type": "g2-standard-4"}),
+         "instance type g2-standard-4"),
+        (a_node(gpus=None, labels={"node.kubernetes.io/instance-type": "g4ad.xlarge"}), None),
+        (a_node(gpus=None, labels={"node.kubernetes.io/instance-type": "m7i.large"}), None),
+        (a_node(gpus=None, labels={"node.kubernetes.io/instance-type": "n1-standard-4"}), None),
+        (a_node(gpus=None), None),
+    ],
+)  # fmt: skip
+def test_what_looks_like_a_gpu_node(node: dict[str, Any], sign: str | None) -> None:
+    """Capacity, a label or an instance type with NVIDIA's GPUs makes a node look like one."""
+    assert gpu_sign(node) == sign
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ({"nvidia.com/gpu.product": "Tesla-T4", "k8s.amazonaws.com/accelerator": "nvidia-t4"},
+         "Tesla-T4"),
+        ({"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}, "nvidia-tesla-t4"),
+        ({"node.kubernetes.io/instance-type": "p3.2xlarge"}, "V100 16GB"),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_model(labels: dict[str, str], expected: str | None) -> None:
+    """The model is the plugin's own word, else the cloud's, else the instance type's."""
+    assert model(a_node(labels=labels)) == expected
+
+
+def container(gpus: int, **more: Any) -> dict[str, Any]:
+    return {"name": "c", "resources": {"limits": {GPU: str(gpus)}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("spec", "phase", "units"),
+    [
+        ({"containers": [container(2), container(1)]}, "Running", 3),
+        ({"containers": [container(2)]}, "Succeeded", 0),
+        ({"containers": [container(2)]}, "Failed", 0),
+        ({"containers": [{"name": "c"}]}, "Running", 0),
+        ({"containers": [container(1)], "initContainers": [container(4)]}, "Pending", 4),
+        ({"containers": [container(3)], "initContainers": [container(2)]}, "Running", 3),
+        ({"containers": [container(1)], "initContainers": [container(2, restartPolicy="Always")]},
+         "Running", 3),
+        ({"containers": [container(1)],
+          "initContainers": [container(1, restartPolicy="Always"), container(4)]}, "Running", 5),
+    ],
+)  # fmt: skip
+def test_requested(spec: dict[str, Any], phase: str, units: int) -> None:
+    """A pod holds what the scheduler counts for it, and nothing once it has ended."""
+    assert requested({"spec": spec, "status": {"phase": phase}}, GPU) == units
+
+
+def test_pod_states() -> None:
+    """A pod is ready, on its way, or failing with the reason."""
+    failed = a_pod(ready=False)
+    failed["status"]["initContainerStatuses"] = [{"state": {"terminated": {"exitCode": 3}}}]
+    going = a_pod()
+    going["metadata"]["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+    assert [str(pod_state(pod)) for pod in (
+        a_pod(), a_pod(ready=False), a_pod(ready=False, waiting="ContainerCreating"),
+        a_pod(ready=False, waiting="ImagePullBackOff"), failed, going,
+    )] == [
+        "ready", "starting", "starting", "failing (ImagePullBackOff)", "failing (exit code 3)",
+        "starting",
+    ]  # fmt: skip
+
+
+def test_two_nodes_of_9_and_one_without_the_label() -> None:
+    """Two nodes of 9 GPUs are listed with what is free; the one without the label is named."""
+    nfd = {"feature.node.kubernetes.io/pci-10de.present": "true"}
+    nodes = [
+        a_node("a"),
+        a_node("b"),
+        a_node("c", None, labels=nfd),
+        a_node("cpu", None, taints=()),
+    ]
+    pods = [a_pod(node="a", gpus=2), a_pod(node="a", gpus=2), *(
+        a_pod(f"plugin-{name}", name, **PLUGIN_SPEC) for name in "ab"
+    )]  # fmt: skip
+    rows, found = gpus.survey(nodes, pods, [PLUGIN_SET], [a_pool()])
+    assert [(row.name, row.resources) for row in rows] == [
+        ("a", {GPU: (9, 9, 4)}),
+        ("b", {GPU: (9, 9, 0)}),
+        ("c", {GPU: (0, 0, 0)}),
+        ("cpu", {}),
+    ]
+    assert [(one.node, one.lacks, one.command) for one in found] == [
+        ("c", "label", "kubectl label node c gpus=true")
+    ]
+    text = gpus.text(rows, found)
+    assert text.splitlines()[1].split()[:8] == ["a", "gpus", "nvidia", GPU, "9", "9", "4", "5"]
+    assert text.endswith("\n  kubectl label node c gpus=true")
+
+
+def test_nothing_is_amiss() -> None:
+    """A GPU node with label, plugin and taint gives no finding; a CPU node never does."""
+    row, found = survey(a_node(), PLUGIN)
+    assert found == []
+    assert (row.driver, row.plugin, row.state) == ("works", "ready", "ready")
+    row, found = survey(a_node(gpus=None, labels={}, taints=()))
+    assert (found, row.gpu_sign, row.driver, row.plugin) == ([], None, None, None)
+
+
+def test_label_with_another_value_is_overwritten() -> None:
+    """Where the label is there with another value, the command overwrites it."""
+    _, found = survey(a_node(labels={"gpus": "no"}))
+    assert [one.command for one in found] == ["kubectl label node n gpus=true --overwrite"]
+
+
+def test_label_of_the_nearest_pool_is_asked_for() -> None:
+    """Of several pools the one with the fewest labels missing is named, with its alternatives."""
+    pools = [
+        a_pool("far", node_selector={"a": "1", "b": "2"}),
+        a_pool("near", node_selector={"b": "2", "c": "3"}),
+    ]
+    _, found = survey(a_node(labels={"b": "2", "c": "4"}), pools=pools)
+    assert [one.command for one in found] == ["kubectl label node n a=1"]
+    _, found = survey(a_node(labels={"c": "3"}), pools=pools)
+    assert [one.command for one in found] == ["kubectl label node n b=2"]
+    assert "(or a=1,b=2 for pool far)" in found[0].message
+
+
+@pytest.mark.parametrize("key", ["cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup"])
+def test_nodes_of_other_cloud_pools_are_left_alone(key: str) -> None:
+    """In a cloud only a node of this stack's own pool is asked to have its label."""
+    pools = [a_pool("train-gpu", node_selector={POOL_LABEL: "train-gpu"})]
+    _, found = survey(a_node(labels={key: "train-gpu-ab12cd3"}), pools=pools)
+    assert [one.command for one in found] == ["kubectl label node n gpu-cluster/pool=train-gpu"]
+    _, found = survey(a_node(labels={key: "train-gpu-large-ab12cd3"}), pools=pools)
+    assert found == []
+
+
+def test_missing_taints() -> None:
+    """Each taint of the pool that a node has not is named; the value of the GPU taint is free."""
+    pools = [a_pool(taints=[GPU_TAINT, Taint(key="team", value="ml", effect="NoExecute")])]
+    _, found = survey(a_node(taints=()), PLUGIN, pools=pools)
+    assert [(one.lacks, one.command) for one in found] == [
+        ("taint", "kubectl taint node n nvidia.com/gpu=present:NoSchedule"),
+        ("taint", "kubectl taint node n team=ml:NoExecute"),
+    ]
+    _, found = survey(a_node(taints=[TAINT | {"value": "true"}]), PLUGIN)
+    assert found == []
+    _, found = survey(a_node(taints=[TAINT | {"effect": "PreferNoSchedule"}]), PLUGIN)
+    assert [one.lacks for one in found] == ["taint"]
+    _, found = survey(a_node(taints=()), PLUGIN, pools=[a_pool(taints=[])])
+    assert found == []
+
+
+NO_GPUS = a_node(gpus=None, labels={"gpus": "true", "nvidia.com/gpu.present": "true"})
+
+
+def test_plugin_that_fails_and_one_that_finds_nothing() -> None:
+    """A failing plugin is named with its reason; one that runs and offers nothing, as a driver."""
+    failing = a_pod("plugin-x", ready=False, waiting="CrashLoopBackOff", **PLUGIN_SPEC)
+    row, found = survey(NO_GPUS, failing)
+    assert row.plugin == "failing (CrashLoopBackOff)"
+    assert [(one.lacks, one.command) for one in found] == [
+        ("plugin", "kubectl -n kube-system logs plugin-x --all-containers")
+    ]
+    row, found = survey(NO_GPUS, PLUGIN)
+    assert (row.plugin, [one.lacks for one in found]) == ("ready", ["driver"])
+
+
+def test_a_node_that_comes_up_is_no_finding() -> None:
+    """While a plugin or installer is on its way, its node lacks nothing yet."""
+    row, found = survey(NO_GPUS, a_pod("plugin-x", ready=False, **PLUGIN_SPEC))
+    assert (row.plugin, found) == ("starting", [])
+    pools = [a_pool(installer="cos", device_plugin=False)]
+    row, found = survey(NO_GPUS, a_pod("inst", ready=False, **INSTALLER_SPEC), pools=pools)
+    assert (row.driver, found) == ("installer starting", [])
+
+
+def test_installer_that_fails() -> None:
+    """A failing driver installer is named with the command that shows its log."""
+    failing = a_pod("inst", ready=False, waiting="ErrImageNeverPull", **INSTALLER_SPEC)
+    row, found = survey(NO_GPUS, failing, pools=[a_pool(installer="cos", device_plugin=False)])
+    assert row.driver == "installer failing (ErrImageNeverPull)"
+    assert [(one.lacks, one.command) for one in found] == [
+        ("driver", "kubectl -n kube-system logs inst --all-containers")
+    ]
+
+
+def test_no_plugin_in_the_cluster() -> None:
+    """Without any plugin DaemonSet the command applies NVIDIA's own, in the pinned version."""
+    row, found = survey(NO_GPUS, sets=())
+    assert row.plugin == "missing"
+    assert [one.lacks for one in found] == ["plugin"]
+    assert found[0].command.startswith("kubectl apply -f https://")
+    assert "/v0.20.0/" in found[0].command
+
+
+def test_plugin_that_does_not_tolerate_the_node() -> None:
+    """A taint that keeps the plugin away is named with the patch that tolerates it."""
+    taints = [TAINT, {"key": "team", "effect": "NoExecute"}]
+    node = a_node(gpus=None, labels=NO_GPUS["metadata"]["labels"], taints=taints)
+    _, found = survey(node)
+    (one,) = found
+    assert "does not tolerate its taint team:NoExecute" in one.message
+    words = shlex.split(one.command)
+    assert words[:6] == ["kubectl", "-n", "kube-system", "patch", "daemonset", "plugin"]
+    assert json.loads(words[-1]) == [{
+        "op": "add", "path": "/spec/template/spec/tolerations/-",
+        "value": {"key": "team", "operator": "Exists", "effect": "NoExecute"},
+    }]  # fmt: skip
+
+
+def test_plugin_that_selects_other_nodes() -> None:
+    """A label that the plugin asks for beyond the pool's is named."""
+    wants = a_daemon_set("plugin", PLUGIN_SPEC, nodeSelector={"gpus": "true", "arch": "x"})
+    _, found = survey(NO_GPUS, sets=[wants])
+    assert [(one.lacks, one.command) for one in found] == [
+        ("plugin", "kubectl label node n arch=x")
+    ]
+
+
+def test_plugin_whose_affinity_leaves_the_node_out() -> None:
+    """Where no one label would bring it, the finding says that its affinity decides."""
+    expression = {"key": "gpus", "operator": "NotIn", "values": ["true"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    wants = a_daemon_set("plugin", PLUGIN_SPEC, affinity=affinity)
+    _, found = survey(NO_GPUS, sets=[wants])
+    assert [(one.lacks, one.message, one.command) for one in found] == [
+        (
+            "plugin",
+            "the device plugin kube-system/plugin leaves it out by its node affinity",
+            "kubectl -n kube-system describe daemonset plugin",
+        )
+    ]
+
+
+def test_plugin_that_has_no_pod_for_no_reason_to_see() -> None:
+    """Where label and taints fit and still no pod is there, its DaemonSet is to be restarted."""
+    _, found = survey(NO_GPUS)
+    assert [one.command for one in found] == [
+        "kubectl -n kube-system rollout restart daemonset/plugin"
+    ]
+
+
+def test_missing_installer_is_named_before_the_plugin() -> None:
+    """A pool whose driver comes from a DaemonSet lacks the driver where no installer runs."""
+    pools = [a_pool(installer="cos", device_plugin=False)]
+    installer = a_daemon_set("installer", INSTALLER_SPEC, tolerations=[{"operator": "Exists"}])
+    _, found = survey(NO_GPUS, sets=[installer], pools=pools)
+    assert [(one.lacks, one.command) for one in found] == [
+        ("driver", "kubectl -n kube-system rollout restart daemonset/installer")
+    ]
+
+
+def test_unhealthy_gpus() -> None:
+    """A node that offers fewer GPUs than it has is named with both numbers."""
+    row, found = survey(a_node(allocatable=8), PLUGIN)
+    assert row.resources == {GPU: (9, 8, 0)}
+    assert [(one.lacks, one.message.split(":")[0]) for one in found] == [
+        ("gpus", "offers 8 of its 9 nvidia.com/gpu")
+    ]
+
+
+def test_driver_and_state_of_a_node() -> None:
+    """The driver's version comes from the plugin's labels; a cordoned node is called so."""
+    labels = {"gpus": "true", "nvidia.com/cuda.driver-version.full": "580.159.03"}
+    row, _ = survey(a_node(labels=labels, unschedulable=True), PLUGIN)
+    assert (row.driver, row.state) == ("580.159.03", "ready, cordoned")
+
+
+def test_mig_and_shared_resources_have_rows_of_their_own() -> None:
+    """Every GPU resource of a node is counted by itself."""
+    node = a_node(gpus=None)
+    for part in ("capacity", "allocatable"):
+        node["status"][part] |= {"nvidia.com/mig-1g.5gb": "7", "nvidia.com/gpu.shared": "4"}
+    row, found = survey(node, PLUGIN)
+    assert found == []
+    assert row.resources == {"nvidia.com/gpu.shared": (4, 4, 0), "nvidia.com/mig-1g.5gb": (7, 7, 0)}
+    assert len(gpus.text([row], []).splitlines()) == 3
+
+
+def test_table_aligns_numbers_right() -> None:
+    """Numbers align right, words left, and what is not there is a dash."""
+    assert table(["A", "N"], [["x", 10], ["long", None]]) == "A      N\nx     10\nlong   -"
+    assert table(["NONE", "N"], [[None, 10]]) == "NONE   N\n-     10"
+    assert table(["NONE", "N"], []) == "NONE  N"
+
+
+def test_outputs_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the stack's outputs the check says what the engine said, and what to do."""
+
+    def run(*_: Any, **__: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], 255, "", "error: no stack named 'x' found\n")
+
+    monkeypatch.setattr(stack.tools, "pulumi", lambda: ("pulumi", []))
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(CheckError, match="no stack named 'x' found; run `pulumi up` first, or"):
+        stack.kubeconfig_output("x")
+
+
+def test_cluster_that_does_not_answer() -> None:
+    """A cluster that nobody serves is one line, no traceback."""
+    kubeconfig = json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "c", "user": {"token": "t"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    })  # fmt: skip
+    with pytest.raises(CheckError, match=r"^the cluster does not answer: "):
+        gpus.check("dev", kubeconfig)
+    with pytest.raises(CheckError, match=r"^the kubeconfig cannot be used: "):
+        gpus.check("dev", "{}")
+
+
+def a_kubeconfig(user: dict[str, Any]) -> str:
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+            "users": [{"name": "u", "user": user}, {"name": "other", "user": {}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+    )
+
+
+def test_a_plugin_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the command that signs in the client would ask as nobody, and be refused."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    run = {"apiVersion": "client.authentication.k8s.io/v1", "command": "gke-gcloud-auth-plugin"}
+    with pytest.raises(CheckError, match="not on PATH: gcloud components install gke-gcloud-auth"):
+        client_of(a_kubeconfig({"exec": run}))
+    assert caplog.records == []
+    assert client_of(a_kubeconfig({"token": "t"}))
+
+
+def test_a_plugin_without_credentials_is_told_how_to_sign_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client would log it, go on as nobody and be refused; here it is one line with the fix."""
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    run = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "gke-gcloud-auth-plugin",
+        "args": ["--use_application_default_credentials"],
+    }
+    with pytest.raises(CheckError) as refused:
+        client_of(a_kubeconfig({"exec": run}))
+    said = str(refused.value)
+    assert said.startswith("the kubeconfig signs in by gke-gcloud-auth-plugin, which gave no cred")
+    assert "google: could not find default credentials" in said
+    assert said.endswith("; sign in: gcloud auth application-default login")
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("kubeconfig", ["", "[]", "abc", "5", "{", "contexts: null", "users: [1]"])
+def test_a_kubeconfig_that_is_none_is_one_line(kubeconfig: str) -> None:
+    """Whatever is in the file, the check ends with its line."""
+    with pytest.raises(CheckError, match=r"^the kubeconfig cannot be used: .+$"):
+        client_of(kubeconfig)
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>sign in</html>", b"null", b"[]", b"{}", b'{"items": null}']
+)
+def test_an_answer_that_is_no_list_is_one_line(body: bytes) -> None:
+    """A proxy's page in place of the API server's list is no traceback."""
+    with pytest.raises(CheckError, match="what answers is no Kubernetes API server"):
+        items(body)
+    assert items(b'{"items": [1]}') == [1]

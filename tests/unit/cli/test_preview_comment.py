@@ -1,0 +1,288 @@
+"""The comment on a pull request: what would be lost comes first, no value is shown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.ci import preview_comment
+from cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
+from stacks.plan import read_plan
+from stacks.report import FINDING, FINE, NOT_ASKED
+from stacks.settings import ROOT
+from tests.unit.stacks.test_cost import git
+
+CLUSTER = "gpu-cluster:gke:Cluster$gcp:container/cluster:Cluster"
+GPU_POOL = "gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool"
+SYSTEM_POOL = "gpu-cluster:gke:Cluster$gcp:container/nodePool:NodePool"
+GROUP = "gpu-cluster:eks:GpuNodeGroup$aws:eks/nodeGroup:NodeGroup"
+NETWORK = "gpu-cluster:gke:Cluster$gcp:compute/network:Network"
+
+
+def step(op: str, chain: str, name: str, **more: Any) -> dict[str, Any]:
+    """A step as the engine prints it."""
+    urn = f"urn:pulumi:dev::gpu-cluster::{chain}::{name}"
+    return {"op": op, "urn": urn, "newState": {"inputs": {"token": "s3cr3t"}}, **more}
+
+
+def preview(*steps: dict[str, Any], same: int = 0, errors: tuple[str, ...] = ()) -> str:
+    """A preview's output."""
+    return json.dumps(
+        {
+            "steps": list(steps),
+            "diagnostics": [
+                *({"severity": "error", "message": f"{error}\n"} for error in errors),
+                {"severity": "warning", "message": "a warning"},
+            ],
+            "changeSummary": {"same": same},
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where previews are put."""
+    return tmp_path
+
+
+def written(folder: Path, base: str | None = None, **previews: str) -> tuple[str, int]:
+    """The comment on these previews, and the exit code."""
+    for stack, text in previews.items():
+        (folder / f"{stack.replace('_', '.')}.json").write_text(text)
+    sections = sections_of(folder, base)
+    return comment(sections), exit_code(sections)
+
+
+def test_policies_that_a_change_weakens_still_speak(folder: Path) -> None:
+    """What only the base's policies refuse stands at the top, and a person decides."""
+    rule = "policy firewall-open: ssh lets 0.0.0.0/0 in"
+    (folder / "dev.policies.json").write_text(preview(errors=(rule, "preview failed")))
+    text, end = written(folder, dev=preview())
+    assert text.index("the policies of the base refuse this") < text.index("| stack |")
+    assert rule in text
+    assert end == FINDING
+
+
+@pytest.mark.parametrize("own", [(), ("policy a: b", "preview failed")])
+def test_policies_that_agree_say_nothing_twice(folder: Path, own: tuple[str, ...]) -> None:
+    """The same verdict under both is one verdict."""
+    (folder / "dev.policies.json").write_text(preview(errors=own))
+    text, end = written(folder, dev=preview(errors=own))
+    assert "the policies of the base" not in text
+    assert end == (NOT_ASKED if own else FINE)
+
+
+def test_base_policies_that_cannot_judge_are_a_finding(folder: Path) -> None:
+    """A change that keeps the base's policies from running does not pass for one they accept."""
+    (folder / "dev.policies.json").write_text("")
+    text, end = written(folder, dev=preview())
+    assert "not the output of pulumi preview" in text
+    assert end == FINDING
+
+
+def test_a_replaced_cluster_is_the_first_thing_said(folder: Path) -> None:
+    """Clusters come before GPU pools, both before everything else, with what forces it."""
+    text, end = written(
+        folder,
+        dev=preview(
+            step("update", NETWORK, "net", diffReasons=["routingMode"]),
+            step("replace", GPU_POOL, "train-gpu"),
+            step("replace", CLUSTER, "gpu-dev", replaceReasons=["subnetwork"]),
+        ),
+    )
+    lines = [line for line in text.splitlines() if line]
+    assert lines[:5] == [
+        MARK,
+        "## Preview",
+        "> [!CAUTION]",
+        "> **dev: the cluster `gpu-dev` would be replaced** because of `subnetwork`.  ",
+        "> **dev: the GPU pool `train-gpu` would be replaced** together with what it depends on.  ",
+    ]
+    assert end == FINDING
+
+
+@pytest.mark.parametrize(
+    ("op", "chain", "words"),
+    [
+        ("delete", GPU_POOL, "the GPU pool `x` would be deleted"),
+        ("create-replacement", GROUP, "the GPU pool `x` would be replaced"),
+        ("delete", "a:b:C$aws:eks/cluster:Cluster", "the cluster `x` would be deleted"),
+    ],
+)
+def test_a_lost_cluster_or_gpu_pool_is_a_finding(
+    folder: Path, op: str, chain: str, words: str
+) -> None:
+    """Exit code 1, on either cloud, for a replacement as for a deletion."""
+    text, end = written(folder, dev=preview(step(op, chain, "x")))
+    assert words in text
+    assert end == FINDING
+
+
+def test_a_system_pool_is_said_and_no_finding(folder: Path) -> None:
+    """CPU nodes come back by themselves: a line at the top, exit code 0."""
+    text, end = written(folder, dev=preview(step("replace", SYSTEM_POOL, "gpu-dev-system")))
+    assert "the system pool `gpu-dev-system` would be replaced" in text
+    assert "Its nodes go, and the pods on them start again." in text
+    assert end == FINE
+
+
+def test_nothing_lost_is_no_alarm(folder: Path) -> None:
+    """Updates and creations of pools, and replacements of other things, raise no caution."""
+    text, end = written(
+        folder,
+        dev=preview(
+            step("update", GPU_POOL, "train-gpu"),
+            step("create", GROUP, "new"),
+            step("replace", NETWORK, "net"),
+            same=7,
+        ),
+    )
+    assert "CAUTION" not in text
+    assert "| `dev` | 1 |  | 1 | 1 | 7 |" in text
+    assert end == FINE
+
+
+def test_a_replacement_is_counted_once(folder: Path) -> None:
+    """The engine's three steps of one replacement are one change."""
+    plan = read_plan(
+        preview(
+            step("create-replacement", GPU_POOL, "a", replaceReasons=["machineType"]),
+            step("replace", GPU_POOL, "a", replaceReasons=["machineType"]),
+            step("delete-replaced", GPU_POOL, "a"),
+        ),
+        "dev.json",
+    )
+    assert [(change.verb, change.paths) for change in plan.changes] == [
+        ("replace", ("machineType",))
+    ]
+
+
+def test_reads_the_stream_of_events_too(folder: Path) -> None:
+    """The engine's events say the same, and what policies said: mandatory ones fail the preview."""
+    pool = {"urn": f"urn:pulumi:dev::gpu-cluster::{GPU_POOL}::a"}
+    events = [
+        *({"resourcePreEvent": {"metadata": {**pool, **step}}} for step in (
+            {"op": "delete-replaced"}, {"op": "create-replacement", "keys": ["cluster"]},
+            {"op": "same"})),
+        {"policyEvent": {"policyName": "gpu-pool-taint", "enforcementLevel": "mandatory",
+                         "message": "What it is for.\nGPU pool a has no taint\n"}},
+        {"policyEvent": {"policyName": "gpu-all", "enforcementLevel": "advisory",
+                         "message": "What it is for.\npod p sees every GPU"}},
+        {"diagnosticEvent": {"severity": "error", "message": "preview failed\n"}},
+        {"diagnosticEvent": {"severity": "debug", "message": "registering"}},
+        {"summaryEvent": {"resourceChanges": {"same": 11, "replace": 1}}},
+    ]  # fmt: skip
+    lines = [json.dumps({"sequence": n, **event}) for n, event in enumerate(events)]
+    plan = read_plan("\n".join(lines), "dev.json")
+    assert [(change.verb, change.paths) for change in plan.changes] == [("replace", ("cluster",))]
+    assert plan.errors == ["policy gpu-pool-taint: GPU pool a has no taint", "preview failed"]
+    assert plan.advice == ["policy gpu-all: pod p sees every GPU"]
+    assert plan.same == 11
+    text, end = written(folder, dev="\n".join(lines))
+    assert "- `dev`: `policy gpu-all: pod p sees every GPU`" in text
+    assert end == NOT_ASKED
+
+
+def test_no_value_of_a_property_is_in_the_comment(folder: Path) -> None:
+    """Property paths are shown, inputs and outputs never: some are secret."""
+    text, _ = written(folder, dev=preview(step("update", NETWORK, "net", diffReasons=["token"])))
+    assert "`token`" in text
+    assert "s3cr3t" not in text
+
+
+def test_what_the_base_would_do_too_is_not_of_this_revision(folder: Path) -> None:
+    """A change that the base's own preview has as well is counted apart."""
+    old = step("update", NETWORK, "net", diffReasons=["routingMode"])
+    text, _ = written(
+        folder,
+        dev=preview(old, step("create", GROUP, "new")),
+        dev_base=preview(old),
+    )
+    assert "dev: 1 changes" in text
+    assert "1 more changes are not of this revision" in text
+    assert "routingMode" not in text
+
+
+def test_a_failed_preview_is_shown_and_ends_with_2(folder: Path) -> None:
+    """What the engine or a policy said is in the comment, as code."""
+    text, end = written(folder, dev=preview(errors=("policy gpu-pool-taint: ```no taint",)))
+    assert "> The preview of `dev` failed." in text
+    assert "````\npolicy gpu-pool-taint: ```no taint\n````" in text
+    assert end == NOT_ASKED
+
+
+def test_names_cannot_break_the_table() -> None:
+    """Bars, backquotes and line ends of a name stay inside its cell."""
+    assert code("a|b") == "`a\\|b`"
+    assert code("`a``b`") == "``` `a``b` ```"
+    assert code("a\nb") == "`a b`"
+
+
+def test_a_long_list_is_cut_below_what_a_comment_may_hold(folder: Path) -> None:
+    """Thousands of changes still make a comment, and it says how many it left out."""
+    steps = [step("create", NETWORK, f"network-number-{n}") for n in range(3000)]
+    text, _ = written(folder, dev=preview(*steps))
+    assert len(text) <= MOST
+    assert "more: see the job's log" in text
+    assert text.endswith("</details>")
+
+
+def test_cost_before_and_after(folder: Path) -> None:
+    """Two more nodes at full cost two nodes more, and the table says so."""
+    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
+    root = folder / "repository"
+    root.mkdir()
+    git(root, "init", "--quiet")
+    for most in (1, 3):
+        pool["maxNodes"] = most
+        (root / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
+        git(root, "add", ".")
+        git(root, "commit", "--quiet", "--message", f"{most} nodes")
+    (folder / "dev.json").write_text(preview())
+    (section,) = sections_of(folder, "HEAD~1", root)
+    assert section.cost is not None
+    before, after = (bill.total("configured", "full").month for bill in section.cost if bill)
+    assert f"| $131.59 | ${after:,.2f} (+${after - before:,.2f}) |" in comment([section])
+    (alone,) = sections_of(folder, None, root)
+    assert f"| $131.59 | ${after:,.2f} |" in comment([alone])
+
+
+def test_a_new_stack_is_called_new(folder: Path) -> None:
+    """A stack that the base does not have has a cost, and nothing to compare it with."""
+    root = folder / "repository"
+    root.mkdir()
+    git(root, "init", "--quiet")
+    git(root, "commit", "--quiet", "--allow-empty", "--message", "empty")
+    (root / "Pulumi.dev.yaml").write_text((ROOT / "Pulumi.dev.yaml").read_text())
+    (folder / "dev.json").write_text(preview())
+    assert "| $131.59 (new) |" in comment(sections_of(folder, "HEAD", root))
+
+
+def test_a_cost_that_cannot_be_told_says_why(folder: Path) -> None:
+    """A stack without a file has `?`, with the reason below the table."""
+    text, end = written(folder, nosuch=preview())
+    assert "| ? | ? |" in text
+    assert "No cost of `nosuch`: `there is no Pulumi.nosuch.yaml" in text
+    assert end == FINE
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "pulumi: not found"])
+def test_what_is_no_preview_has_failed(folder: Path, text: str) -> None:
+    """An engine that never came to a plan is said, and hides no other stack's loss."""
+    said, end = written(folder, dev=text, train=preview(step("delete", GPU_POOL, "x")))
+    assert "> The preview of `dev` failed." in said
+    assert "dev.json: not the output of pulumi preview --json" in said
+    assert "train: the GPU pool `x` would be deleted" in said
+    assert end == NOT_ASKED
+
+
+def test_an_empty_folder_is_an_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a preview there is no comment: exit code 2 and what to do."""
+    monkeypatch.setattr("sys.argv", ["preview_comment", str(folder)])
+    assert preview_comment.main() == NOT_ASKED
+    assert "run pulumi preview --json first" in capsys.readouterr().err

@@ -1,0 +1,140 @@
+"""Models of GPUs, images and prices, and what importing a module of the catalogue loads."""
+
+import re
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from components.catalog import accelerators, eks, gke, images, prices
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_every_gpu_of_a_cloud_is_a_known_model() -> None:
+    """Each model that a cloud's row names has a row, with the cloud's memory and architecture."""
+    for row in gke.ACCELERATORS.values():
+        gpu = accelerators.GPUS[row.model]
+        assert (gpu.memory_gb, gpu.architecture) == (row.memory_gb, row.architecture), row.name
+    on_aws = {row.gpu_model for row in eks.INSTANCE_TYPES.values() if row.vendor == "NVIDIA"}
+    on_gcp = {row.model for row in gke.ACCELERATORS.values()}
+    assert on_aws | on_gcp | {"A30"} == set(accelerators.GPUS)
+
+
+def test_mig_profiles_fit_on_the_gpu() -> None:
+    """A profile's instances fit in 7 slices (A30: 4) and the memory, each rounded up to a GB."""
+    for gpu in accelerators.GPUS.values():
+        for profile, count in gpu.mig.items():
+            match = re.fullmatch(r"(\d)g\.(\d+)gb(\+me)?", profile)
+            assert match, profile
+            assert int(match[1]) * count <= (4 if gpu.model == "A30" else 7), (gpu.model, profile)
+            assert (int(match[2]) - 1) * count < gpu.memory_gb, (gpu.model, profile)
+
+
+def test_gke_accepts_no_profile_that_the_gpu_lacks() -> None:
+    """GKE's partition sizes are among mig-parted's profiles, with the same count."""
+    for row in gke.ACCELERATORS.values():
+        profiles = accelerators.GPUS[row.model].mig
+        if profiles:
+            assert row.mig.items() <= profiles.items(), row.name
+
+
+def test_mps_begins_with_volta_and_drivers_end_before_turing() -> None:
+    """T4 and V100 do MPS, P100 does not; K80's last driver is 470 and T4 has no last."""
+    gpus = accelerators.GPUS
+    assert gpus["V100 16GB"].supports_mps
+    assert gpus["T4"].supports_mps
+    assert not gpus["P100"].supports_mps
+    assert (gpus["K80"].last_driver, gpus["T4"].last_driver) == (470, None)
+
+
+@pytest.mark.parametrize("name", [*images.IMAGES, *images.CLUSTER_AUTOSCALER_VERSIONS])
+def test_every_image_is_pinned(name: str) -> None:
+    """An image has a tag that does not move or a whole digest, a source and a date."""
+    image = images.IMAGES.get(name) or images.cluster_autoscaler(name)
+    assert image is not None
+    assert image.tag or image.digest
+    assert image.tag != "latest"
+    assert image.digest is None or re.fullmatch(r"sha256:[0-9a-f]{64}", image.digest)
+    assert image.source
+    assert date.fromisoformat(image.read) <= date(2026, 11, 21)
+    assert image.preloaded == ("/" not in image.repository)
+    assert image.reference.startswith(image.repository)
+
+
+def test_references_join_tag_and_digest() -> None:
+    """A reference has the tag, the digest, or both in Docker's order."""
+    assert images.COS_INSTALLER.reference == "cos-nvidia-installer:fixed"
+    assert images.UBUNTU_INSTALLER.reference == "gke-nvidia-installer:fixed"
+    assert images.PAUSE.reference.startswith("gke.gcr.io/pause:3.8@sha256:880e63f9")
+    assert ":" not in images.PARTITION_GPUS.reference.partition("@")[0]
+    assert images.DEVICE_PLUGIN.reference.startswith("nvcr.io/nvidia/k8s-device-plugin:v0.20.0@sha")
+
+
+def test_cluster_autoscaler_is_had_per_minor() -> None:
+    """Kubernetes 1.35 takes 1.35.2; a minor without one has no image."""
+    image = images.cluster_autoscaler("1.35")
+    assert image is not None
+    assert image.reference == "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.2"
+    assert images.cluster_autoscaler("1.29") is None
+
+
+def test_every_price_is_positive_and_sourced() -> None:
+    """Each item of a bill costs something, says per what and from where, and is listed once."""
+    assert len(prices.PRICES) == 24
+    for (cloud, name), row in prices.PRICES.items():
+        assert (row.cloud, row.name) == (cloud, name)
+        assert row.dollars > 0
+        assert row.source
+        assert row.uncertain == ("generally known" in row.source), name
+
+
+def test_a_month_has_730_hours() -> None:
+    """An EKS control plane costs 73 dollars a month, in extended support 438."""
+    assert prices.PRICES["aws", "eks-cluster"].monthly == pytest.approx(73)
+    assert prices.PRICES["aws", "eks-cluster-extended-support"].monthly == pytest.approx(438)
+    assert prices.PRICES["aws", "kms-key"].monthly == 1
+    assert prices.PRICES["aws", "cloudwatch-logs"].monthly is None
+
+
+def test_rows_and_tables_cannot_be_changed() -> None:
+    """A row refuses assignment and a table refuses a new key."""
+    with pytest.raises(FrozenInstanceError):
+        gke.ACCELERATORS["nvidia-l4"].spot = 0.0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        eks.INSTANCE_TYPES["x"] = eks.INSTANCE_TYPES["g5.xlarge"]  # type: ignore[index]
+
+
+def test_a_module_loads_only_its_own_part_of_the_catalogue() -> None:
+    """No module loads another cloud's facts, or anything outside the standard library."""
+    parts = {
+        "accelerators": {"accelerators"},
+        "eks": {"eks", "eks_instances", "images"},
+        "gke": {"gke", "gke_accelerators", "gke_machines", "gke_shapes", "gke_zones"},
+        "images": {"images"},
+        "kubernetes": {"kubernetes"},
+        "prices": {"prices"},
+    }
+    program = (
+        "import sys, importlib\n"
+        f"for part in {sorted(parts)!r}:\n"
+        "    before = set(sys.modules)\n"
+        "    importlib.import_module(f'components.catalog.{part}')\n"
+        "    loaded = set(sys.modules) - before\n"
+        "    ours = {name for name in loaded if name.startswith('components')}\n"
+        "    rest = {name.partition('.')[0] for name in loaded - ours} - sys.stdlib_module_names\n"
+        "    print(part, *sorted(ours), *sorted(rest))\n"
+        "    for name in ours: del sys.modules[name]\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    loaded = {line.split()[0]: set(line.split()[1:]) for line in done.stdout.splitlines()}
+    packages = {"components", "components.catalog"}
+    assert loaded == {
+        part: packages | {f"components.catalog.{name}" for name in names}
+        for part, names in parts.items()
+    }

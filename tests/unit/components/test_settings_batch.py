@@ -1,0 +1,83 @@
+"""Queues and training jobs in the config: complete, or refused in one line that names the key."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components import settings
+from tests.program.environments import as_engine_config, values_of
+from tests.unit.components.test_settings import refusal
+
+HERE = Path(__file__).parent
+REFUSED = yaml.safe_load((HERE / "refused_batch.yaml").read_text())
+QUEUES = yaml.safe_load((HERE.parents[1] / "rehearsal" / "queues.yaml").read_text())
+
+
+def dev() -> dict[str, Any]:
+    """Dev with a queue, a training job, and its own workload beside a queued one."""
+    values = copy.deepcopy(values_of("dev"))
+    values["gpu-cluster:batch"] = copy.deepcopy(QUEUES["gpu-cluster:batch"])
+    values["gpu-cluster:trainingJobs"] = copy.deepcopy(QUEUES["gpu-cluster:trainingJobs"])
+    sweep = copy.deepcopy(QUEUES["gpu-cluster:workloads"]["sweep"])
+    values["gpu-cluster:workloads"]["sweep"] = sweep | {"nodeSelector": {}}
+    return values
+
+
+@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
+def test_refuses_what_would_never_run(entry: dict[str, Any]) -> None:
+    """A bad queue or training job is refused with exactly the line that the table has."""
+    values = dev()
+    for *path, last, value in entry["change"]:
+        place = values
+        for key in path:
+            place = place[key]
+        place[last] = value
+    assert refusal(as_engine_config(values)) == entry["says"]
+
+
+def test_reads_queues_and_training_jobs() -> None:
+    """What is left out has its default: namespace default, all GPUs of a node."""
+    read = settings.from_config(as_engine_config(dev()))
+    assert read.batch is not None
+    assert read.batch.job_set is True
+    queue = read.batch.queues["training"]
+    pool = read.pools["train-gpu"].gpu_pool("train-gpu")
+    assert (queue.pools, queue.namespaces, queue.quota(pool)) == (("train-gpu",), ("default",), 3)
+    job = read.training_jobs["ddp"]
+    assert (job.nodes, job.worker_gpus(pool), job.queue) == (2, 1, "training")
+
+
+def test_a_quota_counts_shares() -> None:
+    """A pool of two nodes with one GPU for four pods each gives its queue eight."""
+    values = dev()
+    pool = values["gpu-cluster:gpuPools"]["train-gpu"]
+    pool.update(maxNodes=2, sharing={"strategy": "time-slicing", "replicas": 4})
+    del values["gpu-cluster:trainingJobs"]
+    read = settings.from_config(as_engine_config(values))
+    assert read.batch is not None
+    assert read.batch.queues["training"].quota(read.pools["train-gpu"].gpu_pool("train-gpu")) == 8
+
+
+def test_without_the_keys_there_is_nothing_of_it() -> None:
+    """Every committed environment is without controllers and queues."""
+    read = settings.from_config(as_engine_config(values_of("dev")))
+    assert (read.batch, dict(read.training_jobs)) == (None, {})
+
+
+def test_a_pool_without_maximum_needs_a_number() -> None:
+    """On somebody else's cluster nobody but the user knows how many GPUs there are."""
+    values = copy.deepcopy(values_of("onprem"))
+    values["gpu-cluster:batch"] = {"queues": {"q": {"pools": ["gpus"]}}}
+    values["gpu-cluster:cluster"]["kubeconfig"] = yaml.safe_dump({
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1"}}],
+        "users": [{"name": "c", "user": {}}],
+    })  # fmt: skip
+    assert refusal(as_engine_config(values)) == (
+        "gpu-cluster:batch.queues.q.gpus.gpus: is missing, and the pool has no maxNodes to tell "
+        "it from; set how many GPUs the queue may hand out"
+    )

@@ -1,0 +1,261 @@
+"""EKS settings are complete and frozen, or refused in one line that names the key."""
+
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pulumi
+import pytest
+import yaml
+from pulumi.runtime import mocks
+
+from components import environments, settings
+from components.catalog import eks as catalog
+from components.eks.cluster_args import DEFAULT_VERSION
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.regions import (
+    is_region,
+    is_zone_id,
+    is_zone_name,
+    managed_policy,
+    partition,
+)
+from tests.components.recording import record
+from tests.program.environments import config_of, run_program
+from tests.unit.components.test_settings import changed
+
+REFUSED = yaml.safe_load((Path(__file__).parent / "refused_eks.yaml").read_text())
+POOL = ["gpu-cluster:gpuPools", "train-gpu"]
+
+
+def read(*changes: list[Any]) -> environments.EksSettings:
+    """The train environment's settings after changes."""
+    found = settings.from_config(changed("train", list(changes)))
+    assert isinstance(found, environments.EksSettings)
+    return found
+
+
+@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
+def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
+    """A bad config is refused with exactly the line that the table has."""
+    with pytest.raises(ValueError, match=re.escape(entry["says"])) as refusal:
+        settings.from_config(changed("train", entry["change"]))
+    assert str(refusal.value) == entry["says"]
+    assert "\n" not in entry["says"]
+
+
+def test_the_table_of_refusals_has_no_entry_twice() -> None:
+    """Every refusal in the table is another change, and the table has 40 at least."""
+    changes = [json.dumps(entry["change"]) for entry in REFUSED]
+    assert len(set(changes)) == len(changes) >= 40
+
+
+def test_a_refused_config_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program ends with the line before it has registered any resource."""
+    registered: list[str] = []
+    registering = mocks.MockMonitor.RegisterResource
+
+    def spy(monitor: Any, request: Any) -> Any:
+        registered.append(request.type)
+        return registering(monitor, request)
+
+    monkeypatch.setattr(mocks.MockMonitor, "RegisterResource", spy)
+    pools = json.dumps({"a": {"instanceTypes": ["p2.xlarge"]}})
+    with pytest.raises(
+        pulumi.RunError, match=r"gpuPools\.a\.instanceTypes\[0\]: 'p2\.xlarge' has K80"
+    ):
+        record(run_program, config={**config_of("train"), "gpu-cluster:gpuPools": pools})
+    assert registered == ["pulumi:pulumi:Stack"]
+
+
+def test_reads_every_key_of_the_train_environment() -> None:
+    """The train environment's values arrive under their Python names, with the right types."""
+    found = read()
+    pool = found.pools["train-gpu"]
+    assert (found.platform, found.region, found.cluster.name) == ("eks", "us-east-1", "k8s-ml")
+    assert found.cluster.network.zones == ("us-east-1a", "us-east-1b")
+    assert (pool.instance_types, pool.gpus) == (("g4dn.xlarge",), 1)
+    assert (pool.min_nodes, pool.max_nodes, pool.desired_nodes) == (0, 1, None)
+    assert dict(pool.labels) == {"role": "train-gpu"}
+    job = found.workloads["sample-gpu-job"]
+    assert (job.kind, dict(job.node_selector)) == ("job", {"role": "train-gpu"})
+
+
+def test_settings_cannot_be_changed() -> None:
+    """Settings are frozen, and so is what they hold."""
+    found = read()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.pools = {}  # type: ignore[misc]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.pools["train-gpu"].max_nodes = 9  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", catalog.INSTANCE_TYPES)
+@pytest.mark.parametrize("os", ["al2023", "bottlerocket"])
+def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: str, os: str) -> None:
+    """Each NVIDIA instance type gives the right image, GPUs and label, or its own reason."""
+    row = catalog.INSTANCE_TYPES[name]
+    if reason := catalog.refusal(name):
+        with pytest.raises(ValueError, match=re.escape(name)) as refusal:
+            EksGpuNodeGroupArgs(instance_types=[name], os=os)
+        assert str(refusal.value) == f"instanceTypes[0]: {name!r} {reason}"
+        return
+    block: dict[str, Any] = {}
+    if row.block_only:
+        block = {"capacity": "capacity-block", "reservation": "cr-0123456789abcdef0"}
+    if refused := catalog.image_refusal(row, os, None):
+        with pytest.raises(ValueError, match=re.escape(": ".join(refused))):
+            EksGpuNodeGroupArgs(instance_types=[name], os=os, **block)
+        return
+    args = EksGpuNodeGroupArgs(instance_types=[name], os=os, **block)
+    pool = args.gpu_pool("a-pool")
+    arch = {"amd64": "x86_64", "arm64": "ARM_64"}[row.arch]
+    assert args.image == f"{'AL2023' if os == 'al2023' else 'BOTTLEROCKET'}_{arch}_NVIDIA"
+    assert (pool.gpus_per_node, pool.allocatable) == (row.gpus, row.gpus)
+    assert pool.labels["k8s.amazonaws.com/accelerator"] == pool.accelerator
+    assert pool.device_plugin is (os == "al2023")
+    assert row.vendor == "NVIDIA"
+
+
+def test_the_default_version_is_supported_and_has_an_autoscaler() -> None:
+    """Without `version`, the newest minor of known support is taken."""
+    assert read(["gpu-cluster:cluster", "version", "absent"]).cluster.version == DEFAULT_VERSION
+    assert DEFAULT_VERSION == "1.35"
+
+
+def test_whoever_the_provider_signs_in_as_is_known() -> None:
+    """From the provider's own keys; without them, the environment decides."""
+    roles = ["aws:assumeRoles", [{"roleArn": "arn:aws:iam::123456789012:role/deployer"}]]
+    found = read(["aws:profile", "ml"], roles).provider
+    assert (found.profile, found.role) == ("ml", "arn:aws:iam::123456789012:role/deployer")
+    assert (read().provider.profile, read().provider.role) == (None, None)
+
+
+def test_an_existing_network_takes_subnets_for_zones() -> None:
+    """In an existing VPC, a pool's places are subnets, and all of them by default."""
+    subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+    network = ["gpu-cluster:cluster", "network", {"subnetIds": subnets}]
+    found = read(network)
+    assert found.pools["train-gpu"].places_in(found.cluster) == tuple(subnets)
+    one = read(network, [*POOL, "subnetIds", subnets[1:]])
+    assert one.pools["train-gpu"].places_in(one.cluster) == (subnets[1],)
+
+
+def test_a_capacity_block_is_accepted_in_one_zone() -> None:
+    """A Capacity Block with its reservation, one type and one zone is a pool like any other."""
+    found = read(
+        [*POOL, "instanceTypes", ["p5.48xlarge"]],
+        [*POOL, "capacity", "capacity-block"],
+        [*POOL, "reservation", "cr-0123456789abcdef0"],
+        [*POOL, "zones", ["us-east-1b"]],
+    )
+    assert found.pools["train-gpu"].gpus == 8
+
+
+def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
+    """Volta's last driver is 580: AL2023 keeps it beside 595, a newer Bottlerocket may not."""
+    v100: Any = {"instance_types": ["p3dn.24xlarge"]}
+    assert EksGpuNodeGroupArgs(**v100).warnings() == []
+    assert EksGpuNodeGroupArgs(**v100, os="bottlerocket").warnings() == [
+        "the last driver for V100 32GB is of branch 580, and a newer Bottlerocket may carry "
+        "another: take al2023, or make the pool with a releaseVersion whose driver is 580, since "
+        "EKS takes no older one for a pool that stands"
+    ]
+    pinned = EksGpuNodeGroupArgs(
+        **v100, os="bottlerocket", release_version="1.54.0-5a8d13d7"
+    ).warnings()
+    assert pinned == []
+    assert EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], os="bottlerocket").warnings() == []
+
+
+def test_warns_of_a_pool_that_auto_scaling_would_even_out() -> None:
+    """Several zones and more than one node: either alone is fine."""
+    several = read([*POOL, "maxNodes", 4])
+    assert several.pools["train-gpu"].warnings_in(several.cluster) == [
+        "zones: in several zones, Auto Scaling may terminate a node to even them out, whatever "
+        "runs on it, and one zone without capacity stops the whole pool from growing; name one, "
+        "and make a pool for each further one"
+    ]
+    one = read([*POOL, "maxNodes", 4], [*POOL, "zones", ["us-east-1b"]])
+    assert one.pools["train-gpu"].warnings_in(one.cluster) == []
+    assert read().pools["train-gpu"].warnings_in(read().cluster) == []
+
+
+def test_warns_where_pulumi_itself_could_not_reach_the_control_plane() -> None:
+    """A private endpoint admits nodes and the networks that are named."""
+    today = date(2026, 11, 21)
+    private = ["gpu-cluster:cluster", "privateEndpoint", True]
+    mine = ["gpu-cluster:cluster", "admins", ["arn:aws:iam::210987654321:role/deployer"]]
+    alone = read(mine, private, ["gpu-cluster:cluster", "authorizedNetworks", "absent"]).cluster
+    assert [line.partition(":")[0] for line in alone.warnings(today)] == ["privateEndpoint"]
+    vpn = ["gpu-cluster:cluster", "authorizedNetworks", {"vpn": "10.20.0.0/16"}]
+    assert read(mine, private, vpn).cluster.warnings(today) == []
+
+
+def test_warns_of_an_admin_whom_nobody_has() -> None:
+    """Accounts of AWS's documentation: EKS refuses the entry when the cluster is paid for."""
+    mine, example = "arn:aws:iam::210987654321:user/me", "arn:aws:iam::111122223333:role/admin"
+    admins = ["gpu-cluster:cluster", "admins", [mine, example]]
+    offices = ["gpu-cluster:cluster", "authorizedNetworks", {"office": "198.18.0.0/24"}]
+    assert read(admins, offices).cluster.warnings(date(2026, 11, 21)) == [
+        f"admins[1]: {example} is in an account of documentation, which nobody has; EKS refuses it "
+        "once the cluster stands; give the ARN of whoever runs Pulumi"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("zone", "region", "name", "identity"),
+    [
+        ("us-east-1a", "us-east-1", True, False),
+        ("use1-az1", "us-east-1", False, True),
+        ("apne1-az2", "ap-northeast-1", False, True),
+        ("apse2-az1", "ap-southeast-2", False, True),
+        ("usgw1-az1", "us-gov-west-1", False, True),
+        ("euc1-az1", "eu-central-1", False, True),
+        ("use1-az1", "us-east-2", False, False),
+        ("us-east-1-bos-1a", "us-east-1", False, False),
+    ],
+)
+def test_knows_the_zones_of_a_region(zone: str, region: str, name: bool, identity: bool) -> None:
+    """A zone is known by its name or its ID; a local zone, or another region's, is neither."""
+    assert (is_zone_name(zone, region), is_zone_id(zone, region)) == (name, identity)
+
+
+def test_arns_follow_the_partition() -> None:
+    """Policies of China's and the government's regions are in partitions of their own."""
+    assert managed_policy("us-east-1", "P") == "arn:aws:iam::aws:policy/P"
+    assert managed_policy("cn-north-1", "P") == "arn:aws-cn:iam::aws:policy/P"
+    assert managed_policy("us-gov-west-1", "P") == "arn:aws-us-gov:iam::aws:policy/P"
+
+
+def test_every_region_is_in_its_partition() -> None:
+    """As botocore has it; those with other service names, isolated or sovereign, are refused."""
+    aws = botocore.session.get_session()
+    seen = set()
+    for name in aws.get_available_partitions():
+        for region in aws.get_available_regions("eks", partition_name=name):
+            if is_region(region):
+                seen.add(name)
+                assert partition(region) == name, region
+    assert seen == {"aws", "aws-cn", "aws-us-gov"}
+
+
+def test_reading_settings_loads_no_cloud_sdk() -> None:
+    """Config is checked without importing any cloud's SDK."""
+    code = (
+        "import sys; from components import settings; "
+        "from tests.program.environments import config_of; "
+        "settings.from_config(config_of('train')); "
+        "print([m for m in sys.modules if m in ('pulumi_aws', 'pulumi_gcp')])"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,159 @@
+"""Asks a stand-in provider what the engine would ask, in process and without a socket."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulumi.runtime.proto import provider_pb2
+
+from plugins.cloud.server import Provider, ProviderSettings
+from plugins.cloud.wire import decode, encode
+
+
+class Refused(Exception):
+    """The provider's answer was an error; its text is the reason."""
+
+
+class _Context:
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:1"
+
+    def abort(self, code: Any, details: str) -> None:
+        raise Refused(details)
+
+
+class Plane:
+    """A control plane that only remembers whether it runs, and which kinds it was given."""
+
+    endpoint = "127.0.0.1:6443"
+    ca_certificate = b"CERTIFICATE"
+
+    def __init__(self) -> None:
+        self.running = False
+        self.kinds: list[str] = []
+
+    def ensure_started(self) -> None:
+        self.running = True
+
+    def stop(self) -> None:
+        self.running = False
+
+    def define(self, kinds: Sequence[Mapping[str, Any]]) -> None:
+        self.kinds = [kind["spec"]["names"]["kind"] for kind in kinds]
+
+
+class Engine:
+    """A stack: declares resources and keeps their state, one provider call at a time."""
+
+    def __init__(self, settings: ProviderSettings, config: dict[str, Any]) -> None:
+        self.provider = Provider(settings)
+        self.context = _Context()
+        self.state: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {}
+        """urn -> (id, inputs, outputs)."""
+        self.provider.Configure(provider_pb2.ConfigureRequest(args=encode(config)), self.context)
+
+    @staticmethod
+    def urn(token: str, name: str) -> str:
+        return f"urn:pulumi:dev::test::{token}::{name}"
+
+    def check(
+        self, token: str, name: str, inputs: dict[str, Any], olds: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The checked inputs, and what is wrong with them."""
+        answer = self.provider.Check(
+            provider_pb2.CheckRequest(
+                urn=self.urn(token, name), news=encode(inputs), olds=encode(olds or {})
+            ),
+            self.context,
+        )
+        return decode(answer.inputs), [failure.reason for failure in answer.failures]
+
+    def diff(
+        self, token: str, name: str, inputs: dict[str, Any], ignore: tuple[str, ...] = ()
+    ) -> tuple[dict[str, str], Any]:
+        """The detailed diff as {path: kind}, and the whole answer."""
+        urn = self.urn(token, name)
+        identity, old_inputs, outputs = self.state[urn]
+        news, failures = self.check(token, name, inputs, old_inputs)
+        assert not failures
+        answer = self.provider.Diff(
+            provider_pb2.DiffRequest(
+                id=identity,
+                urn=urn,
+                olds=encode(outputs),
+                old_inputs=encode(old_inputs),
+                news=encode(news),
+                ignoreChanges=ignore,
+            ),
+            self.context,
+        )
+        kind = provider_pb2.PropertyDiff.Kind
+        return {path: kind.Name(one.kind) for path, one in answer.detailedDiff.items()}, answer
+
+    def preview(self, token: str, name: str, inputs: dict[str, Any]) -> dict[str, Any]:
+        """What a preview knows of a resource that does not exist yet."""
+        news, failures = self.check(token, name, inputs)
+        if failures:
+            raise Refused(failures[0])
+        answer = self.provider.Create(
+            provider_pb2.CreateRequest(
+                urn=self.urn(token, name), properties=encode(news), preview=True
+            ),
+            self.context,
+        )
+        return decode(answer.properties)
+
+    def up(
+        self, token: str, name: str, inputs: dict[str, Any], *, waits: float = 0
+    ) -> dict[str, Any]:
+        """Creates the resource, or updates it in place; its outputs. `waits`: the resource's own
+        time-out of an update in seconds, 0 for none."""
+        urn = self.urn(token, name)
+        if urn not in self.state:
+            news, failures = self.check(token, name, inputs)
+            if failures:
+                raise Refused(failures[0])
+            created = self.provider.Create(
+                provider_pb2.CreateRequest(urn=urn, properties=encode(news)), self.context
+            )
+            self.state[urn] = (created.id, news, decode(created.properties))
+            return self.state[urn][2]
+        identity, old_inputs, outputs = self.state[urn]
+        news, _ = self.check(token, name, inputs, old_inputs)
+        updated = self.provider.Update(
+            provider_pb2.UpdateRequest(
+                id=identity,
+                urn=urn,
+                olds=encode(outputs),
+                old_inputs=encode(old_inputs),
+                news=encode(news),
+                timeout=waits,
+            ),
+            self.context,
+        )
+        self.state[urn] = (identity, news, decode(updated.properties))
+        return self.state[urn][2]
+
+    def refresh(self, token: str, name: str) -> dict[str, Any] | None:
+        """Reads the resource into the state; its outputs, or None where it is gone."""
+        urn = self.urn(token, name)
+        identity, inputs, outputs = self.state[urn]
+        answer = self.provider.Read(
+            provider_pb2.ReadRequest(
+                id=identity, urn=urn, properties=encode(outputs), inputs=encode(inputs)
+            ),
+            self.context,
+        )
+        if not answer.id:
+            del self.state[urn]
+            return None
+        self.state[urn] = (answer.id, decode(answer.inputs), decode(answer.properties))
+        return self.state[urn][2]
+
+    def delete(self, token: str, name: str) -> None:
+        urn = self.urn(token, name)
+        identity, _, outputs = self.state[urn]
+        self.provider.Delete(
+            provider_pb2.DeleteRequest(id=identity, urn=urn, properties=encode(outputs)),
+            self.context,
+        )
+        del self.state[urn]

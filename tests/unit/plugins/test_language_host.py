@@ -1,0 +1,154 @@
+"""The language host, with a script in the place of the official executor."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pulumi.runtime.proto import language_pb2 as messages
+
+from plugins import language_host
+from rehearsal.stage import ROOT
+
+RECORD = """
+import json, os, sys
+json.dump([sys.argv[1:], os.getcwd(), dict(os.environ)], open("{record}", "w"))
+print("said", flush=True); print("complained", file=sys.stderr)
+sys.exit({code})
+"""
+
+
+class Context:
+    """A gRPC call that the engine does not end early."""
+
+    def add_callback(self, callback: Callable[[], object]) -> bool:
+        return True
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose programs are run by a script that writes down what it was given."""
+    monkeypatch.setattr(language_host, "binary", lambda name: tmp_path / name)
+    monkeypatch.delenv("GPU_CLUSTER_PYTHON", raising=False)
+    return tmp_path
+
+
+def run(project: Path, code: int = 0, **options: str) -> Any:
+    executor = project / "pulumi-language-python-exec"
+    executor.write_text(RECORD.format(record=project / "record", code=code))
+    info = messages.ProgramInfo(root_directory=str(project), program_directory=str(project))
+    info.options.update(options)
+    request = messages.RunRequest(
+        project="gpu-cluster",
+        stack="dev",
+        pwd=str(project),
+        monitor_address="127.0.0.1:1",
+        dryRun=True,
+        parallel=16,
+        organization="organization",
+        config={"gpu-cluster:token": "t"},
+        configSecretKeys=["gpu-cluster:token"],
+        info=info,
+    )
+    return language_host.LanguageHost("127.0.0.1:2").Run(request, Context())
+
+
+def test_it_is_started_without_the_rest_of_the_sdk() -> None:
+    """The starter runs nothing of the SDK but the engine's messages, and says its port."""
+    started = subprocess.Popen(
+        [ROOT / "tools" / "bin" / "gpu-cluster-language-host", "127.0.0.1:2"],
+        env={**os.environ, "GPU_CLUSTER_PYTHON": sys.executable, "PYTHONPROFILEIMPORTTIME": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert started.stdout is not None
+    assert int(started.stdout.readline()) > 0
+    started.terminate()
+    _, said = started.communicate(timeout=30)
+    imported = {line.rpartition("|")[2].strip() for line in said.splitlines()}
+    assert "pulumi.runtime.proto.language_pb2" in imported
+    assert not {"pulumi", "pulumi.output", "pulumi.runtime.stack"} & imported
+
+
+def test_a_program_gets_what_the_official_host_gives(project: Path) -> None:
+    """The executor gets the official arguments, the project's folder and the config."""
+    assert run(project) == messages.RunResponse()
+    arguments, folder, env = json.loads((project / "record").read_text())
+    assert " ".join(arguments) == (
+        f"--monitor 127.0.0.1:1 --engine 127.0.0.1:2 --project gpu-cluster"
+        f" --root_directory {project} --stack dev --pwd {project} --dry_run true --parallel 16"
+        f" --organization organization ."
+    )
+    assert folder == str(project)
+    assert json.loads(env["PULUMI_CONFIG"]) == {"gpu-cluster:token": "t"}
+    assert json.loads(env["PULUMI_CONFIG_SECRET_KEYS"]) == ["gpu-cluster:token"]
+
+
+def test_a_message_that_was_shown_is_not_repeated(project: Path) -> None:
+    """Exit code 32 of the executor ends the run without another message."""
+    assert run(project, code=32) == messages.RunResponse(bail=True)
+
+
+def test_another_exit_code_is_reported(project: Path) -> None:
+    """Any other exit code of a program fails the run and is named."""
+    assert run(project, code=3).error == "Program exited with non-zero exit code: 3"
+
+
+def test_a_missing_virtualenv_is_named(project: Path) -> None:
+    """A `virtualenv` option that points nowhere is refused with what to do."""
+    assert run(project, virtualenv="gone").error == (
+        f"the 'virtualenv' option in Pulumi.yaml is 'gone', and there is no "
+        f"{project}/gone/bin/python: create it, or set GPU_CLUSTER_PYTHON to an interpreter "
+        "that has the requirements"
+    )
+
+
+def test_the_virtualenv_option_picks_the_interpreter(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `virtualenv` runs the program, unless GPU_CLUSTER_PYTHON overrides it."""
+    python = project / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 7\n")
+    python.chmod(0o755)
+    assert run(project, virtualenv=".venv").error.endswith("7")
+    monkeypatch.setenv("GPU_CLUSTER_PYTHON", sys.executable)
+    assert run(project, virtualenv=".venv").error == ""
+
+
+def test_a_policy_pack_is_run_as_an_analyzer(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy pack's module gets the pack's folder last; output and exit code come back."""
+    (project / "pack.py").write_text(RECORD.format(record=project / "record", code=5))
+    monkeypatch.setitem(language_host.MODULES, "analyzer", "pack")
+    request = messages.RunPluginRequest(
+        pwd=str(project),
+        args=["127.0.0.1:2"],
+        env=["PULUMI_STACK=dev"],
+        kind="analyzer",
+        info=messages.ProgramInfo(program_directory="/pack"),
+    )
+    answers = list(language_host.LanguageHost("").RunPlugin(request, Context()))
+    assert {answer.WhichOneof("output") for answer in answers[:-1]} == {"stdout", "stderr"}
+    assert answers[-1].exitcode == 5
+    arguments, folder, env = json.loads((project / "record").read_text())
+    assert (arguments, folder, env["PULUMI_STACK"]) == (
+        ["127.0.0.1:2", "/pack"],
+        str(project),
+        "dev",
+    )
+
+
+def test_the_executor_is_looked_for_beside_the_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host whose engine is not built fails the run with the command that builds it."""
+    monkeypatch.setenv("GPU_CLUSTER_CACHE", str(tmp_path))
+    response = language_host.LanguageHost("").Run(messages.RunRequest(), Context())
+    assert "run `python -m tools build pulumi`" in response.error

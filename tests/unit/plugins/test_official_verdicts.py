@@ -1,0 +1,181 @@
+"""The stand-in's verdicts on changes are those of the official Google provider."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.plugins.offline_engine import Refused
+from tests.unit.simulators.google_stack import (
+    ACCOUNT,
+    CLUSTER,
+    MEMBER,
+    NAT,
+    NETWORK,
+    POOL,
+    ROUTER,
+    SUBNETWORK,
+    GcpStack,
+    cluster,
+    pool,
+    subnetwork,
+)
+
+ROWS = yaml.safe_load(Path(__file__).with_name("official_verdicts.yaml").read_text())
+NAT_INPUTS = {
+    "router": "router",
+    "region": "us-central1",
+    "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+    "natIpAllocateOption": "AUTO_ONLY",
+}
+
+
+def merged(inputs: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The inputs with the changes in them, at any depth; null takes away."""
+    found = dict(inputs)
+    for name, value in changes.items():
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, dict) and isinstance(found.get(name), dict):
+            found[name] = merged(found[name], value)
+        else:
+            found[name] = value
+    return found
+
+
+def declared(stack: GcpStack, kind: str) -> tuple[str, str, dict[str, Any]]:
+    """Type, name and inputs of the stack's resource of a kind, which is not made yet."""
+    if kind == "network":
+        return NETWORK, "net", {"autoCreateSubnetworks": False}
+    network = stack.up(NETWORK, "net", {"autoCreateSubnetworks": False})
+    if kind == "subnetwork":
+        return SUBNETWORK, "nodes", subnetwork(network["selfLink"])
+    if kind == "nat":
+        stack.up(ROUTER, "router", {"name": "router", "network": network["selfLink"]})
+        return NAT, "nat", NAT_INPUTS
+    nodes = stack.up(SUBNETWORK, "nodes", subnetwork(network["selfLink"]))
+    if kind == "cluster":
+        return CLUSTER, "dev", cluster(nodes)
+    stack.up(CLUSTER, "dev", cluster(nodes))
+    return POOL, "gpu", pool()
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        pytest.param(kind, row, id=f"{kind}-{row['change']}-{row['verdict']}")
+        for kind, rows in ROWS.items()
+        for row in rows
+    ],
+)
+def test_the_verdict_is_the_official_one(kind: str, row: dict[str, Any]) -> None:
+    """Of the same change to the same inputs; nothing else is planned."""
+    stack = GcpStack()
+    token, name, inputs = declared(stack, kind)
+    before = merged(inputs, row.get("before", {}))
+    stack.up(token, name, before)
+    found, answer = stack.diff(
+        token, name, merged(before, row["change"]), tuple(row.get("ignore", ()))
+    )
+    verdict = "replace" if answer.replaces else "update" if found else "same"
+    assert verdict == row["verdict"], found
+
+
+def test_what_is_no_longer_given_stays_after_an_update() -> None:
+    """The other changes of the update are made, and a refresh finds what was kept."""
+    stack = GcpStack()
+    network = stack.network()
+    before = cluster(network, loggingConfig={"enableComponents": ["SYSTEM_COMPONENTS"]})
+    stack.up(CLUSTER, "dev", before)
+    after = cluster(network, resourceLabels={"team": "ml"})
+    assert stack.diff(CLUSTER, "dev", after)[0] == {"resourceLabels": "ADD"}
+    made = stack.up(CLUSTER, "dev", after)
+    assert made["resourceLabels"] == {"team": "ml"}
+    assert made["loggingConfig"] == {"enableComponents": ["SYSTEM_COMPONENTS"]}
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "reason"),
+    [
+        (NETWORK, {"name": "Gpu"}, "'name' ('Gpu') doesn't match regexp"),
+        (NETWORK, {"name": "gpu_dev"}, "doesn't match regexp"),
+        (NETWORK, {"name": "a" * 64}, "doesn't match regexp"),
+        (NETWORK, {"name": "-a"}, "doesn't match regexp"),
+        (SUBNETWORK, {"name": ""}, "doesn't match regexp"),
+        (
+            SUBNETWORK,
+            {"secondaryIpRanges": [{"rangeName": "Pods", "ipCidrRange": "10.8.0.0/14"}]},
+            "'secondaryIpRanges[0].rangeName' ('Pods') doesn't match regexp",
+        ),
+        (ROUTER, {"name": "Gpu"}, "doesn't match regexp"),
+        (ROUTER, {"bgp": {"asn": 1}}, "to be a RFC6996-compliant Local ASN, got 1"),
+        (ROUTER, {"bgp": {"asn": 64512}}, None),
+        (NAT, {"name": "x"}, "doesn't match regexp"),
+        (
+            NAT,
+            {"subnetworks": [{"name": "a", "sourceIpRangesToNats": []}]},
+            "subnetworks[0].sourceIpRangesToNats to be of length 1",
+        ),
+        (ACCOUNT, {"accountId": "gpu-dev", "description": "x" * 257}, "of length 0 to 256"),
+        (
+            CLUSTER,
+            {"privateClusterConfig": {"masterIpv4CidrBlock": "172.16.0.5/28"}},
+            "must be a /28 network",
+        ),
+    ],
+)
+def test_check_refuses_what_the_official_one_does(
+    token: str, inputs: dict[str, Any], reason: str | None
+) -> None:
+    """Before the cloud is asked, so in a preview already."""
+    _, problems = GcpStack().check(token, "gpu", inputs)
+    if reason is None:
+        assert not [line for line in problems if "asn" in line]
+    else:
+        assert reason in "\n".join(problems)
+
+
+def test_the_plan_is_refused_where_the_official_one_is() -> None:
+    """Errors that the provider finds when it compares, in the preview."""
+    stack = GcpStack()
+    token, name, inputs = declared(stack, "nat")
+    stack.up(token, name, inputs)
+    with pytest.raises(Refused, match=r'drain_nat_ip "a" was not previously set in nat_ips \[\]'):
+        stack.diff(token, name, inputs | {"drainNatIps": ["a"]})
+    with pytest.raises(Refused, match=r"bgp.advertisedGroups can only be set with .* CUSTOM"):
+        stack.preview(
+            ROUTER, "more", {"network": "net", "bgp": {"asn": 64512, "advertisedGroups": ["A"]}}
+        )
+    with pytest.raises(Refused, match="node_version can only be specified"):
+        stack.preview(CLUSTER, "c", cluster({"network": "n", "selfLink": "s"}, nodeVersion="1.35"))
+
+
+def test_an_account_s_letters_are_small() -> None:
+    """To IAM and so to the provider they are the same."""
+    stack = GcpStack()
+    email = stack.up(ACCOUNT, "nodes", {"accountId": "gpu-dev"})["member"]
+    given = {"project": "p", "role": "roles/viewer", "member": email}
+    stack.up(MEMBER, "m", given)
+    upper = given | {"member": email.replace("gpu-dev", "GPU-DEV")}
+    assert stack.diff(MEMBER, "m", upper)[0] == {}
+
+
+@pytest.mark.parametrize(
+    ("token", "name", "expected"),
+    [
+        (NETWORK, "Caps", "caps-"),
+        (NETWORK, "a" * 55, "a" * 55 + "-"),
+        (NETWORK, "a" * 56, None),
+        (ACCOUNT, "a" * 22, "a" * 22 + "-"),
+        (ACCOUNT, "a" * 23, None),
+    ],
+)
+def test_a_generated_name_has_a_longest(token: str, name: str, expected: str | None) -> None:
+    """63 characters for what Compute Engine names, 30 for an account."""
+    inputs, problems = GcpStack().check(token, name, {"project": "p"})
+    found = str(inputs.get("accountId") or inputs.get("name") or "")
+    if expected is None:
+        assert "random chars is longer than maximum length" in problems[0]
+    else:
+        assert found.startswith(expected)

@@ -1,0 +1,309 @@
+"""The workflows of pull requests: what they may do, and that strangers cannot make them do more."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.ci import offline
+from cli.ci.kept_state import NOWHERE
+from stacks.changed import touched
+from stacks.files import PLACEHOLDER
+from stacks.names import StackError
+from stacks.settings import ROOT
+
+WORKFLOWS = {
+    path.stem: yaml.load(path.read_text(), yaml.BaseLoader)
+    for path in (ROOT / ".github" / "workflows").glob("*.yaml")
+}
+
+
+def steps(name: str) -> Iterator[dict[str, Any]]:
+    for job in WORKFLOWS[name]["jobs"].values():
+        yield from job["steps"]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_are_pinned_to_a_commit(name: str) -> None:
+    """A tag is moved by whoever takes over an action's repository; a commit is not."""
+    for step in steps(name):
+        assert re.search(r"@[0-9a-f]{40}$", step["uses"]) if "uses" in step else step["run"]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_nothing_is_pasted_into_a_script(name: str) -> None:
+    """A branch's or file's name reaches a script as a variable of the environment alone."""
+    assert not [step["run"] for step in steps(name) if "${{" in step.get("run", "")]
+
+
+def test_a_fork_gets_neither_secret_nor_token() -> None:
+    """The one job that can sign in is for branches of the repository; the others read files."""
+    workflow = WORKFLOWS["pull-request"]
+    trusted = workflow["jobs"]["trusted"]
+    assert list(workflow["on"]) == ["pull_request"]
+    assert workflow["permissions"] == {"contents": "read"}
+    assert set(workflow["jobs"]) == {"scope", "test", "check", "trusted"}
+    for name in ("scope", "test", "check"):
+        assert "permissions" not in workflow["jobs"][name]
+        assert "secrets." not in json.dumps(workflow["jobs"][name])
+    assert trusted["permissions"] == {"contents": "read", "id-token": "write"}
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in trusted["if"]
+
+
+def test_what_signs_in_belongs_to_the_environment() -> None:
+    """Only a job that names the environment, and waits for its reviewers, gets secrets; its switch
+    is the one variable that is read before GitHub knows the environment."""
+    trusted = WORKFLOWS["pull-request"]["jobs"]["trusted"]
+    assert trusted["environment"] == "preview"
+    before = json.dumps([trusted["if"], trusted["runs-on"]])
+    assert set(re.findall(r"(?:vars|secrets)\.(\w+)", before)) == {
+        "REAL_PREVIEWS",
+        "PREVIEW_RUNNER",
+    }
+    readme = (ROOT / "README.md").read_text()
+    within = json.dumps(trusted["steps"])
+    for name in set(re.findall(r"(?:vars|secrets)\.(\w+)", within)):
+        assert f"`{name}`" in readme
+    assert "repo:ORG/REPO:environment:preview" in readme
+    for workflow in WORKFLOWS.values():
+        for job in workflow["jobs"].values():
+            if job.get("environment") != "preview":
+                assert "secrets." not in json.dumps(job)
+                assert "id-token" not in job.get("permissions", {})
+
+
+def test_everything_is_downloaded_before_anybody_signs_in() -> None:
+    """A bad release of a package, or of the engine, runs without the clouds' credentials."""
+    steps = [
+        step.get("uses", step.get("run", ""))
+        for step in WORKFLOWS["pull-request"]["jobs"]["trusted"]["steps"]
+    ]
+    signs_in = min(
+        number
+        for number, step in enumerate(steps)
+        if step.startswith(("google-github-actions/auth@", "aws-actions/"))
+    )
+    downloads = ("make .venv/.ready", "pulumi/actions@", "git worktree add", "setup-gcloud@")
+    for download in downloads:
+        assert any(download in step for step in steps[:signs_in]), download
+        assert not any(download in step for step in steps[signs_in:]), download
+    assert "make" not in steps[-2].split()
+
+
+def test_the_engine_of_previews_is_the_rehearsals() -> None:
+    """One version, pinned; not whatever is newest when the job runs."""
+    (built,) = re.findall(
+        r"github.com/pulumi/pulumi/pkg/v3 v(\S+)", (ROOT / "tools/pulumi/go.mod").read_text()
+    )
+    for name in WORKFLOWS:
+        for step in steps(name):
+            if step.get("uses", "").startswith("pulumi/actions@"):
+                assert step["with"]["pulumi-version"] == built
+
+
+def test_a_change_of_the_policies_is_judged_by_those_of_the_base() -> None:
+    """Both jobs that preview do it, with the base's own files."""
+    for name in ("check", "trusted"):
+        script = "\n".join(
+            step.get("run", "") for step in WORKFLOWS["pull-request"]["jobs"][name]["steps"]
+        )
+        assert 'git worktree add --detach "$RUNNER_TEMP/base" "$BASE"' in script
+        assert '--policy-pack "$RUNNER_TEMP/base/policy"' in script
+        assert ".policies.json" in script
+        (compared,) = re.findall(r"git diff --quiet \"\$BASE...HEAD\" -- (.*);", script)
+        rooms = {"policy"} | {
+            f"components/{name.split('.')[1]}"
+            for path in (ROOT / "policy").glob("*.py")
+            for name in re.findall(r"^from (components\.\w+)", path.read_text(), re.MULTILINE)
+        }
+        assert set(compared.split()) == rooms
+
+
+@pytest.mark.parametrize(
+    ("source", "artifacts", "asked", "first"),
+    [
+        ("us/gpu", {"comment": "offline", "comment-trusted": "real"}, ["comment-trusted"], "real"),
+        ("us/gpu", {"comment": "offline"}, ["comment-trusted", "comment"], "offline"),
+        ("them/gpu", {"comment": "offline", "comment-trusted": "forged"}, ["comment"], "offline"),
+        ("them/gpu", {"comment-trusted": "forged"}, ["comment"], None),
+    ],
+)
+def test_a_forks_comment_does_not_pass_for_a_trusted_one(
+    tmp_path: Path, source: str, artifacts: dict[str, str], asked: list[str], first: str | None
+) -> None:
+    """The script itself, with a `gh` that hands out what a run has and notes what it is asked."""
+    (step,) = steps("comment")
+    for name, text in artifacts.items():
+        (tmp_path / "artifacts" / name).mkdir(parents=True)
+        (tmp_path / "artifacts" / name / "comment.md").write_text(f"<!-- mark -->\n{text}\n")
+    gh = tmp_path / "bin" / "gh"
+    gh.parent.mkdir()
+    gh.write_text(
+        '#!/bin/bash\necho "$*" >> "$LOG"\n'
+        'if [ "$2" = download ]; then cp "$ARTIFACTS/$5/comment.md" "$7" 2>/dev/null; exit; fi\n'
+        'case "$*" in *pulls*) echo 7;; *--paginate*) ;; *) cp comment.md "$POSTED";; esac\n'
+    )
+    gh.chmod(0o755)
+    work = tmp_path / "work"
+    work.mkdir()
+    posted, log = tmp_path / "posted", tmp_path / "log"
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
+        cwd=work,
+        env={
+            "PATH": f"{gh.parent}:/usr/bin:/bin", "RUN": "1", "FROM": source, "GH_REPO": "us/gpu",
+            "HEAD": "x:y", "MARK": "<!-- mark -->", "LOG": str(log), "POSTED": str(posted),
+            "ARTIFACTS": str(tmp_path / "artifacts"),
+        },
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    calls = log.read_text()
+    assert re.findall(r"run download 1 --name (\S+)", calls) == asked
+    if first is None:
+        assert not posted.exists()
+        return
+    text = posted.read_text()
+    assert text.startswith("<!-- mark -->\n")
+    assert first in text
+    assert ("Written by the code of a fork" in text) is (source != "us/gpu")
+
+
+def test_main_is_tested_after_a_merge_and_proved_every_night() -> None:
+    """What two pull requests break together is seen; the slow proofs run without anybody asking."""
+    workflow = WORKFLOWS["main"]
+    assert workflow["on"]["push"] == {"branches": ["main"]}
+    assert len(workflow["on"]["schedule"]) == 1
+    assert workflow["permissions"] == {"contents": "read"}
+    jobs = workflow["jobs"]
+    assert jobs["test"]["steps"][-1]["run"] == ".ci/run"
+    assert "if" not in jobs["test"]
+    assert jobs["prove"]["steps"][-1]["run"] == "make prove"
+    assert jobs["prove"]["if"] == "github.event_name != 'push'"
+
+
+def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> None:
+    """It is priced, rehearsed and previewed; a change of code is tested on every Python."""
+    jobs = WORKFLOWS["pull-request"]["jobs"]
+    tested = [name for name, job in jobs.items() if ".ci/run" in json.dumps(job)]
+    assert tested == ["test"]
+    assert jobs["test"]["if"] == "needs.scope.outputs.code == 'true'"
+    versions = [row["python"] for row in jobs["test"]["strategy"]["matrix"]["include"]]
+    assert versions == ["3.11.2", "3.12", "3.13"]
+    assert jobs["check"]["needs"] == "scope"
+    assert jobs["check"]["if"] == "needs.scope.outputs.stacks != ''"
+    scripts = [step.get("run", "") for step in jobs["check"]["steps"]]
+    for command in ("make cost", "make rehearse", "pulumi preview"):
+        assert any(command in script for script in scripts)
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "stacks"),
+    [
+        (["Pulumi.staging.yaml"], False, ["staging"]),
+        (["Pulumi.staging.yaml", "Pulumi.gone.yaml"], False, ["staging"]),
+        ([".github/states/dev.json", "simulators/inventories/lab.yaml"], False, ["dev", "lab"]),
+        (["components/cluster.py"], True, ["dev", "lab", "staging"]),
+        (["Pulumi.yaml"], True, ["dev", "lab", "staging"]),
+        (["requirements-dev.txt"], True, ["dev", "lab", "staging"]),
+        (["simulators/aws/iam.py", "Pulumi.dev.yaml"], True, ["dev", "lab", "staging"]),
+        (["tests/unit/stacks/test_cost.py", "Pulumi.dev.yaml"], True, ["dev"]),
+        (["README.md"], True, []),
+        ([], False, []),
+    ],
+)
+def test_a_pull_request_is_judged_by_what_it_touches(
+    files: list[str], code: bool, stacks: list[str]
+) -> None:
+    """Code is tested and every environment rehearsed with it; a stack's own files concern it."""
+    here = ["Pulumi.dev.yaml", "Pulumi.lab.yaml", "Pulumi.staging.yaml"]
+    assert touched(files, here) == (code, stacks)
+
+
+def test_a_stack_file_whose_name_is_a_path_or_a_flag_is_refused() -> None:
+    """The name reaches scripts and paths of the other jobs."""
+    for name in ("Pulumi....yaml", "Pulumi.a b.yaml", "Pulumi.-x.yaml", "Pulumi.$(id).yaml"):
+        with pytest.raises(StackError, match="is no stack's name"):
+            touched(["Pulumi.dev.yaml"], [name])
+
+
+def test_what_changed_is_known_before_anything_is_installed() -> None:
+    """The first job has a Python and nothing else."""
+    command = [sys.executable, "-I", "-S", "-c"]
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import stacks.changed"
+    assert subprocess.run([*command, code], capture_output=True, text=True).stderr == ""
+
+
+def test_who_writes_comments_runs_nothing_of_a_pull_request() -> None:
+    """It has a right that a fork's own run has not, and so checks nothing out."""
+    assert WORKFLOWS["comment"]["permissions"] == {"actions": "read", "pull-requests": "write"}
+    assert [step for step in steps("comment") if "uses" in step] == []
+
+
+def secret(**value: str) -> dict[str, str]:
+    """A secret as the engine writes it into a state."""
+    return {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", **value}
+
+
+def test_an_offline_preview_needs_nobodys_key(tmp_path: Path) -> None:
+    """Encrypted values are the same placeholder in the stack's file and in its state."""
+    root, folder = tmp_path / "root", tmp_path / "copy"
+    (root / "components").mkdir(parents=True)
+    (root / ".venv").mkdir()
+    (root / ".github" / "states").mkdir(parents=True)
+    for name in ("Pulumi.yaml", "__main__.py", "requirements.txt"):
+        (root / name).touch()
+    (root / "Pulumi.x.yaml").write_text(
+        "encryptionsalt: v1:a\nconfig: {'gpu-cluster:workloads': {w: {env: {T: {secure: v1:b}}}}}\n"
+    )
+    state = {
+        "version": 3,
+        "deployment": {
+            "secrets_providers": {"type": "service"},
+            "resources": [
+                {
+                    "urn": "urn:pulumi:x::gpu-cluster::pulumi:providers:kubernetes::x",
+                    "type": "pulumi:providers:kubernetes",
+                    "inputs": {"kubeconfig": secret(ciphertext="v1:c"), "plain": [1]},
+                    "outputs": {"env": [secret(ciphertext="v1:d")], "n": secret(plaintext="7")},
+                }
+            ],
+        },
+    }
+    (root / ".github" / "states" / "x.json").write_text(json.dumps(state))
+    offline.copy("x", folder, root)
+    assert yaml.safe_load((folder / "Pulumi.x.yaml").read_text()) == {
+        "config": {"gpu-cluster:workloads": {"w": {"env": {"T": PLACEHOLDER}}}}
+    }
+    assert json.loads((folder / "state.json").read_text()) == {
+        "version": 3,
+        "deployment": {
+            "resources": [
+                {
+                    "urn": "urn:pulumi:x::gpu-cluster::pulumi:providers:kubernetes::x",
+                    "type": "pulumi:providers:kubernetes",
+                    "inputs": {"kubeconfig": NOWHERE, "plain": [1]},
+                    "outputs": {"env": [PLACEHOLDER], "n": PLACEHOLDER},
+                }
+            ]
+        },
+    }
+    assert "secure" in (root / "Pulumi.x.yaml").read_text()
+
+
+def test_who_previews_against_gke_can_sign_in_to_its_clusters() -> None:
+    """The kubeconfig calls a plugin that GitHub's runners lack; it stands before the preview."""
+    found = WORKFLOWS["pull-request"]["jobs"]["trusted"]["steps"]
+    (plugin,) = [
+        at for at, step in enumerate(found)
+        if "gke-gcloud-auth-plugin" in step.get("with", {}).get("install_components", "")
+    ]  # fmt: skip
+    (preview,) = [at for at, step in enumerate(found) if "pulumi preview" in step.get("run", "")]
+    assert plugin < preview

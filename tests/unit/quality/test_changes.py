@@ -1,0 +1,315 @@
+"""Every setting has a change that `make prove` tries in a stack that stands, or a reason."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from cli.docs import keys
+from components import environments, settings
+from quality.faults.changes import (
+    NAMED,
+    Change,
+    Effect,
+    Table,
+    changed,
+    makings,
+    not_as_said,
+    table,
+)
+from quality.faults.shards import Part, Result
+from quality.faults.table import changes_rows, replacements, summary
+from quality.faults.trial import Bench, Trouble
+from rehearsal.clouds import platform_of
+from rehearsal.engine import Outcome
+from rehearsal.stage import ROOT
+from stacks.files import SAMPLES
+from stacks.plan import Change as Planned
+from tests.unit.rehearsal.rehearsed import group
+
+TITLE = re.compile(r"#### `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| on ([\w-]+)|.*)")
+_KEY = re.compile(r"\| `([^`]+)` \|")
+
+
+def keys_of(platform: str) -> Iterator[str]:
+    """Every key of the README's tables that a stack on the platform can have."""
+    room = None
+    for line in keys.markdown().splitlines():
+        if title := TITLE.match(line):
+            room = title[1] if (title[2] or title[3] or platform) == platform else None
+        elif room and (key := _KEY.match(line)):
+            yield f"{room}.{key[1]}"
+
+
+def given(key: str, value: Any) -> Iterator[str]:
+    """The keys that a value gives, as the tables of keys have them."""
+    yield key
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from given(f"{key}.{name}", inner)
+            # The tables have one row for all entries that have names.
+            yield from given(key if key in NAMED else f"{key}.<name>", inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from given(f"{key}[]", inner)
+
+
+def covered(platform: str, stack: str) -> set[str]:
+    """What the file changes or gives a reason for. Of a change of a cluster, pool or monitoring
+    with company, only the first key counts."""
+    planned = table(platform, stack)
+    found = set(planned.not_here)
+    for change in planned.changes:
+        alone = change.key.partition(".")[0] in ("cluster", "gpuPools", "monitoring")
+        for key, value in [(change.key, change.to[change.key])] if alone else change.to.items():
+            found |= set(given(key, value))
+    return found
+
+
+@pytest.mark.parametrize("stack", SAMPLES)
+def test_every_setting_is_changed_or_has_a_reason(stack: str) -> None:
+    """A new key needs a line in quality/faults/changes.yaml."""
+    platform = platform_of(ROOT / f"Pulumi.{stack}.yaml")
+    known = covered(platform, stack)
+    parents = {key.rpartition(".")[0].removesuffix("[]").removesuffix(".<name>") for key in known}
+    missing = [key for key in keys_of(platform) if key not in known | parents]
+    assert not missing
+
+
+@pytest.mark.parametrize("stack", SAMPLES)
+def test_no_change_is_of_a_setting_that_is_gone(stack: str) -> None:
+    """And each reason is for a key that exists."""
+    platform = platform_of(ROOT / f"Pulumi.{stack}.yaml")
+    planned, known = table(platform, stack), set(keys_of(platform))
+    used = [*planned.not_here, *(change.key for change in planned.changes if "." in change.key)]
+    assert [key for key in used if key not in known] == []
+
+
+@pytest.mark.parametrize("stack", SAMPLES)
+def test_every_change_is_one_that_the_settings_take(
+    stack: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So each of them reaches the engine, and changes something."""
+    monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
+    file = (ROOT / f"Pulumi.{stack}.yaml").read_text()
+    before = _settings(file)
+    for change in table(platform_of(ROOT / f"Pulumi.{stack}.yaml"), stack).changes:
+        assert _settings(changed(file, change)) != before, change
+
+
+def _settings(stack_file: str) -> environments.Settings:
+    config = yaml.safe_load(stack_file)["config"]
+    return settings.from_config(
+        {key: v if isinstance(v, str) else json.dumps(v) for key, v in config.items()}
+    )
+
+
+def test_a_change_reaches_the_first_pool_and_leaves_the_rest() -> None:
+    """With its company, and without what it takes away."""
+    file = yaml.safe_dump(
+        {"config": {"gpu-cluster:cluster": {"name": "a", "zones": ["z"]},
+                    "gpu-cluster:gpuPools": {"one": {"maxNodes": 1}, "two": {"maxNodes": 1}}}}
+    )  # fmt: skip
+    to = {"gpuPools.maxNodes": 5, "gpuPools.sharing.replicas": 2, "cluster.zones": "absent",
+          "gpuPools": {"three": {}}}  # fmt: skip
+    found = yaml.safe_load(changed(file, Change(key="gpuPools.maxNodes", to=to)))["config"]
+    assert found["gpu-cluster:cluster"] == {"name": "a"}
+    assert found["gpu-cluster:gpuPools"] == {
+        "one": {"maxNodes": 5, "sharing": {"replicas": 2}}, "two": {"maxNodes": 1}, "three": {},
+    }  # fmt: skip
+
+
+def effect(key: str, **more: Any) -> Effect:
+    return Effect(environment="dev", platform="gke", key=key, value="v", **more)
+
+
+def test_the_table_has_three_kinds_of_change() -> None:
+    """A row for each that is not made in place, with why, what the preview says, and whether it was
+    applied; the others are counted."""
+    name, second = "cluster.name", "a second cluster"
+    found = [
+        effect("cluster.labels", made=True),
+        effect(name, replaced=("cluster", "GPU pool"), because=("name",), warned=("w",),
+               not_made=second),
+        effect("gpuPools.spot", replaced=("GPU pool",), because=("spot",), warned=("w",),
+               made=True),
+        effect("gpuPools.capacity", replaced=("GPU pool",), because=("spot",), warned=("w",)),
+        effect("gpuPools.diskSizeGb", recycled=("GPU pool",), made=True),
+        effect("cluster.zones", kept=True, made=True),
+        effect("cluster.network.podsCidr", refused=True),
+    ]  # fmt: skip
+    assert list(changes_rows(found)) == [
+        f"| gke | `{name}` | replaces cluster, GPU pool | `name` | warns | {second} |",
+        "| gke | `gpuPools.spot` | replaces GPU pool | `spot` | warns | yes |",
+        "| gke | `gpuPools.capacity` | replaces GPU pool | `spot` | warns | **no** |",
+        "| gke | `gpuPools.diskSizeGb` | recycles nodes of GPU pool | - | warns | yes |",
+        "| gke | `cluster.zones` | nothing | the cloud keeps what it has | warns | yes |",
+        "| gke | `cluster.network.podsCidr` | nothing | the cloud changes it in no way | refuses | "
+        "- |",
+    ]
+    part = Part(stack="dev", work="changes")
+    text = replacements([Result(part=part, effects=found, planned=7, tried=7)])
+    assert text.startswith(
+        "Of 7 changes, one at a time in 1 environments that were up, 1 are made in place, 1 "
+        "recycle the nodes of a pool, 3 replace a node pool or the cluster, 1 change nothing and 1 "
+        "are refused. Those of a cluster or its pools were then applied, by an `up` each: 1 in "
+        "place, 1 that recycle and 1 that replace."
+    )
+
+
+def test_a_replacement_without_a_warning_fails_the_proof() -> None:
+    """It is one that the cloud does not demand, or one that the program should warn of."""
+    bad = effect("gpuPools.labels", replaced=("GPU pool",), wrong=("would replace it",))
+    (line,) = summary([Result(part=Part(stack="dev", work="changes"), effects=[bad])])
+    assert line == "dev: gpuPools.labels to v: would replace it"
+
+
+SYSTEM, GPU = (
+    Planned(urn=f"urn:pulumi:dev::p::{kind}gcp:container/nodePool:NodePool::n", verb="replace")
+    for kind in ("", "gpu-cluster:gke:GpuNodePool$")
+)
+
+
+@pytest.mark.parametrize(
+    ("lost", "said", "unsaid"),
+    [
+        ([GPU], "GPU pool", None),
+        ([GPU, SYSTEM], "node pools", None),
+        ([GPU, SYSTEM], "cluster", None),
+        ([GPU, SYSTEM], "GPU pool", "would replace the system pool n, and no warning says so"),
+        ([GPU], None, "would replace the GPU pool n, and no warning says so"),
+        ([], "GPU pool", "the program warns for nothing: k: 1 -> 2 replaces the GPU pool: why"),
+    ],
+)
+def test_a_warning_says_all_that_is_lost(
+    lost: list[Planned], said: str | None, unsaid: str | None
+) -> None:
+    """And nothing that is not."""
+    warned = (f"k: 1 -> 2 replaces the {said}: why",) if said else ()
+    assert list(not_as_said(lost, warned)) == ([unsaid] if unsaid else [])
+
+
+POOL = GPU.urn
+CHANGES = [
+    Change(key=key, to={key: 2})
+    for key in (
+        "gpuPools.maxNodes", "gpuPools.machineType", "cluster.labels", "cluster.name",
+        "workloads.replicas",
+    )
+]  # fmt: skip
+FOUND = [
+    effect(CHANGES[0].key),
+    effect(CHANGES[1].key, replaced=("GPU pool",)),
+    effect(CHANGES[2].key, recycled=("system pool",)),
+    effect(CHANGES[3].key, replaced=("cluster",)),
+    effect(CHANGES[4].key),
+]
+"""What the previews said: the second replaces the pool, the third recycles nodes, the last is of
+what runs in the cluster."""
+TABLE = Table(changes=CHANGES, not_applied={"cluster.name": "a second cluster"})
+
+
+class FakeBench:
+    """A stack that is up, whose `up`s do what the test says."""
+
+    stack = "dev"
+    platform = "gke"
+
+    def __init__(self, folder: Path, *ups: Mapping[str, Any]) -> None:
+        self.folder, self.stage, self._ups = folder, self, [*ups]
+        self.file = folder / "program" / "Pulumi.dev.yaml"
+        self.file.parent.mkdir()
+        self.file.write_text("config:\n  gpu-cluster:gpuPools: {one: {maxNodes: 1}}\n")
+        self.engine, self.asked, self.created = self, [], {POOL: "monday"}
+        self.cloud, self.revision = self, 0
+
+    def node_groups(self) -> list[Any]:
+        return [group("dev-system", revision=self.revision)]
+
+    def resources(self) -> list[dict[str, str]]:
+        return [{"urn": urn, "created": day} for urn, day in self.created.items()]
+
+    def up(self) -> Outcome:
+        self.asked.append(yaml.safe_load(self.file.read_text())["config"])
+        does = self._ups.pop(0) if self._ups else {}
+        self.created |= {urn: f"{len(self.asked)}. up" for urn in does.get("replaces", ())}
+        self.revision += does.get("recycles", 0)
+        return Outcome(
+            operation="up",
+            ok=not does.get("errors"),
+            seconds=1.0,
+            errors=does.get("errors", ()),
+            resources=does.get("resources", ()),
+        )
+
+    def must(self, run: Callable[[], Outcome]) -> Outcome:
+        return run()
+
+
+def made(bench: FakeBench, planned: Table = TABLE) -> list[tuple[int, tuple[str, ...]]]:
+    """The numbers of the changes that were applied, and what went wrong with each."""
+    before = bench.file.read_text()
+    found = list(makings(cast("Bench", bench), planned, FOUND))
+    assert [one.made or one.not_made for _, one in found] == [True, True, True, "a second cluster"]
+    assert bench.file.read_text() == before
+    return [(number, one.wrong) for number, one in found if one.made]
+
+
+RIGHT = ({}, {"replaces": [POOL]}, {"replaces": [POOL], "recycles": 1})
+"""What the `up`s do as the previews say: each takes the change before back."""
+
+
+def test_every_change_of_cluster_and_pools_is_applied(tmp_path: Path) -> None:
+    """Each alone, those that replace too, and nothing of what runs in the cluster."""
+    bench = FakeBench(tmp_path, *RIGHT)
+    assert made(bench) == [(0, ()), (1, ()), (2, ())]
+    one = {"maxNodes": 1}
+    assert bench.asked == [
+        {"gpu-cluster:gpuPools": {"one": {"maxNodes": 2}}},
+        {"gpu-cluster:gpuPools": {"one": {**one, "machineType": 2}}},
+        {"gpu-cluster:gpuPools": {"one": one}, "gpu-cluster:cluster": {"labels": 2}},
+        {"gpu-cluster:gpuPools": {"one": one}, "gpu-cluster:cluster": {"labels": 2}},
+    ]
+
+
+def test_what_cannot_be_taken_back_stays(tmp_path: Path) -> None:
+    """And what comes after is changed beside it."""
+    bench = FakeBench(tmp_path, {}, {"replaces": [POOL]}, {"recycles": 1})
+    stays = replace(TABLE, stays=frozenset({"gpuPools.machineType"}))
+    assert made(bench, stays) == [(0, ()), (1, ()), (2, ())]
+    assert bench.asked[2]["gpu-cluster:gpuPools"] == {"one": {"maxNodes": 1, "machineType": 2}}
+
+
+@pytest.mark.parametrize(
+    ("number", "does", "wrong"),
+    [
+        (0, {"replaces": [POOL]}, "the up replaced the GPU pool n"),
+        (1, {}, "the up did not replace the GPU pool"),
+        (0, {"recycles": 1}, "the up recycled the nodes of the system pool, and no warning says "
+         "so"),
+        (2, {"replaces": [POOL]}, "the program warns that nodes of the system pool are recycled, "
+         "and none was"),
+        (2, {"errors": ("no",)}, "no"),
+    ],
+)  # fmt: skip
+def test_an_up_that_does_not_do_as_said_is_wrong_once(
+    tmp_path: Path, number: int, does: Mapping[str, Any], wrong: str
+) -> None:
+    """The next change is not blamed for it."""
+    ups = [*RIGHT]
+    ups[number] = does
+    assert made(FakeBench(tmp_path, *ups)) == [
+        (each, (wrong,) if each == number else ()) for each in (0, 1, 2)
+    ]
+
+
+def test_an_up_that_is_not_the_last_is_trouble(tmp_path: Path) -> None:
+    """After all of them one more changes nothing."""
+    bench = FakeBench(tmp_path, *RIGHT, {"resources": (("update", POOL),)})
+    with pytest.raises(Trouble, match="a further up: update urn:pulumi"):
+        made(bench)

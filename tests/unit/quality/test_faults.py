@@ -1,0 +1,243 @@
+"""How faults are aimed, and how their table is written."""
+
+import random
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from plugins.cloud.handler import CloudError
+from quality.faults import shards
+from quality.faults.changes import Effect
+from quality.faults.injected import FAULTS, hits_any
+from quality.faults.shards import Part, Result, dealt, parts_of, together
+from quality.faults.strike import Moment, Point, Strike, kill_at
+from quality.faults.table import document, markdown, read, summary
+from quality.faults.trial import TRIES, Bench, Trial, Trouble, cycle
+from rehearsal.engine import Outcome
+
+
+def urn(number: int) -> str:
+    return f"urn:pulumi:dev::p::T::{number}"
+
+
+def point(number: int, moment: Moment = "done") -> Point:
+    return Point(number=number, kind="create", urn=urn(number), moment=moment)
+
+
+def operations(strike: Strike, count: int) -> list[str]:
+    """What becomes of so many creates: `done`, or `not asked`, or `unheard`."""
+    found = []
+    for number in range(count):
+        did = False
+        try:
+            with strike.around("create", urn(number)):
+                did = True
+            found.append("done")
+        except CloudError:
+            found.append("unheard" if did else "not asked")
+    return found
+
+
+@pytest.mark.parametrize(("moment", "second"), [("asked", "not asked"), ("done", "unheard")])
+def test_one_operation_is_hit_before_or_after_the_cloud_acts(moment: str, second: str) -> None:
+    """The others are left alone, and the act comes exactly once."""
+    strike, acts = Strike(), []
+    strike.arm(kill_at([point(1)]), moment, lambda: acts.append(1))  # type: ignore[arg-type]
+    assert operations(strike, 3) == ["done", second, "done"]
+    assert (strike.hit, acts) == ([urn(1)], [1])
+    assert strike.operations == [("create", urn(number)) for number in range(3)]
+
+
+def test_a_disarmed_strike_hits_nothing_and_remembers() -> None:
+    """The next run is whole."""
+    strike = Strike()
+    strike.arm(kill_at([point(0)]), "asked", lambda: None)
+    operations(strike, 1)
+    strike.disarm()
+    assert operations(strike, 2) == ["done", "done"]
+    assert strike.hit == [urn(0)]
+
+
+def test_a_killed_runs_operations_are_waited_for() -> None:
+    """The cloud goes on with what it was asked."""
+    strike, begun, ended = Strike(), threading.Event(), []
+
+    def slow() -> None:
+        with strike.around("create", "urn:slow"):
+            begun.set()
+            threading.Event().wait(0.3)
+            ended.append(1)
+
+    thread = threading.Thread(target=slow)
+    thread.start()
+    begun.wait()
+    strike.settle()
+    assert ended == [1]
+    thread.join()
+
+
+def trial(number: int, *lost: str) -> Trial:
+    return Trial(
+        environment="dev", fault="SIGKILL", at=f"{number}: T n", tries=number,
+        recovered=not lost, lost=lost,
+    )  # fmt: skip
+
+
+def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
+    """How often, how many tries at the least and the most, and what was lost."""
+    part = Part(stack="dev", work="kills")
+    found = [trial(1), trial(2, "a network"), trial(3, "a network")]
+    results = [Result(part=part, trials=found, planned=5, tried=3)]
+    *_, last = markdown(results, 2).rstrip().splitlines()
+    assert last == "| SIGKILL | dev | 3 operations | 1 to 3 | 1 of 3 | a network |"
+    assert "2 were left out" in markdown(results, 2)
+    results[0].effects.append(Effect(environment="dev", platform="gke", key="k", value="v",
+                                     replaced=("cluster",)))  # fmt: skip
+    assert read(document(results, 2)) == (results, 2)
+    assert len(summary(results)) == 2
+
+
+def test_every_part_of_a_stack_is_worked_on() -> None:
+    """Kills are dealt to several, and everything else comes once."""
+    assert [str(part) for part in parts_of("train")][-3:] == [
+        "train kills 3/3", "train errors", "train changes",
+    ]  # fmt: skip
+    assert {part.number for part in parts_of("train") if part.work == "kills"} == {1, 2, 3}
+
+
+def test_every_operation_is_killed_at() -> None:
+    """After the cloud acted always, before it at some; by one part each, in whatever order they
+    see them."""
+    made = [("create", urn(number)) for number in range(20)]
+    shares = [
+        dealt(random.Random(part.number).sample(made, k=20), part)
+        for part in parts_of("train")
+        if part.work == "kills"
+    ]
+    points = [(point.urn, point.moment) for share in shares for point in share]
+    assert len(points) == len(set(points))
+    assert {name for name, moment in points if moment == "done"} == {name for _, name in made}
+    assert len([name for name, moment in points if moment == "asked"]) == 4
+    assert all([p.number for p in share] == sorted(p.number for p in share) for share in shares)
+
+
+def test_two_kills_of_a_run_are_far_apart() -> None:
+    """Of one moment each, and every point once."""
+    points = [point(n) for n in range(1, 6)] + [point(1, "asked")]
+    assert [[p.number for p in run] for run in together(points)] == [[1, 4], [2, 5], [3], [1]]
+    assert together([]) == []
+
+
+class Played(Bench):
+    """Creates six things, one after the other, in an `up` that goes on after a kill."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__("dev", folder)
+        engine = SimpleNamespace(kill=lambda: None)
+        self.stage = SimpleNamespace(engine=engine, drop_plugins=lambda: None)  # type: ignore
+        self.made: set[int] = set()  # type: ignore[assignment]
+        self.recoveries = 0
+        self.also: set[int] = set()
+        """What else the cloud finishes when the engine is killed."""
+        self.fails = 0
+        """So many runs after a recovery fail."""
+
+    def recover(self, *, unheard: bool = False) -> None:
+        self.recoveries += 1
+
+    def up(self) -> Outcome:
+        if self.recoveries and self.fails:
+            self.fails -= 1
+            return Outcome(operation="up", ok=False, seconds=0, errors=("no",))
+        for number in sorted(set(range(6)) - self.made):
+            try:
+                with self.strike.around("create", urn(number)):
+                    self.made.add(number)
+            except CloudError:
+                self.made |= self.also
+                return Outcome(operation="up", ok=False, seconds=0, errors=("killed",))
+        return Outcome(operation="up", ok=True, seconds=0)
+
+
+def test_a_run_is_killed_twice_and_recovered_each_time(tmp_path: Path) -> None:
+    """The second time in the run after the first recovery."""
+    bench = Played(tmp_path)
+    bench.killed(bench.up, [point(1), point(4)])
+    assert (bench.struck, bench.recoveries, bench.tries) == ([point(1), point(4)], 2, 1)
+    assert bench.made == set(range(6))
+
+
+def test_what_the_cloud_finished_at_the_first_kill_is_not_killed_at(tmp_path: Path) -> None:
+    """It is left for another run."""
+    bench = Played(tmp_path)
+    bench.also = {4}
+    bench.killed(bench.up, [point(1), point(4)])
+    assert (bench.struck, bench.recoveries) == ([point(1)], 1)
+
+
+def test_a_run_that_fails_after_recovery_is_tried_so_often(tmp_path: Path) -> None:
+    """And is trouble then, in the engine's words."""
+    bench = Played(tmp_path)
+    bench.fails = TRIES - 1
+    bench.killed(bench.up, [point(1)])
+    assert (bench.tries, bench.seen) == (TRIES, "no")
+    bench = Played(tmp_path)
+    bench.fails = TRIES
+    with pytest.raises(Trouble, match="no"):
+        bench.killed(bench.up, [point(1)])
+    assert bench.struck == [point(1)]
+
+
+def test_what_a_loss_kept_from_being_tried_is_tried_later(tmp_path: Path) -> None:
+    """Both kills of the `up` count as having lost it; `destroy` was not even run."""
+
+    def settled() -> None:
+        raise Trouble("a network is there twice")
+
+    bench = Played(tmp_path)
+    bench.stage.engine.up, bench.stage.engine.destroy = bench.up, None  # type: ignore
+    bench.settled = settled  # type: ignore[method-assign]
+    bench.empty = settled  # type: ignore[method-assign]
+    trials, ups, destroys = cycle(bench, [point(1), point(4)], [point(2)])
+    assert [(trial.at[0], trial.lost) for trial in trials] == [
+        ("1", ("a network is there twice",)), ("4", ("a network is there twice",)),
+    ]  # fmt: skip
+    assert (ups, destroys) == ([], [point(2)])
+
+
+def test_every_fault_says_what_a_cloud_says() -> None:
+    """None is empty, and none hits before the first operation."""
+    for fault in FAULTS:
+        assert fault.says
+        assert 1 <= fault.first <= fault.last
+
+
+def test_a_fault_is_left_out_where_it_could_hit_nothing() -> None:
+    """No network of a cloud's own, or too few operations."""
+    pod = "urn:pulumi:s::p::gpu-cluster:gpu:Workload$kubernetes:core/v1:Pod::n"
+    network = "urn:pulumi:s::p::gcp:compute/network:Network::n"
+    (lost,) = (fault for fault in FAULTS if fault.name.startswith("the network is made"))
+    (expired, _) = (fault for fault in FAULTS if fault.name.startswith("credentials expire"))
+    assert not hits_any(lost, [pod])
+    assert hits_any(lost, [pod, network])
+    assert not hits_any(expired, [pod] * 4)
+    assert hits_any(expired, [pod] * 5)
+
+
+@pytest.mark.parametrize("work", ["kills", "errors", "changes"])
+def test_a_part_that_breaks_is_a_row_of_the_table(
+    work: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other parts' results are kept, and this one counts as lost."""
+
+    def broken(*_: object) -> None:
+        raise KeyError("checkpoint")
+
+    monkeypatch.setattr(shards, "Bench", broken)
+    part = Part(stack="dev", work=work)  # type: ignore[arg-type]
+    result = shards.one(part, tmp_path, time.monotonic() + 60)
+    assert [trial.lost for trial in result.trials] == [("KeyError: 'checkpoint'",)]
+    assert len(summary([result])) == 1

@@ -1,0 +1,106 @@
+"""The output `gpuPools` against nodes: each number that another project would go by."""
+
+from typing import Any
+
+import pytest
+
+from rehearsal.verify import contract
+from rehearsal.verify.diagnosis import Situation
+from simulators.cloud import Shares
+from tests.unit.rehearsal.rehearsed import (
+    GPU,
+    SHARING_PLUGIN,
+    T4,
+    config_map,
+    daemon_set,
+    group,
+    shape,
+    sharing_config,
+)
+from tests.unit.rehearsal.test_proof import observed, on_node
+
+SLICED = Shares(strategy="time-slicing", replicas=4, most=1)
+POOL = group(gpus=1, shares=SLICED, template=shape(gpus=4))
+TOLD = {
+    "nodeSelector": T4,
+    "tolerations": [{"key": GPU, "operator": "Exists"}],
+    "allocatablePerNode": 4,
+    "gpusPerNode": 1,
+    "gpusPerPod": [1],
+}
+
+
+def broken(of: Any = POOL, *, up: bool = True, **told: Any) -> list[str]:
+    """What is wrong with the output, with one node up, or none."""
+    nodes = [on_node("n1", of)] if up else []
+    seen = observed(
+        nodes=nodes,
+        gpu_nodes=nodes,
+        daemon_sets=[daemon_set("plugin", SHARING_PLUGIN)],
+        config_maps={"kube-system/shares": config_map(sharing_config())},
+    )
+    return contract.broken({"p": {**TOLD, **told}}, Situation(groups=[of], nodes={}), seen)
+
+
+START = "output gpuPools.p, pool train-gpu: "
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        ({}, None),
+        ({"allocatablePerNode": 1}, f"allocatablePerNode says 1 {GPU}, node n1 offers 4"),
+        ({"gpusPerPod": [1, 2]},
+         f"gpusPerPod says that a pod may ask for 2 {GPU}, the device plugin of node n1 gives a "
+         "container 1 at most"),
+        ({"tolerations": []},
+         "tolerations do not tolerate nvidia.com/gpu=present:NoSchedule, which node n1 has"),
+        ({"nodeSelector": {"role": "another"}, "allocatablePerNode": 9}, None),
+    ],
+)  # fmt: skip
+def test_the_output_tells_what_a_node_is(told: dict[str, Any], line: str | None) -> None:
+    """Each difference is one line with the pool and the node; other pools' nodes are no matter."""
+    assert broken(**told) == ([START + line] if line else [])
+
+
+def test_without_a_node_the_output_is_held_against_the_one_that_would_come() -> None:
+    """With its GPUs as often as the device plugin's config offers them."""
+    own = group(gpus=1, plugin="pod", template=shape(gpus=1))
+    assert broken(own, up=False) == []
+    (line,) = broken(own, up=False, allocatablePerNode=1)
+    assert line == f"{START}allocatablePerNode says 1 {GPU}, a node offers 4"
+
+
+@pytest.mark.parametrize(
+    ("told", "right"),
+    [
+        ({"allocatablePerNode": 16, "gpusPerNode": 4}, True),
+        ({"allocatablePerNode": 4, "gpusPerNode": 4}, False),
+    ],
+)
+def test_on_autopilot_each_gpu_is_shared_alike_whatever_the_nodes_size(
+    told: dict[str, int], right: bool
+) -> None:
+    """A pool without a count reaches nodes with one GPU, with two and with four."""
+    auto = group(gpus=1, shares=SLICED, template=shape(gpus=4), auto_provisioned=True)
+    assert (broken(auto, **told) == []) is right
+    assert broken(auto, up=False, **told) == []
+
+
+@pytest.mark.parametrize(
+    "label", ["cloud.google.com/gke-spot", "cloud.google.com/gke-gpu-sharing-strategy"]
+)
+def test_on_autopilot_a_plain_pool_is_not_about_chosen_nodes(label: str) -> None:
+    """Spot and shared nodes have the card's label too, and came for pods that selected them."""
+    chosen = shape(gpus=4, labels={**T4, label: "true"})
+    auto = group(gpus=1, template=chosen, auto_provisioned=True)
+    assert broken(auto, allocatablePerNode=9) == []
+    (line,) = broken(auto, allocatablePerNode=9, nodeSelector=chosen.labels)
+    assert "allocatablePerNode says 9" in line
+
+
+def test_the_output_is_that_of_the_stack() -> None:
+    """Where there is none, nothing is told wrongly."""
+    state = [{"type": "a:b:C"}, {"type": contract.STACK, "outputs": {"gpuPools": {"p": TOLD}}}]
+    assert contract.exported(state) == {"p": TOLD}
+    assert contract.exported(state[:1]) == contract.exported([{"type": contract.STACK}]) == {}

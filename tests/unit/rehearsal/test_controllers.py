@@ -1,0 +1,188 @@
+"""Which pods the rehearsal runs for real, and what it says of jobs in a queue."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from components.catalog import images
+from rehearsal.control_plane import controllers
+from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.controllers import Controllers, program_of, provide
+from rehearsal.control_plane.observed import Observed
+from rehearsal.control_plane.pod_network import PodNetwork
+from rehearsal.journal import Journal
+from rehearsal.nodes import kubelets
+from rehearsal.processes import Processes
+from rehearsal.verify.diagnosis import Situation
+from rehearsal.verify.workloads import Workload, declared, why_not
+from tools.programs import Program
+
+JOB = Workload(kind="Job", namespace="default", name="sweep")
+
+
+def pod(image: str) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "manager", "image": image}]}}
+
+
+def test_the_pinned_images_are_run_for_real() -> None:
+    """What the program declares is recognised by its image's name, whatever the registry."""
+    assert program_of(pod(images.KUEUE.reference)) == "kueue"
+    assert program_of(pod(images.JOBSET.reference)) == "jobset"
+    assert program_of(pod("127.0.0.1:5000/kueue@sha256:abc")) == "kueue"
+    assert program_of(pod("docker.io/nvidia/cuda:12")) is None
+
+
+def test_kwok_leaves_those_pods_alone() -> None:
+    """The stage that makes pods run excludes the same images."""
+    stages = yaml.safe_load_all(kubelets.STAGES.joinpath("pod.yaml").read_text())
+    (run,) = [stage for stage in stages if stage["metadata"]["name"] == "pod-run"]
+    keys = [each["key"] for each in run["spec"]["selector"]["matchExpressions"]]
+    (key,) = [key for key in keys if "image" in key]
+    assert all(name in key for name in controllers.PROGRAMS)
+
+
+@pytest.mark.parametrize(
+    ("batch", "wanted"),
+    [
+        (None, []),
+        ({"jobSet": True}, ["jobset"]),
+        ({"queues": {"q": {}}}, ["kueue"]),
+        ({"jobSet": True, "queues": {"q": {}}}, ["jobset", "kueue"]),
+        ("nonsense", []),
+    ],
+)
+def test_only_what_a_stack_asks_for_is_built(
+    batch: Any, wanted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stack without queues never waits for Kueue's build."""
+    monkeypatch.setenv("GPU_CLUSTER_CACHE", str(tmp_path / "empty"))
+    built: list[Program] = []
+    monkeypatch.setattr(controllers, "build", built.extend)
+    file = tmp_path / "Pulumi.x.yaml"
+    file.write_text(yaml.safe_dump({"config": {"gpu-cluster:batch": batch}}))
+    provide(file)
+    assert [program.name for program in built] == wanted
+
+
+def test_a_job_set_is_the_jobs_that_it_makes() -> None:
+    """A stack's JobSet has reached its state once each of its Jobs has."""
+    resource = {
+        "type": "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
+        "outputs": {
+            "metadata": {"name": "ddp", "namespace": "team"},
+            "spec": {"replicatedJobs": [{"name": "workers", "replicas": 1}]},
+        },
+    }
+    (found,) = declared([resource])
+    assert (str(found), found.derived) == ("Job team/ddp-workers-0", True)
+    verdict = why_not(found, None, Situation(groups=[], nodes={}))
+    assert not verdict.hopeless
+
+
+@pytest.mark.parametrize(
+    ("job", "owner"), [("sweep", "job-sweep-1"), ("d-workers-0", "jobset-d-1")]
+)
+def test_a_job_in_a_queue_says_what_kueue_says(job: str, owner: str) -> None:
+    """A suspended job has no pod that could tell; the last word on its Workload does."""
+    said = [(owner, "first", 1), (owner, "insufficient quota", 2), ("job-other-1", "no", 3)]
+    events = [
+        {
+            "involvedObject": {"kind": "Workload", "namespace": "default", "name": name},
+            "message": message,
+            "lastTimestamp": f"2026-11-21T06:0{minute}:00Z",
+        }
+        for name, message, minute in said
+    ]
+    wanted = Workload(kind="Job", namespace="default", name=job)
+    suspended = {"metadata": {}, "spec": {"suspend": True}, "status": {}}
+    verdict = why_not(wanted, suspended, Situation(groups=[], nodes={}, events=events))
+    assert verdict.message == (
+        f"Job default/{job} is still in its queue: Kueue says: insufficient quota"
+    )
+    assert not verdict.hopeless
+
+
+def test_a_suspended_job_of_which_nothing_is_said() -> None:
+    """Without an event the line says as much as is known."""
+    suspended = {"metadata": {}, "spec": {"suspend": True}, "status": {}}
+    verdict = why_not(JOB, suspended, Situation(groups=[], nodes={}))
+    assert verdict.message == "Job default/sweep is still in its queue"
+
+
+class TokensOnly:
+    """An API server that gives out service accounts' tokens and takes a pod's status."""
+
+    def create(self, path: str, body: Any) -> dict[str, Any]:
+        return {"status": {"token": "t"}}
+
+    def patch(self, path: str, body: Any, kind: str) -> None: ...
+
+
+@pytest.fixture
+def played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], tuple[Journal, int]]:
+    """Plays a JobSet pod whose program is a shell script, until the journal says a word; the
+    journal, and how often the program was started."""
+
+    def play(script: str, until: str) -> tuple[Journal, int]:
+        starts = tmp_path / "starts"
+        program = tmp_path / "jobset"
+        program.write_text(f"#!/bin/sh\necho >> {starts}\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setattr("tools.binary", lambda name: program)
+        kubeconfig = tmp_path / "admin"
+        kubeconfig.write_text(json.dumps({"users": [{"user": {}}]}))
+        journal = Journal()
+        observed = Observed(journal)
+        made = pod(images.JOBSET.reference)
+        made["metadata"] = {"name": "jobset-abcde", "namespace": "jobset-system", "uid": "u"}
+        made["spec"]["nodeName"] = "n1"
+        observed.change("Pod", "ADDED", made)
+        processes = Processes(tmp_path / "logs", "test")
+        controllers_ = Controllers(
+            tmp_path,
+            cast(LocalControlPlane, SimpleNamespace(api=TokensOnly(), kubeconfig=kubeconfig)),
+            processes,
+            cast(PodNetwork, SimpleNamespace(forget=lambda address: None)),
+            observed,
+            journal,
+        )
+        controllers_.start()
+        try:
+            deadline = time.monotonic() + 10
+            while until not in [event.what for event in journal.events] + journal.findings:
+                assert time.monotonic() < deadline, journal.events
+                time.sleep(0.05)
+            time.sleep(1)
+        finally:
+            controllers_.stop()
+        return journal, len(starts.read_text().splitlines())
+
+    return play
+
+
+def test_a_controller_that_ends_once_is_started_again(
+    played: Callable[[str, str], tuple[Journal, int]],
+) -> None:
+    """As a kubelet would: it may have looked for its certificate a moment too early."""
+    script = '[ $(wc -l < "$0.twice") = 1 ] 2> /dev/null && sleep 60; echo > "$0.twice"; exit 1'
+    journal, starts = played(script, "restarted")
+    assert starts == 2
+    assert journal.findings == []
+
+
+def test_a_controller_that_keeps_ending_is_named(
+    played: Callable[[str, str], tuple[Journal, int]],
+) -> None:
+    """With its last words, and no third time."""
+    message = "jobset-abcde ended with 1: bad config | bad config"
+    journal, starts = played('echo "bad config"; exit 1', message)
+    assert starts == 2
+    assert journal.findings == [message]

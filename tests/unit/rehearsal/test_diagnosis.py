@@ -1,0 +1,289 @@
+"""Why a pod does not run, in one line that names pool, workload and mismatch."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from rehearsal.verify.diagnosis import Situation, Verdict, diagnose
+from simulators.cloud import NodeGroup, NodeTaint
+from tests.unit.rehearsal.rehearsed import (
+    COS_INSTALLER,
+    DEVICE_PLUGIN,
+    GPU,
+    SYSTEM,
+    T4,
+    UBUNTU_INSTALLER,
+    daemon_pod,
+    daemon_set,
+    group,
+    node,
+    pod,
+    shape,
+)
+
+WHO = "Deployment default/sample"
+
+
+def verdict(
+    waiting: dict,
+    *groups: NodeGroup,
+    nodes: Sequence[dict] = (),
+    **more: object,
+) -> Verdict:
+    """The verdict where `nodes` are those of the first group."""
+    of = {groups[0].name: nodes} if groups else {}
+    situation = Situation(groups=groups, nodes=of, pods=[waiting, *more.pop("pods", [])], **more)
+    return diagnose(waiting, situation)
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"tolerations": []}, "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule"),
+        (
+            {"tolerations": [{"key": GPU, "operator": "Equal", "value": "true"}]},
+            "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule, only "
+            "nvidia.com/gpu=true:any effect",
+        ),
+        (
+            {"tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoExecute"}]},
+            "it does not tolerate the taint nvidia.com/gpu=present:NoSchedule, only "
+            "nvidia.com/gpu=:NoExecute",
+        ),
+        (
+            {"nodeSelector": {"role": "train"}},
+            "it selects label role=train, a node there has no label role",
+        ),
+        (
+            {"nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"}},
+            "it selects label cloud.google.com/gke-accelerator=nvidia-l4, a node there has "
+            "cloud.google.com/gke-accelerator=nvidia-tesla-t4",
+        ),
+        ({"gpus": 2}, "it asks for 2 nvidia.com/gpu, a node there has 1"),
+        (
+            {"containers": [{"name": "c", "resources": {"requests": {"cpu": "8", GPU: "1"}}}]},
+            "it asks for 8 cpu, a node there has 4",
+        ),
+        (
+            {"containers": [{"name": "c", "resources": {"requests": {"memory": "20Gi"}}}]},
+            "it asks for 20 Gi of memory, a node there has 15Gi",
+        ),
+    ],
+)
+def test_a_pod_that_fits_no_pool_is_told_what_keeps_it_away(spec: dict, why: str) -> None:
+    """Each single mismatch is named, with the pool that was meant; waiting would not help."""
+    found = verdict(pod(**spec), group())
+    assert found.message == f"pool train-gpu: {WHO} cannot be scheduled: {why}"
+    assert found.hopeless
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        (
+            {"key": "role", "operator": "In", "values": ["a", "b"]},
+            "label role In (a, b), a node there has no label role",
+        ),
+        ({"key": "role", "operator": "Exists"}, "a label role, a node there has no label role"),
+        (
+            {"key": "cloud.google.com/gke-accelerator", "operator": "DoesNotExist"},
+            "no label cloud.google.com/gke-accelerator, a node there has "
+            "cloud.google.com/gke-accelerator=nvidia-tesla-t4",
+        ),
+    ],
+)
+def test_node_affinity_is_read(expression: dict, why: str) -> None:
+    """Required node affinity keeps a pod away like a selector does."""
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    found = verdict(pod(affinity=affinity), group())
+    assert found.message == (
+        f"pool train-gpu: {WHO} cannot be scheduled: its node affinity wants {why}"
+    )
+
+
+def test_of_several_affinity_terms_one_is_enough() -> None:
+    """The terms of a node affinity are alternatives."""
+    terms = [
+        {"matchExpressions": [{"key": "role", "operator": "Exists"}]},
+        {"matchExpressions": [{"key": key, "operator": "Exists"} for key in T4]},
+    ]
+    affinity = {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+        }
+    }
+    assert not verdict(pod(affinity=affinity), group()).hopeless
+
+
+def test_the_pool_with_gpus_is_named_although_another_is_nearer() -> None:
+    """A GPU pod without its toleration is compared with the GPU pool, not with the CPU pool."""
+    found = verdict(pod(tolerations=[], nodeSelector={}), SYSTEM, group())
+    assert found.message.startswith("pool train-gpu: ")
+
+
+def test_without_any_pool_that_is_said() -> None:
+    """A cloud without node pools cannot run anything."""
+    found = verdict(pod())
+    assert found.message == f"{WHO}: the cloud holds no node pool"
+    assert found.hopeless
+
+
+def test_a_template_without_the_label_cannot_grow_from_zero() -> None:
+    """Where nodes would fit but the autoscaler cannot know, its belief is named."""
+    blind = group(template=shape(labels={}), node=shape())
+    found = verdict(pod(), blind)
+    assert found.message == (
+        f"pool train-gpu: {WHO} cannot be scheduled: the pool cannot grow from zero for it: to the "
+        "autoscaler, it selects label cloud.google.com/gke-accelerator=nvidia-tesla-t4, a node "
+        "there has no label cloud.google.com/gke-accelerator"
+    )
+    assert found.hopeless
+
+
+def test_a_node_that_joins_otherwise_than_its_template_is_told() -> None:
+    """The autoscaler adds a node for the pod, but the pod cannot be on it."""
+    other = shape(taints=(NodeTaint(key="team", value="ml", effect="NoSchedule"),))
+    found = verdict(pod(tolerations=[]), group(template=shape(taints=()), node=other))
+    assert found.message == (
+        f"pool train-gpu: {WHO} cannot be scheduled: on the node that joins, it does not tolerate "
+        "the taint team=ml:NoSchedule"
+    )
+
+
+def test_a_refusal_of_the_cloud_is_passed_on() -> None:
+    """Quota and stockouts are the cloud's own words."""
+    found = verdict(pod(), group(), refusals={"train-gpu": "Quota 'NVIDIA_T4_GPUS' exceeded"})
+    assert found.message == (
+        f"pool train-gpu: {WHO} cannot be scheduled: the cloud refuses another node: "
+        "Quota 'NVIDIA_T4_GPUS' exceeded"
+    )
+    assert found.hopeless
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"max_nodes": 0}, "the pool's maximum is 0 nodes"),
+        ({"autoscaled": False}, "the pool has 0 nodes and no autoscaling"),
+    ],
+)
+def test_a_pool_that_may_have_no_nodes_is_hopeless(fields: dict, why: str) -> None:
+    """A maximum of zero and a fixed size of zero are told apart."""
+    found = verdict(pod(), group(**fields))
+    assert found.message == f"pool train-gpu: {WHO} cannot be scheduled: {why}"
+    assert found.hopeless
+
+
+@pytest.mark.parametrize(("owner", "hopeless"), [("ReplicaSet", True), ("Job", False)])
+def test_a_full_pool_names_who_fills_it(owner: str, hopeless: bool) -> None:
+    """At its maximum a pool is hopeless, unless what runs there is a Job, which ends."""
+    other = pod("other-abc-1", owner=(owner, "other"), on="n1", phase="Running")
+    found = verdict(pod(), group(max_nodes=1), nodes=[node()], pods=[other])
+    kind = "Deployment" if owner == "ReplicaSet" else owner
+    assert found.message == (
+        f"pool train-gpu: {WHO} cannot be scheduled: the pool has all 1 node of its maximum, and "
+        f"none has 1 nvidia.com/gpu free, used by {kind} default/other"
+    )
+    assert found.hopeless is hopeless
+
+
+def test_a_finished_pod_takes_no_room() -> None:
+    """What has succeeded uses no GPU any more."""
+    other = pod("other-abc-1", owner=("Job", "other"), on="n1", phase="Succeeded")
+    found = verdict(pod(), group(max_nodes=1), nodes=[node()], pods=[other])
+    assert "used by" not in found.message
+
+
+def test_a_pool_that_can_grow_is_waited_for() -> None:
+    """Nothing is wrong while a node may still come; the scheduler's words are passed on."""
+    waiting = pod()
+    waiting["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
+    ]
+    found = verdict(waiting, group())
+    assert found.message == (
+        f"pool train-gpu: {WHO} waits for a node; the scheduler says: 0/1 nodes are available"
+    )
+    assert not found.hopeless
+
+
+WITHOUT_DRIVER = group(driver="pod", node_os="cos")
+WITHOUT_PLUGIN = group(plugin="pod")
+WAITS = f"pool train-gpu: {WHO} waits for GPUs that never appear on node n1: "
+
+
+@pytest.mark.parametrize(
+    ("of", "daemons", "why"),
+    [
+        (
+            WITHOUT_DRIVER,
+            {},
+            "the cloud installs no driver there and the stack has no driver installer DaemonSet",
+        ),
+        (
+            WITHOUT_PLUGIN,
+            {"installer": COS_INSTALLER},
+            "the cloud installs no device plugin there and the stack has no device plugin "
+            "DaemonSet",
+        ),
+        (
+            WITHOUT_DRIVER,
+            {"installer": UBUNTU_INSTALLER},
+            "DaemonSet kube-system/installer is made for ubuntu, the node runs cos",
+        ),
+        (
+            WITHOUT_DRIVER,
+            {"installer": {**COS_INSTALLER, "tolerations": []}},
+            "DaemonSet kube-system/installer misses it: it does not tolerate the taint "
+            "nvidia.com/gpu=present:NoSchedule",
+        ),
+        (
+            WITHOUT_PLUGIN,
+            {"plugin": {**DEVICE_PLUGIN, "nodeSelector": {"node-type": "gpu"}}},
+            "DaemonSet kube-system/plugin misses it: it selects label node-type=gpu, a node there "
+            "has no label node-type",
+        ),
+    ],
+)
+def test_gpus_that_never_appear_are_traced_to_who_should_bring_them(
+    of: NodeGroup, daemons: dict, why: str
+) -> None:
+    """A node without GPUs says which DaemonSet is missing, or why it misses the node."""
+    sets = [daemon_set(name, spec) for name, spec in daemons.items()]
+    found = verdict(pod(), of, nodes=[node(of=of, gpus=0)], daemon_sets=sets)
+    assert found.message == WAITS + why
+    assert found.hopeless
+
+
+def test_an_installer_that_is_on_its_way_is_waited_for() -> None:
+    """While the installer's pod is starting, the GPUs may still appear."""
+    starting = daemon_pod("installer", COS_INSTALLER, on="n1", phase="Pending")
+    found = verdict(
+        pod(),
+        WITHOUT_DRIVER,
+        nodes=[node(of=WITHOUT_DRIVER, gpus=0)],
+        pods=[starting],
+        daemon_sets=[daemon_set("installer", COS_INSTALLER)],
+    )
+    assert found.message == WAITS + "the pod of DaemonSet kube-system/installer is bound there"
+    assert not found.hopeless
+
+
+def test_workers_that_are_to_have_a_node_each_are_told_so() -> None:
+    """There is room on the node, and yet no worker may come."""
+    rule = {
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"jobset": "ddp"}},
+    }
+    two = group(template=shape(gpus=2), max_nodes=1)
+    first, second = (pod(f"w{n}", topologySpreadConstraints=[rule]) for n in range(2))
+    first["spec"]["nodeName"] = "n1"
+    for each in (first, second):
+        each["metadata"]["labels"]["jobset"] = "ddp"
+    found = verdict(second, two, nodes=[node("n1", two)], pods=[first])
+    assert "all 1 node of its maximum, and each has one of its pods" in found.message
+    other = {**first, "metadata": {**first["metadata"], "labels": {}}}
+    found = verdict(second, two, nodes=[node("n1", two)], pods=[other])
+    assert "one of its pods" not in found.message

@@ -1,0 +1,289 @@
+"""A rehearsal's folder: nothing is deleted but what a rehearsal made, nobody is ended unasked."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rehearsal import __main__ as rehearsal
+from rehearsal import folder as folders
+from rehearsal.folder import FolderError, end, take_over
+from stacks.names import StackError, stack_name
+
+ROOT = Path(__file__).parents[3]
+HELD = """
+import sys, time
+from pathlib import Path
+from rehearsal import __main__ as command, run
+from rehearsal.folder import take_over
+
+def hold(stack, folder, *, keep, replace, **_):
+    unlock = take_over(folder, stack, kept=keep is not None, replace=replace)
+    print("up", flush=True)
+    time.sleep(60)
+
+run.hold = hold
+sys.exit(command._hold("dev", Path(sys.argv[1]), True, 1.0, 1, node=None, replace=""))
+"""
+"""A rehearsal without a stage: the process that holds the folder."""
+
+
+@contextmanager
+def holding(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A kept rehearsal of dev in this folder."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HELD, str(folder)],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "rehearsal", *arguments]
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+
+
+def precious(folder: Path) -> Path:
+    """Somebody's folder with a file in it."""
+    folder.mkdir(parents=True)
+    (folder / "thesis").write_text("five years")
+    return folder
+
+
+@pytest.mark.parametrize("verb", ["run", "down", "hold"])
+@pytest.mark.parametrize("name", ["..", "../x", "a/b", "/tmp", "a..b", "", "~", "a b", "x" * 101])
+def test_a_path_is_no_stack(
+    verb: str, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Refused in one line, before any folder is looked at."""
+    monkeypatch.setattr(sys, "argv", ["rehearsal", verb, "--", name])
+    with pytest.raises(SystemExit) as refused:
+        rehearsal.main()
+    assert refused.value.code == 2
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"rehearsal \w+: argument stack: .* is no stack's name: .*\n", said)
+
+
+def test_down_with_a_path_deletes_nothing(tmp_path: Path) -> None:
+    """`make down STACK=/some/folder` once deleted it."""
+    folder = precious(tmp_path / "work")
+    assert command("down", str(folder)).returncode == 2
+    assert (folder / "thesis").read_text() == "five years"
+
+
+@pytest.mark.parametrize("name", ["dev", "train-gke", "a.b_c", "0", "x" * 100])
+def test_what_the_engine_takes_is_a_stack(name: str) -> None:
+    """Letters, digits, hyphens, underscores and periods."""
+    assert stack_name(name) == name
+
+
+def test_a_trailing_newline_is_no_part_of_a_name() -> None:
+    """A name is the whole text."""
+    with pytest.raises(StackError):
+        stack_name("dev\n")
+
+
+@pytest.mark.parametrize("content", [None, "", "1234", "{}", '{"pid": 3}', "[]", "x"])
+def test_a_folder_without_a_rehearsals_lock_is_left_alone(
+    content: str | None, tmp_path: Path
+) -> None:
+    """Neither a run nor `down` touches what is somebody else's, whatever its lock says."""
+    folder = precious(tmp_path / "work")
+    if content is not None:
+        (folder / "lock").write_text(content)
+    before = sorted(folder.iterdir())
+    with pytest.raises(FolderError, match="is no rehearsal's folder"):
+        end(folder, "the test")
+    with pytest.raises(FolderError, match="is no rehearsal's folder"):
+        take_over(folder, "dev")
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("verb", ["run", "down"])
+def test_somebody_elses_folder_is_refused_in_one_line(verb: str, tmp_path: Path) -> None:
+    """`run` once emptied whatever `--folder` named."""
+    folder = precious(tmp_path / "work")
+    done = command(verb, "dev", "--folder", str(folder))
+    assert done.returncode == 2
+    assert re.fullmatch(r"rehearsal of dev: .* is no rehearsal's folder.*\n", done.stderr)
+    assert (folder / "thesis").is_file()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """Neither as the folder nor as its lock."""
+    own = tmp_path / "own"
+    take_over(own, "dev")()
+    link = tmp_path / "link"
+    link.symlink_to(own)
+    with pytest.raises(FolderError, match="is a link"):
+        end(link, "the test")
+    other = precious(tmp_path / "other")
+    (other / "lock").symlink_to(own / "lock")
+    with pytest.raises(FolderError, match="is no rehearsal's folder"):
+        end(other, "the test")
+    assert (own / "lock").is_file()
+    assert (other / "thesis").is_file()
+
+
+def test_what_a_link_in_the_folder_points_at_stays(tmp_path: Path) -> None:
+    """Only the link itself is removed."""
+    other = precious(tmp_path / "other")
+    own = tmp_path / "own"
+    take_over(own, "dev")()
+    (own / "program").symlink_to(other)
+    take_over(own, "dev")()
+    assert not (own / "program").is_symlink()
+    (own / "program").symlink_to(other)
+    assert end(own, "the test") == "was not running; removed what it left"
+    assert (other / "thesis").is_file()
+
+
+def test_down_says_what_it_did(tmp_path: Path) -> None:
+    """A run that had finished was not ended."""
+    folder = tmp_path / "stage"
+    assert end(folder, "the test") == "was not running"
+    take_over(folder, "dev")()
+    (folder / "report.txt").touch()
+    assert end(folder, "the test") == "was not running; removed its report"
+    assert not folder.exists()
+
+
+def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
+    """Keys, tokens, sockets and the state's passphrase lie in it."""
+    folder = tmp_path / "stage"
+    folder.mkdir(mode=0o755)
+    take_over(folder, "dev")()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_the_lock_of_the_first_release_is_one(tmp_path: Path) -> None:
+    """A process id alone, where a rehearsal's folder is."""
+    folder = tmp_path / ".rehearsal" / "dev"
+    folder.mkdir(parents=True)
+    (folder / "lock").write_text("1234")
+    (folder / "report.txt").touch()
+    assert end(folder, "the test") == "was not running; removed its report"
+
+
+def test_a_rehearsal_that_was_killed_at_once_leaves_a_folder_that_can_be_used(
+    tmp_path: Path,
+) -> None:
+    """Its lock is there, and nothing is in it yet."""
+    (tmp_path / "lock").touch()
+    take_over(tmp_path, "dev")()
+    assert folders.holder(tmp_path) is not None
+
+
+def test_a_second_run_asks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says whose the folder is and what to do, and ends nobody."""
+    monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
+    folder = tmp_path / "stage"
+    with holding(folder) as first:
+        with pytest.raises(FolderError) as refused:
+            take_over(folder, "dev")
+        assert re.fullmatch(
+            rf"a kept rehearsal of dev \(pid {first.pid}, since \d\d:\d\d\) is running: "
+            "make down STACK=dev, or REPLACE=1",
+            str(refused.value),
+        )
+        assert first.poll() is None
+        assert folders.held(folder)
+
+
+def test_one_that_is_not_kept_ends_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So nobody is told to bring it down."""
+    monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
+    unlock = take_over(tmp_path / "stage", "dev")
+    with pytest.raises(FolderError, match=r"a rehearsal of dev .* is running: wait for it, or REP"):
+        take_over(tmp_path / "stage", "dev")
+    unlock()
+
+
+def test_who_is_replaced_is_told_by_whom(tmp_path: Path) -> None:
+    """The words are the command's that ended it."""
+    folder = tmp_path / "stage"
+    with holding(folder) as first:
+        take_over(folder, "dev", replace="make rehearse STACK=dev REPLACE=1")()
+        assert first.wait(10) == 130
+        assert first.stderr is not None
+        said = first.stderr.read()
+    assert re.fullmatch(
+        r"rehearsal of dev: ended by make rehearse STACK=dev REPLACE=1 \(pid \d+\)\n", said
+    )
+
+
+def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
+    """And that alone counts as ended."""
+    folder = tmp_path / "stage"
+    with holding(folder) as first:
+        assert end(folder, "make down STACK=dev") == "ended"
+        assert first.wait(10) == 130
+    assert not folder.exists()
+
+
+def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
+    """Its lock went with it."""
+    folder = tmp_path / "stage"
+    with holding(folder) as first:
+        first.send_signal(signal.SIGKILL)
+        first.wait(10)
+        take_over(folder, "dev")()
+
+
+def test_the_list_has_what_runs_and_what_has_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Other folders beside them are nobody's rehearsal."""
+    monkeypatch.setattr(rehearsal, "REHEARSALS", tmp_path)
+    assert rehearsal._list() == 0
+    assert capsys.readouterr().out == "no rehearsal is running, and none has left a report\n"
+    precious(tmp_path / "bench")
+    for stack in ("train", "onprem"):
+        take_over(tmp_path / stack, stack)()
+    (tmp_path / "train" / "report.json").write_text('{"ok": false}')
+    with holding(tmp_path / "dev") as first:
+        assert rehearsal._list() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        rf"dev: a kept rehearsal of dev \(pid {first.pid}, since .*\) is running; "
+        rf"KUBECONFIG={tmp_path}/dev/kubeconfig",
+        lines[0],
+    )
+    assert lines[1:] == [
+        "onprem: ended early, without a report",
+        f"train: failed: {tmp_path}/train/report.txt",
+    ]
+
+
+def test_what_is_another_users_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such as a rehearsal that root has kept."""
+
+    def denied(*_: object) -> str:
+        raise PermissionError(13, "Permission denied", "/somewhere/lock")
+
+    monkeypatch.setattr(folders, "end", denied)
+    monkeypatch.setattr(sys, "argv", ["rehearsal", "down", "dev"])
+    assert rehearsal.main() == 2
+    assert capsys.readouterr().err == "rehearsal of dev: /somewhere/lock: not yours to change\n"
+
+
+def test_down_of_an_unknown_stack_names_those_that_there_are() -> None:
+    """A misspelt name has nothing to bring down."""
+    done = command("down", "nosuch")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("rehearsal of nosuch: there is no Pulumi.nosuch.yaml: the stacks")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,85 @@
+"""When a node is given its GPUs, and in which order the journal has it."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.observed import KINDS, Observed
+from rehearsal.journal import Journal
+from rehearsal.nodes.autoscaler import Autoscaler
+from rehearsal.nodes.joining import GROUP
+from rehearsal.nodes.nodes import Nodes
+from rehearsal.report import node_lives, pod_lives
+from simulators.cloud import Cloud, NodeGroup, Scaler
+from tests.unit.rehearsal.rehearsed import Object, group, node, pod
+
+ONE = group(min_nodes=1, target_nodes=1)
+
+
+class PromptScheduler:
+    """An API server with one ready node, whose scheduler is faster than its own answers: a pod is
+    bound, and seen to be, before the request that offers the GPU returns."""
+
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
+        self._ended = threading.Event()
+        self.offered = threading.Event()
+        self.node = node("n1", ONE, gpus=0)
+        self.node["metadata"].update(annotations={GROUP: ONE.name}, resourceVersion="1", uid="n1")
+
+    def get(self, path: str) -> Object:
+        items = [self.node] if path == KINDS["Node"] else []
+        return {"metadata": {"resourceVersion": "1"}, "items": items}
+
+    def watch(self, path: str, version: str) -> Iterator[Object]:
+        self._ended.wait()
+        return iter(())
+
+    def patch(self, path: str, body: Object, kind: str = "") -> Object:
+        self._observed.change("Pod", "ADDED", pod(on="n1"))
+        self._ended.wait(0.1)
+        self.offered.set()
+        return body
+
+    def end(self) -> None:
+        self._ended.set()
+
+
+class OneGroup:
+    """A cloud that keeps one node."""
+
+    def on_change(self, callback: Any) -> None: ...
+
+    def node_groups(self) -> list[NodeGroup]:
+        return [ONE]
+
+    def set_size(self, group: str, nodes: int) -> None: ...
+
+    def not_scaled(self, scalers: Sequence[Scaler]) -> dict[str, str]:
+        return {}
+
+
+def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
+    """The offer is on record before anything can come of it."""
+    journal = Journal()
+    observed = Observed(journal)
+    api = PromptScheduler(observed)
+    nodes = Nodes(
+        cast(LocalControlPlane, SimpleNamespace(api=api, kubeconfig=None)),
+        cast(Cloud, OneGroup()),
+        cast(Autoscaler, SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
+        observed,
+        journal,
+    )
+    nodes.start()
+    try:
+        assert api.offered.wait(10)
+        (life,), (given,) = node_lives(journal.events), pod_lives(journal.events)
+    finally:
+        api.end()
+        nodes.stop()
+    assert given.bound is not None
+    assert life.gpus_at is not None
+    assert life.gpus_at <= given.bound

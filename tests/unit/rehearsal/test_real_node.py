@@ -1,0 +1,413 @@
+"""What surrounds a real node: the machine, the inventory, the overrides, images, traces."""
+
+import hashlib
+import json
+import os
+import shutil
+import tarfile
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rehearsal.existing import ExistingCluster, with_real_node
+from rehearsal.gpu_node import cgroups, footprint, image, machine, overrides, pytorch, settings
+from rehearsal.gpu_node.cgroups import Cgroup
+from rehearsal.gpu_node.footprint import Footprint
+from rehearsal.gpu_node.here import pool_of
+from rehearsal.gpu_node.machine import NAME, NodeError
+from rehearsal.gpu_node.network import Bridge
+from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
+from rehearsal.gpu_node.report import blocks
+from rehearsal.nodes.joining import belongs
+from simulators.inventory import inventory
+from stacks.names import StackError
+from stacks.program import copy_program
+from stacks.settings import config_of, settings_of
+from tools import programs
+
+ROOT = Path(__file__).parents[3]
+TWO = "NVIDIA H100 80GB HBM3, GPU-1, 81559, 580.1\nNVIDIA H100 80GB HBM3, GPU-2, 81559, 580.1\n"
+KUBECONFIG = """
+{"contexts": [{"name": "a", "context": {"cluster": "b", "user": "c"}}], "current-context": "a",
+ "clusters": [{"name": "b", "cluster": {}}], "users": [{"name": "c", "user": {}}]}
+"""
+
+
+def test_the_cards_are_read_from_the_driver() -> None:
+    """Each line of nvidia-smi is a card; all have one driver."""
+    found = machine.read(TWO)
+    assert [gpu.uuid for gpu in found.gpus] == ["GPU-1", "GPU-2"]
+    assert found.gpus[0].memory_mib == 81559
+    assert found.description == "2 x NVIDIA H100 80GB HBM3, driver 580.1"
+
+
+@pytest.mark.parametrize(
+    ("user", "driver", "answer", "message"),
+    [
+        (1000, True, TWO, "NODE=gpu needs root: a kubelet mounts and makes namespaces; use sudo"),
+        (0, False, TWO, "NODE=gpu needs an NVIDIA driver, and there is no nvidia-smi on PATH or "),
+        (0, True, "No devices were found\n", "NODE=gpu needs a GPU, and nvidia-smi says: No dev"),
+        (0, True, "\n", "NODE=gpu needs a GPU, and nvidia-smi lists none"),
+    ],
+)
+def test_a_machine_that_cannot_be_a_node_says_why_in_one_line(
+    user: int, driver: bool, answer: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No root, no driver, no card: each is one line, before anything is built or changed."""
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    monkeypatch.setattr(machine, "nvidia_smi", lambda: Path("/usr/bin/smi") if driver else None)
+    with pytest.raises(NodeError) as refused:
+        machine.look(lambda program: answer)
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_driver_that_does_not_answer_is_said(tmp_path: Path) -> None:
+    """What nvidia-smi complains of is in the line."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\necho couldn\\'t communicate with the NVIDIA driver; exit 9\n")
+    program.chmod(0o755)
+    with pytest.raises(NodeError, match="working driver, and nvidia-smi says: couldn't commun"):
+        machine._ask(program)
+
+
+def standing(machines: list[dict[str, Any]], real: str | None = None) -> ExistingCluster:
+    """A cluster of these machines whose API nobody asks."""
+    return ExistingCluster(machines, dict, real=real)  # type: ignore[arg-type]
+
+
+def test_this_machine_takes_the_place_of_the_one_marked_real() -> None:
+    """It has that one's labels and taints and its own size; the others like it stay away."""
+    here = {"name": NAME, "gpus": 2, "capacity": {"cpu": "4", "memory": "8Gi"}}
+    cluster = standing(with_real_node("onprem", inventory("onprem"), here), real=NAME)
+    groups = {group.name: group for group in cluster.node_groups()}
+    assert set(groups) == {NAME, "workstation", "forgotten", "control"}
+    real = groups[NAME]
+    assert real.real
+    assert real.node.labels["gpus"] == "true"
+    assert [taint.key for taint in real.node.taints] == ["nvidia.com/gpu"]
+    assert real.node.capacity["nvidia.com/gpu"] == "2"
+    assert not any(group.real for name, group in groups.items() if name != NAME)
+
+
+def test_without_a_real_node_the_inventory_is_as_written() -> None:
+    """An ordinary rehearsal knows nothing of real nodes."""
+    groups = standing(inventory("onprem")).node_groups()
+    assert [group.name for group in groups] == [one["name"] for one in inventory("onprem")]
+    assert not any(group.real for group in groups)
+
+
+def test_an_inventory_without_a_mark_is_refused() -> None:
+    """Which machine is the real one is written down, not guessed."""
+    with pytest.raises(StackError, match=r"mark one with `real: true` in .*onprem.yaml"):
+        with_real_node("onprem", [{"name": "a"}], {"name": NAME})
+
+
+def test_a_real_node_is_known_by_its_name() -> None:
+    """A kubelet registers without the rehearsal's annotations."""
+    here = {"name": NAME, "gpus": 1, "capacity": {"cpu": "4", "memory": "8Gi"}}
+    cluster = standing(with_real_node("onprem", inventory("onprem"), here), real=NAME)
+    node = {"metadata": {"name": NAME, "labels": {}}}
+    assert [group.name for group in cluster.node_groups() if belongs(node, group)] == [NAME]
+
+
+def test_a_stack_of_a_cloud_has_no_real_node() -> None:
+    """Only a cluster that is already there takes a machine; one line says so."""
+    assert pool_of("onprem") == "gpus"
+    with pytest.raises(NodeError, match="dev is on gke: take STACK=onprem"):
+        pool_of("dev")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A copy of the program for onprem with what a machine with one card changes."""
+    copy_program(ROOT, "onprem", tmp_path / "program", Overrides(pool="gpus", gpus=1))
+    return tmp_path / "program"
+
+
+def test_only_images_and_counts_of_its_own_pool_are_overridden(program: Path) -> None:
+    """Everything else of the stack's file is as committed, and the program accepts it."""
+    before, after = config_of("onprem"), config_of("onprem", program)
+    assert after["gpu-cluster:gpuPools"].pop("gpus") == {
+        **before["gpu-cluster:gpuPools"].pop("gpus"), "gpusPerNode": 1,
+    }  # fmt: skip
+    for name in ("gpu-k8s", "gpu-k8s2", "gpu-all"):
+        was = before["gpu-cluster:workloads"].pop(name)
+        assert after["gpu-cluster:workloads"].pop(name) == {
+            **was, "image": SAMPLE, "imagePullPolicy": "Never", "gpus": min(1, was["gpus"]),
+        }  # fmt: skip
+    assert before == after
+    settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+
+
+def test_the_copy_runs_the_plugin_that_was_built_here(program: Path) -> None:
+    """The catalog of the copy names an image that no registry serves; the rest of it stays."""
+    names: dict[str, Any] = {"__name__": "images"}
+    exec((program / overrides.IMAGES).read_text(), names)
+    assert names["DEVICE_PLUGIN"].reference == PLUGIN
+    assert (
+        (program / overrides.IMAGES).read_text().startswith((ROOT / overrides.IMAGES).read_text())
+    )
+
+
+def test_every_override_is_told(tmp_path: Path) -> None:
+    """The report has one line for each: what it was, what it is, why."""
+    made = Overrides(pool="gpus", gpus=1)
+    copy_program(ROOT, "onprem", tmp_path / "program", made)
+    pools, workloads = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
+    assert f"{pools}.gpus.gpusPerNode: 9 -> 1 (what this machine has)" in made.made
+    assert f"{workloads}.gpu-k8s2.gpus: 2 -> 1 (all that this machine has)" in made.made
+    assert len([line for line in made.made if "there is no registry" in line]) == 3 * 2 + 1
+    assert len(made.made) == 10
+    ran = programs.program("device-plugin").version()
+    (plugin,) = [line for line in made.made if "DEVICE_PLUGIN" in line]
+    assert f"the device plugin: the stack has v0.20.0, and {ran} ran here" in plugin
+
+
+def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
+    """What the rehearsal makes of the stack's file later is config like any other."""
+    file = program / "Pulumi.onprem.yaml"
+    how = pytorch.PyTorch(python="/x/python3", binary=Path("/x/python3"), mounts={"/x": "/x"})
+    said: list[str] = []
+    overrides.edit(file, lambda config: said.extend(overrides.measured(config, "gpus", how)))
+    assert set(said) == {"gpu-k8s", "gpu-k8s2", "gpu-all"}
+    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+    assert found.check is not None
+    assert found.check.mounts == {"/x": "/x"}
+    overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
+    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+    assert found.check is None
+    assert found.pools["gpus"].gpu_pool("gpus").allocatable == 4
+    assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
+    overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
+    found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
+    shares = [one for name, one in found.workloads.items() if name.startswith("share-")]
+    assert [one.gpus for one in shares] == [1] * 5
+
+
+def _blobs(file: Path) -> dict[str, bytes]:
+    with tarfile.open(file) as archive:
+        return {
+            entry.name: content.read()
+            for entry in archive
+            if (content := archive.extractfile(entry)) is not None
+        }
+
+
+def test_images_are_whole(tmp_path: Path) -> None:
+    """Every blob is named by its digest, every image has a shell, its libraries, its own words."""
+    extra = tmp_path / "program"
+    extra.write_text("#!/bin/sh\n")
+    images = overrides.images(settings.PAUSE)
+    image.write(tmp_path / "images.tar", images, {"/opt/of/mine/program": extra})
+    files = _blobs(tmp_path / "images.tar")
+    for name, content in files.items():
+        if name.startswith("blobs/sha256/"):
+            assert hashlib.sha256(content).hexdigest() == name.rpartition("/")[2]
+    manifests = json.loads(files["index.json"])["manifests"]
+    names = [one["annotations"]["io.containerd.image.name"] for one in manifests]
+    assert names == [settings.PAUSE, PLUGIN, SAMPLE]
+    manifest = json.loads(files["blobs/" + manifests[2]["digest"].replace(":", "/")])
+    config = json.loads(files["blobs/" + manifest["config"]["digest"].replace(":", "/")])
+    assert "NVIDIA_VISIBLE_DEVICES=all" in config["config"]["Env"]
+    (layer,) = manifest["layers"]
+    assert config["rootfs"]["diff_ids"] == [layer["digest"]]
+    (tmp_path / "layer").write_bytes(files["blobs/" + layer["digest"].replace(":", "/")])
+    assert layer["size"] == (tmp_path / "layer").stat().st_size
+    root = tmp_path / "root"
+    with tarfile.open(tmp_path / "layer") as archive:
+        # It is ours, and is extracted as it is; `filter=` came with Python 3.11.4.
+        archive.extraction_filter = lambda member, _: member
+        archive.extractall(root)
+    assert (root / "opt/of/mine/program").read_text() == "#!/bin/sh\n"
+    shell = Path(shutil.which("sh") or "").resolve()
+    libraries = image.needed(shell)
+    (c,) = [library for library in libraries if library.name == "libc.so.6"]
+    for library in [*libraries, c.with_name("libm.so.6"), c.with_name("libdl.so.2")]:
+        assert (root / str(library).lstrip("/")).exists(), f"the driver needs {library}"
+
+
+def test_an_image_of_the_same_files_is_the_same(tmp_path: Path) -> None:
+    """No time and no owner is in it, so that its digest says what is in it."""
+    for name in ("a.tar", "b.tar"):
+        image.write(tmp_path / name, overrides.images(settings.PAUSE), {})
+    one, other = (_blobs(tmp_path / name) for name in ("a.tar", "b.tar"))
+    assert one == other
+
+
+def test_the_kubelet_answers_the_api_server_alone() -> None:
+    """It listens on the bridge and trusts certificates of the rehearsal's own authority only."""
+    config = settings.kubelet(
+        folder=Path("/f"),
+        pod_logs=Path("/f/pods"),
+        socket=Path("/run/s"),
+        bridge=Bridge("b", "198.18.7"),
+        port=1,
+        cgroup="c",
+        client_ca=Path("/f/ca"),
+        taints=(),
+    )
+    assert config["address"] == "198.18.7.1"
+    assert config["authentication"]["anonymous"] == {"enabled": False}
+    assert config["authentication"]["x509"] == {"clientCAFile": "/f/ca"}
+    assert (config["readOnlyPort"], config["healthzPort"]) == (0, 0)
+    assert config["cgroupRoot"] == "/c"
+
+
+def test_container_runtime_configs_are_what_their_programs_read() -> None:
+    """Both are TOML; containers go through NVIDIA's runtime to runc."""
+    config = tomllib.loads(
+        settings.containerd(
+            folder=Path("/f"), socket=Path("/run/s"), programs=Path("/cni"), runtime=Path("/nv")
+        )
+    )
+    runtime = config["plugins"]["io.containerd.cri.v1.runtime"]
+    default = runtime["containerd"]["runtimes"][runtime["containerd"]["default_runtime_name"]]
+    assert default["options"] == {"BinaryName": "/nv", "SystemdCgroup": False}
+    assert "bin_dir" not in runtime["cni"], "with both, containerd loads neither"
+    nvidia = tomllib.loads(
+        settings.nvidia_runtime(
+            specifications=Path("/cdi"), runc=Path("/runc"), hook=Path("/hook"), log=Path("/log")
+        )
+    )["nvidia-container-runtime"]
+    assert (nvidia["runtimes"], nvidia["modes"]["cdi"]["spec-dirs"]) == (["/runc"], ["/cdi"])
+
+
+@pytest.fixture
+def version2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A hierarchy of version 2 in which nothing is delegated."""
+    root = tmp_path / "cgroup"
+    root.mkdir()
+    (root / "cgroup.controllers").write_text("cpu memory pids rdma\n")
+    (root / "cgroup.subtree_control").write_text("memory\n")
+    (root / "cgroup.procs").write_text("")
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"cgroup2 {root} cgroup2 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n")
+    monkeypatch.setattr(cgroups, "MOUNTS", mounts)
+    return root
+
+
+def test_controllers_are_enabled_and_taken_back(version2: Path) -> None:
+    """Only what was missing is enabled, and that alone is disabled at the end."""
+    group = Cgroup("mine")
+    enabled = group.make()
+    assert enabled == ["cpu", "pids"]
+    assert (version2 / "cgroup.subtree_control").read_text() == "+cpu +pids"
+    assert group.folders() == [version2 / "mine"]
+    (version2 / "mine" / "kubepods" / "pod").mkdir(parents=True)
+    assert group.remove(enabled) == []
+    assert (version2 / "cgroup.subtree_control").read_text() == "-cpu -pids"
+    assert group.folders() == []
+
+
+def test_where_processes_are_in_the_way_they_step_aside(
+    version2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below a root that is not the machine's, a group with processes delegates nothing."""
+    tried: list[Sequence[str]] = []
+
+    def write(root: Path, sign: str, controllers: list[str]) -> None:
+        tried.append([sign, *controllers])
+        if sign == "+" and not (version2 / "mine-rest").is_dir():
+            raise OSError(16, "busy")
+
+    moved: list[tuple[Path, Path]] = []
+    monkeypatch.setattr(cgroups, "_write", write)
+    monkeypatch.setattr(cgroups, "_move", lambda source, target: moved.append((source, target)))
+    group = Cgroup("mine")
+    enabled = group.make()
+    assert moved == [(version2, version2 / "mine-rest")]
+    assert group.remove(enabled) == []
+    assert moved[1:] == [(version2 / "mine-rest", version2)]
+    assert tried == [["+", "cpu", "pids"], ["+", "cpu", "pids"], ["-", "cpu", "pids"]]
+
+
+def test_control_groups_that_nobody_may_change_are_said(version2: Path) -> None:
+    """A machine that keeps its control groups to itself is one line."""
+    (version2 / "mine").write_text("in the way")
+    with pytest.raises(NodeError, match=r"mine cannot be made .*: a real node needs a machine"):
+        Cgroup("mine").make()
+
+
+def test_a_trace_is_what_was_not_there_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Folders made on the way go again; what was there before stays, and is no trace."""
+    place = tmp_path / "run"
+    place.mkdir()
+    (place / "theirs").mkdir()
+    monkeypatch.setattr(footprint, "PLACES", (str(place),))
+    node = Footprint(
+        file=tmp_path / "node.json", bridge="none", subnet="198.18.7", cgroup="none-of-mine",
+        before=footprint.seen(),
+    )  # fmt: skip
+    node.folders = footprint.make_folders([str(place / "mine" / "deep"), str(place / "theirs")])
+    assert node.folders == [str(place / "mine"), str(place / "mine" / "deep")]
+    node.write()
+    assert node.left()["files"] == [str(place / "mine")]
+    again = footprint.read(tmp_path)
+    assert again is not None
+    again.take_back()
+    assert again.left()["files"] == []
+    assert (place / "theirs").is_dir()
+
+
+def test_a_process_is_known_by_its_namespace() -> None:
+    """What a node started is found, whatever it is called; no namespace has no process."""
+    mine = os.readlink("/proc/self/ns/pid")
+    assert any(line.startswith(f"{os.getpid()} ") for line in footprint.processes_in(mine))
+    assert footprint.processes_in("") == []
+
+
+def test_the_report_shows_cards_counts_samples_and_traces() -> None:
+    """People see what the JSON has, in the order of the run."""
+    shown = "\n".join(
+        blocks(
+            {
+                "gpus": [{"name": "NVIDIA H100", "memoryMiB": 1}],
+                "driver": "580.1",
+                "versions": {"kubeletVersion": "v1.35.4"},
+                "overrides": ["gpusPerNode: 9 -> 1 (what this machine has)"],
+                "allocatable": [(1.0, 0), (9.5, 1), (60.0, 4)],
+                "samples": {
+                    "gpu-k8s": {"state": "ready", "node": NAME, "said": "NVIDIA-SMI 580\n"},
+                    "gpu-k8s2": {"state": "pending", "scheduler": "no GPU", "why": "used by A"},
+                },
+                "check": "NODE  POOL",
+                "left": {**{sort: [] for sort in footprint.seen()}, "processes": ["7 kubelet"]},
+            }
+        )
+    )
+    assert "1 x NVIDIA H100, driver 580.1; kubeletVersion v1.35.4" in shown
+    assert "0 at 1.0 s -> 1 at 9.5 s -> 4 at 60.0 s" in shown
+    assert "pod gpu-k8s: ready on this-machine\n  NVIDIA-SMI 580" in shown
+    assert "pod gpu-k8s2: pending\n  no GPU\n  used by A" in shown
+    assert "left on the machine: processes 7 kubelet; mounts none; interfaces none" in shown
+
+
+@pytest.mark.parametrize("torch", [None, "/opt/torch/lib/python3.12/site-packages/torch/x.py"])
+def test_pytorch_is_found_with_what_it_needs(
+    torch: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A virtual environment on the system's Python needs both; without PyTorch there is none."""
+    said = {
+        "python": "/usr/bin/env", "standard": "/usr/lib/python3.12", "prefix": "/opt/torch",
+        "base": "/usr", "torch": torch,
+    }  # fmt: skip
+    fake = tmp_path / "python3"
+    fake.write_text(f"#!/bin/sh\necho '{json.dumps(said)}'\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    found = pytorch.find()
+    if torch is None:
+        assert found is None
+        return
+    assert found is not None
+    assert {"/opt/torch", "/usr/lib/python3.12"} == set(found.mounts) - {pytorch.LIBRARIES}
+    config = yaml.safe_load(yaml.safe_dump(found.config("gpus", SAMPLE)))
+    assert config["mounts"]["/opt/torch"] == "/opt/torch"
+    assert pytorch.LIBRARIES in config["env"]["LD_LIBRARY_PATH"]

@@ -1,0 +1,121 @@
+"""Which half-empty GPU nodes an autoscaler drains, and which pods keep their node."""
+
+from typing import Any
+
+import pytest
+
+from rehearsal.nodes import scale_down
+from rehearsal.nodes.scale_down import Rules, ScaleDown, evictable, keeps, unneeded
+from rehearsal.nodes.scalers import rules
+from tests.unit.rehearsal.rehearsed import group, node, pod, shape
+from tests.unit.rehearsal.test_scalers import autoscaler
+
+FOUR = group(template=shape(gpus=4))
+JOB = ("Job", "train")
+STAYS = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+
+
+def added(name: str) -> dict[str, Any]:
+    """A node with four GPUs that the autoscaler added."""
+    made = node(name, FOUR)
+    made["metadata"]["labels"]["karpenter.sh/nodepool"] = "train-gpu"
+    return made
+
+
+def running(on: str, gpus: int, owner: tuple[str, str] | None = JOB, **metadata: Any) -> Any:
+    made = pod(f"{on}-{gpus}", owner=owner, on=on, phase="Running", gpus=gpus)
+    made["metadata"].update(metadata)
+    return made
+
+
+def drained(*pods: Any, rules: Rules = Rules(), of: Any = FOUR) -> list[str]:  # noqa: B008
+    nodes = [added("a"), added("b")]
+    return [each.node["metadata"]["name"] for each in unneeded([of], nodes, pods, rules)]
+
+
+def test_a_node_with_less_than_half_of_its_gpus_in_use_is_drained() -> None:
+    """Cluster Autoscaler's threshold is 0.5, of the GPUs alone, and the pods fit on the other."""
+    assert drained(running("a", 1), running("b", 2)) == ["a"]
+    assert drained(running("a", 2), running("b", 2)) == []
+    assert drained(running("a", 1), running("b", 1)) == ["a", "b"]
+    assert drained(running("a", 1), running("b", 4)) == []  # no room
+    assert drained(running("a", 1), running("b", 2), rules=Rules(threshold=0.2)) == []
+    assert drained(running("a", 1), running("b", 2), of=group(template=FOUR.node, min_nodes=2)) == (
+        []
+    )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "stays"),
+    [
+        ({}, False),
+        ({"annotations": STAYS}, True),
+        ({"annotations": {"karpenter.sh/do-not-disrupt": "true"}}, False),
+        ({"ownerReferences": []}, True),
+        ({"namespace": "kube-system"}, True),
+        (
+            {
+                "ownerReferences": [],
+                "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "true"},
+            },
+            False,
+        ),
+    ],
+    ids=["plain", "annotated", "Karpenter's own", "on its own", "system", "may go"],
+)
+def test_some_pods_keep_their_node(metadata: dict[str, Any], stays: bool) -> None:
+    """As Cluster Autoscaler's FAQ lists them; Karpenter's annotation says nothing to it."""
+    assert keeps(running("a", 1, **metadata), Rules()) == stays
+    assert (drained(running("a", 1, **metadata), running("b", 2)) == []) == stays
+
+
+def test_local_storage_keeps_a_node_only_where_the_autoscaler_says_so() -> None:
+    """Its flag's default is yes, this program's own says no, and memory is no disk."""
+    made = running("a", 1)
+    made["spec"]["volumes"] = [{"name": "v", "emptyDir": {}}]
+    assert keeps(made, Rules(local_storage_stays=True))
+    assert not keeps(made, Rules())
+    made["spec"]["volumes"] = [{"name": "v", "emptyDir": {"medium": "Memory"}}]
+    assert not keeps(made, Rules(local_storage_stays=True))
+
+
+def test_the_rules_are_those_of_the_autoscaler_that_runs() -> None:
+    """On GKE none runs in the cluster."""
+    assert rules([]) == Rules(threshold=0.5, local_storage_stays=False)
+    flags = ["--scale-down-gpu-utilization-threshold=0.4", "--skip-nodes-with-local-storage=false"]
+    assert rules([autoscaler(args=flags)]) == Rules(threshold=0.4, local_storage_stays=False)
+    assert rules([autoscaler()]) == Rules(threshold=0.5, local_storage_stays=True)
+
+
+def test_a_node_is_drained_after_a_while_and_the_jobs_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is only just half empty may get its next pod at once."""
+    pods, nodes = [running("a", 1), running("b", 2)], [added("a"), added("b")]
+    watched = ScaleDown()
+    assert watched.next([FOUR], nodes, pods, Rules()) is None
+    monkeypatch.setattr(scale_down, "UNNEEDED_SECONDS", 0.0)
+    found = watched.next([FOUR], nodes, pods, Rules())
+    assert found is not None
+    assert found.finding() == (
+        "pool train-gpu: the autoscaler drained node a, of which 1 of 4 GPUs were in use, and "
+        "evicted the running Job default/train: without the annotation "
+        'cluster-autoscaler.kubernetes.io/safe-to-evict: "false" a job loses what it has done'
+    )
+    serving = [running("a", 1, ("ReplicaSet", "sample-abc")), running("b", 2)]
+    moved = watched.next([FOUR], nodes, serving, Rules())
+    assert moved is not None
+    assert moved.finding() is None
+
+
+def test_a_job_that_could_be_evicted_is_named_before_it_is() -> None:
+    """Whether or not the autoscaler drains its node while somebody looks."""
+    small, large = running("a", 1), running("b", 2)
+    nodes = [added("a"), added("b")]
+    (line,) = evictable([FOUR], nodes, [small, large], Rules())
+    assert line == (
+        "pool train-gpu: Job default/train asks for 1 of a node's 4 GPUs, and the autoscaler "
+        "evicts its running pods where they fit on another node: it lacks the annotation "
+        'cluster-autoscaler.kubernetes.io/safe-to-evict: "false"'
+    )
+    assert evictable([FOUR], nodes, [running("a", 1, annotations=STAYS), large], Rules()) == []

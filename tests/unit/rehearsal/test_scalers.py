@@ -1,0 +1,103 @@
+"""Which Cluster Autoscalers run in a cluster, and what that means for its groups."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rehearsal.nodes.autoscaler import STARTING, node_pool, pool_weights
+from rehearsal.nodes.scalers import running, scaled_groups
+from simulators.cloud import Scaler
+from tests.unit.rehearsal.rehearsed import group, pod, shape
+
+DISCOVERY = "--node-group-auto-discovery=asg:tag=a/enabled,a/k8s-ml"
+SCALER = Scaler(
+    namespace="default",
+    service_account="scaler",
+    discovers=(("a/enabled", "a/k8s-ml"),),
+    made=datetime(2026, 1, 1, tzinfo=UTC).timestamp(),
+)
+
+
+def autoscaler(phase: str = "Running", **container: Any) -> Any:
+    given = {
+        "name": "c",
+        "image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0",
+        "command": ["./cluster-autoscaler"],
+        "args": ["--v=2", DISCOVERY],
+    }
+    spec = {"containers": [{**given, **container}], "serviceAccountName": "scaler"}
+    return pod("cluster-autoscaler-x", on="n1", phase=phase, **spec)
+
+
+@pytest.mark.parametrize(
+    ("pods", "found"),
+    [
+        ([autoscaler()], [SCALER]),
+        ([autoscaler(image="mirror.example/ca@sha256:00")], [SCALER]),
+        ([autoscaler(command=None)], [SCALER]),
+        ([autoscaler(image="nginx:1", command=["nginx"])], []),
+        ([autoscaler("Pending")], []),
+        ([autoscaler(), autoscaler()], [SCALER]),
+    ],
+)
+def test_an_autoscaler_is_known_by_its_image_or_its_command(
+    pods: list[Any], found: list[Scaler]
+) -> None:
+    """One that is not ready scales nothing."""
+    for each in pods:
+        each["spec"]["containers"][0].setdefault("image", "cuda")
+    assert running(pods) == found
+
+
+def test_the_youngest_pod_counts() -> None:
+    """Others of the same Deployment may be older than what it needs."""
+    younger = autoscaler()
+    younger["metadata"]["creationTimestamp"] = "2026-01-01T00:00:05Z"
+    (found,) = running([autoscaler(), younger, autoscaler()])
+    assert SCALER.made is not None
+    assert found == replace(SCALER, made=SCALER.made + 5)
+
+
+def test_groups_say_why_nobody_scales_them() -> None:
+    """The cloud knows, from who runs; the others stay as they are."""
+    asked: list[Any] = []
+
+    def not_scaled(scalers: Any) -> dict[str, str]:
+        asked.append(scalers)
+        return {"b": "nobody may"}
+
+    groups = [group("a"), group("b")]
+    cloud: Any = SimpleNamespace(node_groups=lambda: groups, not_scaled=not_scaled)
+    assert [one.unscaled for one in scaled_groups(cloud, [autoscaler()])] == ["", "nobody may"]
+    assert asked == [[SCALER]]
+
+
+def test_a_group_that_nobody_scales_neither_grows_nor_shrinks() -> None:
+    """Karpenter may take no node away from it either."""
+    pool = node_pool(group(unscaled="nobody may"), "t", 0)["spec"]
+    assert pool["limits"] == {"cpu": "0m"}
+    assert pool["disruption"]["budgets"] == [{"nodes": "0"}]
+
+
+def test_a_node_starts_with_the_taint_that_keeps_pods_off() -> None:
+    """Karpenter takes it to have GPUs from the beginning; nobody may be bound to them yet."""
+    assert node_pool(group(), "t", None)["spec"]["template"]["spec"]["startupTaints"] == [STARTING]
+
+
+def test_the_smallest_shape_goes_first() -> None:
+    """Fewest GPUs, then price, then size; Spot after what costs the same and is not."""
+    groups = [
+        group("four", template=shape(gpus=4), on_demand_per_hour=1.0),
+        group("dear", template=shape(gpus=1), on_demand_per_hour=3.0),
+        group("spot", template=shape(gpus=1), on_demand_per_hour=2.0, spot=True),
+        group("one", template=shape(gpus=1), on_demand_per_hour=2.0),
+        group("same", template=shape(gpus=1), on_demand_per_hour=2.0),
+        group("none", template=shape(gpus=0), on_demand_per_hour=9.0),
+    ]
+    weights = pool_weights(groups)
+    assert weights == {"none": 100, "one": 99, "same": 99, "spot": 98, "dear": 97, "four": 96}
+    many = [group(str(n), template=shape(gpus=n), on_demand_per_hour=1.0) for n in range(150)]
+    assert min(pool_weights(many).values()) == 1

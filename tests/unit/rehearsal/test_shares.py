@@ -1,0 +1,213 @@
+"""How a device plugin shares out a node's GPUs, read from its pod, its ConfigMap or user data."""
+
+import base64
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from rehearsal.nodes.shares import Reader, read, refused
+from simulators.aws.user_data import host_shares
+from simulators.cloud import Shares
+from tests.unit.rehearsal.rehearsed import (
+    CONFIG,
+    DEVICE_PLUGIN,
+    GPU,
+    SHARING_PLUGIN,
+    config_map,
+    daemon_pod,
+    group,
+    pod,
+    sharing_config,
+)
+
+SLICED = Shares(strategy="time-slicing", replicas=4, most=1)
+PLUGIN = daemon_pod("plugin", SHARING_PLUGIN, on="n1")
+WHO = "DaemonSet kube-system/plugin"
+SHARES = "ConfigMap kube-system/shares"
+DAEMON = daemon_pod(
+    "mps", {"containers": [{"name": "d", "command": ["mps-control-daemon"]}]}, on="n1"
+)
+
+
+class ConfigMaps(dict[str, Any]):
+    """By `namespace/name`."""
+
+    def find(self, namespace: str, name: str) -> Any:
+        return self.get(f"{namespace}/{name}")
+
+
+def config_maps(config: dict[str, Any] | None = None) -> ConfigMaps:
+    return ConfigMaps({"kube-system/shares": config_map(config or sharing_config())})
+
+
+def changed(**fields: Any) -> Any:
+    """The plugin's pod with another container."""
+    made = deepcopy(PLUGIN)
+    made["spec"]["containers"][0] |= fields
+    return made
+
+
+def test_without_a_config_file_every_pod_gets_a_whole_gpu() -> None:
+    """A ConfigMap that is mounted and not read changes nothing."""
+    bare = daemon_pod("plugin", DEVICE_PLUGIN, on="n1")
+    assert read(bare, config_maps().find) == Shares()
+    assert read(changed(env=[]), config_maps().find) == Shares()
+
+
+@pytest.mark.parametrize(
+    ("config", "shares"),
+    [
+        (sharing_config(failRequestsGreaterThanOne=True), SLICED),
+        (sharing_config(), Shares(strategy="time-slicing", replicas=4)),
+        (sharing_config("mps"), Shares(strategy="mps", replicas=4, most=1)),
+        (sharing_config("mps", failRequestsGreaterThanOne=False),
+         Shares(strategy="mps", replicas=4)),
+        ({"version": "v1"}, Shares()),
+    ],
+)  # fmt: skip
+def test_the_config_says_how_often_a_gpu_is_offered(config: dict[str, Any], shares: Shares) -> None:
+    """MPS refuses more than one share for a container by itself, time-slicing only if told."""
+    assert read(PLUGIN, config_maps(config).find) == shares
+
+
+def test_where_both_are_configured_mps_wins() -> None:
+    """As the plugin's own SharingStrategy has it."""
+    both = sharing_config(replicas=4)
+    both["sharing"] |= sharing_config("mps", 3)["sharing"]
+    assert read(PLUGIN, config_maps(both).find).replicas == 3
+
+
+@pytest.mark.parametrize(
+    ("plugin", "config", "fault"),
+    [
+        (PLUGIN, sharing_config(replicas=1),
+         f"{WHO} does not start with {SHARES}: sharing.timeSlicing has 1 replicas, and takes 2 or "
+         "more"),
+        (PLUGIN, sharing_config("mps", 49),
+         f"{WHO} does not start with {SHARES}: sharing.mps has 49 replicas, at most 48"),
+        (PLUGIN, {**sharing_config(), "version": "v2"},
+         f"{WHO} does not start with {SHARES}: its version is not v1"),
+        (PLUGIN, {"version": "v1", "sharing": {"mps": {}}},
+         f"{WHO} does not start with {SHARES}: sharing.mps names no resources"),
+        (PLUGIN, sharing_config(renameByDefault=True),
+         f"{WHO} offers what it shares as {GPU}.shared (renameByDefault), and no {GPU}"),
+        (changed(env=[{"name": "CONFIG_FILE", "value": "/etc/plugin/shares.yaml"}]),
+         sharing_config(), f"{WHO} reads shares.yaml of {SHARES}, which has config.yaml"),
+        (changed(volumeMounts=[]), sharing_config(),
+         f"{WHO} reads {CONFIG}, which no ConfigMap is mounted at"),
+    ],
+)  # fmt: skip
+def test_a_plugin_that_offers_nothing_says_why(
+    plugin: Any, config: dict[str, Any], fault: str
+) -> None:
+    """It does not start, or offers another resource than pods ask for."""
+    assert read(plugin, config_maps(config).find).fault == fault
+
+
+def test_a_config_map_in_another_namespace_is_none() -> None:
+    """The kubelet looks in the pod's own namespace, and does not start the pod without it."""
+    elsewhere = ConfigMaps({"default/shares": config_map(sharing_config())})
+    assert read(PLUGIN, elsewhere.find).fault == f"{WHO} mounts {SHARES}, which does not exist"
+
+
+def test_a_plugin_keeps_the_config_that_it_started_with() -> None:
+    """Another ConfigMap reaches the next pod alone; one that is still missing is waited for."""
+    held = ConfigMaps()
+    reader = Reader(held.find)
+    assert reader.of(PLUGIN, []).fault
+    held |= config_maps()
+    assert reader.of(PLUGIN, []).replicas == 4
+    held |= config_maps(sharing_config(replicas=8))
+    assert reader.of(PLUGIN, []).replicas == 4
+    successor = deepcopy(PLUGIN)
+    successor["metadata"]["uid"] = "another"
+    assert reader.of(successor, []).replicas == 8
+
+
+def test_mps_waits_for_its_control_daemon_on_the_node() -> None:
+    """Without the daemon the plugin offers nothing; one that is not ready is none."""
+    reader = Reader(config_maps(sharing_config("mps")).find)
+    starting = {**DAEMON, "status": {"phase": "Pending"}}
+    for on_node in ([PLUGIN], [PLUGIN, starting]):
+        assert reader.of(PLUGIN, on_node).fault == (
+            f"{WHO} waits for an MPS control daemon, and no pod with one is ready there"
+        )
+    assert reader.of(PLUGIN, [PLUGIN, DAEMON]) == Shares(strategy="mps", replicas=4, most=1)
+
+
+def test_a_container_that_asks_for_two_shares_is_refused() -> None:
+    """The scheduler finds room for it, and the plugin turns it away."""
+    two = pod(on="n1", phase="Running", gpus=2)
+    (line,) = refused("n1", group(), SLICED, [two, pod(on="n1", gpus=1)])
+    assert line == (
+        "pool train-gpu: Deployment default/sample asks for 2 nvidia.com/gpu in one container, "
+        "and the device plugin of node n1, where 4 pods share a GPU, gives 1 at most: the kubelet "
+        "fails the pod with UnexpectedAdmissionError"
+    )
+    assert refused("n1", group(), Shares(), [two]) == []
+    assert refused("n1", group(), Shares(strategy="mps", replicas=4), [two]) == []
+
+
+def test_gkes_mps_daemon_is_out_of_reach_without_the_hosts_ipc() -> None:
+    """A pod that has it is served."""
+    shares = Shares(strategy="mps", replicas=4, host_ipc=True)
+    (line,) = refused("n1", group(), shares, [pod(on="n1")])
+    assert "has no hostIPC: true" in line
+    assert refused("n1", group(), shares, [pod(on="n1", hostIPC=True), pod(on="n1", gpus=0)]) == []
+
+
+PLUGINS = "[settings.kubelet-device-plugins.nvidia]\n"
+
+
+def user_data(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def settings(strategy: str, *lines: str) -> str:
+    """Bottlerocket's settings as a launch template has them."""
+    block = f"[settings.kubelet-device-plugins.nvidia.{strategy}]"
+    words = [f'{PLUGINS}device-sharing-strategy = "{strategy}"', block, *lines]
+    return user_data("\n".join(words))
+
+
+SAME_NAME = "rename-by-default = false"
+
+
+@pytest.mark.parametrize(
+    ("given", "shares"),
+    [
+        (None, Shares()),
+        (user_data("[settings.kubernetes]\n"), Shares()),
+        (user_data(f'{PLUGINS}device-sharing-strategy = "none"'), Shares()),
+        (settings("time-slicing", "replicas = 4", SAME_NAME), SLICED),
+        (settings("time-slicing", SAME_NAME),
+         Shares(strategy="time-slicing", replicas=2, most=1)),
+        (settings("time-slicing", SAME_NAME, "fail-requests-greater-than-one = false"),
+         Shares(strategy="time-slicing", replicas=2)),
+        (settings("mps", "replicas = 8", SAME_NAME), Shares(strategy="mps", replicas=8, most=1)),
+    ],
+)  # fmt: skip
+def test_bottlerockets_settings_say_how_its_plugin_shares(
+    given: str | None, shares: Shares
+) -> None:
+    """What is left out has Bottlerocket's default: two replicas, one for a container."""
+    assert host_shares(given) == shares
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (settings("time-slicing", "replicas = 4"), "shares as nvidia.com/gpu.shared"),
+        (settings("time-slicing", "replicas = 1", SAME_NAME), "does not take"),
+        (settings("mps", "replicas = 49", SAME_NAME), "does not take"),
+        (settings("slices", SAME_NAME), "knows no"),
+        (user_data("a = "), "the node does not boot: its user data is no TOML"),
+        ("%%%", "the node does not boot: its user data is no TOML"),
+        (user_data(f'{PLUGINS}device-partitioning-strategy = "mig"\n'
+                   'device-sharing-strategy = "mps"'), "and MPS excludes partitions"),
+    ],
+)  # fmt: skip
+def test_settings_with_which_bottlerocket_offers_nothing_say_why(given: str, fault: str) -> None:
+    """Its resource is renamed unless told otherwise, so that a forgotten line costs every GPU."""
+    assert fault in host_shares(given).fault

@@ -1,0 +1,95 @@
+"""A small stack on the simulated Google Cloud, to build tests on."""
+
+from typing import Any
+
+from simulators.cloud import Faults
+from simulators.google import GcpCloud, settings_for
+from tests.unit.plugins.offline_engine import Engine, Plane
+
+NETWORK = "gcp:compute/network:Network"
+SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
+ROUTER = "gcp:compute/router:Router"
+NAT = "gcp:compute/routerNat:RouterNat"
+FIREWALL = "gcp:compute/firewall:Firewall"
+ACCOUNT = "gcp:serviceaccount/account:Account"
+MEMBER = "gcp:projects/iAMMember:IAMMember"
+ACCOUNT_MEMBER = "gcp:serviceaccount/iAMMember:IAMMember"
+CLUSTER = "gcp:container/cluster:Cluster"
+POOL = "gcp:container/nodePool:NodePool"
+
+
+class GcpStack(Engine):
+    """`dev` in us-central1-a of project `p`, with a quota that tests may set."""
+
+    def __init__(self, quota: dict[str, int] | None = None, **errors: list[str]) -> None:
+        self.plane = Plane()
+        self.cloud = GcpCloud(
+            control_plane=self.plane, faults=Faults(quota=quota or {}, errors=errors)
+        )
+        super().__init__(settings_for(self.cloud), {"project": "p", "region": "us-central1"})
+
+    def network(self) -> dict[str, Any]:
+        """A network with one subnetwork, which has ranges for pods and services."""
+        network = self.up(NETWORK, "net", {"autoCreateSubnetworks": False})
+        return self.up(SUBNETWORK, "nodes", subnetwork(network["selfLink"]))
+
+    def cluster(self, **changes: Any) -> dict[str, Any]:
+        """The cluster `dev` in a network of its own; changes replace its properties."""
+        return self.up(CLUSTER, "dev", cluster(self.network(), **changes))
+
+    def pool(self, resource: str = "gpu", **changes: Any) -> dict[str, Any]:
+        """A node pool with a T4 per node; changes replace its properties."""
+        return self.up(POOL, resource, pool(**changes))
+
+
+def subnetwork(network: str, /, **changes: Any) -> dict[str, Any]:
+    return {
+        "network": network,
+        "ipCidrRange": "10.0.0.0/20",
+        "secondaryIpRanges": [
+            {"rangeName": "pods", "ipCidrRange": "10.8.0.0/14"},
+            {"rangeName": "services", "ipCidrRange": "10.4.0.0/20"},
+        ],
+    } | changes
+
+
+def cluster(within: dict[str, Any], /, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": "dev",
+        "location": "us-central1-a",
+        "network": within["network"],
+        "subnetwork": within["selfLink"],
+        "initialNodeCount": 1,
+        "removeDefaultNodePool": True,
+        "deletionProtection": False,
+        "ipAllocationPolicy": {
+            "clusterSecondaryRangeName": "pods",
+            "servicesSecondaryRangeName": "services",
+        },
+        "releaseChannel": {"channel": "REGULAR"},
+    } | changes
+
+
+def t4(count: int = 1, **changes: Any) -> dict[str, Any]:
+    return {
+        "machineType": "n1-standard-4",
+        "guestAccelerators": [
+            {
+                "type": "nvidia-tesla-t4",
+                "count": count,
+                "gpuDriverInstallationConfig": {"gpuDriverVersion": "INSTALLATION_DISABLED"},
+            }
+        ],
+        "labels": {"role": "train-gpu"},
+        "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}],
+    } | changes
+
+
+def pool(**changes: Any) -> dict[str, Any]:
+    return {
+        "cluster": "dev",
+        "location": "us-central1-a",
+        "initialNodeCount": 0,
+        "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 3},
+        "nodeConfig": t4(),
+    } | changes

@@ -1,0 +1,406 @@
+import base64
+from typing import Any
+
+import pytest
+
+from simulators.cloud import Faults
+from simulators.google import GcpCloud
+from tests.unit.plugins.offline_engine import Plane, Refused
+from tests.unit.simulators.google_stack import (
+    ACCOUNT_MEMBER,
+    CLUSTER,
+    POOL,
+    SUBNETWORK,
+    GcpStack,
+    cluster,
+    pool,
+)
+
+
+def test_a_cluster_starts_its_control_plane() -> None:
+    """The endpoint and the certificate are the real control plane's, which ends with it."""
+    stack = GcpStack()
+    outputs = stack.cluster()
+    assert stack.plane.running
+    assert outputs["endpoint"] == Plane.endpoint
+    authority = outputs["masterAuth"]["clusterCaCertificate"]
+    assert base64.b64decode(authority) == Plane.ca_certificate
+    stack.delete(CLUSTER, "dev")
+    assert not stack.plane.running
+
+
+def test_a_control_plane_that_does_not_start_leaves_no_cluster() -> None:
+    """The error reaches the engine, and nothing stays behind."""
+
+    class Broken(Plane):
+        def ensure_started(self) -> None:
+            raise RuntimeError("no port")
+
+    stack = GcpStack()
+    stack.cloud.control_plane = Broken()
+    with pytest.raises(RuntimeError, match="no port"):
+        stack.cluster()
+    assert not [line for line in stack.cloud.holdings() if line.startswith("cluster")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "there"),
+    [
+        ({}, True),
+        ({"monitoringConfig": {"managedPrometheus": {"enabled": True}}}, True),
+        ({"monitoringConfig": {"managedPrometheus": {"enabled": False}}}, False),
+    ],
+)
+def test_managed_prometheus_brings_its_kinds(changes: dict[str, Any], there: bool) -> None:
+    """What to scrape can be said on a cluster whose Prometheus GKE runs, and on no other."""
+    stack = GcpStack()
+    stack.cluster(**changes)
+    assert ("ClusterPodMonitoring" in stack.plane.kinds) == there
+
+
+def test_managed_prometheus_brings_its_kinds_when_it_is_turned_on() -> None:
+    """An update that turns it on is enough."""
+    stack = GcpStack()
+    network = stack.network()
+    off = {"enableComponents": ["SYSTEM_COMPONENTS"], "managedPrometheus": {"enabled": False}}
+    stack.up(CLUSTER, "dev", cluster(network, monitoringConfig=off))
+    assert not stack.plane.kinds
+    stack.up(
+        CLUSTER,
+        "dev",
+        cluster(network, monitoringConfig={**off, "managedPrometheus": {"enabled": True}}),
+    )
+    assert "PodMonitoring" in stack.plane.kinds
+
+
+def test_one_cluster_at_a_time() -> None:
+    """A second cluster is refused with the first one's name."""
+    stack = GcpStack()
+    stack.cluster()
+    network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
+    with pytest.raises(Refused, match="a rehearsal plays one cluster at a time, and has projects"):
+        stack.up(CLUSTER, "second", cluster(network, name="second"))
+
+
+def test_deletion_protection_refuses_a_delete() -> None:
+    """It is on unless it is set to false and applied; then the delete goes through."""
+    stack = GcpStack()
+    stack.cluster(deletionProtection=None)
+    with pytest.raises(Refused, match="deletion_protection is set to true"):
+        stack.delete(CLUSTER, "dev")
+    assert stack.plane.running
+    network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
+    stack.up(CLUSTER, "dev", cluster(network))
+    stack.delete(CLUSTER, "dev")
+
+
+def test_an_imported_cluster_is_protected() -> None:
+    """A state that says nothing of deletionProtection counts as protected."""
+    stack = GcpStack()
+    stack.cluster()
+    identity, inputs, outputs = stack.state[stack.urn(CLUSTER, "dev")]
+    del outputs["deletionProtection"]
+    with pytest.raises(Refused, match="deletion_protection is set to true"):
+        stack.delete(CLUSTER, "dev")
+    assert identity in stack.cloud.things
+    assert inputs["deletionProtection"] is False
+
+
+def test_node_pools_die_with_their_cluster() -> None:
+    """A pool whose cluster is gone is gone; deleting it then is no error."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool()
+    stack.delete(CLUSTER, "dev")
+    assert stack.cloud.node_groups() == []
+    assert stack.refresh(POOL, "gpu") is None
+
+
+def test_a_subnetwork_outlives_its_cluster() -> None:
+    """The subnetwork is refused as in use, and so is a change of the ranges that the pods have."""
+    stack = GcpStack()
+    stack.cluster()
+    with pytest.raises(Refused, match="already being used by 'projects/p/locations/us-central1-a"):
+        stack.delete(SUBNETWORK, "nodes")
+    inputs = stack.state[stack.urn(SUBNETWORK, "nodes")][1]
+    ranges = [{"rangeName": "services", "ipCidrRange": "10.4.0.0/20"}]
+    with pytest.raises(Refused, match="Secondary range 'pods' is in use by"):
+        stack.up(SUBNETWORK, "nodes", inputs | {"secondaryIpRanges": ranges})
+
+
+def test_the_workload_pool_comes_with_the_cluster() -> None:
+    """Only once a cluster has workload identity can a Kubernetes account be a member."""
+    stack = GcpStack()
+    account = stack.up("gcp:serviceaccount/account:Account", "gpu-nodes", {})
+    member = {
+        "serviceAccountId": account["name"],
+        "role": "roles/iam.workloadIdentityUser",
+        "member": "serviceAccount:p.svc.id.goog[default/trainer]",
+    }
+    with pytest.raises(Refused, match="Identity Pool does not exist"):
+        stack.up(ACCOUNT_MEMBER, "wi", member)
+    stack.cluster(workloadIdentityConfig={"workloadPool": "p.svc.id.goog"})
+    stack.up(ACCOUNT_MEMBER, "wi", member)
+
+
+@pytest.mark.parametrize(
+    ("changes", "version"),
+    [
+        ({}, "1.35.5-gke.1163012"),
+        ({"releaseChannel": {"channel": "STABLE"}}, "1.34.8-gke.1000000"),
+        ({"minMasterVersion": "1.35"}, "1.35.5-gke.1163012"),
+        ({"minMasterVersion": "1.34.9-gke.5"}, "1.34.9-gke.5"),
+        ({"minMasterVersion": "latest"}, "1.35.5-gke.1163012"),
+    ],
+)
+def test_the_channel_decides_the_version(changes: dict[str, object], version: str) -> None:
+    """A channel has a default; a minor or an exact version that it offers is taken."""
+    assert GcpStack().cluster(**changes)["masterVersion"] == version
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"name": "gpu_dev"}, "name: 'gpu_dev' is no cluster name"),
+        ({"name": "a" * 41}, "is no cluster name: at most 40"),
+        ({"location": "us-central9-a"}, "Location 'us-central9-a' does not exist"),
+        ({"location": "here"}, "Location 'here' does not exist"),
+        ({"location": "us-east1-b"}, "is not in region 'us-east1'"),
+        ({"network": "other"}, "networks/other' was not found"),
+        ({"subnetwork": "other"}, "subnetworks/other' was not found"),
+        ({"subnetwork": None}, "requires 'subnetwork'"),
+        ({"nodeLocations": ["us-east1-b"]}, "Node location 'us-east1-b' is not in region"),
+        ({"initialNodeCount": None}, "initial_node_count must be greater than zero"),
+        ({"enableAutopilot": True, "removeDefaultNodePool": None}, "must be regional clusters"),
+        ({"minMasterVersion": "1.29"}, "channel REGULAR has 1.33 to 1.36"),
+        ({"releaseChannel": {"channel": "FAST"}}, "to be one of UNSPECIFIED, RAPID, REGULAR"),
+        ({"nodePools": [{"name": "a"}]}, "use gcp.container.NodePool"),
+        (
+            {"ipAllocationPolicy": {"clusterSecondaryRangeName": "podz"}},
+            "secondary range 'podz' for pods does not exist",
+        ),
+        (
+            {"workloadIdentityConfig": {"workloadPool": "q.svc.id.goog"}},
+            "workloadPool 'q.svc.id.goog' must be 'p.svc.id.goog'",
+        ),
+        (
+            {"nodeConfig": {"serviceAccount": "gone@p.iam.gserviceaccount.com"}},
+            "Service account 'gone@p.iam.gserviceaccount.com' does not exist",
+        ),
+        (
+            {"monitoringConfig": {"enableComponents": ["DCGM"]}},
+            "needs SYSTEM_COMPONENTS where it has DCGM",
+        ),
+        (
+            {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "10.0.0.1/8"}]}},
+            "masterAuthorizedNetworksConfig.cidrBlocks[0].cidrBlock: expected a network",
+        ),
+        (
+            {"privateClusterConfig": {"enablePrivateEndpoint": True}},
+            "enablePrivateEndpoint requires masterAuthorizedNetworksConfig",
+        ),
+        (
+            {"privateClusterConfig": {"masterIpv4CidrBlock": "172.16.0.0/27"}},
+            "must be a /28 network",
+        ),
+        (
+            {"privateClusterConfig": {"masterIpv4CidrBlock": "10.9.0.0/28"}},
+            "masterIpv4CidrBlock '10.9.0.0/28' overlaps range 10.8.0.0/14",
+        ),
+        (
+            {
+                "networkingMode": "ROUTES",
+                "privateClusterConfig": {"enablePrivateNodes": True},
+            },
+            "Private nodes need a VPC-native cluster",
+        ),
+    ],
+)
+def test_a_wrong_cluster_is_refused(changes: dict[str, object], reason: str) -> None:
+    """What GKE or its provider refuses is one line with the reason, and nothing is left."""
+    stack = GcpStack()
+    with pytest.raises(Refused) as refused:
+        stack.cluster(**changes)
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not [line for line in stack.cloud.holdings() if line.startswith("cluster")]
+
+
+def test_a_kept_default_pool_has_nodes() -> None:
+    """A cluster that keeps its default pool has a group of that name, of e2-medium machines."""
+    stack = GcpStack()
+    stack.cluster(removeDefaultNodePool=None, initialNodeCount=2)
+    (group,) = stack.cloud.node_groups()
+    assert (group.name, group.target_nodes, group.autoscaled) == ("default-pool", 2, False)
+    assert group.node.labels["node.kubernetes.io/instance-type"] == "e2-medium"
+
+
+def autopilot(stack: GcpStack) -> None:
+    stack.cluster(
+        location="us-central1",
+        enableAutopilot=True,
+        removeDefaultNodePool=None,
+        initialNodeCount=None,
+    )
+
+
+def test_autopilot_offers_what_the_region_has() -> None:
+    """One group per accelerator and count of the region, beside one without GPUs; no pools."""
+    stack = GcpStack()
+    autopilot(stack)
+    groups = {group.name: group for group in stack.cloud.node_groups()}
+    t4 = groups["autopilot-nvidia-tesla-t4-2"]
+    assert t4.auto_provisioned
+    assert t4.node.labels["cloud.google.com/gke-accelerator"] == "nvidia-tesla-t4"
+    assert t4.node.labels["cloud.google.com/gke-accelerator-count"] == "2"
+    assert t4.node.capacity["nvidia.com/gpu"] == "2"
+    assert [taint.key for taint in t4.node.taints] == ["nvidia.com/gpu"]
+    assert "nvidia.com/gpu" not in groups["autopilot-cpu"].node.capacity
+    assert "autopilot-nvidia-tesla-v100-1" not in groups
+    with pytest.raises(Refused, match="Autopilot clusters do not support mutating node pools"):
+        stack.up(POOL, "gpu", pool(location="us-central1"))
+
+
+def test_autopilot_nodes_with_fewer_gpus_are_cheaper() -> None:
+    """So that a pod with one GPU gets a node with one, not one with four."""
+    stack = GcpStack()
+    autopilot(stack)
+    prices = [
+        group.on_demand_per_hour or 0
+        for count in (1, 2, 4)
+        for group in stack.cloud.node_groups()
+        if group.name == f"autopilot-nvidia-tesla-t4-{count}"
+    ]
+    assert prices == sorted(prices)
+    assert 0 < prices[0] < prices[2]
+
+
+def test_autopilot_nodes_count_against_the_quota() -> None:
+    """Nodes that GKE brings by itself need GPU quota as well."""
+    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 2})
+    autopilot(stack)
+    stack.cloud.set_size("autopilot-nvidia-tesla-t4-2", 1)
+    with pytest.raises(Exception, match="GCE quota exceeded: Quota 'NVIDIA_T4_GPUS' exceeded"):
+        stack.cloud.set_size("autopilot-nvidia-tesla-t4-2", 2)
+    stack.cloud.set_size("autopilot-nvidia-tesla-t4-2-spot", 1)
+
+
+def test_autopilot_has_spot_nodes_for_those_who_select_them() -> None:
+    """They carry GKE's label and taint for Spot, beside those for GPUs."""
+    stack = GcpStack()
+    autopilot(stack)
+    groups = {group.name: group for group in stack.cloud.node_groups()}
+    spot = groups["autopilot-nvidia-tesla-t4-2-spot"]
+    assert spot.spot
+    assert spot.node.labels["cloud.google.com/gke-spot"] == "true"
+    assert [taint.key for taint in spot.node.taints] == [
+        "nvidia.com/gpu",
+        "cloud.google.com/gke-spot",
+    ]
+    assert "cloud.google.com/gke-spot" not in groups["autopilot-nvidia-tesla-t4-2"].node.labels
+
+
+def test_an_empty_cloud_holds_nothing() -> None:
+    """There are no groups and no holdings before anything is made."""
+    empty = GcpCloud(control_plane=Plane(), faults=Faults())
+    assert empty.node_groups() == []
+    assert empty.holdings() == []
+
+
+def weekly(days: str, hours: int, **more: str) -> dict[str, Any]:
+    """A maintenance policy with windows on these days."""
+    window = {
+        "startTime": "2026-01-03T00:00:00Z",
+        "endTime": f"2026-01-03T{hours:02}:00:00Z",
+        "recurrence": f"FREQ=WEEKLY;BYDAY={days}",
+    }
+    return {"recurringWindow": window | more}
+
+
+def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> dict[str, Any]:
+    exclusion = {
+        "exclusionName": "e", "startTime": start, "endTime": end,
+        "exclusionOptions": {"scope": scope},
+    }  # fmt: skip
+    window = {"dailyMaintenanceWindow": {"startTime": "03:00"}}
+    return {**window, "maintenanceExclusions": [exclusion]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        ({"dailyMaintenanceWindow": {"startTime": "3:00"}}, "must be in the format HH:mm"),
+        ({"dailyMaintenanceWindow": {"startTime": "25:00"}}, "does not contain a valid hour"),
+        ({"dailyMaintenanceWindow": {"startTime": "23:60"}}, "does not contain a valid minute"),
+        (weekly("SA,SU", 8, startTime="x"), 'parsing time "x" as RFC3339'),
+        (weekly("SA,SU", 8, endTime="2026-02-31T00:00:00Z"), "cannot parse"),
+        (weekly("SA", 8), "longer than 32d without 48h maintenance availability"),
+        (weekly("SA,SU,MO,TU,WE,TH,FR", 3), "of at least 4h contiguous duration"),
+        (weekly("SA,SU", 8, recurrence="FREQ=HOURLY"), "unsupported FREQ"),
+        (weekly("SA,SU", 8, endTime="2026-01-02T00:00:00Z"), "does not end after it starts"),
+        (excluded("2026-12-02T00:00:00Z", "2026-12-01T00:00:00Z"), "does not end after it starts"),
+        (excluded("2026-12-01T00:00:00Z", "2027-02-01T00:00:00Z"), "exceeds 30 days"),
+        ({}, "exactly one of"),
+    ],
+)
+def test_a_wrong_maintenance_policy_is_refused(policy: dict[str, Any], reason: str) -> None:
+    """The provider reads the times, the API counts the hours."""
+    with pytest.raises(Refused) as refused:
+        GcpStack().cluster(maintenancePolicy=policy)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"dailyMaintenanceWindow": {"startTime": "03:00"}},
+        weekly("SA,SU", 8),
+        weekly("SA,SU", 8, recurrence="FREQ=DAILY"),
+        weekly("SA,SU", 8, recurrence="FREQ=MONTHLY;BYSETPOS=1;BYDAY=SA,SU"),
+        excluded("2026-12-01T00:00:00Z", "2026-12-31T00:00:00Z"),
+        excluded("2026-12-01T00:00:00Z", "2027-03-01T00:00:00Z", "NO_MINOR_OR_NODE_UPGRADES"),
+    ],
+)
+def test_a_right_maintenance_policy_is_taken(policy: dict[str, Any]) -> None:
+    """As it was given, the second time as well."""
+    stack = GcpStack()
+    stack.cluster(maintenancePolicy=policy)
+    network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
+    again = stack.up(CLUSTER, "dev", cluster(network, maintenancePolicy=policy))
+    assert again["maintenancePolicy"] == policy
+
+
+def test_the_dns_endpoint_answers_only_where_it_may() -> None:
+    """It is always there; in a rehearsal its name leads to the API server, or nowhere."""
+    stack = GcpStack()
+    off = stack.cluster()["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]
+    assert off == {"allowExternalTraffic": False, "endpoint": "localhost:1"}
+    network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
+    allowed = {"dnsEndpointConfig": {"allowExternalTraffic": True}}
+    found = stack.up(CLUSTER, "dev", cluster(network, controlPlaneEndpointsConfig=allowed))
+    port = stack.plane.endpoint.rpartition(":")[2]
+    endpoints = found["controlPlaneEndpointsConfig"]
+    assert endpoints["dnsEndpointConfig"]["endpoint"] == f"localhost:{port}"
+    assert endpoints["ipEndpointsConfig"] == {"enabled": True}
+
+
+def test_a_private_endpoint_is_reached_from_private_networks_alone() -> None:
+    """A public network among the authorized ones is refused."""
+    blocks = {"cidrBlocks": [{"displayName": "x", "cidrBlock": "34.64.0.0/16"}]}
+    private = {"enablePrivateNodes": True, "enablePrivateEndpoint": True}
+    with pytest.raises(Refused, match="is not a reserved network, which is required for private"):
+        GcpStack().cluster(masterAuthorizedNetworksConfig=blocks, privateClusterConfig=private)
+
+
+def test_a_state_with_text_in_place_of_a_map_is_refused() -> None:
+    """As the official provider does, for which a placeholder of another shape is no state."""
+    stack = GcpStack()
+    stack.cluster()
+    urn = stack.urn(CLUSTER, "dev")
+    identity, inputs, outputs = stack.state[urn]
+    for name, words in (("effectiveLabels", "effective_labels"), ("masterAuth", "master_auth")):
+        stack.state[urn] = identity, inputs, outputs | {name: "placeholder"}
+        with pytest.raises(Refused, match=rf"\* \[{words}\] missing expected {{"):
+            stack.diff(CLUSTER, "dev", inputs)
+    stack.state[urn] = identity, inputs, outputs
+    assert stack.diff(CLUSTER, "dev", inputs)[0] == {}

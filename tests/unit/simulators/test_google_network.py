@@ -1,0 +1,273 @@
+import pytest
+
+from tests.unit.plugins.offline_engine import Refused
+from tests.unit.simulators.google_stack import (
+    ACCOUNT,
+    ACCOUNT_MEMBER,
+    FIREWALL,
+    MEMBER,
+    NAT,
+    NETWORK,
+    ROUTER,
+    SUBNETWORK,
+    GcpStack,
+    subnetwork,
+)
+
+SERVICE = "gcp:projects/service:Service"
+REPOSITORY = "gcp:artifactregistry/repository:Repository"
+DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
+ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
+NAT_ALL = {"sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES"}
+
+
+def test_a_subnetwork_needs_its_network() -> None:
+    """A network that does not exist is a 404 with its full name."""
+    with pytest.raises(Refused, match="404: The resource 'projects/p/global/networks/nowhere'"):
+        GcpStack().up(SUBNETWORK, "s", subnetwork("nowhere"))
+
+
+def test_a_name_exists_once() -> None:
+    """A second network of the same name is a 409."""
+    stack = GcpStack()
+    inputs = {"name": "net", "autoCreateSubnetworks": False}
+    stack.up(NETWORK, "a", inputs)
+    with pytest.raises(Refused, match="409: The resource 'projects/p/global/networks/net' already"):
+        stack.up(NETWORK, "b", inputs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"ipCidrRange": "10.0.8.0/24"}, "ipCidrRange 10.0.8.0/24 conflicts with ipCidrRange"),
+        ({"ipCidrRange": "10.9.0.0/16"}, "conflicts with secondaryIpRanges[0].ipCidrRange"),
+        ({"ipCidrRange": "192.168.0.0/30"}, "smaller than /29"),
+        ({"ipCidrRange": "192.168.0.1/24"}, "ipCidrRange to be a network such as 10.0.0.0/20"),
+        (
+            {
+                "ipCidrRange": "192.168.0.0/24",
+                "secondaryIpRanges": [{"rangeName": "a", "ipCidrRange": "192.168.0.0/26"}],
+            },
+            "secondaryIpRanges[0].ipCidrRange 192.168.0.0/26 conflicts with ipCidrRange",
+        ),
+    ],
+)
+def test_address_ranges_may_not_overlap(changes: dict[str, object], reason: str) -> None:
+    """Ranges of one network, primary or secondary, exclude each other and have a least size."""
+    stack = GcpStack()
+    first = stack.network()
+    second = subnetwork(first["network"], secondaryIpRanges=[]) | changes
+    with pytest.raises(Refused) as refused:
+        stack.up(SUBNETWORK, "second", second)
+    assert reason in str(refused.value)
+
+
+def test_another_network_may_use_the_same_addresses() -> None:
+    """Overlap counts only within a network."""
+    stack = GcpStack()
+    stack.network()
+    other = stack.up(NETWORK, "other", {"autoCreateSubnetworks": False})
+    assert stack.up(SUBNETWORK, "same", subnetwork(other["name"]))["region"] == "us-central1"
+
+
+def test_a_range_grows_in_place_and_shrinks_by_replacement() -> None:
+    """A primary range that contains the old one updates, any other replaces."""
+    stack = GcpStack()
+    network = stack.network()["network"]
+    grown = subnetwork(network, ipCidrRange="10.0.0.0/19")
+    moved = subnetwork(network, ipCidrRange="10.0.0.0/21")
+    assert stack.diff(SUBNETWORK, "nodes", grown)[0] == {"ipCidrRange": "UPDATE"}
+    assert stack.diff(SUBNETWORK, "nodes", moved)[0] == {"ipCidrRange": "UPDATE_REPLACE"}
+
+
+def test_a_network_is_the_same_by_name_and_by_link() -> None:
+    """Self link, path and bare name of one network are no difference."""
+    stack = GcpStack()
+    stack.network()
+    name = stack.state[stack.urn(NETWORK, "net")][2]["name"]
+    for spelling in (name, f"projects/p/global/networks/{name}"):
+        assert stack.diff(SUBNETWORK, "nodes", subnetwork(spelling))[0] == {}
+    assert stack.diff(SUBNETWORK, "nodes", subnetwork("other"))[0] == {"network": "UPDATE_REPLACE"}
+
+
+def test_what_is_in_use_stays() -> None:
+    """A network goes only after its subnetworks, routers and firewall rules."""
+    stack = GcpStack()
+    network = stack.network()["network"]
+    stack.up(ROUTER, "router", {"network": network})
+    stack.up(NAT, "nat", {"router": stack.state[stack.urn(ROUTER, "router")][2]["name"], **NAT_ALL})
+    stack.up(
+        FIREWALL,
+        "wall",
+        {"network": network, "sourceRanges": ["10.0.0.0/8"], "allows": [{"protocol": "tcp"}]},
+    )
+    for token, name in ((SUBNETWORK, "nodes"), (ROUTER, "router"), (FIREWALL, "wall")):
+        with pytest.raises(Refused, match=r"network resource .* is already being used by"):
+            stack.delete(NETWORK, "net")
+        stack.delete(token, name)
+    stack.delete(NETWORK, "net")
+    assert stack.cloud.holdings() == []
+
+
+def test_a_nat_goes_with_its_router() -> None:
+    """A NAT is a part of its router: it is gone afterwards, and deleting it then is no error."""
+    stack = GcpStack()
+    network = stack.network()["network"]
+    router = stack.up(ROUTER, "router", {"network": network})
+    stack.up(NAT, "nat", {"router": router["name"], **NAT_ALL})
+    stack.delete(ROUTER, "router")
+    assert not [line for line in stack.cloud.holdings() if "NAT" in line]
+    stack.delete(NAT, "nat")
+
+
+@pytest.mark.parametrize(
+    ("ports", "reason"),
+    [
+        (
+            {"enableDynamicPortAllocation": True, "enableEndpointIndependentMapping": True},
+            "enableEndpointIndependentMapping': 'true'. It is exclusive with",
+        ),
+        ({"maxPortsPerVm": 4096}, "maxPortsPerVm': '4096'. It needs enableDynamicPortAllocation"),
+        (
+            {"enableDynamicPortAllocation": True, "minPortsPerVm": 65, "maxPortsPerVm": 4096},
+            "minPortsPerVm': '65'. It must be a power of two from 32 to 65536",
+        ),
+        (
+            {"enableDynamicPortAllocation": True, "minPortsPerVm": 64, "maxPortsPerVm": 5000},
+            "maxPortsPerVm': '5000'. It must be a power of two",
+        ),
+        (
+            {"enableDynamicPortAllocation": True, "minPortsPerVm": 64, "maxPortsPerVm": 64},
+            "maxPortsPerVm': '64'. It must be more than minPortsPerVm 64",
+        ),
+        ({"enableDynamicPortAllocation": True, "maxPortsPerVm": 65536}, None),
+        ({"minPortsPerVm": 100}, None),
+        ({"enableEndpointIndependentMapping": True}, None),
+    ],
+)
+def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> None:
+    """Dynamic ports come in powers of two, and exclude endpoint-independent mapping."""
+    stack = GcpStack()
+    router = stack.up(ROUTER, "router", {"network": stack.network()["network"]})
+    inputs = {"router": router["name"], **NAT_ALL, **ports}
+    if reason is None:
+        assert stack.up(NAT, "nat", inputs)["minPortsPerVm"] in (32, 64, 100)
+        return
+    with pytest.raises(Refused) as refused:
+        stack.up(NAT, "nat", inputs)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs", "reason"),
+    [
+        (NAT, {"router": "nowhere", **NAT_ALL}, "routers/nowhere' was not found"),
+        (ROUTER, {}, "Required field 'resource.network' not specified"),
+        (
+            NETWORK,
+            {"autoCreateSubnetworks": True},
+            "only networks with autoCreateSubnetworks: false",
+        ),
+        (
+            FIREWALL,
+            {"network": "n", "allows": [{"protocol": "tcp"}]},
+            "one of sourceTags, sourceRanges, sourceServiceAccounts must be given",
+        ),
+        (FIREWALL, {"network": "n", "sourceRanges": []}, "exactly one of 'allows', 'denies'"),
+        (ACCOUNT, {"accountId": "Gpu-Nodes"}, "'accountId' ('Gpu-Nodes') must be a-z"),
+        (ACCOUNT, {"accountId": "nodes"}, "expected accountId to be of length 6 to 30"),
+        (ACCOUNT, {"accountId": "a" * 31}, "expected accountId to be of length 6 to 30"),
+        (
+            MEMBER,
+            {"project": "p", "role": "viewer", "member": "user:a@b.c"},
+            "role: 'viewer' is no role: expected e.g. roles/viewer",
+        ),
+        (
+            MEMBER,
+            {"project": "p", "role": "roles/viewer", "member": "a@b.c"},
+            "it starts with user:, group:",
+        ),
+        (
+            MEMBER,
+            {
+                "project": "p",
+                "role": "roles/viewer",
+                "member": "serviceAccount:gone@p.iam.gserviceaccount.com",
+            },
+            "Service account gone@p.iam.gserviceaccount.com does not exist",
+        ),
+        (
+            MEMBER,
+            {
+                "project": "p",
+                "role": "roles/viewer",
+                "member": "serviceAccount:p.svc.id.goog[default/trainer]",
+            },
+            "Identity Pool does not exist (p.svc.id.goog)",
+        ),
+        (
+            ACCOUNT_MEMBER,
+            {"serviceAccountId": "nodes", "role": "roles/viewer", "member": "user:a@b.c"},
+            "'nodes' is not of the form projects/<project>/serviceAccounts/<email>",
+        ),
+        (SERVICE, {"service": "container"}, "expected a domain such as container.googleapis.com"),
+        (DASHBOARD, {"dashboardJson": "{"}, "contains an invalid JSON"),
+        (DASHBOARD, {"dashboardJson": "{}"}, "a dashboard needs a displayName"),
+        (
+            ALERT,
+            {"combiner": "OR", "displayName": "a", "conditions": [{"displayName": "c"}]},
+            "conditions[0] needs exactly one kind of condition, got 0",
+        ),
+        (
+            REPOSITORY,
+            {"format": "DOCKER", "repositoryId": "r", "mode": "REMOTE"},
+            "expected mode to be one of STANDARD_REPOSITORY",
+        ),
+    ],
+)
+def test_each_refusal_is_one_line(token: str, inputs: dict[str, object], reason: str) -> None:
+    """What Google Cloud or its provider refuses is refused with its reason, in one line."""
+    with pytest.raises(Refused) as refused:
+        GcpStack().up(token, "x", inputs)
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_rest_of_a_project() -> None:
+    """Accounts, bindings, APIs, registries, dashboards and alerts are created, read and deleted;
+    an API stays enabled and is nothing left behind."""
+    stack = GcpStack()
+    account = stack.up(ACCOUNT, "gpu-nodes", {})
+    assert account["email"].endswith("@p.iam.gserviceaccount.com")
+    binding = {"project": "p", "role": "roles/viewer", "member": account["member"]}
+    own = {"serviceAccountId": account["name"], "role": "roles/viewer", "member": "user:a@b.c"}
+    condition = {"displayName": "c", "conditionAbsent": {"duration": "60s"}}
+    made = {
+        MEMBER: binding,
+        ACCOUNT_MEMBER: own,
+        SERVICE: {"service": "container.googleapis.com"},
+        REPOSITORY: {"format": "DOCKER", "repositoryId": "images"},
+        DASHBOARD: {"dashboardJson": '{"displayName": "GPUs"}'},
+        ALERT: {"combiner": "OR", "displayName": "a", "conditions": [condition]},
+    }
+    for token, inputs in made.items():
+        outputs = stack.up(token, "x", inputs)
+        assert stack.refresh(token, "x") == outputs
+    equal = {"dashboardJson": '{"displayName":"GPUs"}'}
+    assert stack.diff(DASHBOARD, "x", equal)[0] == {}
+    for token in made:
+        stack.delete(token, "x")
+    stack.delete(ACCOUNT, "gpu-nodes")
+    assert stack.cloud.holdings() == []
+
+
+def test_a_deletion_policy_is_honoured() -> None:
+    """PREVENT refuses a delete, ABANDON forgets the resource and leaves it in the cloud."""
+    stack = GcpStack()
+    inputs = {"autoCreateSubnetworks": False}
+    stack.up(NETWORK, "kept", inputs | {"deletionPolicy": "PREVENT"})
+    stack.up(NETWORK, "left", inputs | {"deletionPolicy": "ABANDON"})
+    with pytest.raises(Refused, match="deletionPolicy is PREVENT"):
+        stack.delete(NETWORK, "kept")
+    stack.delete(NETWORK, "left")
+    assert len(stack.cloud.holdings()) == 2

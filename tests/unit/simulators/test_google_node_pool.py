@@ -1,0 +1,473 @@
+from typing import Any
+
+import pytest
+
+from plugins.cloud.handler import CloudError
+from simulators.cloud import NodeGroup, NodeTaint
+from tests.unit.plugins.offline_engine import Refused
+from tests.unit.simulators.google_stack import ACCOUNT, POOL, GcpStack, pool, t4
+
+GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
+CPU = {"machineType": "e2-standard-2"}
+G4_ZONE = {"nodeLocations": ["us-central1-b"]}
+FLEX_START = {
+    "nodeConfig": t4(flexStart=True),
+    "management": {"autoRepair": False, "autoUpgrade": True},
+}
+
+
+def group_of(stack: GcpStack, resource: str = "gpu") -> NodeGroup:
+    name = stack.state[stack.urn(POOL, resource)][2]["name"]
+    return next(group for group in stack.cloud.node_groups() if group.name == name)
+
+
+def one_pool(**changes: Any) -> NodeGroup:
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool(**changes)
+    return group_of(stack)
+
+
+def test_a_pool_becomes_a_group_of_nodes() -> None:
+    """Labels, taints, capacity and bounds are the stored pool's own."""
+    group = one_pool()
+    labels = group.node.labels
+    assert labels["role"] == "train-gpu"
+    assert labels["cloud.google.com/gke-accelerator"] == "nvidia-tesla-t4"
+    assert labels["cloud.google.com/gke-nodepool"] == group.name
+    assert labels["node.kubernetes.io/instance-type"] == "n1-standard-4"
+    assert labels["topology.kubernetes.io/zone"] == "us-central1-a"
+    assert group.node.taints == (GPU_TAINT,)
+    assert group.node.capacity["nvidia.com/gpu"] == "1"
+    assert group.node.capacity["cpu"] == "3920m"
+    assert group.template == group.node
+    assert (group.min_nodes, group.max_nodes, group.target_nodes) == (0, 3, 0)
+    assert group.on_demand_per_hour == pytest.approx(0.19 + 0.35, abs=0.001)
+
+
+def driver(version: str | None, image: str = "COS_CONTAINERD") -> dict[str, Any]:
+    accelerator: dict[str, Any] = {"type": "nvidia-tesla-t4", "count": 1}
+    if version:
+        accelerator["gpuDriverInstallationConfig"] = {"gpuDriverVersion": version}
+    return t4(guestAccelerators=[accelerator], imageType=image)
+
+
+@pytest.mark.parametrize(
+    ("version", "doer", "label"),
+    [
+        ("INSTALLATION_DISABLED", "pod", None),
+        ("DEFAULT", "cloud", "default"),
+        ("LATEST", "cloud", "latest"),
+        (None, "cloud", "default"),
+    ],
+)
+def test_the_driver_setting_says_who_installs(
+    version: str | None, doer: str, label: str | None
+) -> None:
+    """GKE installs the driver unless it is told not to, also where nothing is said."""
+    group = one_pool(nodeConfig=driver(version))
+    assert group.driver == doer
+    assert group.node.labels.get("cloud.google.com/gke-gpu-driver-version") == label
+
+
+def test_the_opt_out_label_leaves_the_plugin_to_a_pod() -> None:
+    """GKE runs its device plugin unless the node carries the label that turns it off."""
+    assert one_pool().plugin == "cloud"
+    label = {"gke-no-default-nvidia-gpu-device-plugin": "true"}
+    assert one_pool(nodeConfig=t4(labels=label)).plugin == "pod"
+
+
+@pytest.mark.parametrize(
+    ("image", "os"), [("COS_CONTAINERD", "cos"), ("UBUNTU_CONTAINERD", "ubuntu")]
+)
+def test_the_image_decides_the_os(image: str, os: str) -> None:
+    """The installer must match it."""
+    assert one_pool(nodeConfig=t4(imageType=image)).node_os == os
+
+
+def test_sharing_multiplies_the_gpus() -> None:
+    """A node offers GPUs times partitions times clients, and labels say so."""
+    accelerator = {
+        "type": "nvidia-tesla-a100",
+        "count": 2,
+        "gpuPartitionSize": "1g.5gb",
+        "gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": 3},
+    }
+    config = {"machineType": "a2-highgpu-2g", "guestAccelerators": [accelerator]}
+    group = one_pool(nodeConfig=config)
+    assert group.node.capacity["nvidia.com/gpu"] == str(2 * 7 * 3)
+    assert group.node.labels["cloud.google.com/gke-gpu-sharing-strategy"] == "time-sharing"
+    assert group.node.labels["cloud.google.com/gke-max-shared-clients-per-gpu"] == "3"
+    assert group.node.labels["cloud.google.com/gke-gpu-partition-size"] == "1g.5gb"
+
+
+def test_a_machine_that_brings_gpus_needs_none_declared() -> None:
+    """The accelerator follows from the machine type."""
+    group = one_pool(nodeConfig={"machineType": "g2-standard-4"})
+    assert group.node.labels["cloud.google.com/gke-accelerator"] == "nvidia-l4"
+    assert group.node.capacity["nvidia.com/gpu"] == "1"
+
+
+def test_gke_adds_its_taint_beside_a_cpu_pool() -> None:
+    """An undeclared GPU taint is added, shows in effectiveTaints, and is no difference."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool("cpu", nodeConfig=CPU)
+    undeclared = t4(taints=[])
+    outputs = stack.pool(nodeConfig=undeclared)
+    assert group_of(stack).node.taints == (GPU_TAINT,)
+    assert outputs["nodeConfig"]["effectiveTaints"][0]["key"] == "nvidia.com/gpu"
+    assert stack.diff(POOL, "gpu", pool(nodeConfig=undeclared))[0] == {}
+
+
+def test_gke_adds_no_taint_where_all_pools_have_gpus() -> None:
+    """Without a CPU pool the taint stays away, also when a CPU pool comes later."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool(nodeConfig=t4(taints=[]))
+    stack.pool("cpu", nodeConfig=CPU)
+    assert group_of(stack).node.taints == ()
+    stack.pool(nodeConfig=t4(taints=[], labels={"role": "other"}))
+    assert group_of(stack).node.taints == ()
+
+
+def test_a_declared_taint_is_taken_as_it_is() -> None:
+    """GKE does not add its own value beside one that is declared with the same key."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool("cpu", nodeConfig=CPU)
+    taint = {"key": "nvidia.com/gpu", "value": "mine", "effect": "NO_EXECUTE"}
+    stack.pool(nodeConfig=t4(taints=[taint]))
+    expected = NodeTaint(key="nvidia.com/gpu", value="mine", effect="NoExecute")
+    assert group_of(stack).node.taints == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("autoscaling", "bounds"),
+    [
+        ({"minNodeCount": 1, "maxNodeCount": 2}, (2, 4)),
+        ({"totalMinNodeCount": 1, "totalMaxNodeCount": 3}, (1, 3)),
+    ],
+)
+def test_bounds_are_per_zone_or_in_total(
+    autoscaling: dict[str, int], bounds: tuple[int, int]
+) -> None:
+    """minNodeCount and maxNodeCount count in each zone, the total ones in all together."""
+    zones = ["us-central1-a", "us-central1-b"]
+    group = one_pool(autoscaling=autoscaling, nodeLocations=zones)
+    assert (group.min_nodes, group.max_nodes) == bounds
+    assert group.target_nodes == bounds[0]
+
+
+def test_initial_nodes_are_per_zone() -> None:
+    """Two nodes in each of two zones are four, and a refresh shows two per zone."""
+    stack = GcpStack()
+    stack.cluster()
+    zones = ["us-central1-a", "us-central1-b"]
+    stack.pool(initialNodeCount=2, nodeLocations=zones)
+    assert group_of(stack).target_nodes == 4
+    outputs = stack.refresh(POOL, "gpu")
+    assert outputs is not None
+    assert outputs["nodeCount"] == 2
+
+
+@pytest.mark.parametrize(("ignored", "seen"), [(None, 2), (True, 0)])
+def test_a_refresh_after_autoscaling_shows_what_life_shows(ignored: bool | None, seen: int) -> None:
+    """The node count moves, unless it is ignored; neither is a difference nor moves
+    initialNodeCount."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool(ignoreNodeCountChanges=ignored)
+    stack.cloud.set_size(group_of(stack).name, 2)
+    outputs = stack.refresh(POOL, "gpu")
+    assert outputs is not None
+    assert (outputs["nodeCount"], outputs["initialNodeCount"]) == (seen, 0)
+    assert stack.diff(POOL, "gpu", pool(ignoreNodeCountChanges=ignored))[0] == {}
+
+
+def test_a_declared_node_count_reverts_the_autoscaler() -> None:
+    """With nodeCount declared, the next update after a refresh takes the nodes away again."""
+    stack = GcpStack()
+    stack.cluster()
+    declared = {"initialNodeCount": None, "nodeCount": 1}
+    stack.pool(**declared)
+    stack.cloud.set_size(group_of(stack).name, 2)
+    stack.refresh(POOL, "gpu")
+    assert stack.diff(POOL, "gpu", pool(**declared))[0] == {"nodeCount": "UPDATE"}
+    stack.pool(**declared)
+    assert group_of(stack).target_nodes == 1
+
+
+@pytest.mark.parametrize("metric", ["NVIDIA_T4_GPUS", "GPUS_ALL_REGIONS"])
+def test_the_quota_limits_the_first_nodes(metric: str) -> None:
+    """A pool that starts with nodes needs quota at once; one that starts at zero does not."""
+    stack = GcpStack(quota={metric: 0})
+    stack.cluster()
+    stack.pool()
+    with pytest.raises(Refused, match=f"GCE quota exceeded: Quota '{metric}' exceeded. Limit: 0.0"):
+        stack.pool("second", initialNodeCount=1)
+
+
+def test_the_quota_limits_growth() -> None:
+    """The autoscaler's next node is refused where the GPUs of all pools together exceed it."""
+    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 2})
+    stack.cluster()
+    stack.pool()
+    stack.pool("second")
+    stack.cloud.set_size(group_of(stack).name, 1)
+    stack.cloud.set_size(group_of(stack, "second").name, 1)
+    with pytest.raises(CloudError, match="GCE quota exceeded: Quota 'NVIDIA_T4_GPUS'"):
+        stack.cloud.set_size(group_of(stack).name, 2)
+    stack.cloud.set_size(group_of(stack, "second").name, 0)
+    stack.cloud.set_size(group_of(stack).name, 2)
+
+
+def test_a_boot_disk_that_the_machine_does_not_take_keeps_nodes_away() -> None:
+    """GKE makes the pool, and only its first node fails to start, without any of another disk."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool(nodeConfig=t4(diskType="hyperdisk-balanced"))
+    with pytest.raises(CloudError, match="hyperdisk-balanced disk type cannot be used by n1-"):
+        stack.cloud.set_size(group_of(stack).name, 1)
+    right = {"machineType": "g4-standard-48", "diskType": "hyperdisk-balanced"}
+    stack.pool("g4", nodeConfig=right, initialNodeCount=1, **G4_ZONE)
+    assert group_of(stack, "g4").target_nodes == 1
+
+
+def test_spot_nodes_have_a_quota_of_their_own() -> None:
+    """Spot GPUs count against the preemptible metric, and their nodes say so."""
+    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 0})
+    stack.cluster()
+    stack.pool(nodeConfig=t4(spot=True), initialNodeCount=1)
+    group = group_of(stack)
+    assert group.spot
+    assert group.node.labels["cloud.google.com/gke-spot"] == "true"
+
+
+def test_changes_are_announced() -> None:
+    """The stage hears of every change of the groups, and only of those."""
+    stack = GcpStack()
+    heard: list[int] = []
+    stack.cloud.on_change(lambda: heard.append(len(stack.cloud.node_groups())))
+    stack.cluster()
+    assert heard == []
+    stack.pool()
+    stack.delete(POOL, "gpu")
+    assert heard == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "changes", [FLEX_START, {"queuedProvisioning": {"enabled": True}}], ids=["flex", "queued"]
+)
+def test_gke_upgrades_such_nodes_its_own_way(changes: dict[str, Any]) -> None:
+    """SHORT_LIVED comes unasked; whoever asks for SURGE has a difference for ever."""
+    stack = GcpStack()
+    stack.cluster()
+    declared = {**changes, "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
+    for _ in range(2):
+        settings = stack.pool(**declared)["upgradeSettings"]
+        assert settings == {"strategy": "SHORT_LIVED", "maxSurge": 0, "maxUnavailable": 0}
+        found = stack.diff(POOL, "gpu", pool(**declared))[0]
+        assert found["upgradeSettings.strategy"] == "UPDATE"
+    assert stack.diff(POOL, "gpu", pool(**changes))[0] == {}
+
+
+def test_image_streaming_left_out_after_it_was_on_stays_on() -> None:
+    """The provider keeps what the pool has, so that off has to be said."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool(nodeConfig=t4(gcfsConfig={"enabled": True}))
+    assert stack.diff(POOL, "gpu", pool())[0] == {}
+    assert stack.pool()["nodeConfig"]["gcfsConfig"] == {"enabled": True}
+    off = t4(gcfsConfig={"enabled": False})
+    assert stack.diff(POOL, "gpu", pool(nodeConfig=off))[0] == {
+        "nodeConfig.gcfsConfig.enabled": "UPDATE"
+    }
+    assert stack.pool(nodeConfig=off)["nodeConfig"]["gcfsConfig"] == {"enabled": False}
+
+
+def test_a_name_that_is_too_long_shows_when_the_pool_is_made() -> None:
+    """The API alone knows the rule, so that a preview takes it; automatic names count as well."""
+    stack = GcpStack()
+    stack.cluster()
+    name = "a" * 33  # and 8 more of the automatic name
+    assert len(stack.preview(POOL, name, pool())["name"]) == 41
+    with pytest.raises(Refused, match="must be no longer than 40 characters"):
+        stack.pool(name)
+    stack.pool(name[:-1])
+
+
+def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> dict[str, Any]:
+    return t4(guestAccelerators=[{"type": kind, "count": count, **more}])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"cluster": "other"}, "clusters/other' was not found"),
+        ({"location": "us-central1-b"}, "locations/us-central1-b/clusters/dev' was not found"),
+        ({"name": "GPU"}, 'Invalid value for field "node_pool.name": "GPU"'),
+        ({"name": "a" * 41}, "must be no longer than 40 characters"),
+        (
+            {"nodeConfig": t4(diskType="hyperdisk-balanced"), "initialNodeCount": 1},
+            "hyperdisk-balanced disk type cannot be used by n1-standard-4 machine type",
+        ),
+        (
+            {"nodeConfig": {"machineType": "g4-standard-48"}, "initialNodeCount": 1} | G4_ZONE,
+            "pd-balanced disk type cannot be used by g4-standard-48 machine type",
+        ),
+        ({"nodeLocations": ["us-central1-d"]}, "'nvidia-tesla-t4' does not exist in zone"),
+        ({"nodeLocations": ["us-east1-c"]}, "Node location 'us-east1-c' is not in region"),
+        ({"nodeConfig": {"machineType": "n1-standart-4"}}, "'n1-standart-4' does not exist"),
+        ({"nodeConfig": t4(machineType="e2-standard-4")}, "cannot have 1 of accelerator"),
+        ({"nodeConfig": t4(machineType="n1-standard-96")}, "it can have 4"),
+        ({"nodeConfig": t4(count=3)}, "it can have 1, 2, 4"),
+        ({"nodeConfig": accelerator("nvidia-tesla-k80")}, "'nvidia-tesla-k80' does not exist"),
+        ({"nodeConfig": accelerator("t4")}, "Accelerator type 't4' does not exist"),
+        ({"nodeConfig": t4(imageType="COS_DOCKER")}, "Image type 'COS_DOCKER' is not supported"),
+        (
+            {"nodeConfig": driver("LATEST", "UBUNTU_CONTAINERD")},
+            "gpuDriverVersion LATEST is only for Container-Optimized OS",
+        ),
+        (
+            {"nodeConfig": accelerator(gpuPartitionSize="1g.5gb")},
+            "'nvidia-tesla-t4' has no gpuPartitionSize '1g.5gb': it has none",
+        ),
+        (
+            {
+                "nodeConfig": accelerator(
+                    gpuSharingConfig={
+                        "gpuSharingStrategy": "time-sharing",
+                        "maxSharedClientsPerGpu": 2,
+                    }
+                )
+            },
+            "gpuSharingStrategy 'time-sharing' is none of TIME_SHARING, MPS",
+        ),
+        (
+            {
+                "nodeConfig": accelerator(
+                    gpuSharingConfig={
+                        "gpuSharingStrategy": "MPS",
+                        "maxSharedClientsPerGpu": 49,
+                    }
+                )
+            },
+            "maxSharedClientsPerGpu 49 is not within 2 to 48",
+        ),
+        (
+            {"autoscaling": {"minNodeCount": 1, "totalMaxNodeCount": 3}},
+            "total and per-zone node counts exclude each other",
+        ),
+        (
+            {"autoscaling": {"minNodeCount": 3, "maxNodeCount": 2}},
+            "the minimum 3 is more than the maximum 2",
+        ),
+        ({"nodeCount": 1, "initialNodeCount": 1}, "cannot set both initial_node_count and node"),
+        (
+            {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 0}},
+            "maxSurge and maxUnavailable cannot both be 0",
+        ),
+        ({"nodeConfig": t4(spot=True, preemptible=True)}, "spot excludes preemptible"),
+        ({"nodeConfig": t4(flexStart=True)}, "flexStart needs management.autoRepair false"),
+        (
+            {
+                "nodeConfig": t4(
+                    spot=True, reservationAffinity={"consumeReservationType": "ANY_RESERVATION"}
+                )
+            },
+            "exclude reservation ANY_RESERVATION",
+        ),
+        (
+            {"nodeConfig": t4(serviceAccount="gone@p.iam.gserviceaccount.com")},
+            "Service account 'gone@p.iam.gserviceaccount.com' does not exist",
+        ),
+        (
+            {
+                "placementPolicy": {"type": "COMPACT"},
+                "nodeLocations": ["us-central1-a", "us-central1-b"],
+            },
+            "COMPACT placement needs exactly one zone",
+        ),
+        (
+            {
+                "placementPolicy": {"type": "COMPACT"},
+                "nodeConfig": {"machineType": "g2-standard-4", "flexStart": True},
+                "management": {"autoRepair": False},
+                "autoscaling": {"totalMaxNodeCount": 1},
+            },
+            "COMPACT placement with flexStart is only supported for A3 Ultra, A4 and H4D",
+        ),
+    ],
+)
+def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
+    """What GKE refuses is one line with the reason, and no pool is left."""
+    stack = GcpStack()
+    stack.cluster()
+    with pytest.raises(Refused) as refused:
+        stack.pool(**changes)
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert stack.cloud.node_groups() == []
+
+
+def test_nodes_run_as_an_account_that_exists() -> None:
+    """A service account of the stack, or of another project, is accepted."""
+    stack = GcpStack()
+    stack.cluster()
+    email = stack.up(ACCOUNT, "gpu-nodes", {})["email"]
+    stack.pool(nodeConfig=t4(serviceAccount=email))
+    stack.pool("foreign", nodeConfig=t4(serviceAccount="x@other.iam.gserviceaccount.com"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "recreated"),
+    [
+        ({"machineType": "n1-standard-8"}, True),
+        ({"diskSizeGb": 200}, True),
+        ({"diskType": "pd-ssd"}, True),
+        ({"imageType": "UBUNTU_CONTAINERD"}, True),
+        ({"gcfsConfig": {"enabled": True}}, True),
+        ({"labels": {"role": "other"}}, False),
+        ({"taints": []}, False),
+    ],
+)
+def test_gke_recreates_nodes_for_some_changes(changes: dict[str, Any], recreated: bool) -> None:
+    """Labels and taints are put on the nodes that run."""
+    stack = GcpStack()
+    stack.cluster()
+    stack.pool()
+
+    def revision() -> int:
+        (found,) = (each for each in stack.cloud.node_groups() if "gpu" in each.name)
+        return found.revision
+
+    before = revision()
+    stack.pool(nodeConfig=t4(**changes))
+    assert revision() - before == recreated
+
+
+def test_an_update_that_outlasts_the_provider_fails() -> None:
+    """Twenty nodes, one after the other, take more than the two hours that it waits by itself."""
+    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 100, "GPUS_ALL_REGIONS": 100})
+    stack.cluster()
+    settings = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
+    many = {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 20}, **settings}
+    stack.pool(**many)
+    (name,) = (each.name for each in stack.cloud.node_groups() if "gpu" in each.name)
+    stack.cloud.set_size(name, 20)
+    larger = pool(nodeConfig=t4(diskSizeGb=200), **many)
+    with pytest.raises(Refused, match=r"takes some 140 minutes and goes on .*timeout: 120m0s"):
+        stack.up(POOL, "gpu", larger)
+    stack.up(POOL, "gpu", pool(nodeConfig=t4(diskSizeGb=300), **many), waits=6 * 3600)
+
+
+def test_a_short_cluster_name_is_another_to_the_provider() -> None:
+    """As `pulumi import` writes it; the command that recovers gives such a pool the full name."""
+    stack = GcpStack()
+    stack.cluster()
+    whole = "projects/p/locations/us-central1-a/clusters/dev"
+    stack.pool(cluster="dev")
+    found, answer = stack.diff(POOL, "gpu", pool(cluster=whole))
+    assert found == {"cluster": "UPDATE_REPLACE"}
+    assert list(answer.replaces) == ["cluster"]

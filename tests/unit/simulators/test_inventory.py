@@ -1,0 +1,201 @@
+"""What a stack finds when it comes: written down, or derived from its settings and said so."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.environments import Settings
+from rehearsal.clouds import settings_in
+from rehearsal.existing import ExistingCluster, on_its_own_cluster
+from rehearsal.inventory_command import from_nodes
+from simulators.inventory import checked_machines, inventory, machines, network
+from stacks.names import StackError
+from stacks.settings import config_in, settings_of
+
+STACKS = Path(__file__).parents[2] / "fixtures" / "stacks"
+SUBNETS = [f"subnet-0aaaaaaaaaaaaaaa{number}" for number in (1, 2, 3)]
+MACHINE = {"name": "a", "capacity": {"cpu": "8", "memory": "32Gi"}}
+
+
+def settings(stack: str, **changes: Any) -> Settings:
+    """A user's stack as the program reads it, with pools or workloads of another kind."""
+    file = STACKS / f"Pulumi.{stack}.yaml"
+    config = config_in(file.read_bytes(), file.name)
+    for key, value in changes.items():
+        config[f"gpu-cluster:{key}"] = value
+    kubeconfig = json.dumps(
+        {"contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+         "clusters": [{"name": "a", "cluster": {}}], "users": [{"name": "a", "user": {}}],
+         "current-context": "a"}
+    )  # fmt: skip
+    return settings_of(stack, config, kubeconfig=kubeconfig)
+
+
+def test_machines_are_derived_from_the_pools(tmp_path: Path) -> None:
+    """Without an inventory there are as many as what is declared needs, and a note says so."""
+    found, notes = machines("lab", settings("lab"), tmp_path)
+    assert [machine["name"] for machine in found] == [
+        "control", "machines-1", "machines-2", "machines-3", "machines-4",
+    ]  # fmt: skip
+    assert found[1]["labels"] == {"gpu.example.com/model": "a6000"}
+    assert found[1]["gpus"] == 4
+    assert [taint["key"] for taint in found[1]["taints"]] == ["nvidia.com/gpu"]
+    (note,) = notes
+    assert note.startswith("these machines are simulated: control, machines-1, ")
+    assert "python -m rehearsal inventory lab writes simulators/inventories/lab.yaml" in note
+    assert len(ExistingCluster(found, dict).node_groups()) == 5  # type: ignore[arg-type]
+
+
+def test_derived_machines_have_room_for_every_workload(tmp_path: Path) -> None:
+    """Three pods of three GPUs need three machines of four."""
+    workload = {"kind": "deployment", "pool": "machines", "image": "a", "gpus": 3, "replicas": 3}
+    given = settings("lab", workloads={"a": workload}, trainingJobs={})
+    found, _ = machines("lab", given, tmp_path)
+    assert len(found) == 1 + 3
+
+
+def test_what_is_written_down_is_taken_without_a_note() -> None:
+    """An inventory is as somebody wrote it."""
+    assert machines("onprem", None) == (inventory("onprem"), [])
+
+
+def test_a_wrong_config_still_has_a_cluster_to_be_refused_in(tmp_path: Path) -> None:
+    """The program refuses its settings itself, in one line; the stage goes up for it."""
+    found, _ = machines("lab", None, tmp_path)
+    assert [machine["name"] for machine in found] == ["control"]
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ({"a": 1}, ": is not a list of machines; write some as { name: gpu-1, "),
+        ([], ": is not a list of machines"),
+        (["a"], " [0]: 'a' is not a machine; write it as"),
+        ([MACHINE | {"gpu": 4}], " [0].gpu: there is no such key; allowed: name, labels, "),
+        ([MACHINE, MACHINE], " [1].name: 'a' is not a name of its own"),
+        ([MACHINE | {"name": "A_b"}], " [0].name: 'A_b' is not a name of its own"),
+        ([MACHINE | {"gpus": "4"}], " [0].gpus: '4' is not a number of GPUs; allowed: 0 to 16"),
+        ([{"name": "a"}], " [0].capacity.cpu: None is not a quantity; give one such as '64'"),
+        ([MACHINE | {"capacity": {"cpu": 8, "memory": "lots"}}], "memory: 'lots' is not a quant"),
+        ([MACHINE | {"labels": {"gpus": True}}], " [0].labels: is not a map of strings"),
+        ([MACHINE | {"labels": {"a b": "c"}}], " [0].labels.a b: must be letters"),
+        ([MACHINE | {"taints": [{"key": "a"}]}], " [0].taints[0]: {'key': 'a'} is not a taint"),
+    ],
+)
+def test_a_wrong_inventory_is_one_line(found: Any, says: str) -> None:
+    """The line names the file and what in it is wrong."""
+    with pytest.raises(StackError) as refused:
+        checked_machines("lab", found)
+    assert str(refused.value).startswith("simulators/inventories/lab.yaml")
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_inventory_that_is_no_yaml_is_one_line(tmp_path: Path) -> None:
+    """Neither a traceback nor three lines of a parser."""
+    (tmp_path / "lab.yaml").write_text("- name: [")
+    with pytest.raises(StackError, match=r"^simulators/inventories/lab.yaml cannot be read: .*\Z"):
+        inventory("lab", tmp_path)
+
+
+def test_subnets_are_derived_from_their_ids(tmp_path: Path) -> None:
+    """Each is private, in the next zone, with a way out; a note says that nobody described them."""
+    found, (note,) = network("prod", settings("prod"), tmp_path)
+    assert found is not None
+    assert list(found.subnets) == SUBNETS
+    assert [s.zone for s in found.subnets.values()] == ["us-east-1a", "us-east-1b", "us-east-1c"]
+    assert {(s.public, s.out) for s in found.subnets.values()} == {(False, "nat")}
+    assert note.startswith(f"these subnets are simulated: {', '.join(SUBNETS)}; no inventory")
+
+
+def test_an_inventory_describes_a_vpc() -> None:
+    """Zone, CIDR, public or private, and the way out, as somebody wrote them."""
+    found, notes = network("prod", settings("prod"), STACKS / "inventories")
+    assert found is not None
+    assert notes == []
+    assert str(found.subnets[SUBNETS[1]].cidr) == "10.20.32.0/19"
+
+
+def test_a_stack_with_a_vpc_of_its_own_needs_none(tmp_path: Path) -> None:
+    """Nothing is there before a stack that makes its network."""
+    assert network("lab", settings("lab"), tmp_path) == (None, [])
+    assert network("prod", None, tmp_path) == (None, [])
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    subnets = {
+        subnet: {"zone": f"us-east-1{zone}", "cidr": f"10.20.{32 * number}.0/19"}
+        for number, (subnet, zone) in enumerate(zip(SUBNETS, "abc", strict=True))
+    }
+    return {"vpc": "10.20.0.0/16", "subnets": {**subnets, SUBNETS[0]: {**subnets[SUBNETS[0]],
+                                                                      **changes}}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ([], ": is not a VPC; write it as { vpc: 10.20.0.0/16, subnets: "),
+        (row() | {"vpc": "10.20.0.0"} | {"vpc": None}, " vpc: None is not a network such as 10."),
+        (row(zone="eu-west-1a"), "1.zone: 'eu-west-1a' is not a zone such as us-east-1a"),
+        (row(zone=1), "1.zone: 1 is not a zone such as us-east-1a"),
+        (row(cidr="10.30.0.0/19"), "1.cidr: 10.30.0.0/19 is not in the VPC's 10.20.0.0/16"),
+        (row(cidr="10.20.32.0/20"), "2.cidr: 10.20.32.0/19 overlaps subnet-0aaaaaaaaaaaaaaa1"),
+        (row(out="vpn"), "1.out: 'vpn'; allowed: nat, internet, none"),
+        (row(public="no"), "1.public: 'no' is not true or false"),
+        (row(az="a"), "1: is not a subnet; allowed: zone, cidr, public, out"),
+        ({"vpc": "10.20.0.0/16", "subnets": {SUBNETS[0]: row()["subnets"][SUBNETS[0]]}},
+         f" subnets: does not describe {SUBNETS[1]}, {SUBNETS[2]} of cluster.network.subnetIds"),
+    ],
+)  # fmt: skip
+def test_a_wrong_description_of_a_vpc_is_one_line(tmp_path: Path, found: Any, says: str) -> None:
+    """The line names the file, the subnet and the key."""
+    (tmp_path / "prod.yaml").write_text(yaml.safe_dump(found))
+    with pytest.raises(StackError) as refused:
+        network("prod", settings("prod"), tmp_path)
+    assert str(refused.value).startswith("simulators/inventories/prod.yaml")
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_rehearsal_reaches_no_other_cluster(tmp_path: Path) -> None:
+    """The copy of the stack's file names no kubeconfig any more; the report says what it did."""
+    file = tmp_path / "Pulumi.lab.yaml"
+    file.write_text((STACKS / file.name).read_text())
+    assert on_its_own_cluster(file) == [
+        "cluster.kubeconfigFile, cluster.context left out: a rehearsal has a cluster of its own"
+    ]
+    cluster = yaml.safe_load(file.read_text())["config"]["gpu-cluster:cluster"]
+    assert cluster == {"platform": "existing", "name": "lab"}
+    assert on_its_own_cluster(file) == []
+    assert settings_in(file, "lab") is not None
+
+
+def test_nodes_become_an_inventory() -> None:
+    """Labels that a pool selects by, taints, GPUs and size are kept; the rest is left out."""
+    node = {
+        "metadata": {"name": "gpu-1.example.com",
+                     "labels": {"gpus": "true", "kubernetes.io/hostname": "gpu-1", "x": "y"}},
+        "spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"},
+                            {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]},
+        "status": {"capacity": {"cpu": "64", "memory": "263856484Ki", "nvidia.com/gpu": "4"}},
+    }  # fmt: skip
+    found = from_nodes(json.dumps({"items": [node]}), {"gpus"})
+    assert found == [
+        {
+            "name": "gpu-1.example.com",
+            "labels": {"gpus": "true"},
+            "taints": [{"key": "nvidia.com/gpu", "value": "", "effect": "NoSchedule"}],
+            "gpus": 4,
+            "capacity": {"cpu": "64", "memory": "263856484Ki"},
+        }
+    ]
+    assert checked_machines("lab", found) == found
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"items": [{}]}', '{"items": 3}'])
+def test_what_is_no_list_of_nodes_is_one_line(text: str) -> None:
+    with pytest.raises(StackError, match=r"^that is not a list of nodes; give the output of"):
+        from_nodes(text, set())

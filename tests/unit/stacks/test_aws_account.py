@@ -1,0 +1,144 @@
+"""What an AWS account is asked beside its quotas; moto's copy of EC2's offers answers."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from stacks.quota import aws_account
+from stacks.quota.verdict import Finding, exit_code
+from tests.unit.components.test_settings_eks import read
+
+
+def eks_settings(*changes: list[Any]) -> Any:
+    return read(*changes)
+
+
+def about(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
+    return [(one.about, one.word, one.reason) for one in found]
+
+
+def offers_of(ec2: Any, settings: Any) -> list[tuple[str, str, str]]:
+    """What is not offered: pool, verdict, reason."""
+    found = [aws_account.offer(ec2, one) for one in aws_account.wanted(settings)]
+    return [(one.wanted.pool, one.word, one.reason) for one in found if one.word != "offered"]
+
+
+G7E = ["gpu-cluster:gpuPools", "train-gpu", "instanceTypes", ["g7e.2xlarge"]]
+
+
+@mock_aws
+def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
+    """A zone that lacks a pool's type is a finding that names those that have it."""
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    zones = ["gpu-cluster:cluster", "network", {"zones": ["us-east-1a", "us-east-1b"]}]
+    lacking = (
+        "train-gpu", "not offered", "g7e.2xlarge is not in us-east-1b; zones of us-east-1 that "
+        "have it: us-east-1a, us-east-1c",
+    )  # fmt: skip
+    assert offers_of(ec2, eks_settings(zones)) == []
+    assert offers_of(ec2, eks_settings(zones, G7E)) == [lacking]
+    one = ["gpu-cluster:gpuPools", "train-gpu", "zones", ["us-east-1a"]]
+    assert offers_of(ec2, eks_settings(zones, G7E, one)) == []
+    block = [
+        ["gpu-cluster:gpuPools", "train-gpu", key, value]
+        for key, value in (("capacity", "capacity-block"), ("reservation", "cr-0123456789abcdef0"))
+    ]
+    bought = ["gpu-cluster:gpuPools", "train-gpu", "zones", ["us-east-1b"]]
+    assert offers_of(ec2, eks_settings(zones, G7E, *block, bought)) == []
+    elsewhere = boto3.client("ec2", region_name="us-west-1")
+    amd = ["gpu-cluster:cluster", "systemPool", {"instanceTypes": ["m7a.large"]}]
+    assert offers_of(elsewhere, eks_settings(zones, amd))[0] == (
+        "system", "not offered", "m7a.large is not in us-east-1a, us-east-1b, nor anywhere else in "
+        "us-east-1; take another type",
+    )  # fmt: skip
+
+
+@mock_aws
+def test_zone_ids_and_an_existing_vpc_are_asked_for_as_such() -> None:
+    """Zone names differ by account: IDs are asked as IDs, and subnets say where they are."""
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    offered = ec2.describe_instance_type_offerings(
+        LocationType="availability-zone-id",
+        Filters=[{"Name": "instance-type", "Values": ["g7e.2xlarge"]}],
+    )["InstanceTypeOfferings"]
+    has = sorted(row["Location"] for row in offered)
+    zones = ["gpu-cluster:cluster", "network", {"zones": [has[0], "use1-az99"]}]
+    assert offers_of(ec2, eks_settings(zones, G7E))[-1][2] == (
+        f"g7e.2xlarge is not in use1-az99; zones of us-east-1 that have it: {', '.join(has)}"
+    )
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    subnets = [
+        ec2.create_subnet(
+            VpcId=vpc, CidrBlock=f"10.0.{number}.0/24", AvailabilityZone=f"us-east-1{zone}"
+        )["Subnet"]["SubnetId"]
+        for number, zone in enumerate("ab")
+    ]
+    adopted = ["gpu-cluster:cluster", "network", {"subnetIds": subnets}]
+    (found,) = offers_of(ec2, eks_settings(adopted, G7E))
+    assert found[2].startswith("g7e.2xlarge is not in us-east-1b; zones of us-east-1 that have it")
+
+
+def test_what_ec2_may_not_be_asked_is_not_known() -> None:
+    """A refusal is said once for each pool, and is no finding."""
+    ec2 = boto3.client(
+        "ec2", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+    with Stubber(ec2) as stub:
+        for _ in range(2):
+            stub.add_client_error("describe_instance_type_offerings", "UnauthorizedOperation", "no")
+        found = offers_of(ec2, eks_settings())
+    refused = "not allowed to look: UnauthorizedOperation no"
+    assert found == [("system", "unknown", refused), ("train-gpu", "unknown", refused)]
+
+
+DEPLOYER = "arn:aws:iam::123456789012:role/deployer"
+
+
+@pytest.mark.parametrize(
+    ("caller", "admins", "good"),
+    [
+        ("arn:aws:sts::123456789012:assumed-role/deployer/me", [DEPLOYER], True),
+        ("arn:aws:sts::123456789012:assumed-role/deployer/me",
+         ["arn:aws:iam::123456789012:role/team/ml/deployer"], True),
+        ("arn:aws:sts::123456789012:assumed-role/deployer/me",
+         ["arn:aws:iam::999999999999:role/deployer"], False),
+        ("arn:aws:sts::123456789012:assumed-role/reader/me", [DEPLOYER], False),
+        ("arn:aws:iam::123456789012:user/deployer", [DEPLOYER], False),
+        ("arn:aws:iam::123456789012:user/anna", ["arn:aws:iam::123456789012:user/anna"], True),
+        ("arn:aws:iam::123456789012:root", [DEPLOYER], False),
+    ],
+)  # fmt: skip
+def test_whoever_runs_pulumi_has_to_be_an_admin(caller: str, admins: list[str], good: bool) -> None:
+    """The creator of an EKS cluster gets nothing by itself."""
+    sts = boto3.client(
+        "sts", region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+    )
+    settings = eks_settings(["gpu-cluster:cluster", "admins", admins])
+    with Stubber(sts) as stub:
+        stub.add_response("get_caller_identity", {"Arn": caller})
+        found = about(aws_account.signed_in(sts, settings))
+    assert found == ([] if good else [
+        ("cluster.admins", "wrong", f"{caller} signs in and is not among them, so that the update "
+         "ends at the first Kubernetes object; add its role, or run Pulumi as one of them")
+    ])  # fmt: skip
+
+
+def test_the_role_that_the_provider_assumes_is_who_signs_in() -> None:
+    """With `aws:assumeRoles`, nobody has to be asked."""
+    role = "arn:aws:iam::123456789012:role/pulumi"
+    settings = eks_settings(["aws:assumeRoles", [{"roleArn": role}]])
+    (found,) = aws_account.signed_in(None, settings)
+    assert found.reason.startswith(f"{role} signs in and is not among them")
+
+
+def test_a_finding_beside_the_quotas_is_a_finding() -> None:
+    """The exit code is 1 where one is wrong, and 2 where one is only not known."""
+    wrong = Finding(about="pool t4", word="wrong", reason="EC2 has no t4 in us-east-1b")
+    unknown = Finding(about="pool t4", word="unknown", reason="no answer")
+    assert [exit_code([], each) for each in ([], [unknown], [wrong], [unknown, wrong])] == [
+        0, 2, 1, 1,
+    ]  # fmt: skip

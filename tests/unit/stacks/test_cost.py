@@ -1,0 +1,386 @@
+"""What a stack costs: every figure follows from the catalogue, and what is unknown is never 0."""
+
+import json
+import subprocess
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli import cost
+from components.catalog.eks import instance_type
+from components.catalog.gke import ACCELERATORS, machine_type
+from components.catalog.node_prices import eks_node, gke_node
+from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from stacks.cost.aws_bill import eks_bill
+from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, changes
+from stacks.cost.cost_text import shown
+from stacks.files import SAMPLES
+from stacks.report import FINDING, FINE, NOT_ASKED, CheckError
+from stacks.settings import ROOT, config_of, settings_of
+
+TODAY = date(2026, 11, 21)
+
+
+def changed(stack: str, **pool: Any) -> Bill:
+    """The bill of a committed stack with other settings of its pool train-gpu."""
+    config = config_of(stack)
+    config["gpu-cluster:gpuPools"]["train-gpu"].update(pool)
+    return cost.bill_at(stack, config)
+
+
+def item(bill: Bill, name: str) -> Item:
+    (found,) = [item for item in bill.items if item.name == name]
+    return found
+
+
+def list_price(cloud: str, name: str) -> float:
+    return PRICES[cloud, name].dollars
+
+
+def month(cloud: str, name: str, gib: int) -> float:
+    """Dollars per hour of so many GiB."""
+    return gib * list_price(cloud, name) / HOURS_PER_MONTH
+
+
+def on_demand(name: str) -> float:
+    machine = machine_type(name) or instance_type(name)
+    assert machine is not None
+    assert machine.on_demand is not None
+    return machine.on_demand
+
+
+def test_a_gke_pool_costs_its_machines_gpus_and_disks() -> None:
+    """Full, the T4 pool of dev costs three times machine, card and boot disk; idle, nothing."""
+    pool = item(changed("dev"), "train-gpu")
+    card = ACCELERATORS["nvidia-tesla-t4"].on_demand
+    assert card is not None
+    node = on_demand("n1-standard-4") + card + month("gcp", "pd-balanced", 100)
+    assert pool.cost("on-demand", "full") == pytest.approx(3 * node)
+    assert pool.cost("on-demand", "idle") == 0
+
+
+def test_idle_dev_costs_the_fee_one_system_node_and_the_way_out() -> None:
+    """With its GPU pool at zero, dev costs the sum of what is always there."""
+    total = changed("dev").total("configured", "idle")
+    assert total.missing == []
+    assert total.hour == pytest.approx(
+        list_price("gcp", "gke-cluster")
+        + on_demand("e2-standard-2")
+        + month("gcp", "pd-balanced", 50)
+        + list_price("gcp", "cloud-nat-per-vm")
+        + list_price("gcp", "external-ipv4")
+    )
+    assert total.month == pytest.approx(total.hour * HOURS_PER_MONTH)
+
+
+def test_full_train_costs_every_part_of_an_eks_stack() -> None:
+    """Control plane, three system nodes, the GPU node, NAT with its address, the KMS key."""
+    total = changed("train").total("on-demand", "full")
+    system = on_demand("m7i.large") + month("aws", "ebs-gp3", 50)
+    assert total.hour == pytest.approx(
+        list_price("aws", "eks-cluster")
+        + 3 * system
+        + on_demand("g4dn.xlarge")
+        + month("aws", "ebs-gp3", 100)
+        + month("aws", "ebs-gp3-throughput", 500 - 125)
+        + list_price("aws", "nat-gateway")
+        + list_price("aws", "public-ipv4")
+        + list_price("aws", "kms-key") / HOURS_PER_MONTH
+    )
+
+
+def test_min_nodes_cost_while_idle() -> None:
+    """A node that is always there is part of the idle cost."""
+    pool = item(changed("dev", minNodes=2), "train-gpu")
+    assert pool.cost("configured", "idle") == pytest.approx(
+        pool.cost("configured", "full") * 2 / 3  # type: ignore[operator]
+    )
+
+
+def test_a_pool_is_counted_as_it_is_bought() -> None:
+    """As configured, a Spot pool costs its Spot price."""
+    l4 = {"machineType": "g2-standard-4", "accelerator": None, "gpusPerNode": None,
+          "driver": "managed"}  # fmt: skip
+    bill = changed("dev", capacity="spot", **l4)
+    pool = item(bill, "train-gpu")
+    machine = machine_type("g2-standard-4")
+    assert machine is not None
+    assert machine.spot is not None
+    assert pool.cost("configured", "full") == pool.cost("spot", "full")
+    assert pool.cost("spot", "full") == pytest.approx(
+        3 * (machine.spot + month("gcp", "pd-balanced", 100))
+    )
+    assert bill.total("spot", "full").hour < bill.total("on-demand", "full").hour
+
+
+def test_an_unknown_price_is_unknown_and_not_zero() -> None:
+    """EKS Spot has no price here: the pool is named as missing, and the sum says `at least`."""
+    bill = changed("train", capacity="spot")
+    total = bill.total("configured", "full")
+    assert item(bill, "train-gpu").cost("configured", "full") is None
+    assert total.missing == ["train-gpu"]
+    assert "not known, and so not in the sums: train-gpu" in shown(bill)
+    assert "as configured, full: at least $" in shown(bill)
+    assert bill.document()["totals"]["configured"]["full"]["missing"] == ["train-gpu"]
+
+
+def test_nothing_of_an_unknown_price_costs_nothing() -> None:
+    """No node costs no money, whatever a node would cost."""
+    assert item(changed("train", capacity="spot"), "train-gpu").cost("configured", "idle") == 0
+
+
+@pytest.mark.parametrize("gone", ["on_demand", "count"])
+def test_whatever_is_not_known_is_missing_from_the_sum(gone: str) -> None:
+    """A price or a number that nobody knows makes its item missing, never 0."""
+    known = Part(name="disk", on_demand=1.0, spot=1.0, source="")
+    part = Part(name="machine", on_demand=None if gone == "on_demand" else 1.0, spot=1, source="")
+    one = Item(name="a", what="", parts=[known, part], idle=1, full=None if gone == "count" else 2)
+    other = Item(name="b", what="", parts=[known], idle=1, full=1)
+    total = Bill(items=[one, other]).total("on-demand", "full")
+    assert (total.hour, total.missing) == (1.0, ["a"])
+
+
+@pytest.mark.parametrize("capacity", ["flex-start", "reservation"])
+def test_capacity_with_a_price_of_its_own_is_unknown(capacity: str) -> None:
+    """Flex-start and reservations are billed otherwise: as configured they have no price here."""
+    extra = {"reservation": "mine"} if capacity == "reservation" else {}
+    l4 = {"machineType": "g2-standard-4", "accelerator": None, "gpusPerNode": None,
+          "driver": "managed"}  # fmt: skip
+    bill = changed("dev", capacity=capacity, **l4, **extra)
+    assert item(bill, "train-gpu").cost("configured", "full") is None
+    assert item(bill, "train-gpu").cost("on-demand", "full") is not None
+    assert any(f"capacity {capacity} has a price of its own" in note for note in bill.notes)
+
+
+def test_cloud_nat_has_a_most() -> None:
+    """The gateway's fee stops growing at its maximum."""
+    few, many = (item(changed("dev", maxNodes=most), "NAT") for most in (3, 500))
+    assert few.cost("configured", "full") == pytest.approx(
+        6 * list_price("gcp", "cloud-nat-per-vm")
+    )
+    assert many.cost("configured", "full") == pytest.approx(list_price("gcp", "cloud-nat-most"))
+
+
+def test_an_old_kubernetes_costs_six_times_as_much() -> None:
+    """Past its standard support, an EKS control plane has the fee of extended support."""
+    settings = settings_of("train", config_of("train"))
+    assert settings.platform == "eks"
+    fees = [
+        item(eks_bill(settings, day), "control plane").cost("configured", "idle")
+        for day in (TODAY, date(2027, 12, 1))
+    ]
+    assert fees == [list_price("aws", "eks-cluster"),
+                    list_price("aws", "eks-cluster-extended-support")]  # fmt: skip
+
+
+def test_local_ssd_that_comes_with_a_machine_is_added() -> None:
+    """An A3 has 6,000 GiB of local SSD, which its price does not hold."""
+    h100 = {"machineType": "a3-highgpu-8g", "accelerator": None, "gpusPerNode": None,
+            "driver": "managed", "maxNodes": 1}  # fmt: skip
+    bill = changed("dev", **h100)
+    assert item(bill, "train-gpu").cost("on-demand", "full") == pytest.approx(
+        on_demand("a3-highgpu-8g")
+        + month("gcp", "pd-balanced", 100)
+        + month("gcp", "local-ssd", 6000)
+    )
+
+
+def test_a_group_of_several_instance_types_costs_its_dearest() -> None:
+    """EC2 may take any of them, so the bill counts the dearest; an unpriced one leaves none."""
+    assert eks_node(["g5.xlarge", "g5.2xlarge"]).on_demand == on_demand("g5.2xlarge")
+    assert eks_node(["p5.48xlarge", "p5e.48xlarge"]).on_demand is None
+
+
+def test_an_unknown_machine_or_card_has_no_price() -> None:
+    """What the catalogue does not have, costs an unknown amount."""
+    assert gke_node("c4-standard-8").most is None
+    assert gke_node("n1-standard-4", "nvidia-unheard-of", 1).most is None
+    assert eks_node([]).most is None
+
+
+@pytest.mark.parametrize("stack", SAMPLES)
+def test_every_committed_environment_has_a_bill(stack: str) -> None:
+    """Each is told with exit code 0, and full it never costs less than idle."""
+    code, document, text = cost.check(stack)
+    assert code == FINE
+    assert "2026-11-21" in text
+    json.dumps(document)
+    for purchase in ("onDemand", "spot", "configured"):
+        sums = document["totals"][purchase]
+        assert sums["idle"]["hour"] <= sums["full"]["hour"] or sums["full"]["missing"]
+    for one in document["items"]:
+        assert all(part["source"] or part["onDemand"] is None for part in one["parts"])
+
+
+def test_an_existing_cluster_is_not_on_the_bill() -> None:
+    """Nodes that somebody else made cost this stack nothing, and no kubeconfig is read."""
+    code, document, text = cost.check("onprem")
+    assert (code, document["items"]) == (FINE, [])
+    assert "an existing cluster is on somebody else's bill" in text
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "expected", "words"),
+    [(1400, FINDING, "above the ceiling of $1,400.00: lower maxNodes"),
+     (1500, FINE, "below the ceiling of $1,500.00")],
+)  # fmt: skip
+def test_a_ceiling_is_kept_or_a_finding(ceiling: float, expected: int, words: str) -> None:
+    """Exit code 1 where a month at full costs more, 0 where it does not."""
+    code, _, text = cost.check("dev", ceiling=ceiling)
+    assert code == expected
+    assert words in text
+
+
+def test_a_ceiling_cannot_be_judged_without_prices() -> None:
+    """Exit code 2 where what is known stays below the ceiling and something is not known."""
+    code, _, text = cost.check("autopilot", ceiling=5000)
+    assert code == NOT_ASKED
+    assert "is not known: there is no price of t4, t4-spot" in text
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A git repository with dev at one node, then at three, and a stack `new` since."""
+    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
+    git(tmp_path, "init", "--quiet")
+    for most in (1, 3):
+        pool["maxNodes"] = most
+        (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
+        git(tmp_path, "add", ".")
+        git(tmp_path, "commit", "--quiet", "--message", f"{most} nodes")
+    document["config"]["gpu-cluster:cluster"]["name"] = "gpu-new"
+    (tmp_path / "Pulumi.new.yaml").write_text(yaml.safe_dump(document))
+    return tmp_path
+
+
+def git(folder: Path, *command: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(folder), *who, *command], check=True)
+
+
+def test_compares_with_an_earlier_revision(repository: Path) -> None:
+    """Two more nodes cost twice a node more at full, and nothing more idle."""
+    code, document, text = cost.check("dev", compare="HEAD~1", root=repository)
+    (pool,) = [one for one in document["compared"]["changes"] if one["name"] == "train-gpu"]
+    node = item(changed("dev", maxNodes=1), "train-gpu").cost("configured", "full")
+    assert node is not None
+    assert code == FINE
+    assert pool["idle"]["change"] == 0
+    assert pool["full"]["change"] == pytest.approx(2 * node * HOURS_PER_MONTH, abs=0.01)
+    assert f"+${pool['full']['change']:,.2f}" in text
+    assert {one["name"] for one in document["compared"]["changes"]} == {"train-gpu", "NAT"}
+
+
+def test_the_same_revision_changes_nothing(repository: Path) -> None:
+    """Without a difference in the stack's file there is none in its cost."""
+    _, document, text = cost.check("dev", compare="HEAD", root=repository)
+    assert document["compared"]["changes"] == []
+    assert "no cost changes" in text
+
+
+def test_a_stack_that_did_not_exist_cost_nothing(repository: Path) -> None:
+    """A new environment is compared with nothing, and the text says so."""
+    _, document, text = cost.check("new", compare="HEAD", root=repository)
+    assert document["compared"]["existed"] is False
+    assert "changes since HEAD (where this stack does not exist):" in text
+
+
+@pytest.mark.parametrize("revision", ["nosuch", "--output=x"])
+def test_an_unknown_revision_is_an_error(repository: Path, revision: str) -> None:
+    """A revision that git does not know ends with one line, and is never taken for an option."""
+    with pytest.raises(CheckError, match=f"{revision}: git knows no such revision here"):
+        cost.check("dev", compare=revision, root=repository)
+
+
+def test_an_unknown_cost_makes_an_unknown_difference() -> None:
+    """The difference to what is not known is not known."""
+    known = Item(name="a", what="", parts=[Part(name="p", on_demand=1.0, spot=1.0, source="")],
+                 idle=0, full=1)  # fmt: skip
+    unknown = Item(name="a", what="", parts=[Part(name="p", on_demand=None, spot=1.0, source="")],
+                   idle=0, full=1)  # fmt: skip
+    (change,) = changes(Bill(items=[known]), Bill(items=[unknown]))
+    assert (change.by("idle"), change.by("full")) == (0, None)
+
+
+def test_the_command_ends_with_the_code_and_one_document(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--json` prints one JSON document, also where the stack does not exist (exit code 2)."""
+    for arguments, code in ((["dev", "--json"], FINE), (["nosuch", "--json"], NOT_ASKED)):
+        monkeypatch.setattr("sys.argv", ["cost", *arguments])
+        assert cost.main() == code
+        document = json.loads(capsys.readouterr().out)
+        assert document["exit"] == code
+    assert document["error"].startswith("there is no Pulumi.nosuch.yaml")
+
+
+def test_every_purchase_and_time_is_in_the_document() -> None:
+    """Idle and full, on demand, as Spot and as configured, per hour and month."""
+    totals = changed("dev").document()["totals"]
+    assert len(totals) == len(PURCHASES)
+    for sums in totals.values():
+        assert set(sums) == set(TIMES)
+        assert all({"hour", "month", "missing"} == set(one) for one in sums.values())
+
+
+A100 = {"machineType": "a2-highgpu-1g", "accelerator": None, "gpusPerNode": None,
+        "driver": "managed"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("stack", "pool", "what", "units"),
+    [
+        ("dev", {}, "nvidia-tesla-t4", 1),
+        ("dev", {"sharing": {"strategy": "time-slicing", "replicas": 4}, "gpusPerNode": 2},
+         "1/4 of nvidia-tesla-t4", 8),
+        ("dev", {**A100, "sharing": {"strategy": "mig", "partition": "1g.5gb"}},
+         "1g.5gb of nvidia-tesla-a100", 7),
+        ("dev", {**A100, "sharing": {"strategy": "time-slicing", "replicas": 2,
+                                     "partition": "3g.20gb"}},
+         "1/2 of 3g.20gb of nvidia-tesla-a100", 4),
+        ("train", {"sharing": {"strategy": "mps", "replicas": 8}}, "1/8 of nvidia-tesla-t4", 8),
+    ],
+)  # fmt: skip
+def test_a_share_of_a_gpu_costs_its_part_of_the_node(
+    stack: str, pool: dict[str, Any], what: str, units: int
+) -> None:
+    """The node's cost by the number that the pool's sharing makes of its GPUs."""
+    config = config_of(stack)
+    config["gpu-cluster:gpuPools"]["train-gpu"].update(pool)
+    config["gpu-cluster:workloads"] = {}
+    bill = cost.bill_at(stack, config)
+    of = item(bill, "train-gpu")
+    node = of.hourly("on-demand")
+    assert node is not None
+    assert of.pod_gpu is not None
+    assert (of.pod_gpu.what, of.pod_gpu.per_piece) == (what, units)
+    assert of.per_gpu("on-demand") == pytest.approx(node / units)
+    (document,) = [one for one in bill.document()["items"] if one["name"] == "train-gpu"]
+    assert document["podGpu"]["perPiece"] == units
+    assert document["podGpu"]["hourly"]["onDemand"] == pytest.approx(node / units, abs=1e-5)
+    (row,) = [line for line in shown(bill).splitlines() if f" {what} " in line]
+    assert f"${node / units:,.4f}" in row
+
+
+def test_a_share_of_unknown_cost_is_unknown() -> None:
+    """Autopilot's pods have no price here; what is no GPU pool has no share of one."""
+    config = config_of("autopilot")
+    config["gpu-cluster:gpuPools"]["t4"]["sharing"] = {"strategy": "time-slicing", "replicas": 4}
+    bill = cost.bill_at("autopilot", config)
+    assert item(bill, "t4").per_gpu("on-demand") is None
+    assert "podGpu" not in bill.document()["items"][0]
+
+
+@pytest.mark.parametrize("ceiling", ["nan", "inf", "-1"])
+def test_a_ceiling_that_nothing_exceeds_is_refused(
+    ceiling: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is no amount of money holds nobody back, and so is a mistake."""
+    monkeypatch.setattr("sys.argv", ["cost", "dev", f"--ceiling={ceiling}"])
+    with pytest.raises(SystemExit, match="2"):
+        cost.main()
+    assert f"{ceiling} is no amount; give dollars a month" in capsys.readouterr().err

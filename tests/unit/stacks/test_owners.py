@@ -1,0 +1,82 @@
+"""No two stacks of a folder make the same cluster."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.files import SAMPLES
+from stacks.names import StackError
+from stacks.owners import owned, refuse_shared
+from stacks.report import CheckError
+from stacks.settings import config_of
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def written(folder: Path, stack: str, config: Any) -> Any:
+    (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": config}))
+    return config
+
+
+def gke(**cluster: Any) -> dict[str, Any]:
+    known = {"platform": "gke", "name": "gpu-dev", "location": "us-central1-a"}
+    return {"gcp:project": "p", "gpu-cluster:cluster": known | cluster}
+
+
+def eks(region: str = "us-east-1", **more: Any) -> dict[str, Any]:
+    return {"aws:region": region, "gpu-cluster:cluster": {"platform": "eks", "name": "a"}} | more
+
+
+def test_a_copy_that_keeps_the_name_is_refused(tmp_path: Path) -> None:
+    """Both files are named, and what to change."""
+    written(tmp_path, "dev", gke())
+    mine = written(tmp_path, "staging", gke())
+    with pytest.raises(StackError) as refused:
+        refuse_shared(tmp_path, "staging", mine)
+    assert str(refused.value) == (
+        "Pulumi.staging.yaml and Pulumi.dev.yaml make the same cluster, gpu-dev in us-central1-a: "
+        "give one of them another cluster.name"
+    )
+    with pytest.raises(CheckError, match="make the same cluster"):
+        config_of("staging", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (gke(), gke(name="gpu-qa")),
+        (gke(), gke(location="europe-west4")),
+        (gke(), gke() | {"gcp:project": "q"}),
+        (eks(), eks("us-west-2")),
+        (eks(), eks(**{"aws:profile": "prod"})),
+        (eks(), gke(name="a")),
+        ({"gpu-cluster:cluster": {"platform": "existing", "name": "a"}},) * 2,
+        ({"gpu-cluster:cluster": {"platform": "gke"}},) * 2,
+    ],
+)
+def test_what_differs_stands_side_by_side(tmp_path: Path, one: Any, other: Any) -> None:
+    """Another name, place, project or account is another cluster; one that is there is nobody's."""
+    written(tmp_path, "one", one)
+    refuse_shared(tmp_path, "other", written(tmp_path, "other", other))
+
+
+def test_a_cluster_is_the_same_in_either_mode(tmp_path: Path) -> None:
+    """Standard and Autopilot share their names."""
+    assert owned(gke()) == owned(gke(platform="gke-autopilot"))
+    written(tmp_path, "one", gke(platform="gke-autopilot"))
+    with pytest.raises(StackError, match="make the same cluster"):
+        refuse_shared(tmp_path, "other", written(tmp_path, "other", gke()))
+
+
+def test_another_stacks_broken_file_is_its_own_matter(tmp_path: Path) -> None:
+    """It does not stand in the way of this one."""
+    (tmp_path / "Pulumi.broken.yaml").write_text("config: [")
+    refuse_shared(tmp_path, "dev", written(tmp_path, "dev", gke()))
+
+
+@pytest.mark.parametrize("stack", SAMPLES)
+def test_the_samples_do_not_share(stack: str) -> None:
+    """Each of the project's own makes a cluster of its own."""
+    refuse_shared(ROOT, stack, config_of(stack))

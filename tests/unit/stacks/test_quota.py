@@ -1,0 +1,652 @@
+"""Quota needs of pools, verdicts, and what Google Cloud and AWS answer, without either."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from unittest.mock import Mock
+
+import boto3
+import pytest
+import yaml
+from botocore.stub import Stubber
+from google.auth.exceptions import RefreshError
+from moto import mock_aws
+
+from cli import quota
+from components.batch.training_args import TrainingArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.gke.autopilot_args import GkeAutopilotPoolArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gpu.check_args import GpuCheckArgs
+from components.gpu.workload_args import WorkloadArgs
+from stacks.files import PLACEHOLDER
+from stacks.quota import aws_quota, google_quota, offers
+from stacks.quota.offers import Offer, Wanted
+from stacks.quota.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use
+from stacks.report import CheckError
+from stacks.settings import ROOT, config_of, settings_of
+
+REGION = "us-central1"
+
+
+def need(units: int, quota: str = "NVIDIA_T4_GPUS", scope: str = REGION) -> Need:
+    return Need(quota=quota, scope=scope, unit="GPUs", pools={"pool": units}, link="https://x")
+
+
+@pytest.mark.parametrize(
+    ("answer", "word", "code"),
+    [
+        (Known(limit=4, use=0), "enough", 0),
+        (Known(limit=3, use=0), "enough", 0),
+        (Known(limit=2, use=0), "too little", 1),
+        (Known(limit=2, use=None), "too little", 1),
+        (Known(limit=9, use=None), "unknown", 2),
+        (Known(limit=4, use=2), "unknown", 2),
+        (Known(limit=4, use=2, own=0), "too little", 1),
+        (Known(limit=4, use=2, own=1), "enough", 0),
+        (Known(limit=3, use=3, own=3), "enough", 0),
+        (Unknown(reason="not allowed to look"), "unknown", 2),
+    ],
+)
+def test_verdict(answer: Known | Unknown, word: str, code: int) -> None:
+    """Three GPUs against what the cloud says; where the numbers allow two verdicts, `unknown`."""
+    verdict = judge(need(3), answer)
+    assert verdict.word == word
+    assert exit_code([verdict]) == code
+    assert bool(verdict.reason) == (word != "enough")
+
+
+def test_a_finding_outweighs_what_is_not_known() -> None:
+    """With one quota too little and one unknown, the exit code is 1."""
+    verdicts = [judge(need(3), Unknown(reason="?")), judge(need(3), Known(limit=0, use=0))]
+    assert exit_code(verdicts) == 1
+
+
+def test_own_use_is_asked_only_where_it_decides() -> None:
+    """Own nodes are counted only where the limit would do without what is in use."""
+    asked = {limit: needs_own_use(need(3), Known(limit=limit, use=2)) for limit in range(7)}
+    assert asked == {0: False, 1: False, 2: False, 3: True, 4: True, 5: False, 6: False}
+
+
+def gke_needs(**pools: GkeGpuNodePoolArgs) -> dict[str, tuple[str, dict[str, int]]]:
+    gpus = google_quota.pool_gpus(pools)
+    found, _ = google_quota.needs(pools, gpus, project="p", region=REGION)
+    return {one.quota: (one.scope, dict(one.pools)) for one in found}
+
+
+def test_google_counts_by_card_market_and_project() -> None:
+    """GPUs count by card in the region, apart for Spot and flex-start, and all in the project."""
+    t4: dict[str, Any] = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
+    assert gke_needs(
+        one=GkeGpuNodePoolArgs(**t4, max_nodes=3),
+        two=GkeGpuNodePoolArgs(**t4, gpus_per_node=2, max_nodes=4),
+        spot=GkeGpuNodePoolArgs(**t4, max_nodes=5, capacity="spot"),
+        flex=GkeGpuNodePoolArgs(machine_type="g2-standard-24", max_nodes=2, capacity="flex-start"),
+    ) == {
+        "NVIDIA_T4_GPUS": (REGION, {"one": 3, "two": 8}),
+        "PREEMPTIBLE_NVIDIA_T4_GPUS": (REGION, {"spot": 5}),
+        "PREEMPTIBLE_NVIDIA_L4_GPUS": (REGION, {"flex": 4}),
+        "GPUS_ALL_REGIONS": ("all regions", {"one": 3, "two": 8, "spot": 5, "flex": 4}),
+    }
+
+
+def test_reserved_nodes_are_left_out_and_named() -> None:
+    """A pool on a reservation counts nothing, and the check says so."""
+    pools = {
+        "r": GkeGpuNodePoolArgs(
+            machine_type="a3-highgpu-8g", capacity="reservation", reservation="mine"
+        )
+    }
+    found, notes = google_quota.needs(pools, {"r": 8}, project="p", region=REGION)
+    assert found == []
+    assert notes == ["pool r: not counted, its nodes come out of reservation mine"]
+
+
+def workload(**given: Any) -> WorkloadArgs:
+    return WorkloadArgs(**{"kind": "pod", "pool": "t4", "image": "x", **given})
+
+
+@pytest.mark.parametrize(
+    ("pool", "workloads", "gpus"),
+    [
+        ({}, [workload()], 1),
+        ({}, [workload(kind="deployment", replicas=3, gpus=2)], 6),
+        ({}, [workload(kind="deployment", replicas=0)], 0),
+        ({}, [workload(kind="job", parallelism=4, completions=9), workload(gpus=0)], 4),
+        ({"gpus_per_node": 4}, [workload(kind="deployment", replicas=3, gpus=2)], 8),
+    ],
+)
+def test_autopilot_counts_what_the_workloads_fill(
+    pool: dict[str, Any], workloads: list[WorkloadArgs], gpus: int
+) -> None:
+    """An Autopilot pool needs the GPUs of the nodes that the stack's own pods fill."""
+    pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", **pool)}
+    assert google_quota.workload_gpus(pools, workloads) == {"t4": gpus}
+
+
+@pytest.mark.parametrize(("on_node", "needed"), [(None, 3 * 2 + 1), (4, 3 * 4 + 4)])
+def test_autopilot_counts_training_jobs_and_the_acceptance_workload(
+    on_node: int | None, needed: int
+) -> None:
+    """Each worker has a node of its own, and so has whoever measures the GPUs."""
+    pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", gpus_per_node=on_node)}
+    job = TrainingArgs(pool="t4", image="x", nodes=3, gpus=2, command=["train.py"])
+    check = GpuCheckArgs(pools=["t4"], image="x")
+    assert google_quota.workload_gpus(pools, [], [job], check) == {"t4": needed}
+
+
+def test_pools_that_need_nothing_have_no_row() -> None:
+    """An Autopilot pool that no workload uses asks for no quota."""
+    pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4")}
+    assert google_quota.needs(pools, {"t4": 0}, project="p", region=REGION) == ([], [])
+
+
+Answers = dict[str, tuple[int, Any]]
+
+
+@pytest.fixture
+def google() -> Iterator[tuple[str, Answers, list[str]]]:
+    """An API on loopback: its URL, path -> (status, body), and the Authorization headers it got."""
+    answers: Answers = {}
+    tokens: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            tokens.append(self.headers.get("Authorization", ""))
+            status, body = answers.get(
+                self.path, (404, {"error": {"message": f"{self.path} was not found"}})
+            )
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", answers, tokens
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+RESERVED = {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["ours"]}
+PROJECT = "/compute/v1/projects/p"
+FAMILY = "newer cards count against GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
+IN_REGION = f"{PROJECT}/regions/{REGION}"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "answer"),
+    [
+        (
+            200,
+            {"quotas": [{"metric": "NVIDIA_T4_GPUS", "limit": 4.0, "usage": 1.0}]},
+            Known(limit=4, use=1),
+        ),
+        (200, {"quotas": []}, Unknown(reason=f"{REGION} lists no quota of this name; {FAMILY}")),
+        (
+            200,
+            {"quotaStatusWarning": {"message": "partly down"}},
+            Unknown(reason="Google Cloud could not say: partly down"),
+        ),
+        (
+            403,
+            {"error": {"message": "Required 'compute.regions.get' permission"}},
+            Unknown(
+                reason="not allowed to look: HTTP 403 Required 'compute.regions.get' permission"
+            ),
+        ),
+        (404, {"error": {"message": "no such\nproject"}},
+         Unknown(reason="no answer: HTTP 404 no such project")),
+        (200, b"<html>", Unknown(reason="no answer: HTTP 200")),
+    ],
+)  # fmt: skip
+def test_what_google_answers(
+    google: tuple[str, Answers, list[str]], status: int, body: Any, answer: Known | Unknown
+) -> None:
+    """The region's number of the metric, or why it is not known; a stand-in gets no token."""
+    url, answers, tokens = google
+    answers[IN_REGION] = (status, body)
+    assert google_quota.GoogleQuotas("p", REGION, url).answer(need(3)) == answer
+    assert set(tokens) == {""}
+
+
+def test_a_metric_that_is_only_presumed_is_called_so() -> None:
+    """Where the API has not the metric of a card whose metric was never read, that is said."""
+    quotas = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1")
+    quotas._answers[f"/regions/{REGION}"] = {"quotas": []}
+    answer = quotas.answer(need(1, "NVIDIA_RTX_PRO_6000_GPUS"))
+    assert isinstance(answer, Unknown)
+    assert ", and its name is only presumed; " in answer.reason
+
+
+def test_google_does_not_answer() -> None:
+    """An API that nobody serves makes the quota unknown."""
+    answer = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1").answer(need(1))
+    assert isinstance(answer, Unknown)
+    assert "does not answer" in answer.reason
+
+
+@pytest.mark.parametrize("variable", [None, "/no/such/key.json"])
+def test_google_without_credentials(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str | None
+) -> None:
+    """Without credentials the check says how to get some, and asks nobody.
+
+    A variable that names a file wins over whatever signing in leaves, so then it is named.
+    """
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    if variable:
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", variable)
+    answer = google_quota.GoogleQuotas("p", REGION).answer(need(1))
+    assert isinstance(answer, Unknown)
+    assert "gcloud auth application-default login" in answer.reason
+    assert ("unset GOOGLE_APPLICATION_CREDENTIALS" in answer.reason) == bool(variable)
+    assert "\n" not in answer.reason
+
+
+def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library's own words have line ends, or there are none."""
+
+    for said in (["Status: 404 Response:\nb''"], []):
+        broken = Mock(side_effect=RefreshError(*said))
+        monkeypatch.setattr("google.auth.default", broken)
+        answer = google_quota.GoogleQuotas("p", REGION).answer(need(1))
+        assert isinstance(answer, Unknown)
+        assert answer.reason.startswith("the Google Cloud credentials do not work: ")
+        assert "\n" not in answer.reason
+
+
+def test_own_gpus_are_counted_by_card_market_and_state(
+    google: tuple[str, Answers, list[str]],
+) -> None:
+    """Of the cluster's machines those count that run, with the card and market of the quota.
+
+    Neither another region's cluster of the same name, nor what a reservation has counted.
+    """
+    url, answers, _ = google
+
+    def machine(kind: str, count: int, model: str = "STANDARD", status: str = "RUNNING") -> Any:
+        accelerator = f"https://x/zones/{REGION}-a/acceleratorTypes/{kind}"
+        return {
+            "status": status,
+            "scheduling": {"provisioningModel": model},
+            "guestAccelerators": [{"acceleratorType": accelerator, "acceleratorCount": count}],
+        }
+
+    query = "filter=labels.goog-k8s-cluster-name%3Dmine&maxResults=500"
+    path = f"{PROJECT}/aggregated/instances?{query}"
+    t4, l4 = "nvidia-tesla-t4", "nvidia-l4"
+    answers[path] = (200, {
+        "items": {
+            f"zones/{REGION}-a": {"instances": [
+                machine(t4, 2), machine(t4, 8, status="TERMINATED"), machine(l4, 16),
+                machine(t4, 32, model="SPOT"),
+                {**machine(t4, 128), "reservationAffinity": RESERVED},
+            ]},
+            "zones/us-south1-ai1b": {"warning": {"code": "NO_RESULTS_ON_PAGE"}},
+            "zones/us-east1-b": {"instances": [machine(t4, 64)]},
+        },
+        "nextPageToken": "more",
+    })  # fmt: skip
+    answers[f"{path}&pageToken=more"] = (
+        200, {"items": {f"zones/{REGION}-b": {"instances": [machine(t4, 1)]}}}
+    )  # fmt: skip
+    quotas = google_quota.GoogleQuotas("p", REGION, url)
+    assert quotas.own_use(need(1), "mine") == 2 + 1
+    assert quotas.own_use(need(1, "PREEMPTIBLE_NVIDIA_T4_GPUS"), "mine") == 32
+    everything = need(1, "GPUS_ALL_REGIONS", "all regions")
+    assert quotas.own_use(everything, "mine") == 2 + 16 + 32 + 1
+    assert quotas.own_use(need(1), "another") is None
+
+
+def offer(
+    answers: Answers, collection: str, name: str, zones: Collection[str], *, project: str = PROJECT
+) -> None:
+    """Lets the API have this type in these zones, and an empty part for another zone."""
+    items: dict[str, Any] = {
+        f"zones/{zone}": {collection: [{"name": name, "zone": f"https://x/zones/{zone}"}]}
+        for zone in zones
+    }
+    items["zones/us-west9-z"] = {"warning": {"code": "NO_RESULTS_ON_PAGE"}}
+    path = f"{project}/aggregated/{collection}?filter=name%3D{name}&maxResults=500"
+    answers[path] = (200, {"items": items})
+
+
+T4_POOL = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
+
+
+@pytest.mark.parametrize(
+    ("machines", "cards", "word", "reason"),
+    [
+        ({"us-central1-a"}, {"us-central1-a"}, "offered", ""),
+        (
+            {"us-central1-a", "us-central1-c"},
+            {"us-central1-b", "us-central1-c"},
+            "not offered",
+            "n1-standard-4 with nvidia-tesla-t4 is not in us-central1-a; zones of us-central1 that "
+            "have it: us-central1-c",
+        ),
+        (
+            {"us-central1-a", "us-east1-b", "europe-west1-d"},
+            {"us-east1-b", "europe-west1-d"},
+            "not offered",
+            "n1-standard-4 with nvidia-tesla-t4 is not in us-central1-a, nor anywhere else in "
+            "us-central1; regions that have it: europe-west1, us-east1",
+        ),
+        (
+            set(),
+            set(),
+            "not offered",
+            "n1-standard-4 with nvidia-tesla-t4 is not in us-central1-a, nor anywhere else in "
+            "us-central1; regions that have it: none that this account sees",
+        ),
+    ],
+)
+def test_what_a_zone_offers(
+    google: tuple[str, Answers, list[str]],
+    machines: set[str],
+    cards: set[str],
+    word: str,
+    reason: str,
+) -> None:
+    """The machine type and the accelerator must both be in the pool's zone, as the cloud says."""
+    url, answers, _ = google
+    offer(answers, "machineTypes", "n1-standard-4", machines)
+    offer(answers, "acceleratorTypes", "nvidia-tesla-t4", cards)
+    pool = GkeGpuNodePoolArgs(**T4_POOL)
+    (wanted,) = google_quota.wanted({"t4": pool}, "us-central1-a")
+    found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)
+    assert (found.word, found.reason) == (word, reason)
+    assert offers.exit_code([found]) == (0 if word == "offered" else 1)
+
+
+def test_a_type_that_the_zone_no_longer_starts_is_not_offered(
+    google: tuple[str, Answers, list[str]],
+) -> None:
+    """The API lists retired types with a state; `DEPRECATED` ones still start."""
+    url, answers, _ = google
+    kinds = {"nvidia-l4": "OBSOLETE", "nvidia-tesla-t4": "DEPRECATED"}
+    for name, state in kinds.items():
+        path = f"{PROJECT}/aggregated/acceleratorTypes?filter=name%3D{name}&maxResults=500"
+        one = {"name": name, "deprecated": {"state": state}}
+        answers[path] = (200, {"items": {f"zones/{REGION}-a": {"acceleratorTypes": [one]}}})
+    quotas = google_quota.GoogleQuotas("p", REGION, url)
+    pools = {name: GkeAutopilotPoolArgs(accelerator=name) for name in kinds}
+    words = [quotas.offer(one).word for one in google_quota.wanted(pools, REGION)]
+    assert words == ["not offered", "offered"]
+
+
+def test_what_is_wanted_where() -> None:
+    """A machine type that has its GPUs says where they are; for Autopilot any zone will do."""
+    pools = {
+        "l4": GkeGpuNodePoolArgs(machine_type="g2-standard-4", zones=["us-central1-b"]),
+        "t4": GkeGpuNodePoolArgs(**T4_POOL),
+    }
+    assert google_quota.wanted(pools, "us-central1-a") == [
+        Wanted(pool="l4", types=("g2-standard-4",), region=REGION, zones=("us-central1-b",)),
+        Wanted(
+            pool="t4",
+            types=("n1-standard-4", "nvidia-tesla-t4"),
+            region=REGION,
+            zones=("us-central1-a",),
+        ),
+    ]
+    auto = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4")}
+    assert google_quota.wanted(auto, "europe-west9") == [
+        Wanted(pool="t4", types=("nvidia-tesla-t4",), region="europe-west9")
+    ]
+
+
+def test_offers_that_cannot_be_asked_are_unknown(google: tuple[str, Answers, list[str]]) -> None:
+    """A 403 says why, and the check ends with 2."""
+    url, answers, _ = google
+    path = f"{PROJECT}/aggregated/machineTypes?filter=name%3Dg2-standard-4&maxResults=500"
+    answers[path] = (403, {"error": {"message": "Required 'compute.machineTypes.list'"}})
+    (wanted,) = google_quota.wanted(
+        {"l4": GkeGpuNodePoolArgs(machine_type="g2-standard-4")}, "us-central1-a"
+    )
+    found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)
+    assert (found.word, offers.exit_code([found])) == ("unknown", 2)
+    assert "compute.machineTypes.list" in offers.text([found])
+
+
+def test_a_zone_begins_with_its_whole_region() -> None:
+    """us-central10 is no part of us-central1."""
+    wanted = Wanted(pool="p", types=("x",), region="us-central1")
+    assert Offer(wanted=wanted, zones=("us-central10-a",)).word == "not offered"
+
+
+def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
+    args = {name: EksGpuNodeGroupArgs(**given) for name, given in pools.items()}
+    found, _ = aws_quota.needs(args, region="us-east-1")
+    return {one.quota: dict(one.pools) for one in found}
+
+
+def test_aws_counts_vcpus_by_family_and_market() -> None:
+    """vCPUs count by family group and market, of several types the largest, times `maxNodes`."""
+    assert eks_needs(
+        v100={"instance_types": ["p3dn.24xlarge"], "max_nodes": 2},
+        t4={"instance_types": ["g4dn.xlarge", "g4dn.2xlarge"], "max_nodes": 3},
+        spot={"instance_types": ["g4dn.xlarge"], "max_nodes": 5, "capacity": "spot"},
+    ) == {
+        "L-417A185B P on demand": {"v100": 192},
+        "L-DB2E81BA G/VT on demand": {"t4": 24},
+        "L-3819A6DF G/VT Spot": {"spot": 20},
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "spot", "expected"),
+    [
+        ("g6.xlarge", False, "L-DB2E81BA G/VT on demand"),
+        ("gr6.4xlarge", True, "L-3819A6DF G/VT Spot"),
+        ("vt1.3xlarge", False, "L-DB2E81BA G/VT on demand"),
+        ("p4d.24xlarge", True, "L-7212CCBC P Spot"),
+        ("p5.48xlarge", False, "L-417A185B P on demand"),
+        ("p5.48xlarge", True, "Spot p5"),
+        ("m7i.large", False, None),
+        ("u-6tb1.metal", False, None),
+        ("mac1.metal", False, None),
+    ],
+)
+def test_quota_of_an_instance_type(kind: str, spot: bool, expected: str | None) -> None:
+    """Family and market decide the quota; where its code is uncertain there is none."""
+    assert aws_quota.quota_of(kind, spot=spot) == expected
+
+
+def quotas_client() -> Any:
+    return boto3.client(
+        "service-quotas",
+        region_name="us-east-1",
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
+    )
+
+
+ASKED: Mapping[str, str] = {"ServiceCode": "ec2", "QuotaCode": "L-DB2E81BA"}
+
+
+def aws_need(units: int) -> Need:
+    return Need(
+        quota="L-DB2E81BA G/VT on demand",
+        scope="us-east-1",
+        unit="vCPUs",
+        pools={"t4": units},
+        link="https://x",
+    )
+
+
+@mock_aws
+def test_aws_limit_and_use() -> None:
+    """The limit is Service Quotas'; the use, and its own part, are the running instances' vCPUs."""
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    for kind, count, tags in (
+        ("g4dn.xlarge", 2, {"eks:cluster-name": "mine"}),
+        ("g4dn.2xlarge", 1, {}),
+        ("m5.large", 3, {"eks:cluster-name": "mine"}),
+    ):
+        ec2.run_instances(
+            ImageId="ami-12c6146b",
+            InstanceType=kind,
+            MinCount=count,
+            MaxCount=count,
+            TagSpecifications=[
+                {
+                    "ResourceType": "instance",
+                    "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+                }
+            ]
+            if tags
+            else [],
+        )
+    client = quotas_client()
+    with Stubber(client) as stub:
+        stub.add_response("get_service_quota", {"Quota": {"Value": 16.0}}, ASKED)
+        quotas = aws_quota.AwsQuotas(client, ec2)
+        assert quotas.answer(aws_need(8)) == Known(limit=16, use=2 * 4 + 8)
+    assert quotas.own_use(aws_need(8), "mine") == 8
+    assert quotas.own_use(aws_need(8), "another") == 0
+
+
+SIGN_IN = "sign in: aws sso login, or aws configure sso, and name the profile in AWS_PROFILE"
+
+
+@mock_aws
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("AccessDeniedException", "not allowed to look: AccessDeniedException no"),
+        ("NoSuchResourceException", "no answer: NoSuchResourceException no"),
+        ("ExpiredTokenException", f"no answer: ExpiredTokenException no; {SIGN_IN}"),
+        ("UnrecognizedClientException", f"no answer: UnrecognizedClientException no; {SIGN_IN}"),
+    ],
+)
+def test_aws_refuses(code: str, reason: str) -> None:
+    """A refusal of AWS makes the quota unknown, in AWS's words."""
+    client = quotas_client()
+    with Stubber(client) as stub:
+        stub.add_client_error("get_service_quota", code, "no\n", expected_params=ASKED)
+        quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
+        assert quotas.answer(aws_need(8)) == Unknown(reason=reason)
+
+
+def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked, and the line says what to do."""
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(variable, "/no/such/file")
+    quotas = aws_quota.AwsQuotas.of("us-east-1", profile=None, endpoint=None)
+    assert quotas.answer(aws_need(8)) == Unknown(
+        reason=f"AWS cannot be asked: Unable to locate credentials; {SIGN_IN}"
+    )
+
+
+def test_aws_quota_of_uncertain_code_is_not_asked_for() -> None:
+    """For Spot nodes of the newest P families the check says that it does not know the quota."""
+    uncertain = Need(quota="Spot p5", scope="x", unit="vCPUs", pools={"p": 1}, link="https://x")
+    assert isinstance(aws_quota.AwsQuotas(None, None).answer(uncertain), Unknown)
+
+
+def test_aws_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An unknown profile is one line, no traceback."""
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(ValueError, match=r"^AWS: .*no-such.*could not be found$"):
+        aws_quota.AwsQuotas.of("us-east-1", profile="no-such", endpoint=None)
+
+
+def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, list[str]]) -> None:
+    """The dev stack's three T4 against a limit of two: exit code 1, with the link to raise it."""
+    url, answers, _ = google
+    project = "/compute/v1/projects/my-project"
+    many = {"metric": "GPUS_ALL_REGIONS", "limit": 9, "usage": 0}
+    answers[project] = (200, {"quotas": [many]})
+    offer(answers, "machineTypes", "n1-standard-4", {f"{REGION}-a"}, project=project)
+    offer(answers, "acceleratorTypes", "nvidia-tesla-t4", {f"{REGION}-a"}, project=project)
+    for limit, expected in ((2, 1), (3, 0)):
+        t4 = {"metric": "NVIDIA_T4_GPUS", "limit": limit, "usage": 0}
+        answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4]})
+        code, document, text = quota.check("dev", url)
+        assert code == expected
+        assert [one["need"] for one in document["quotas"]] == [3, 3]
+        assert ("https://console.cloud.google.com/" in text) == (code == 1)
+
+
+def test_an_existing_cluster_has_no_quota() -> None:
+    """On an existing cluster there is nothing to ask, and nothing amiss."""
+    code, document, text = quota.check("onprem")
+    assert (code, document["quotas"]) == (0, [])
+    assert "no cloud quota" in text
+
+
+def test_unknown_stack_names_those_that_exist() -> None:
+    """A stack without a file is refused with the stacks that have one."""
+    with pytest.raises(CheckError, match=r"^there is no Pulumi.no.yaml: the stacks here are .*dev"):
+        config_of("no")
+
+
+def test_settings_are_refused_in_the_programs_words(tmp_path: Path) -> None:
+    """A wrong setting is refused with the file's name and the program's own line."""
+    (tmp_path / "Pulumi.x.yaml").write_text(
+        "config:\n  gcp:project: p\n  gpu-cluster:cluster: {platform: gkee}\n"
+    )
+    with pytest.raises(CheckError, match=r"^Pulumi.x.yaml: gpu-cluster:cluster.platform: 'gkee' "):
+        settings_of("x", config_of("x", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", "yes"),
+        ("off", "off"),
+        ("true", True),
+        ("2026-11-21", "2026-11-21 00:00:00 +0000 UTC"),
+        ("2026-11-21T10:20:30Z", "2026-11-21 10:20:30 +0000 UTC"),
+        ("!!binary eA==", "eA=="),
+        ("{secure: AAABAK==}", PLACEHOLDER),
+        ("[{secure: AAABAK==}]", [PLACEHOLDER]),
+    ],
+)
+def test_a_stack_file_is_read_as_the_engine_reads_it(
+    tmp_path: Path, text: str, value: object
+) -> None:
+    """Only true and false are truth values, dates are text, and nobody needs the secrets' key."""
+    (tmp_path / "Pulumi.x.yaml").write_text(f"config:\n  gpu-cluster:cluster: {{key: {text}}}\n")
+    assert config_of("x", tmp_path) == {"gpu-cluster:cluster": {"key": value}}
+
+
+def test_a_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 are refused with the file's name, without a traceback."""
+    (tmp_path / "Pulumi.x.yaml").write_bytes(b"config: # caf\xe9\n  gcp:project: p\n")
+    with pytest.raises(CheckError, match=r"^Pulumi.x.yaml is not YAML: .*#x00e9.*byte") as refused:
+        config_of("x", tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_secret_in_the_environment_hinders_no_check(tmp_path: Path) -> None:
+    """A stack with an encrypted value, of which no check has need, is read like any other."""
+    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    workload = document["config"]["gpu-cluster:workloads"]["sample-gpu-pod"]
+    workload["env"] = {"HF_TOKEN": {"secure": "v1:abc:def"}}
+    (tmp_path / "Pulumi.x.yaml").write_text(yaml.safe_dump(document))
+    read = settings_of("x", config_of("x", tmp_path))
+    assert read.workloads["sample-gpu-pod"].env == {"HF_TOKEN": PLACEHOLDER}
+
+
+def test_an_encrypted_project_is_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which project to ask is in the file, or the check says what to do."""
+    config = {**config_of("dev"), "gcp:project": PLACEHOLDER}
+    monkeypatch.setattr(quota, "config_of", lambda _: config)
+    with pytest.raises(CheckError, match=r"^Pulumi.dev.yaml: gcp:project: is encrypted"):
+        quota.check("dev")

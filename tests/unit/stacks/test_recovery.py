@@ -1,0 +1,533 @@
+"""What a killed run leaves in the state, and what recovery makes of it."""
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3
+import google.auth
+import google.auth.transport.requests
+import pytest
+import requests
+from botocore.exceptions import ClientError, WaiterError
+from moto import mock_aws
+
+from stacks.recovery import command
+from stacks.recovery import google as on_google
+from stacks.recovery.amazon import Amazon, route_id
+from stacks.recovery.clouds import LiveClouds
+from stacks.recovery.command import recover
+from stacks.recovery.engine import Pulumi, RecoveryError
+from stacks.recovery.state import adopting, interrupted
+from stacks.recovery.unheard import UNKNOWN, twins, with_unheard
+
+STACK = "urn:pulumi:dev::gpu-cluster::pulumi:pulumi:Stack::gpu-cluster-dev"
+GCP = "urn:pulumi:dev::gpu-cluster::pulumi:providers:gcp::default"
+
+
+def urn(kind: str, name: str) -> str:
+    return f"urn:pulumi:dev::gpu-cluster::{kind}::{name}"
+
+
+def row(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    """A resource as the state has it."""
+    return {
+        "urn": urn(kind, name),
+        "type": kind,
+        "custom": True,
+        "parent": STACK,
+        "provider": f"{GCP}::1",
+        **more,
+    }
+
+
+def state(*rows: dict[str, Any], pending: Mapping[str, dict[str, Any]] | None = None) -> Any:
+    """A deployment with a stack, a provider, these resources, and these operations under way."""
+    first = [
+        {"urn": STACK, "type": "pulumi:pulumi:Stack", "custom": False},
+        {
+            "urn": GCP,
+            "type": "pulumi:providers:gcp",
+            "custom": True,
+            "id": "1",
+            "inputs": {"project": "p", "zone": "us-central1-a"},
+        },
+    ]
+    operations = [{"type": kind, "resource": each} for kind, each in (pending or {}).items()]
+    body = {"resources": [*first, *rows], "pending_operations": operations}
+    return {"version": 3, "deployment": body}
+
+
+NETWORK = row(
+    "gcp:compute/network:Network", "net", inputs={"name": "net-0123abc", "__defaults": ["name"]}
+)
+
+
+class FakePulumi(Pulumi):
+    """Keeps a deployment as the engine would, and notes the commands."""
+
+    __slots__ = ("answers", "calls", "deployment", "gone")
+
+    def __init__(self, deployment: Any, **answers: str) -> None:
+        super().__init__(command=Path("pulumi"), program=Path(), stack="dev", environment={})
+        set_ = object.__setattr__
+        set_(self, "deployment", deployment)
+        set_(self, "calls", [])
+        set_(self, "answers", answers)
+        set_(self, "gone", set())
+
+    def _once_anywhere(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        self.calls.append(arguments[:2])
+        command = " ".join(arguments[:2])
+        if refusal := self.answers.get(arguments[0]) or self.answers.get(command):
+            del self.answers[arguments[0] if arguments[0] in self.answers else command]
+            return subprocess.CompletedProcess(arguments, 255, "", refusal)
+        if command == "stack export":
+            return subprocess.CompletedProcess(arguments, 0, json.dumps(self.deployment), "")
+        if command == "stack import":
+            set_ = object.__setattr__
+            set_(self, "deployment", json.loads(Path(arguments[3]).read_text()))
+        if arguments[0] == "refresh":
+            body = self.deployment["deployment"]
+            body["resources"] = [r for r in body["resources"] if r.get("id") not in self.gone]
+        if arguments[0] == "whoami":
+            return subprocess.CompletedProcess(arguments, 0, self.answers["url"], "")
+        return subprocess.CompletedProcess(arguments, 0, "", "")
+
+
+class Nobody:
+    """Clouds that must not be asked."""
+
+    def amazon(self, region: str) -> Amazon:
+        raise AssertionError("AWS was asked")
+
+    def google(self, url: str) -> Mapping[str, Any]:
+        raise AssertionError("Google was asked")
+
+
+def test_what_was_made_unheard_is_adopted_under_its_generated_name() -> None:
+    """The state's pending operation has the name; the zone of the provider says the rest."""
+    pulumi = FakePulumi(state(pending={"creating": NETWORK}))
+    found = recover(pulumi, clouds=Nobody())
+    identity = "projects/p/global/networks/net-0123abc"
+    assert found.adopted == {NETWORK["urn"]: identity}
+    body = pulumi.deployment["deployment"]
+    assert "pending_operations" not in body
+    last = body["resources"][-1]
+    assert (last["id"], last["outputs"]) == (identity, {"name": "net-0123abc"})
+
+
+def test_what_was_not_made_is_forgotten() -> None:
+    """The refresh does not find it, so it is not in the state, and `up` makes it."""
+    pulumi = FakePulumi(state(pending={"creating": NETWORK}))
+    pulumi.gone.add("projects/p/global/networks/net-0123abc")
+    assert recover(pulumi, clouds=Nobody()).adopted == {}
+    assert [each["urn"] for each in pulumi.deployment["deployment"]["resources"]] == [STACK, GCP]
+
+
+def test_changes_and_deletions_are_read_again() -> None:
+    """The state has these resources; the refresh is for them alone, and nothing can be adopted."""
+    there = {**NETWORK, "id": "projects/p/global/networks/net-0123abc"}
+    pulumi = FakePulumi(state(there, pending={"deleting": there}))
+    assert recover(pulumi, clouds=Nobody()).adopted == {}
+    assert [call[0] for call in pulumi.calls] == ["stack", "stack", "refresh"]
+
+
+def test_nothing_is_adopted_without_consent() -> None:
+    """Somebody else's cluster of that name is not taken over: nothing is written."""
+    pulumi = FakePulumi(state(pending={"creating": NETWORK}))
+    with pytest.raises(RecoveryError, match="nothing was changed"):
+        recover(pulumi, clouds=Nobody(), agree=lambda candidates: False)
+    assert pulumi.deployment["deployment"]["pending_operations"]
+
+
+def locked(pid: int, host: str = socket.gethostname()) -> str:
+    return (
+        "error: the stack is currently locked by 1 lock(s). Either wait ...\n"
+        f"  file:///state/l.json: created by me@{host} (pid {pid}) at 2026-11-21T03:38:35Z"
+    )
+
+
+def test_the_lock_of_a_dead_run_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the container that it ran in nobody is asked. Its last words may have come late, so the
+    state is read again after that."""
+    monkeypatch.setattr(command, "_own_container", socket.gethostname)
+    child = subprocess.Popen(["true"])
+    child.wait()
+    pulumi = FakePulumi(state(), **{"stack import": locked(child.pid)})
+    said: list[str] = []
+    recover(pulumi, clouds=Nobody(), over=lambda holder: False, say=said.append)
+    assert [" ".join(call) for call in pulumi.calls] == [
+        "stack export", "stack import", "cancel --yes", "stack export", "stack import"
+    ]  # fmt: skip
+    assert f"(pid {child.pid})" in said[0]
+
+
+def test_a_run_that_goes_on_is_left_alone() -> None:
+    """Its lock stays."""
+    pulumi = FakePulumi(state(), **{"stack import": locked(os.getpid())})
+    with pytest.raises(RecoveryError, match=f"in use by me's process {os.getpid()}: let it finish"):
+        recover(pulumi, clouds=Nobody())
+    assert ("cancel", "--yes") not in pulumi.calls
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        locked(1, "build-7"),
+        locked(2**22 + 1),  # beyond any process: of this machine's name, and perhaps not of it
+        "error: [409] Conflict: Another update is currently in progress.",
+    ],
+)
+def test_a_run_of_another_machine_is_ended_by_nobody_but_people(refusal: str) -> None:
+    """Whether it goes on cannot be seen from here: its lock stays, unless somebody knows."""
+    pulumi = FakePulumi(state(), **{"stack import": refusal})
+    with pytest.raises(RecoveryError, match="nothing was changed: let that run finish"):
+        recover(pulumi, clouds=Nobody(), over=lambda holder: False)
+    assert ("cancel", "--yes") not in pulumi.calls
+    pulumi = FakePulumi(state(), **{"stack import": refusal})
+    recover(pulumi, clouds=Nobody(), over=lambda holder: holder in refusal)
+    assert ("cancel", "--yes") in pulumi.calls
+
+
+def test_a_container_is_known_by_its_own_id(tmp_path: Path) -> None:
+    """The runtime mounts files from its folder, and makes its first letters the host name."""
+    identity = "0123456789ab" + "c" * 52
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"1 2 8:1 /var/lib/docker/containers/{identity}/hostname /etc/hostname rw\n")
+    assert command._own_container(mounts) == "0123456789ab"
+    mounts.write_text("1 2 8:1 / / rw\n")
+    assert command._own_container(mounts) is None
+    assert command._own_container(tmp_path / "nothing") is None
+
+
+class FailingPreview(FakePulumi):
+    """Its preview fails, and says so as JSON."""
+
+    __slots__ = ()
+
+    def _once_anywhere(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        if arguments[0] != "preview":
+            return super()._once_anywhere(*arguments)
+        said = [
+            {"severity": "info", "message": "reading"},
+            {"severity": "error", "message": "preview failed\n"},
+            {"urn": "a", "severity": "error", "message": "error: no credentials:\n run aws sso"},
+        ]
+        text = json.dumps({"config": {"x": "y" * 9000}, "diagnostics": said})
+        return subprocess.CompletedProcess(arguments, 255, text, "")
+
+
+def test_a_preview_that_fails_is_said_cause_first() -> None:
+    """One line for each error; the JSON, which nobody reads, is in a file of this user's."""
+    with pytest.raises(RecoveryError) as refused:
+        recover(FailingPreview(state()), clouds=Nobody(), unheard=True)
+    cause, consequence, where = str(refused.value).splitlines()
+    assert cause == "pulumi preview: no credentials: run aws sso"
+    assert consequence == "preview failed"
+    file = Path(where.removeprefix("all that it printed is in "))
+    assert json.loads(file.read_text())["config"] == {"x": "y" * 9000}
+    assert file.stat().st_mode & 0o077 == 0
+    file.unlink()
+
+
+def test_a_half_written_attribute_file_is_removed(tmp_path: Path) -> None:
+    """SIGKILL may leave one empty beside the state, which then cannot be read: EOF."""
+    folder = tmp_path / ".pulumi" / "stacks"
+    folder.mkdir(parents=True)
+    for name, text in (("dev.json.attrs", ""), ("dev.json", "{}"), ("other.json.attrs", "{}")):
+        (folder / name).write_text(text)
+    url = json.dumps({"url": f"file://{tmp_path}?no_tmp_dir=true"})
+    pulumi = FakePulumi(state(), stack="error: failed to load checkpoint: EOF", url=url)
+    recover(pulumi, clouds=Nobody())
+    assert sorted(file.name for file in folder.iterdir()) == ["dev.json", "other.json.attrs"]
+
+
+def test_an_unknown_kind_is_named_for_people() -> None:
+    """Whether it is there cannot be told, so nothing is pretended."""
+    odd = row("random:index/pet:Pet", "odd", inputs={})
+    found = recover(FakePulumi(state(pending={"creating": odd})), clouds=Nobody())
+    assert found.notes == [
+        "random:index/pet:Pet odd: look for it by hand, its id is not in its inputs"
+    ]
+
+
+def test_of_a_replacement_the_old_one_goes_next() -> None:
+    """Both are there: the new one is adopted, the old one marked as replaced."""
+    old = {**NETWORK, "id": "projects/p/global/networks/net-aaaaaaa"}
+    user = row("gcp:compute/subnetwork:Subnetwork", "s", id="s", dependencies=[NETWORK["urn"]])
+    deployment = state(old, user, pending={"creating": NETWORK})
+    rows = adopting(deployment, {NETWORK["urn"]: "new"})["deployment"]["resources"]
+    assert [(each.get("id"), each.get("delete")) for each in rows[2:]] == [
+        ("new", None), ("projects/p/global/networks/net-aaaaaaa", True), ("s", None)
+    ]  # fmt: skip
+    assert not deployment["deployment"]["resources"][2].get("delete")
+
+
+def test_components_and_providers_are_made_by_nobody() -> None:
+    """They are forgotten; `up` registers them again."""
+    component = {**row("gpu-cluster:gke:Cluster", "c"), "custom": False}
+    provider = row("pulumi:providers:kubernetes", "k", inputs={})
+    operations = interrupted(state(pending={"creating": component})) + interrupted(
+        state(pending={"creating": provider})
+    )
+    assert [one.may_be_there for one in operations] == [False, False]
+
+
+def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
+    """A preview names it, Google lists what there is under a generated name."""
+    wanted = {**NETWORK, "inputs": {"name": "net-fffffff", "__defaults": ["name"]}}
+    unknown = row("gcp:compute/router:Router", "r", inputs={"network": UNKNOWN})
+    orphan = row("gcp:compute/router:Router", "o", inputs={}, parent="urn:of:nobody")
+    provider = row("pulumi:providers:kubernetes", "k", inputs={})
+    del provider["provider"]
+    steps = [{"op": "create", "newState": each} for each in (wanted, unknown, orphan, provider)]
+    deployment = with_unheard(state(), {"steps": steps})
+    (one,) = interrupted(deployment)
+    assert (one.urn, one.unheard) == (NETWORK["urn"], True)
+
+    asked: list[str] = []
+
+    def answer(url: str) -> Mapping[str, Any]:
+        asked.append(url)
+        return {"items": [{"name": name} for name in ("net-0123abc", "net", "network-0123abc")]}
+
+    inputs = on_google.complete(one.inputs, one.provider)
+    (identity,) = on_google.find(one.type, "net", inputs, answer) or ()
+    assert asked == ["https://compute.googleapis.com/compute/v1/projects/p/global/networks"]
+    (adopted,) = adopting(deployment, {one.urn: identity})["deployment"]["resources"][2:]
+    assert adopted["inputs"]["name"] == "net-0123abc"
+
+
+@pytest.mark.parametrize(
+    ("kind", "inputs", "identity"),
+    [
+        (
+            "gcp:container/nodePool:NodePool",
+            {"cluster": "projects/p/locations/l/clusters/c", "name": "n"},
+            "projects/p/locations/l/clusters/c/nodePools/n",
+        ),
+        (
+            "gcp:compute/routerNat:RouterNat",
+            {"router": "projects/p/regions/us-central1/routers/r", "name": "n"},
+            "p/us-central1/r/n",
+        ),
+        (
+            "gcp:serviceaccount/account:Account",
+            {"accountId": "a"},
+            "projects/p/serviceAccounts/a@p.iam.gserviceaccount.com",
+        ),
+        (
+            "gcp:projects/iAMMember:IAMMember",
+            {"project": "p", "role": "roles/viewer", "member": "user:a@b.c"},
+            "p/roles/viewer/user:a@b.c",
+        ),
+    ],
+)
+def test_google_ids_follow_from_inputs(kind: str, inputs: Any, identity: str) -> None:
+    """As the official provider has them, with the region that the provider's zone is in."""
+    complete = on_google.complete(inputs, {"project": "p", "zone": "us-central1-a"})
+    assert on_google.identity(kind, complete) == identity
+
+
+def test_kubernetes_ids_are_namespace_and_name() -> None:
+    """Of what has no namespace, the name alone."""
+    identity = on_google.kubernetes_identity
+    assert identity({"metadata": {"name": "a", "namespace": "b"}}) == "b/a"
+    assert identity({"metadata": {"name": "a"}}) == "a"
+
+
+def test_a_routes_id_is_the_official_one() -> None:
+    """The number of the default route is in many a state file."""
+    default = {"routeTableId": "rtb-1", "destinationCidrBlock": "0.0.0.0/0"}
+    assert route_id(default) == "r-rtb-11080289494"
+
+
+class Gateways:
+    """EC2 with two NAT gateways in a subnet, and two that are going."""
+
+    def describe_nat_gateways(self, Filters: Any) -> Any:
+        assert Filters == [{"Name": "subnet-id", "Values": ["subnet-1"]}]
+        rows = [("nat-1", "available"), ("nat-2", "available"), ("nat-0", "deleted"),
+                ("nat-3", "failed")]  # fmt: skip
+        return {"NatGateways": [{"NatGatewayId": each, "State": now} for each, now in rows]}
+
+    def get_waiter(self, name: str) -> "Gateways":
+        return self
+
+    def wait(self, **_: Any) -> None:
+        """They are there."""
+
+
+def test_a_rule_of_a_security_group_is_found_by_what_it_lets_in() -> None:
+    """The group has other rules, EKS's own among them; AWS chose all their ids."""
+    with mock_aws():
+        ec2 = boto3.client("ec2", "us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+        group = ec2.create_security_group(GroupName="eks", Description="EKS's own")["GroupId"]
+        tcp = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
+        rules = {
+            block: ec2.authorize_security_group_ingress(
+                GroupId=group, IpPermissions=[{**tcp, "IpRanges": [{"CidrIp": block}]}]
+            )["SecurityGroupRules"][0]["SecurityGroupRuleId"]
+            for block in ("10.20.0.0/16", "10.21.0.0/16")
+        }
+        kind = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
+        asked = {"securityGroupId": group, "ipProtocol": "tcp", "fromPort": 443, "toPort": 443}
+        amazon = Amazon(lambda service: ec2)
+        assert amazon.find(kind, {**asked, "cidrIpv4": "10.21.0.0/16"}) == [rules["10.21.0.0/16"]]
+        assert amazon.find(kind, {**asked, "cidrIpv4": "10.22.0.0/16"}) == []
+
+
+def test_a_second_one_on_aws_is_named() -> None:
+    """What looks like the stack's and is not in the state costs money unseen."""
+    kind = "aws:ec2/natGateway:NatGateway"
+    known = row(kind, "nat", id="nat-1", inputs={"subnetId": "subnet-1"}, outputs={"region": "r"})
+    amazon = Amazon(lambda service: Gateways())
+    assert list(twins(state(known), {"r": amazon})) == [
+        f"{kind} nat-2 looks like nat, and is not in the state"
+    ]
+
+
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "no"}}, "Ask")
+
+
+class Account:
+    """AWS with another team's key beside the stack's, and a node group that failed."""
+
+    def get_paginator(self, call: str) -> Any:
+        page: dict[str, Any] = {
+            "list_keys": {"Keys": [{"KeyId": "theirs"}, {"KeyId": "ours"}]},
+            "list_nodegroups": {"nodegroups": ["gpu-1"]},
+        }[call]
+        return SimpleNamespace(paginate=lambda **_: [page])
+
+    def describe_key(self, KeyId: str) -> Any:
+        if KeyId == "theirs":
+            raise refused("AccessDeniedException")
+        return {"KeyMetadata": {"KeyId": KeyId, "Description": "secrets", "KeyState": "Enabled"}}
+
+    def describe_nodegroup(self, **_: str) -> Any:
+        return {"nodegroup": {"launchTemplate": {"id": "lt-1"}}}
+
+    def get_waiter(self, name: str) -> "Account":
+        return self
+
+    def wait(self, **_: Any) -> None:
+        raise WaiterError("NodegroupActive", "matched expected path: CREATE_FAILED", {})
+
+
+def test_another_team_s_key_hides_none_of_ours() -> None:
+    """Its policy lets nobody else look at it, and the stack made it not."""
+    amazon = Amazon(lambda service: Account())
+    assert amazon.find("aws:kms/key:Key", {"description": "secrets"}) == ["ours"]
+
+
+def test_what_failed_on_aws_is_named_with_what_to_do() -> None:
+    """As part of the stack it would look whole, and an `up` would not mend it."""
+    amazon = Amazon(lambda service: Account())
+    inputs = {"clusterName": "c", "launchTemplate": {"id": "lt-1"}}
+    with pytest.raises(LookupError, match=r"nodegroup c/gpu-1 did not .* aws eks delete-nodegroup"):
+        amazon.find("aws:eks/nodeGroup:NodeGroup", inputs)
+
+
+def test_what_aws_does_not_tell_is_left_to_people() -> None:
+    """The state is in order by then, and recovery does not fail for a second one unseen."""
+    kind = "aws:eks/nodeGroup:NodeGroup"
+    group = {"clusterName": "c", "launchTemplate": {"id": "lt-1"}}
+    rows = [row(kind, name, id=name, inputs=group, outputs={"region": "r"}) for name in "ab"]
+    (line,) = twins(state(*rows), {"r": Amazon(lambda service: Account())})
+    assert line.startswith(f"{kind}: AWS: nodegroup c/gpu-1 did not become active")
+    nameless = row("aws:iam/role:Role", "role", id="role", inputs={}, outputs={"region": "r"})
+    assert list(twins(state(nameless), {"r": Amazon(lambda service: Account())})) == []
+
+
+def test_a_profile_that_this_machine_lacks_is_said() -> None:
+    """In AWS's own words, as every other error of theirs."""
+    with pytest.raises(LookupError, match=r"AWS: The config profile .*nobody.* could not be found"):
+        LiveClouds(profile="nobody").amazon("us-east-1")
+
+
+def test_every_page_of_google_s_is_read() -> None:
+    """A project may have more alert policies than one answer."""
+    pages = {
+        "": {"alertPolicies": [{"name": "1", "displayName": "other"}], "nextPageToken": "a/b"},
+        "?pageToken=a%2Fb": {"alertPolicies": [{"name": "2", "displayName": "XID"}]},
+    }
+    url = f"{on_google.MONITORING}/v3/projects/p/alertPolicies"
+    found = on_google.find(
+        "gcp:monitoring/alertPolicy:AlertPolicy",
+        "xid",
+        {"project": "p", "displayName": "XID"},
+        lambda asked: pages[asked.removeprefix(url)],
+    )
+    assert found == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "came"),
+    [
+        (200, b'{"items": []}', {"items": []}),
+        (404, b'{"error": {"message": "Not found: the cluster"}}', {}),
+        (403, b'{"error": {"message": "compute.networks.list denied"}}', "networks.list denied"),
+        (502, b"<html>", "Google Cloud: "),
+    ],
+)
+def test_google_is_asked_with_a_scope_that_every_api_takes(
+    monkeypatch: pytest.MonkeyPatch, code: int, body: bytes, came: Any
+) -> None:
+    """GKE has no narrower one for a service account; what is not there is no error."""
+    asked: list[str] = []
+
+    def default(*, scopes: list[str]) -> tuple[None, None]:
+        asked.extend(scopes)
+        return None, None
+
+    def get(url: str, timeout: float) -> requests.Response:
+        answer = requests.Response()
+        answer.status_code, answer._content = code, body
+        return answer
+
+    monkeypatch.setattr(google.auth, "default", default)
+    session = SimpleNamespace(get=get)
+    monkeypatch.setattr(
+        google.auth.transport.requests, "AuthorizedSession", lambda credentials: session
+    )
+    if isinstance(came, str):
+        with pytest.raises(LookupError, match=came):
+            LiveClouds().google("https://compute.googleapis.com/x")
+    else:
+        assert LiveClouds().google("https://compute.googleapis.com/x") == came
+    assert asked == ["https://www.googleapis.com/auth/cloud-platform"]
+
+
+def test_an_imported_node_pool_names_its_cluster_as_the_program_does() -> None:
+    """`pulumi import` writes the short name, for which the provider would replace the pool."""
+    whole = "projects/p/locations/us-central1-a/clusters/gpu-dev"
+
+    def state(**pool: Any) -> dict[str, Any]:
+        rows = [
+            {"urn": "urn:c", "type": "gcp:container/cluster:Cluster", "id": whole},
+            {"urn": "urn:p", "type": "gcp:container/nodePool:NodePool", **pool},
+        ]
+        return {"deployment": {"resources": rows}}
+
+    imported = state(
+        id=f"{whole}/nodePools/train-gpu-1",
+        inputs={"cluster": "gpu-dev", "location": "us-central1-a"},
+        outputs={"cluster": "gpu-dev"},
+    )
+    (_, pool) = adopting(imported, {})["deployment"]["resources"]
+    assert pool["inputs"] == {"cluster": whole, "location": "us-central1-a"}
+    assert pool["outputs"] == {"cluster": whole}
+    for other in (
+        state(id=f"{whole}/nodePools/train-gpu-1", inputs={"cluster": whole}, outputs={}),
+        state(id=f"{whole}/nodePools/train-gpu-1", inputs={"cluster": "other"}, outputs={}),
+        state(inputs={}, outputs={}),
+    ):
+        assert adopting(other, {}) == other

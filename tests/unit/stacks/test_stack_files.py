@@ -1,0 +1,197 @@
+"""A stack's file that cannot be used: each command says so in one line, and never goes on."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.docs import check_cards
+from stacks import command
+from stacks import settings as stack
+from stacks.engine import said
+from stacks.files import read_stack
+from stacks.live import cluster
+from stacks.names import StackError
+from stacks.program import copy_program
+from stacks.recovery.engine import Pulumi, RecoveryError
+from stacks.report import CheckError
+from stacks.settings import own_kubeconfig
+
+ROOT = Path(__file__).parents[3]
+SHARING = "gpu-cluster:gpuPools:\n  small: {maxNodes: 3}\n"
+"""A snippet of the README at column 0."""
+WRONG = {
+    f"config: {{'gcp:project': p-project}}\n{SHARING}": (
+        "gpu-cluster:gpuPools: stands beside config, where the engine ignores it: indent it"
+    ),
+    "confg: {}\n": "confg: there is no such key, and the engine ignores it; did you mean config?",
+    "config: {}\nnotes: mine\n": "notes: there is no such key, and the engine ignores it; allowed:",
+    "config: {}\n3: mine\n": "3: there is no such key",
+    "config:\n  a: [1\n": "is not YAML: ",
+    "config: [a]\n": "has no config: see Pulumi.dev.yaml for an example",
+    "just words\n": "has no config: see Pulumi.dev.yaml for an example",
+    "": "has no config: see Pulumi.dev.yaml for an example",
+    "a: " + "[" * 100_000: "is nested too deeply",
+}
+"""A stack file -> what is said of it."""
+
+
+@pytest.mark.parametrize(("text", "says"), WRONG.items(), ids=range(len(WRONG)))
+def test_what_is_wrong_with_a_stack_file_is_one_line(text: str, says: str, tmp_path: Path) -> None:
+    """With the file's name; nothing of it is read past that."""
+    (tmp_path / "Pulumi.x.yaml").write_text(text)
+    with pytest.raises(StackError, match=r"^Pulumi\.x\.yaml") as refused:
+        read_stack(tmp_path, "x")
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(CheckError, match=r"^Pulumi\.x\.yaml"):
+        stack.config_of("x", tmp_path)
+    with pytest.raises(StackError, match=r"^Pulumi\.x\.yaml"):
+        copy_program(tmp_path, "x", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_what_the_engine_writes_is_known(tmp_path: Path) -> None:
+    """Each key of its own, and a file that has only those after `pulumi stack init`."""
+    (tmp_path / "Pulumi.x.yaml").write_text(
+        "secretsprovider: awskms://k\nencryptedkey: k\nencryptionsalt: v1:s\n"
+        "environment: [e]\nconfig: {'a:b': c}\n"
+    )
+    assert read_stack(tmp_path, "x")["config"] == {"a:b": "c"}
+    (tmp_path / "Pulumi.new.yaml").write_text("encryptionsalt: v1:s\n")
+    assert "config" not in read_stack(tmp_path, "new")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program's folder with a stack file that is no YAML."""
+    (tmp_path / "Pulumi.yaml").touch()
+    (tmp_path / "Pulumi.bad.yaml").write_text("config:\n  a: [1\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("given", ["bad", "nosuch", "../dev", "/tmp"])
+def test_recovery_stops_at_the_stack_file(given: str, program: Path) -> None:
+    """Before the engine or a cloud is asked."""
+    done = subprocess.run(
+        [sys.executable, "-m", "stacks.recovery", given],
+        cwd=program,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode in (1, 2)
+    assert done.stderr.count("\n") == 1
+    assert given in done.stderr
+
+
+@pytest.mark.parametrize("check", ["gpus", "check", "quota", "cost"])
+@pytest.mark.parametrize("given", ["nosuch", "../dev"])
+def test_a_check_of_an_unknown_stack_is_one_line(check: str, given: str) -> None:
+    """Before the engine is asked for a stack that nobody has."""
+    line = [sys.executable, "-m", f"cli.{check}", given]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    expected = "there is no Pulumi.nosuch.yaml" if given == "nosuch" else "is no stack's name"
+    assert expected in done.stderr
+
+
+def test_a_ceiling_that_is_no_amount() -> None:
+    """The line says what to give."""
+    line = [sys.executable, "-m", "cli.cost", "dev", "--ceiling", "abc"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "abc is no amount; give dollars a month, such as 500" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_nobody_is_signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine speaks of a token; what helps is to log in."""
+    words = "error: PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions\n"
+    failed = subprocess.CompletedProcess([], 255, "", words)
+    monkeypatch.setattr(stack.tools, "pulumi", lambda: ("pulumi", []))
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
+    expected = r"^nobody is signed in to a backend: run `pulumi login`, or give --kubeconfig FILE"
+    with pytest.raises(CheckError, match=expected):
+        stack.kubeconfig_output("dev")
+    engine = Pulumi(command=Path("pulumi"), program=ROOT, stack="dev", environment={})
+    with pytest.raises(RecoveryError, match="nobody is signed in to a backend: run `pulumi login`"):
+        engine.must("stack", "export")
+
+
+def test_a_failed_preview_is_said_by_its_errors_alone() -> None:
+    """`preview --json` prints the whole plan; the cause stands among the diagnostics."""
+    plan = {
+        "steps": [{"urn": "u" * 20_000}],
+        "diagnostics": [
+            {"severity": "info", "message": "reading"},
+            {"severity": "error", "message": "could not load plugin gcp\n  try again\n"},
+        ],
+    }
+    assert said("", json.dumps(plan)) == "could not load plugin gcp try again"
+    assert len(said("x" * 20_000)) < 600
+
+
+def test_an_existing_cluster_is_asked_by_its_own_kubeconfig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is there before the stack's first `up`, when there is no output and perhaps no backend."""
+
+    def not_up(_: str) -> str:
+        raise CheckError("no stack named 'onprem' found")
+
+    monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
+    monkeypatch.setattr(cluster, "kubeconfig_output", not_up)
+    found = json.loads(cluster.kubeconfig_of("onprem", None, rehearsal=False))
+    assert len(found["clusters"]) == 1
+    with pytest.raises(CheckError, match="no stack named"):
+        cluster.kubeconfig_of("dev", None, rehearsal=False)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
+    with pytest.raises(CheckError, match=r"cannot read .*; no stack named 'onprem' found"):
+        cluster.kubeconfig_of("onprem", None, rehearsal=False)
+    # Once it is up, its own output counts, whatever cluster this machine's kubeconfig is of.
+    monkeypatch.setattr(cluster, "kubeconfig_output", lambda _: "the stack's")
+    assert cluster.kubeconfig_of("onprem", None, rehearsal=False) == "the stack's"
+    encrypted = stack.config_of("onprem")
+    encrypted["gpu-cluster:cluster"] = {"platform": "existing", "kubeconfig": stack.PLACEHOLDER}
+    assert own_kubeconfig("onprem", encrypted) is None
+    assert own_kubeconfig("dev", stack.config_of("dev")) is None
+
+
+@pytest.mark.parametrize("content", [None, "# gpu-cluster", "{}", '{"gpus": []}', "[]", "3"])
+def test_what_is_no_measurement_is_not_kept(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """One line, and neither the README nor docs/measured is written."""
+    file = tmp_path / "result.json"
+    if content is not None:
+        file.write_text(content)
+    monkeypatch.setattr(check_cards, "README", tmp_path / "README.md")
+    monkeypatch.setattr(check_cards, "MEASURED", tmp_path / "measured")
+    monkeypatch.setattr(sys, "argv", ["cards", str(file)])
+    assert check_cards.main() == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"cards: {file}: ")
+    assert error.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == ([file] if content is not None else [])
+
+
+def test_nobody_reads_to_the_end(tmp_path: Path) -> None:
+    """`make cost | head -1` is no failure of the program's."""
+    script = tmp_path / "long.py"
+    script.write_text(
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "from stacks import command\n"
+        "def main():\n    print('x' * 1_000_000)\n    return 0\n"
+        "sys.exit(command.run(main))\n"
+    )
+    line = f"{sys.executable} {script} | head -c 1"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    assert done.stderr == ""
+    line = f"set -o pipefail; {line}"
+    assert subprocess.run(["bash", "-c", line], capture_output=True).returncode == command.CLOSED
