@@ -159,6 +159,7 @@ test: setup lint unit
 lint: $(VENV)/.ready
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
+	@$(VENV)/bin/lint-imports --no-cache --no-logo
 	@$(RUN) -m tools build actionlint
 	@"$$($(RUN) -m tools path actionlint)"
 	@echo "mypy: checking, usually 10 s, the first time 6 minutes"

@@ -3,65 +3,15 @@
 import ast
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parents[3]
-ROOMS = (
-    "cli",
-    "components",
-    "plugins",
-    "policy",
-    "quality",
-    "rehearsal",
-    "simulators",
-    "stacks",
-    "tools",
-)
-PLATFORMS = {"gke", "eks", "existing", "existing_args"}
-CHANGES = {"replacement", "recycling"}
-ALLOWED = {
-    "settings": {"environments", "cluster", "decode", "catalog", "gpu", "batch", *PLATFORMS},
-    "environments": {"gpu", "batch", *PLATFORMS},
-    "decode": set(),
-    "addresses": set(),
-    "replacement": {"decode"},
-    "recycling": set(),
-    "cluster": {"kube"},
-    "kubeconfig": set(),
-    "ownership": set(),
-    "catalog": {"catalog"},
-    "kube": {"kube", "catalog"},
-    "gke": {
-        "gke",
-        "cluster",
-        "kubeconfig",
-        "ownership",
-        "decode",
-        "addresses",
-        "catalog",
-        "replacement",
-        "recycling",
-    },
-    "eks": {
-        "eks",
-        "cluster",
-        "kubeconfig",
-        "ownership",
-        "decode",
-        "addresses",
-        "catalog",
-        "replacement",
-        "recycling",
-    },
-    "existing": {"existing_args", "cluster"},
-    "existing_args": {"cluster", "catalog"},
-    "gpu": {"gpu", "cluster", "catalog", "kube"},
-    "batch": {"batch", "gpu", "cluster", "decode", "catalog", "kube"},
-}
-"""Room of `components/` -> the rooms that it may import from."""
-
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+ROOMS = CONTRACTS["root_packages"]
 MODULES = sorted((ROOT / "components").rglob("*.py"))
 
 
@@ -84,19 +34,15 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_each_room_imports_only_what_it_may(path: Path) -> None:
-    """Platforms do not know each other, the GPU layer knows no platform, and so on."""
-    if path.parent == ROOT / "components" and path.stem == "__init__":
-        return
-    rooms = {name.split(".")[1] for name in imported(path) if name.startswith("components.")}
-    assert rooms <= ALLOWED[room(path)] | {room(path)}
+def test_imports_keep_the_contracts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rooms import downwards, platforms do not know each other, and so on: pyproject.toml."""
+    code = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
+    assert code == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_declared_knows_of_rehearsals(path: Path) -> None:
-    """The program is for real clouds: it imports neither rehearsals, checks, policies nor tools."""
-    assert not (set(ROOMS) - {"components"}) & {name.split(".")[0] for name in imported(path)}
+def test_the_contracts_are_about_every_room() -> None:
+    """A new folder with Python files is in the contracts too."""
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(ROOMS) | {"tests"}
 
 
 def test_facts_and_kubernetes_semantics_need_the_standard_library_alone() -> None:
