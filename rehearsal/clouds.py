@@ -11,10 +11,11 @@ from typing import Any
 import yaml
 
 from components.environments import Settings
+from plugins.faults import Faults
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.existing import ExistingCluster, with_real_node
 from simulators import inventory
-from simulators.cloud import Cloud, Faults
+from simulators.cloud import Cloud
 from stacks.report import CheckError
 from stacks.settings import config_in, settings_of
 

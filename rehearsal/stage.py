@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from plugins.faults import Faults
 from plugins.kubernetes.plugin import official_plugin, sdk_version
 from plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal import clouds
@@ -31,7 +32,7 @@ from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.processes import ProcessError, Processes
 from rehearsal.verify.diagnosis import Situation
 from rehearsal.warm_python import launcher
-from simulators.cloud import Cloud, Faults
+from simulators.cloud import Cloud
 from simulators.inventory import INVENTORIES
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program

@@ -5,12 +5,16 @@ forgotten tag, label or taint shows as it would in the cloud.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 Doer = Literal["cloud", "pod"]
 """Who does a part: the cloud (or the node's image) by itself, or a pod that runs on the node."""
+
+MOST_MPS_CLIENTS = 48
+"""Of one GPU, from Volta on; NVIDIA's device plugin refuses more replicas."""
+
+RENAMED = "advertises shared GPUs as nvidia.com/gpu.shared (renameByDefault), and no nvidia.com/gpu"
 
 NODE_SECONDS = 7 * 60.0
 """What it takes in life to drain a GPU node, to end it and to have its successor ready: an
@@ -169,14 +173,20 @@ class Provisioner(Protocol):
         """Tells it the node selectors of all pods; `node_groups` then has what fits them."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Faults:
-    """What goes wrong on purpose. Tests set these; a plain rehearsal has none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """An object for which a cloud makes something."""
 
-    quota: dict[str, int] = field(default_factory=dict)
-    """Limits that replace the stand-in's generous ones: metric name -> units."""
-    errors: dict[str, list[str]] = field(default_factory=dict)
-    """Resource type token -> errors that its next creates answer with, in turn."""
-    around: Callable[[str, str], AbstractContextManager[None]] = lambda kind, urn: nullcontext()
-    """(`create`, `update` or `delete`; URN) -> what the operation runs in. Where it raises on the
-    way in, nothing was done; on the way out, the cloud did it and the answer is lost."""
+    uid: str
+    kind: Literal["load balancer", "disk"]
+    name: str
+    """`namespace/name`."""
+
+
+@runtime_checkable
+class Attaching(Protocol):
+    """A cloud whose controllers run in its clusters."""
+
+    def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
+        """Makes what is missing, and takes away what is no longer wanted; returns the uid -> the
+        address of a load balancer, or the handle of a disk."""

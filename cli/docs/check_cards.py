@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.docs.readme import README, ROOT, filled
+from cli.docs.readme import ROOT
 from components.gpu.check_program.report import result_in
 from stacks import command as commands
 from stacks.report import FINE, NOT_ASKED, CheckError
+from tools.sections import README, filled
 
 MEASURED = ROOT / "docs" / "measured"
 SECTION = "cards"

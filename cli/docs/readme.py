@@ -1,29 +1,14 @@
 """`python -m cli.docs.readme`: writes into the README what commands print, between its markers."""
 
 import json
-import re
 import shutil
 import sys
 from pathlib import Path
 
 from cli.docs import keys, policy_docs
+from tools.sections import README, filled
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
-
-
-def between(text: str, section: str) -> str:
-    """What stands between `<!-- section -->` and `<!-- /section -->`."""
-    (found,) = re.findall(f"<!-- {section} -->\n(.*?)<!-- /{section} -->", text, re.DOTALL)
-    return str(found)
-
-
-def filled(text: str, section: str, content: str) -> str:
-    """`text` with other content between the section's markers."""
-    start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
-    before, _, rest = text.partition(start)
-    _, _, after = rest.partition(end)
-    return f"{before}{start}{content}{end}{after}"
 
 
 def main() -> None:

@@ -28,10 +28,6 @@ __all__ = [
     "KubernetesVersion",
     "accelerator_label",
     "ami_type",
-    "autoscaler_discovery_tags",
-    "autoscaler_label_tag",
-    "autoscaler_resource_tag",
-    "autoscaler_taint_tag",
     "image_refusal",
     "instance_type",
     "quota_code",
@@ -301,32 +297,3 @@ def quota_code(name: str, *, spot: bool = False) -> str | None:
     """The EC2 quota code that nodes of this instance type count against; None if it is unknown."""
     row = instance_type(name)
     return None if row is None else QUOTA_CODES[row.quota][1 if spot else 0]
-
-
-AUTOSCALER_TEMPLATE: Final = "k8s.io/cluster-autoscaler/node-template"
-
-
-def autoscaler_discovery_tags(cluster: str) -> dict[str, str]:
-    """Tags by which Cluster Autoscaler finds an Auto Scaling group; only their keys count."""
-    return {
-        "k8s.io/cluster-autoscaler/enabled": "true",
-        f"k8s.io/cluster-autoscaler/{cluster}": "owned",
-    }
-
-
-def autoscaler_label_tag(key: str) -> str:
-    """Tag key that announces a node label; the tag's value is the label's."""
-    return f"{AUTOSCALER_TEMPLATE}/label/{key}"
-
-
-def autoscaler_taint_tag(key: str) -> str:
-    """Tag key that announces a taint; the tag's value is `<value>:<NoSchedule|...>`.
-
-    A value without the colon, or with `NO_SCHEDULE`, is dropped in silence.
-    """
-    return f"{AUTOSCALER_TEMPLATE}/taint/{key}"
-
-
-def autoscaler_resource_tag(resource: str) -> str:
-    """Tag key that announces an extended resource; the tag's value is its quantity per node."""
-    return f"{AUTOSCALER_TEMPLATE}/resources/{resource}"

@@ -6,7 +6,7 @@ zero nodes the group's tags are all there is to go by: without the label's tag t
 
 from dataclasses import dataclass
 
-from components.catalog import eks as catalog
+from components.catalog import autoscaler_tags as tags
 from components.cluster import GpuPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
 
@@ -29,7 +29,7 @@ def autoscaler_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[Autoscaler
     labels = [
         AutoscalerTag(
             name=f"label-{key}",
-            key=catalog.autoscaler_label_tag(key),
+            key=tags.label_tag(key),
             value=value,
             propagate=True,
         )
@@ -38,7 +38,7 @@ def autoscaler_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[Autoscaler
     taints = [
         AutoscalerTag(
             name=f"taint-{taint.key}",
-            key=catalog.autoscaler_taint_tag(taint.key),
+            key=tags.taint_tag(taint.key),
             # In Kubernetes spelling; EKS's own NO_SCHEDULE would be dropped in silence.
             value=f"{taint.value}:{taint.effect}",
         )
@@ -51,7 +51,7 @@ def autoscaler_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[Autoscaler
     options = [
         AutoscalerTag(
             name=f"option-{option}",
-            key=f"{catalog.AUTOSCALER_TEMPLATE}/autoscaling-options/{option}",
+            key=f"{tags.TEMPLATE}/autoscaling-options/{option}",
             value=value,
         )
         for option, value in args.autoscaler.options().items()
@@ -71,7 +71,4 @@ def _resources(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[tuple[str, str,
         pool.resource: str(pool.allocatable),
         "ephemeral-storage": args.ephemeral_storage,
     }
-    return [
-        (resource, catalog.autoscaler_resource_tag(resource), amount)
-        for resource, amount in amounts.items()
-    ]
+    return [(resource, tags.resource_tag(resource), amount) for resource, amount in amounts.items()]

@@ -6,7 +6,7 @@ from typing import Any
 
 from plugins.cloud.handler import Config, Handler
 from plugins.cloud.schema import Problem
-from simulators.cloud import Faults
+from plugins.faults import Faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

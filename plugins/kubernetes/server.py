@@ -25,6 +25,7 @@ from pulumi.runtime.proto import (
 )
 
 from plugins.cloud.handler import CloudError
+from plugins.faults import Faults
 from plugins.kubernetes import settings
 from plugins.kubernetes.plugin import sdk_version
 from plugins.kubernetes.provider import Provider
@@ -36,7 +37,6 @@ from plugins.kubernetes.requests import (
     Resource,
 )
 from plugins.kubernetes.wire import decode, encode
-from simulators.cloud import Faults
 from tools.peers import OwnOnly
 
 _OPERATIONS = 128

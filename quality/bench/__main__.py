@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cli.docs.readme import README, filled
 from quality.bench import growth, idle, imports, makespan, overhead, page
 from quality.bench.child import ROOT
 from quality.bench.measure import Section, read
 from stacks import command as commands
 from stacks.files import SAMPLES, stack_file
 from stacks.names import StackError
+from tools.sections import README, filled
 
 FOLDER = ROOT / ".rehearsal" / "bench"
 PICTURES = ROOT / "docs"

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from plugins.faults import Faults
 from quality.bench import durations
 from quality.bench.environments import platform_of, values_of
 from quality.bench.gantt import gantt
 from quality.bench.measure import Comparison, Section
 from quality.bench.timing import Span, longest_chain, timed_up
 from rehearsal.stage import Stage
-from simulators.cloud import Faults
 from stacks.program import Mutation
 
 CHAIN_LIMIT = 1.05

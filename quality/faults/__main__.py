@@ -7,13 +7,13 @@ left it. The README is written once everything has been done.
 import sys
 import time
 
-from cli.docs.readme import README, filled
 from quality.faults import shards
 from quality.faults.shards import Part, parts_of
 from quality.faults.table import document, markdown, read, replacements, summary
 from rehearsal.stage import ROOT
 from stacks import command as commands
 from stacks.files import SAMPLES
+from tools.sections import README, filled
 
 FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 

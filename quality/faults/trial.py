@@ -9,11 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from plugins.faults import Faults
 from quality.faults.account import StandIns
 from quality.faults.strike import Point, Strike, kill_at
 from rehearsal.engine import Outcome
 from rehearsal.stage import Stage
-from simulators.cloud import Faults
 from stacks.recovery.command import recover
 from stacks.recovery.engine import Pulumi, RecoveryError
 

@@ -19,6 +19,7 @@ import urllib3
 
 from plugins.cloud.handler import CloudError
 from rehearsal.control_plane.api import STRATEGIC, Api, ApiError, Object
+from rehearsal.control_plane.attachments import Attachments
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.observed import KINDS, Observed
 from rehearsal.control_plane.watch import Change, Watcher
@@ -38,7 +39,6 @@ from rehearsal.nodes.recycling import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
 from rehearsal.nodes.scalers import rules, scaled_groups
 from rehearsal.nodes.shares import Reader, refused
-from simulators.attached import Attachments
 from simulators.cloud import Cloud, NodeGroup, Shares
 
 REGISTERED = "karpenter.sh/registered"

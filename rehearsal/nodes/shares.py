@@ -14,15 +14,12 @@ import yaml
 from components.kube.gpu_daemons import PLUGIN_SOCKETS
 from rehearsal.nodes.gpus import GPU, is_device_plugin, is_ready
 from rehearsal.nodes.pods import phase, workload
-from simulators.cloud import NodeGroup, Shares
+from simulators.cloud import MOST_MPS_CLIENTS, RENAMED, NodeGroup, Shares
 
 Object = Mapping[str, Any]
 FindConfigMap = Callable[[str, str], Object | None]
 """(namespace, name) -> the ConfigMap, None where there is none."""
 
-MOST_MPS_CLIENTS = 48
-"""Of one GPU, from Volta on; the plugin refuses more replicas."""
-RENAMED = f"offers what it shares as {GPU}.shared (renameByDefault), and no {GPU}"
 MPS_DAEMON = "mps-control-daemon"
 _BLOCKS = {"timeSlicing": "time-slicing", "mps": "mps"}
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import yaml
 
-from components.kube.taints import from_cloud, keeps_away, tolerated
+from components.kube.taints import keeps_away, tolerated
 from plugins.cloud.schema import UNKNOWN
 from simulators.aws.access import associate, cluster_of, disassociate, now
 from simulators.aws.account import ClusterParts
 from simulators.aws.evaluation import allowed
 from simulators.aws.joining import guarded
 from simulators.aws.kind import CloudError, Kind, NotFoundError, Problem
+from simulators.aws.nodes import EFFECTS
 from simulators.aws.roles import policies, role_name, role_of
 
 _NAMESPACES = {
@@ -268,7 +269,7 @@ def why_unrepaired(cluster: ClusterParts, group: Mapping[str, Any]) -> str:
     tolerations = (values.get("dcgmAgent") or {}).get("tolerations") or []
     # The agent itself tolerates everything; the DCGM server that it asks, nothing by itself.
     for taint in group.get("taints") or []:
-        key, value, effect = taint["key"], taint.get("value"), from_cloud(taint["effect"])
+        key, value, effect = taint["key"], taint.get("value"), EFFECTS[taint["effect"]]
         if keeps_away(effect) and not tolerated(tolerations, key=key, value=value, effect=effect):
             return (
                 "node auto repair sees no finding of DCGM: the eks-node-monitoring-agent's "

@@ -8,8 +8,8 @@ CSI driver tags a volume with its claim.
 from collections.abc import Sequence
 from typing import Any
 
-from simulators.attached import Wanted
 from simulators.aws.account import Account
+from simulators.cloud import Wanted
 
 Parts = dict[str, list[tuple[str, str]]]
 """A uid -> what stands for it, each with what it is."""

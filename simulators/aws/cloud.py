@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from plugins.cloud.handler import CloudError
-from simulators.attached import Wanted
+from plugins.faults import Faults
 from simulators.aws import nodes, promise
 from simulators.aws.account import Account, GroupParts, answering
 from simulators.aws.addons import why_unrepaired
@@ -19,7 +19,7 @@ from simulators.aws.node_group import check_start
 from simulators.aws.nodes import GPU
 from simulators.aws.permissions import why_late, why_not_scaled
 from simulators.aws.scaling_group import bounds, group_tags, resize
-from simulators.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
+from simulators.cloud import ControlPlane, NodeGroup, NodeShape, Promise, Scaler, Wanted
 from simulators.inventory import Network
 
 FRESH_SECONDS = 5.0

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from components.catalog.eks import InstanceType
+from plugins.faults import Faults
 from simulators.aws import node_group_rules as rules
 from simulators.aws import releases
 from simulators.aws.access import cluster_of, now
@@ -17,7 +18,7 @@ from simulators.aws.launch_template import LaunchTemplate
 from simulators.aws.roles import require_trust
 from simulators.aws.scaling_group import drop_group, make_group, rescale, resize
 from simulators.aws.shapes import request
-from simulators.cloud import NODE_SECONDS, Faults
+from simulators.cloud import NODE_SECONDS
 
 _RENAMED = {"nodeGroupName": "nodegroupName", "subnetIds": "subnets", "nodeRoleArn": "nodeRole"}
 _UNSENT = ("tags", "tagsAll", "nodeGroupNamePrefix", "forceUpdateVersion", "region")

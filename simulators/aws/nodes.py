@@ -21,15 +21,17 @@ MAX_PODS = 110
 from the instance type's network interfaces, which are not in the catalog."""
 EKS_LABELS = "eks.amazonaws.com/"
 
-_EFFECTS = {
+EFFECTS = {
     "NO_SCHEDULE": "NoSchedule",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
     "NO_EXECUTE": "NoExecute",
 }
 _TAINT = re.compile(r"(.*):(NoSchedule|NoExecute|PreferNoSchedule)")
-_LABEL_TAG, _TAINT_TAG, _RESOURCE_TAG = (
-    f"{catalog.AUTOSCALER_TEMPLATE}/{kind}/" for kind in ("label", "taint", "resources")
-)
+# As cluster-autoscaler's aws_manager.go reads them: literal here, since the program's own spelling
+# is what is judged.
+LABEL_TAG = "k8s.io/cluster-autoscaler/node-template/label/"
+TAINT_TAG = "k8s.io/cluster-autoscaler/node-template/taint/"
+RESOURCE_TAG = "k8s.io/cluster-autoscaler/node-template/resources/"
 _REST = float("inf")
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
@@ -58,9 +60,9 @@ def promised(account: Account, parts: GroupParts) -> NodeShape:
     tags = group_tags(account, parts.scaling_group)
     labels = _generic_labels(account, parts, row)
     labels |= {
-        key.removeprefix(_LABEL_TAG): value
+        key.removeprefix(LABEL_TAG): value
         for key, value in tags.items()
-        if key.startswith(_LABEL_TAG)
+        if key.startswith(LABEL_TAG)
     }
     capacity = {
         "cpu": str(row.vcpu),
@@ -71,8 +73,8 @@ def promised(account: Account, parts: GroupParts) -> NodeShape:
         capacity[GPU] = str(int(row.gpus))
     held = account.backend("eks").clusters[parts.cluster].nodegroups[parts.inputs["nodeGroupName"]]
     for key, value in (*tags.items(), *held.tags.items()):
-        if key.startswith(_RESOURCE_TAG):
-            capacity[key.removeprefix(_RESOURCE_TAG)] = value
+        if key.startswith(RESOURCE_TAG):
+            capacity[key.removeprefix(RESOURCE_TAG)] = value
     return NodeShape(labels=labels, taints=tagged_taints(tags), capacity=capacity)
 
 
@@ -82,9 +84,9 @@ def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
     found = []
     for key, value in sorted(tags.items()):
         match = _TAINT.fullmatch(value)
-        if key.startswith(_TAINT_TAG) and match:
+        if key.startswith(TAINT_TAG) and match:
             found.append(
-                NodeTaint(key=key.removeprefix(_TAINT_TAG), value=match[1], effect=match[2])
+                NodeTaint(key=key.removeprefix(TAINT_TAG), value=match[1], effect=match[2])
             )
     return tuple(found)
 
@@ -102,9 +104,7 @@ def node(account: Account, parts: GroupParts) -> NodeShape:
         **group["labels"],
     }
     taints = tuple(
-        NodeTaint(
-            key=taint["key"], value=taint.get("value") or "", effect=_EFFECTS[taint["effect"]]
-        )
+        NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=EFFECTS[taint["effect"]])
         for taint in group.get("taints") or []
     )
     return NodeShape(labels=labels, taints=taints, capacity=_capacity(group, row, data))

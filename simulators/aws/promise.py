@@ -7,18 +7,13 @@ instance type, and the labels that Kubernetes and EKS set by themselves.
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from components.catalog.eks import (
-    autoscaler_label_tag,
-    autoscaler_resource_tag,
-    autoscaler_taint_tag,
-)
 from components.kube import quantity
-from simulators.aws.nodes import EKS_LABELS, GPU
+from simulators.aws.nodes import EKS_LABELS, GPU, LABEL_TAG, RESOURCE_TAG, TAINT_TAG
 from simulators.cloud import NodeShape, NodeTaint
 
 _BY_ITSELF = ("cpu", "memory", "pods")
 _KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
-_PROMISES = (autoscaler_label_tag(""), autoscaler_taint_tag(""), autoscaler_resource_tag(""))
+_PROMISES = (LABEL_TAG, TAINT_TAG, RESOURCE_TAG)
 _SLACK = Decimal("0.9")
 """A promise of a little less disk than there is does no harm: a pod never needs the last tenth."""
 
@@ -34,9 +29,9 @@ def compare(template: NodeShape, node: NodeShape, *, shared: int = 1) -> list[st
 
 def real(tags: Mapping[str, str], node: NodeShape) -> dict[str, str | None]:
     """The tags that promise something of a node -> what this node has, as a tag would say it."""
-    taints = {autoscaler_taint_tag(taint.key): _shown(taint) for taint in node.taints}
-    labels = {autoscaler_label_tag(key): value for key, value in node.labels.items()}
-    resources = {autoscaler_resource_tag(key): value for key, value in node.capacity.items()}
+    taints = {f"{TAINT_TAG}{taint.key}": _shown(taint) for taint in node.taints}
+    labels = {f"{LABEL_TAG}{key}": value for key, value in node.labels.items()}
+    resources = {f"{RESOURCE_TAG}{key}": value for key, value in node.capacity.items()}
     has = labels | taints | resources
     return {key: has.get(key) for key in tags if key.startswith(_PROMISES)}
 
@@ -46,7 +41,7 @@ def _labels(template: NodeShape, node: NodeShape) -> Iterator[str]:
         promised, real = template.labels.get(key), node.labels.get(key)
         if promised == real or (promised is None and key.startswith((EKS_LABELS, *_KUBERNETES))):
             continue
-        tag = autoscaler_label_tag(key)
+        tag = f"{LABEL_TAG}{key}"
         if promised is None:
             yield (
                 f"tag {tag} is missing, the nodes have {key}={real}: a pod that selects {key} "
@@ -68,13 +63,13 @@ def _labels(template: NodeShape, node: NodeShape) -> Iterator[str]:
 def _taints(template: NodeShape, node: NodeShape) -> Iterator[str]:
     for taint in sorted(set(node.taints) - set(template.taints), key=_shown):
         yield (
-            f"tag {autoscaler_taint_tag(taint.key)} does not say {_shown(taint)}, the nodes have "
+            f"tag {TAINT_TAG}{taint.key} does not say {_shown(taint)}, the nodes have "
             f"{taint.key}={_shown(taint)}: a pod that does not tolerate it makes the pool grow for "
             "nothing"
         )
     for taint in sorted(set(template.taints) - set(node.taints), key=_shown):
         yield (
-            f"tag {autoscaler_taint_tag(taint.key)} says {_shown(taint)}, the nodes have no such "
+            f"tag {TAINT_TAG}{taint.key} says {_shown(taint)}, the nodes have no such "
             "taint: a pod that does not tolerate it never makes the pool grow, though it could run "
             "there"
         )
@@ -86,7 +81,7 @@ def _shown(taint: NodeTaint) -> str:
 
 def _resources(template: NodeShape, node: NodeShape, shared: int) -> Iterator[str]:
     for name in sorted({*template.capacity, *node.capacity} - set(_BY_ITSELF)):
-        tag = autoscaler_resource_tag(name)
+        tag = f"{RESOURCE_TAG}{name}"
         given, real = template.capacity.get(name), node.capacity.get(name)
         has = quantity.parse(real or "0") * (shared if name == GPU else 1)
         shown = real or "none"

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from components.catalog import eks as catalog
 from simulators.aws.account import Account, GroupParts
 from simulators.aws.kind import CloudError, Kind, NotFoundError
 
@@ -28,7 +27,8 @@ def make_group(account: Account, group: Mapping[str, Any]) -> tuple[str, str]:
         "eks:cluster-name": cluster,
         "eks:nodegroup-name": name,
         f"kubernetes.io/cluster/{cluster}": "owned",
-        **catalog.autoscaler_discovery_tags(cluster),
+        "k8s.io/cluster-autoscaler/enabled": "true",
+        f"k8s.io/cluster-autoscaler/{cluster}": "owned",
     }
     autoscaling.create_auto_scaling_group(
         AutoScalingGroupName=scaling,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from components.catalog.eks import QUOTA_CODES, QUOTA_SERVICE
+from plugins.faults import Faults
 from simulators.aws.instances import DEFAULT_VCPUS
-from simulators.cloud import Faults
 
 _NAMES = {
     code: f"{group} spot" if spot else group

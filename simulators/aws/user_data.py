@@ -10,8 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal.nodes.shares import MOST_MPS_CLIENTS, RENAMED
-from simulators.cloud import Shares
+from simulators.cloud import MOST_MPS_CLIENTS, RENAMED, Shares
 
 _WHO = "Bottlerocket's device plugin"
 _SETTINGS = "settings.kubelet-device-plugins.nvidia"

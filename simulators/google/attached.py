@@ -6,7 +6,7 @@ its firewall rule `k8s-fw-` and that; the disk of a claim `pvc-` and its uid.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from simulators.attached import Wanted
+from simulators.cloud import Wanted
 from simulators.google.thing import Thing
 
 TOKEN = "rehearsal:gke/attached:Attached"

@@ -6,8 +6,8 @@ from typing import Any
 
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
 from plugins.cloud.handler import CloudError, NotFoundError
-from simulators.attached import Wanted
-from simulators.cloud import ControlPlane, Faults, NodeGroup, NodeShape, Promise, Scaler
+from plugins.faults import Faults
+from simulators.cloud import ControlPlane, NodeGroup, NodeShape, Promise, Scaler, Wanted
 from simulators.google import nodes
 from simulators.google.attached import TOKEN, handles, things
 from simulators.google.autopilot import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from components.catalog import eks as catalog
+from components.catalog import autoscaler_tags
 from components.cluster import Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
@@ -294,9 +294,9 @@ def test_the_tags_agree_with_the_node_group() -> None:
         "PREFER_NO_SCHEDULE": "PreferNoSchedule",
     }
     assert tags(found) == {
-        **{catalog.autoscaler_label_tag(key): value for key, value in made["labels"].items()},
+        **{autoscaler_tags.label_tag(key): value for key, value in made["labels"].items()},
         **{
-            catalog.autoscaler_taint_tag(t["key"]): f"{t['value']}:{kubernetes[t['effect']]}"
+            autoscaler_tags.taint_tag(t["key"]): f"{t['value']}:{kubernetes[t['effect']]}"
             for t in made["taints"]
         },
         # Eight GPUs, each shared by three pods.

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from plugins.faults import Faults
 from simulators.aws import AwsCloud, settings_for
-from simulators.cloud import Faults, NodeGroup
+from simulators.cloud import NodeGroup
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"

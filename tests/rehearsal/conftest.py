@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from plugins.faults import Faults
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import Stage
-from simulators.cloud import Faults
 from stacks.program import Mutation
 
 Rehearse = Callable[..., Rehearsal]

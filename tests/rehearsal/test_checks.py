@@ -13,12 +13,13 @@ import pytest
 import yaml
 
 from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
+from plugins.faults import Faults
 from rehearsal.nodes.gpus import GPU
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import ROOT, Stage
 from simulators.aws.cloud import AwsCloud
 from simulators.aws.service_quotas import answer_quotas
-from simulators.cloud import ControlPlane, Faults
+from simulators.cloud import ControlPlane
 from simulators.google import GcpCloud
 from simulators.google.quota_api import QuotaApi
 from simulators.inventory import INVENTORIES

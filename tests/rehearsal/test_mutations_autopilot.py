@@ -5,7 +5,7 @@ Nodes come for pods there, so a wrong word in a pod means no node, or another on
 
 import pytest
 
-from simulators.cloud import Faults
+from plugins.faults import Faults
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from plugins.faults import Faults
 from rehearsal.scenario import Rehearsal
 from rehearsal.stage import Stage
-from simulators.cloud import Faults
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 

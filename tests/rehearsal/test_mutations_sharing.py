@@ -165,7 +165,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         "train",
         [eks(), edited("components/gpu/sharing.py", '"renameByDefault": False',
                        '"renameByDefault": True')],
-        [f"{WAITS}{PLUGIN} offers what it shares as {GPU}.shared (renameByDefault), and no {GPU}"],
+        [f"{WAITS}{PLUGIN} advertises shared GPUs as {GPU}.shared (renameByDefault), and no {GPU}"],
     ),
     "the pool's own plugin selects a label that its nodes lack": (
         "train",
@@ -215,7 +215,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         "train",
         [eks(os="bottlerocket", sharing=MPS),
          edited("components/eks/sharing.py", '        "rename-by-default = false",\n', "")],
-        [f"{WAITS}Bottlerocket's device plugin offers what it shares as {GPU}.shared "
+        [f"{WAITS}Bottlerocket's device plugin advertises shared GPUs as {GPU}.shared "
          f"(renameByDefault), and no {GPU}"],
     ),
     "GKE is told another number of clients": (

@@ -15,9 +15,8 @@ import pytest
 
 from plugins.cloud.handler import CloudError
 from plugins.cloud.schema import UNKNOWN
-from simulators.attached import Wanted
 from simulators.aws.settings import check_config, default_tags
-from simulators.cloud import Scaler
+from simulators.cloud import Scaler, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused

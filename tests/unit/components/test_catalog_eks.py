@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 from moto.ec2.models.instance_types import INSTANCE_TYPES
 
-from components.catalog import accelerators, eks, kubernetes
+from components.catalog import accelerators, autoscaler_tags, eks, kubernetes
 
 ROWS = eks.INSTANCE_TYPES.values()
 AMI_TYPES = {
@@ -252,15 +252,11 @@ def test_quota_codes_differ_by_family_and_capacity() -> None:
 
 
 def test_autoscaler_tags_have_its_prefixes() -> None:
-    """Label, taint and resource tags differ in one word, and discovery has two keys."""
+    """Label, taint and resource tags differ in one word."""
     prefix = "k8s.io/cluster-autoscaler/node-template"
-    assert eks.autoscaler_label_tag("role") == f"{prefix}/label/role"
-    assert eks.autoscaler_taint_tag("nvidia.com/gpu") == f"{prefix}/taint/nvidia.com/gpu"
-    assert eks.autoscaler_resource_tag("nvidia.com/gpu") == f"{prefix}/resources/nvidia.com/gpu"
-    assert set(eks.autoscaler_discovery_tags("k8s-ml")) == {
-        "k8s.io/cluster-autoscaler/enabled",
-        "k8s.io/cluster-autoscaler/k8s-ml",
-    }
+    assert autoscaler_tags.label_tag("role") == f"{prefix}/label/role"
+    assert autoscaler_tags.taint_tag("nvidia.com/gpu") == f"{prefix}/taint/nvidia.com/gpu"
+    assert autoscaler_tags.resource_tag("nvidia.com/gpu") == f"{prefix}/resources/nvidia.com/gpu"
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_where_both_are_configured_mps_wins() -> None:
         (PLUGIN, {"version": "v1", "sharing": {"mps": {}}},
          f"{WHO} does not start with {SHARES}: sharing.mps names no resources"),
         (PLUGIN, sharing_config(renameByDefault=True),
-         f"{WHO} offers what it shares as {GPU}.shared (renameByDefault), and no {GPU}"),
+         f"{WHO} advertises shared GPUs as {GPU}.shared (renameByDefault), and no {GPU}"),
         (changed(env=[{"name": "CONFIG_FILE", "value": "/etc/plugin/shares.yaml"}]),
          sharing_config(), f"{WHO} reads shares.yaml of {SHARES}, which has config.yaml"),
         (changed(volumeMounts=[]), sharing_config(),
@@ -198,7 +198,7 @@ def test_bottlerockets_settings_say_how_its_plugin_shares(
 @pytest.mark.parametrize(
     ("given", "fault"),
     [
-        (settings("time-slicing", "replicas = 4"), "shares as nvidia.com/gpu.shared"),
+        (settings("time-slicing", "replicas = 4"), "shared GPUs as nvidia.com/gpu.shared"),
         (settings("time-slicing", "replicas = 1", SAME_NAME), "does not take"),
         (settings("mps", "replicas = 49", SAME_NAME), "does not take"),
         (settings("slices", SAME_NAME), "knows no"),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from simulators.cloud import Faults
+from plugins.faults import Faults
 from simulators.google import GcpCloud, settings_for
 from tests.unit.plugins.offline_engine import Engine, Plane
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from simulators.cloud import Faults
+from plugins.faults import Faults
 from simulators.google import GcpCloud
 from tests.unit.plugins.offline_engine import Plane, Refused
 from tests.unit.simulators.google_stack import (

@@ -6,32 +6,13 @@ controllers had made stays, bills, and keeps the network from being deleted.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any
 
 from rehearsal.control_plane.api import Api, ApiError
 from rehearsal.nodes.pods import full_name
+from simulators.cloud import Attaching, Wanted
 
 Object = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """An object for which a cloud makes something."""
-
-    uid: str
-    kind: Literal["load balancer", "disk"]
-    name: str
-    """`namespace/name`."""
-
-
-@runtime_checkable
-class Attaching(Protocol):
-    """A cloud whose controllers run in its clusters."""
-
-    def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
-        """Makes what is missing, and takes away what is no longer wanted; returns the uid -> the
-        address of a load balancer, or the handle of a disk."""
 
 
 def wanted(services: Sequence[Object], claims: Sequence[Object]) -> list[Wanted]:

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from simulators.attached import Wanted, wanted
+from rehearsal.control_plane.attachments import wanted
+from simulators.cloud import Wanted
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GcpStack
 

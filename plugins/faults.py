@@ -1,0 +1,18 @@
+"""What a rehearsal's cloud and cluster do wrong on purpose."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, kw_only=True)
+class Faults:
+    """Faults that tests inject; a plain rehearsal has none."""
+
+    quota: dict[str, int] = field(default_factory=dict)
+    """Limits that replace the simulator's generous ones: metric name -> units."""
+    errors: dict[str, list[str]] = field(default_factory=dict)
+    """Resource type token -> errors that its next creates answer with, in turn."""
+    around: Callable[[str, str], AbstractContextManager[None]] = lambda kind, urn: nullcontext()
+    """(`create`, `update` or `delete`; URN) -> what the operation runs in. Where it raises on the
+    way in, nothing was done; on the way out, the cloud did it and the answer is lost."""
