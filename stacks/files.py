@@ -1,6 +1,7 @@
 """A stack's file: where it is, and what the engine reads in it."""
 
 import difflib
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,14 @@ import yaml
 
 from stacks.names import StackError, stack_name
 
+ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ("autopilot", "dev", "onprem", "train", "train-gke")
-"""The environments that come with the program. Its own tests, faults and measurements take these:
-what else has a file here is a user's, and changes nothing for them."""
+"""The environments that come with the program. Its own tests, faults and measurements take these,
+as `examples/stacks` has them: what has a file at the root is a user's, to edit in place, and
+changes nothing for them."""
+EXAMPLES = ROOT / "examples" / "stacks"
+INSTEAD = "GPU_CLUSTER_STACKS"
+"""Names a folder whose stack files take the place of those at the root."""
 KEYS = ("config", "environment", "encryptionsalt", "encryptedkey", "secretsprovider")
 """What the engine knows in a stack's file: `ProjectStack` in sdk/go/common/workspace/project.go of
 pulumi v3.259.0, read on 2026-11-21. It ignores everything else."""
@@ -41,15 +47,25 @@ EngineLoader.add_constructor(f"{_TAG}:timestamp", EngineLoader.date)
 EngineLoader.add_constructor(f"{_TAG}:binary", EngineLoader.text)
 
 
+def use_examples() -> None:
+    """From here on this process and what it starts read the samples, not a user's files."""
+    os.environ[INSTEAD] = str(EXAMPLES)
+
+
+def folder_of(source: Path) -> Path:
+    """Where the stack files of a program's folder are."""
+    return Path(os.environ.get(INSTEAD) or source) if source == ROOT else source
+
+
 def stacks(source: Path) -> list[str]:
     """The stacks that have a file in the program's folder."""
-    files = source.glob("Pulumi.*.yaml")
+    files = folder_of(source).glob("Pulumi.*.yaml")
     return sorted(file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in files)
 
 
 def stack_file(source: Path, stack: str) -> Path:
     """The stack's own file; raises StackError where it has none, or the name is no stack's."""
-    file = source / f"Pulumi.{stack_name(stack)}.yaml"
+    file = folder_of(source) / f"Pulumi.{stack_name(stack)}.yaml"
     if not file.is_file():
         known = ", ".join(stacks(source)) or "none"
         raise StackError(f"there is no {file.name}: the stacks here are {known}")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stacks.files import document_in, stacks
+from stacks.files import document_in, stack_file, stacks
 from stacks.names import StackError
 
 _CLUSTER = "gpu-cluster:cluster"
@@ -41,9 +41,9 @@ def refuse_shared(source: Path, stack: str, config: Mapping[str, Any]) -> None:
     if mine is None:
         return
     for other in stacks(source):
-        file = source / f"Pulumi.{other}.yaml"
         if other == stack:
             continue
+        file = stack_file(source, other)
         try:
             theirs = document_in(file.read_bytes(), file.name).get("config")
         except (StackError, OSError):  # its own commands say what is wrong with it

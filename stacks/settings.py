@@ -11,12 +11,11 @@ import tools
 from components.environments import ExistingSettings, Settings
 from components.settings import from_config
 from stacks.engine import remedy, said
-from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
+from stacks.files import PLACEHOLDER, ROOT, document_in, read_stack, without_secrets
 from stacks.names import StackError
 from stacks.owners import refuse_shared
 from stacks.report import CheckError
 
-ROOT = Path(__file__).resolve().parents[1]
 CLUSTER = "gpu-cluster:cluster"
 OUTPUT_SECONDS = 60.0
 

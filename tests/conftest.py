@@ -8,11 +8,15 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from stacks.files import use_examples
+
 # How long one example takes says more of the machine's load than of the code.
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
 
-# A user's settings of the policy pack change nothing for the program's own tests.
+# Neither a user's stack files nor his settings of the policy pack change anything for the program's
+# own tests.
+use_examples()
 os.environ["GPU_CLUSTER_POLICY_SETTINGS"] = str(Path(__file__).parent / "policy" / "config.json")
 
 BEGAN = time.monotonic()

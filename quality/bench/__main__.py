@@ -15,7 +15,7 @@ from quality.bench import growth, idle, imports, makespan, overhead, page
 from quality.bench.child import ROOT
 from quality.bench.measure import Section, read
 from stacks import command as commands
-from stacks.files import SAMPLES, stack_file
+from stacks.files import SAMPLES, stack_file, use_examples
 from stacks.names import StackError
 from tools.sections import README, filled
 
@@ -40,6 +40,8 @@ def main() -> int:
     parser.add_argument("--readme", action="store_true", help="write the README's section")
     args = parser.parse_args()
     chosen: list[str] = args.stacks
+    if not chosen:
+        use_examples()
     try:
         for stack in chosen:
             stack_file(ROOT, stack)

@@ -6,11 +6,12 @@ from typing import Any
 import yaml
 
 from quality.bench.child import ROOT
+from stacks.files import stack_file
 
 
 def values_of(stack: str) -> dict[str, Any]:
     """The stack file's config, as YAML has it."""
-    config: dict[str, Any] = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
+    config: dict[str, Any] = yaml.safe_load(stack_file(ROOT, stack).read_text())["config"]
     return config
 
 

@@ -12,7 +12,7 @@ from quality.faults.shards import Part, parts_of
 from quality.faults.table import document, markdown, read, replacements, summary
 from rehearsal.stage import ROOT
 from stacks import command as commands
-from stacks.files import SAMPLES
+from stacks.files import SAMPLES, use_examples
 from tools.sections import README, filled
 
 FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
@@ -20,6 +20,7 @@ FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 
 def main() -> int:
     """Parses the command line; returns 0 where nothing was lost."""
+    use_examples()
     parser = commands.Parser(prog="prove", description=__doc__)
     every = [part for stack in SAMPLES for part in parts_of(stack)]
     names = list(dict.fromkeys(map(_name, every)))

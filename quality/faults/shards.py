@@ -17,6 +17,7 @@ from quality.faults.trial import Bench, Trial, Trouble, cycle
 from rehearsal.clouds import platform_of
 from rehearsal.processes import ProcessError
 from rehearsal.stage import ROOT
+from stacks.files import stack_file
 
 ASKED_EVERY = 6
 """Of so many operations one is also killed at before the cloud acts on it: to the state that is
@@ -54,7 +55,7 @@ class Result:
 
 def parts_of(stack: str) -> list[Part]:
     """The parts of a stack, the long ones first."""
-    count = PARTS.get(platform_of(ROOT / f"Pulumi.{stack}.yaml"), 1)
+    count = PARTS.get(platform_of(stack_file(ROOT, stack)), 1)
     kills = [Part(stack=stack, work="kills", number=n, of=count) for n in range(1, count + 1)]
     return [*kills, Part(stack=stack, work="errors"), Part(stack=stack, work="changes")]
 

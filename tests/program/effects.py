@@ -12,8 +12,9 @@ import yaml
 from cli.docs import keys
 from components import settings
 from quality.faults.changes import ABSENT, NAMED, Change, changed, table
+from stacks.files import EXAMPLES
 from tests.components.recording import record
-from tests.program.environments import ROOT, run_program
+from tests.program.environments import run_program
 from tests.program.test_environments import CLUSTER_OUTPUTS
 from tests.unit.quality.test_changes import TITLE
 
@@ -41,7 +42,7 @@ def leaves(platform: str) -> Mapping[str, Any]:
 def starts(platform: str) -> Sequence[Config]:
     """The sample and what follows from it by one row each, those of `effects.yaml` first."""
     stack = STACK_OF[platform]
-    sample = (ROOT / f"Pulumi.{stack}.yaml").read_text()
+    sample = (EXAMPLES / f"Pulumi.{stack}.yaml").read_text()
     own = [Change(key=next(iter(to)), to=to) for to in own_starts(platform)]
     rows = own + table(platform, stack).changes
     return [

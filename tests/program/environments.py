@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from stacks.files import SAMPLES
+from stacks.files import EXAMPLES, SAMPLES
 
 ROOT = Path(__file__).parents[2]
 STACKS = SAMPLES
@@ -15,7 +15,8 @@ STACKS = SAMPLES
 
 def values_of(stack: str) -> dict[str, Any]:
     """The stack file's config, as YAML has it."""
-    config: dict[str, Any] = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
+    document: dict[str, Any] = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())
+    config: dict[str, Any] = document["config"]
     return config
 
 

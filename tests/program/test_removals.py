@@ -16,8 +16,8 @@ from components.gke import lasting as gke
 from components.replacement import Kept, Lasting
 from plugins.cloud.immutable import facts
 from quality.faults.changes import MADE, changed, table
+from stacks.files import EXAMPLES
 from tests.program.effects import STACK_OF, declared, read
-from tests.program.environments import ROOT
 
 AMAZON = {
     "aws:eks/addon:Addon": {"addonVersion"},
@@ -58,7 +58,7 @@ def inputs(config: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
 
 def kept(platform: str) -> set[str]:
     """Keys of which something stays in the cloud once they are taken away from a stack."""
-    text = (ROOT / f"Pulumi.{STACK_OF[platform]}.yaml").read_text()
+    text = (EXAMPLES / f"Pulumi.{STACK_OF[platform]}.yaml").read_text()
     base = yaml.safe_load(text)["config"]
     without, found = inputs(base), set()
     for change in table(platform, STACK_OF[platform]).changes:

@@ -6,8 +6,9 @@ import pytest
 
 from rehearsal.run import POLICIES
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import ROOT, Stage
+from rehearsal.stage import Stage
 from simulators.inventory import INVENTORIES as OURS
+from stacks.files import EXAMPLES
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 
 
@@ -49,7 +50,7 @@ def test_a_cluster_in_an_existing_vpc(tmp_path: Path) -> None:
 @pytest.mark.prove
 def test_a_copy_of_dev(tmp_path: Path) -> None:
     """What somebody begins with passes under another name."""
-    text = (ROOT / "Pulumi.dev.yaml").read_text().replace("name: gpu-dev", "name: gpu-staging")
+    text = (EXAMPLES / "Pulumi.dev.yaml").read_text().replace("name: gpu-dev", "name: gpu-staging")
     run = rehearse("staging", tmp_path, OURS, text)
     assert run.failures == []
 

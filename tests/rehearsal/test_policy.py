@@ -16,6 +16,7 @@ from policy.pack import POLICIES
 from rehearsal.engine import Outcome
 from rehearsal.run import POLICIES as PACK
 from rehearsal.stage import ROOT, Stage
+from stacks.files import EXAMPLES
 from stacks.program import Mutation
 from tests.rehearsal.conftest import changed
 
@@ -368,7 +369,7 @@ def _source(folder: Path, stack: str, like: str) -> Path:
     folder.mkdir()
     for name in ("Pulumi.yaml", "__main__.py", "requirements.txt", "components", ".venv"):
         (folder / name).symlink_to(ROOT / name)
-    document = yaml.safe_load((ROOT / f"Pulumi.{like}.yaml").read_text())
+    document = yaml.safe_load((EXAMPLES / f"Pulumi.{like}.yaml").read_text())
     del document["config"]["pulumi:disable-default-providers"]
     document["config"]["gpu-cluster:cluster"]["deletionProtection"] = True
     (folder / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump(document))

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.stage import ROOT, Stage
+from rehearsal.stage import Stage
+from stacks.files import EXAMPLES
 
 STACKS = {"dev": "refused_gke.yaml", "train": "refused_eks.yaml"}
 ROOT_TYPE = "pulumi:pulumi:Stack"
@@ -29,7 +30,7 @@ def stage(
 
 def config_with(stack: str, changes: list[list[Any]]) -> dict[str, Any]:
     """The stack file's document after changes, each `[path..., value]`; "absent" removes a key."""
-    document: dict[str, Any] = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())
+    document: dict[str, Any] = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())
     for *path, last, value in changes:
         place = document["config"]
         for key in path:

@@ -9,9 +9,9 @@ import yaml
 
 from cli.ci import preview_comment
 from cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
+from stacks.files import EXAMPLES
 from stacks.plan import read_plan
 from stacks.report import FINDING, FINE, NOT_ASKED
-from stacks.settings import ROOT
 from tests.unit.stacks.test_cost import git
 
 CLUSTER = "gpu-cluster:gke:Cluster$gcp:container/cluster:Cluster"
@@ -231,7 +231,7 @@ def test_a_long_list_is_cut_below_what_a_comment_may_hold(folder: Path) -> None:
 
 def test_cost_before_and_after(folder: Path) -> None:
     """Two more nodes at full cost two nodes more, and the table says so."""
-    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    document = yaml.safe_load((EXAMPLES / "Pulumi.dev.yaml").read_text())
     pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
     root = folder / "repository"
     root.mkdir()
@@ -256,7 +256,7 @@ def test_a_new_stack_is_called_new(folder: Path) -> None:
     root.mkdir()
     git(root, "init", "--quiet")
     git(root, "commit", "--quiet", "--allow-empty", "--message", "empty")
-    (root / "Pulumi.dev.yaml").write_text((ROOT / "Pulumi.dev.yaml").read_text())
+    (root / "Pulumi.dev.yaml").write_text((EXAMPLES / "Pulumi.dev.yaml").read_text())
     (folder / "dev.json").write_text(preview())
     assert "| $131.59 (new) |" in comment(sections_of(folder, "HEAD", root))
 

@@ -8,7 +8,7 @@ from cli.docs import keys, policy_docs, readme
 from components.decode import decode
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from policy.pack import RULES
-from stacks.files import SAMPLES
+from stacks.files import EXAMPLES, SAMPLES
 from tools.sections import README, between
 
 
@@ -53,7 +53,7 @@ def test_every_sample_is_in_the_readme() -> None:
     """No environment that comes with the program goes unmentioned; a user's own may."""
     text = README.read_text()
     for stack in SAMPLES:
-        assert (readme.ROOT / f"Pulumi.{stack}.yaml").is_file()
+        assert (EXAMPLES / f"Pulumi.{stack}.yaml").is_file()
         assert f"| `{stack}` |" in text
 
 

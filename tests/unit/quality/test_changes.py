@@ -28,7 +28,7 @@ from quality.faults.trial import Bench, Trouble
 from rehearsal.clouds import platform_of
 from rehearsal.engine import Outcome
 from rehearsal.stage import ROOT
-from stacks.files import SAMPLES
+from stacks.files import EXAMPLES, SAMPLES
 from stacks.plan import Change as Planned
 from tests.unit.rehearsal.rehearsed import group
 
@@ -74,7 +74,7 @@ def covered(platform: str, stack: str) -> set[str]:
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_every_setting_is_changed_or_has_a_reason(stack: str) -> None:
     """A new key needs a line in quality/faults/changes.yaml."""
-    platform = platform_of(ROOT / f"Pulumi.{stack}.yaml")
+    platform = platform_of(EXAMPLES / f"Pulumi.{stack}.yaml")
     known = covered(platform, stack)
     parents = {key.rpartition(".")[0].removesuffix("[]").removesuffix(".<name>") for key in known}
     missing = [key for key in keys_of(platform) if key not in known | parents]
@@ -84,7 +84,7 @@ def test_every_setting_is_changed_or_has_a_reason(stack: str) -> None:
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_no_change_is_of_a_setting_that_is_gone(stack: str) -> None:
     """And each reason is for a key that exists."""
-    platform = platform_of(ROOT / f"Pulumi.{stack}.yaml")
+    platform = platform_of(EXAMPLES / f"Pulumi.{stack}.yaml")
     planned, known = table(platform, stack), set(keys_of(platform))
     used = [*planned.not_here, *(change.key for change in planned.changes if "." in change.key)]
     assert [key for key in used if key not in known] == []
@@ -96,9 +96,9 @@ def test_every_change_is_one_that_the_settings_take(
 ) -> None:
     """So each of them reaches the engine, and changes something."""
     monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
-    file = (ROOT / f"Pulumi.{stack}.yaml").read_text()
+    file = (EXAMPLES / f"Pulumi.{stack}.yaml").read_text()
     before = _settings(file)
-    for change in table(platform_of(ROOT / f"Pulumi.{stack}.yaml"), stack).changes:
+    for change in table(platform_of(EXAMPLES / f"Pulumi.{stack}.yaml"), stack).changes:
         assert _settings(changed(file, change)) != before, change
 
 

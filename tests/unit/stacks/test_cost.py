@@ -17,9 +17,9 @@ from components.catalog.prices import HOURS_PER_MONTH, PRICES
 from stacks.cost.aws_bill import eks_bill
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, changes
 from stacks.cost.cost_text import shown
-from stacks.files import SAMPLES
+from stacks.files import EXAMPLES, SAMPLES
 from stacks.report import FINDING, FINE, NOT_ASKED, CheckError
-from stacks.settings import ROOT, config_of, settings_of
+from stacks.settings import config_of, settings_of
 
 TODAY = date(2026, 11, 21)
 
@@ -244,7 +244,7 @@ def test_a_ceiling_cannot_be_judged_without_prices() -> None:
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A git repository with dev at one node, then at three, and a stack `new` since."""
-    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    document = yaml.safe_load((EXAMPLES / "Pulumi.dev.yaml").read_text())
     pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
     git(tmp_path, "init", "--quiet")
     for most in (1, 3):

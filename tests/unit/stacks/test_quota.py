@@ -22,12 +22,12 @@ from components.gke.autopilot_args import GkeAutopilotPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.workload_args import WorkloadArgs
-from stacks.files import PLACEHOLDER
+from stacks.files import EXAMPLES, PLACEHOLDER
 from stacks.quota import aws_quota, google_quota, offers
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use
 from stacks.report import CheckError
-from stacks.settings import ROOT, config_of, settings_of
+from stacks.settings import config_of, settings_of
 
 REGION = "us-central1"
 
@@ -636,7 +636,7 @@ def test_a_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
 
 def test_a_secret_in_the_environment_hinders_no_check(tmp_path: Path) -> None:
     """A stack with an encrypted value, of which no check has need, is read like any other."""
-    document = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())
+    document = yaml.safe_load((EXAMPLES / "Pulumi.dev.yaml").read_text())
     workload = document["config"]["gpu-cluster:workloads"]["sample-gpu-pod"]
     workload["env"] = {"HF_TOKEN": {"secure": "v1:abc:def"}}
     (tmp_path / "Pulumi.x.yaml").write_text(yaml.safe_dump(document))
