@@ -4,12 +4,12 @@ import gc
 
 import pulumi
 
-from components import settings
 from components.batch.declare import declare_batch
 from components.gpu.check import GpuCheck
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
 from components.gpu.workload import GpuWorkload
+from components.settings import load as settings
 
 # What is made here stays until the end: looking for garbage as often as Python does by
 # itself takes a fifth of a preview, and of each further pool more than the last.
@@ -18,19 +18,19 @@ stack = settings.load()
 # What only some stacks use is imported only there: SDKs are large.
 match stack.platform:
     case "gke":
-        from components.gke.standard import standard
+        from components.gke.platform import standard
 
         cluster = standard(stack.cluster, stack.pools, **stack.google)
     case "gke-autopilot":
-        from components.gke.autopilot import autopilot
+        from components.gke_autopilot.cluster import autopilot
 
         cluster = autopilot(stack.cluster, stack.pools, **stack.google)
     case "eks":
-        from components.eks.declare import declare
+        from components.eks.platform import declare
 
         cluster = declare(stack.cluster, stack.pools, provider=stack.provider)
     case "existing":
-        from components.existing import existing
+        from components.existing.platform import existing
 
         cluster = existing(stack.cluster, stack.pools, stack.kubeconfig)
 

@@ -84,15 +84,15 @@ def bill_at(stack: str, config: Mapping[str, Any], *, at: str = "") -> Bill:
     # Only the stack's own cloud is imported.
     match settings.platform:
         case "gke":
-            from stacks.cost.google_bill import standard_bill
+            from stacks.cost.gke import standard_bill
 
             return standard_bill(settings)
         case "gke-autopilot":
-            from stacks.cost.google_bill import autopilot_bill
+            from stacks.cost.gke import autopilot_bill
 
             return autopilot_bill(settings)
         case "eks":
-            from stacks.cost.aws_bill import eks_bill
+            from stacks.cost.eks import eks_bill
 
             return eks_bill(settings, date.today())
         case _:

@@ -103,7 +103,7 @@ def _of(
     # Only the stack's own cloud is imported.
     match settings.platform:
         case "gke" | "gke-autopilot":
-            from stacks.quota import google_quota
+            from stacks.quota import google as google_quota
 
             if settings.platform == "gke":
                 gpus, extra = google_quota.pool_gpus(settings.pools), []
@@ -128,7 +128,8 @@ def _of(
                 [],
             )
         case "eks":
-            from stacks.quota import aws_account, aws_quota
+            from stacks.quota import aws_account
+            from stacks.quota import eks as aws_quota
 
             profile = config.get("aws:profile")
             found, notes = aws_quota.needs(settings.pools, region=settings.region)

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from components.environments import Settings
+from components.settings.model import Settings
 from plugins.faults import Faults
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.existing import ExistingCluster, with_real_node

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from components.environments import ExistingSettings, Settings
+from components.settings.model import ExistingSettings, Settings
 from rehearsal.control_plane.api import Api, ApiError, Object
 from rehearsal.nodes.gpus import GPU
 from simulators.cloud import NodeGroup, NodeShape, NodeTaint, Promise, Scaler

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from components.environments import ExistingSettings
+from components.settings.model import ExistingSettings
 from rehearsal.clouds import NOWHERE
 from simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError

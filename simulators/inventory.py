@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 import yaml
 
 from components.catalog import kubernetes as names
-from components.environments import EksSettings, ExistingSettings, Settings
 from components.kube import quantity
+from components.settings.model import EksSettings, ExistingSettings, Settings
 from stacks.names import StackError
 
 INVENTORIES = Path(__file__).with_name("inventories")

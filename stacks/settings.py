@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import tools
-from components.environments import ExistingSettings, Settings
-from components.settings import from_config
+from components.settings.load import from_config
+from components.settings.model import ExistingSettings, Settings
 from stacks.engine import remedy, said
 from stacks.files import PLACEHOLDER, ROOT, document_in, read_stack, without_secrets
 from stacks.names import StackError

@@ -18,10 +18,10 @@ from components.batch.training_args import TrainingArgs
 from components.decode import camel
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
-from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
+from components.existing.cluster_args import ExistingClusterArgs, ExistingGpuPoolArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs

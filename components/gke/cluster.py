@@ -13,7 +13,7 @@ from components.gke.control_plane import (
     warnings,
 )
 from components.gke.network import GkeNetwork
-from components.gke.nodes import GkeNodeIdentity, node_config, patience, recycling_check
+from components.gke.node_identity import GkeNodeIdentity, node_config, patience, recycling_check
 
 _POOL_NAME = catalog.NODE_POOL_NAME_MAX - catalog.AUTO_NAME_SUFFIX - len("-system")
 """What the system pool's name can have of the cluster's, which may be as long as a pool's."""

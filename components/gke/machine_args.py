@@ -98,6 +98,11 @@ class GkeGpuMachineArgs:
             return int(self.machine.gpus)
         return 1 if self.gpus_per_node is None else self.gpus_per_node
 
+    @property
+    def node_gpus(self) -> tuple[catalog.Accelerator, int]:
+        """The GPUs of a node: which, and how many."""
+        return self.card, self.gpus
+
 
 def _attachable() -> list[str]:
     return [

@@ -11,7 +11,7 @@ from pulumi_gcp.container import (
 )
 
 from components.cluster import GpuPool
-from components.gke.nodes import node_config, patience, recycling_check
+from components.gke.node_identity import node_config, patience, recycling_check
 from components.gke.pool_args import GkeGpuNodePoolArgs
 
 _SHARING_STRATEGIES = {"time-slicing": "TIME_SHARING", "mps": "MPS"}

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 
 from components.catalog import gke as catalog
-from components.gke.autopilot_args import GkeAutopilotPoolArgs
 from components.gke.cluster_args import GkeControlPlaneArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
 
 _FABRIC = ("a3", "a4", "a4x", "a4x-max")
 """Families whose nodes have a network between their GPUs, which takes more than one interface:
@@ -14,32 +12,27 @@ GPUDirect-TCPX(O) or RDMA (cluster-toolkit 1.95.0, gpu_direct.tf; read on 2026-1
 
 def training_warnings(
     cluster: GkeControlPlaneArgs,
-    pools: Mapping[str, GkeGpuNodePoolArgs] | Mapping[str, GkeAutopilotPoolArgs],
+    nodes: Mapping[str, tuple[catalog.Accelerator, int]],
     workers: Mapping[str, int],
 ) -> list[str]:
     """A line for each pool that training jobs name and whose nodes GKE may upgrade at any time, and
     for each whose nodes would talk over one interface alone.
 
-    `workers`: pool -> nodes of its largest training job.
+    `nodes`: pool -> the GPUs of one node; `workers`: pool -> nodes of its largest training job.
     """
     found = []
-    for name, nodes in workers.items():
+    for name, count in workers.items():
         if cluster.maintenance is None:
             found.append(
                 f"gpuPools.{name}: trainingJobs run there, and GKE may upgrade its nodes at any "
                 "time, which starts them again; set cluster.maintenance, with an exclusion for a "
                 "long run"
             )
-        pool = pools[name]
-        if isinstance(pool, GkeGpuNodePoolArgs):
-            card, gpus = pool.card, pool.gpus
-        else:
-            card = catalog.ACCELERATORS[pool.accelerator]
-            gpus = pool.gpus_per_node or max(card.counts)
+        card, gpus = nodes[name]
         # The smaller machines of these families have one interface.
-        if nodes > 1 and card.machine_family in _FABRIC and gpus == max(card.counts):
+        if count > 1 and card.machine_family in _FABRIC and gpus == max(card.counts):
             found.append(
-                f"gpuPools.{name}: a training job takes {nodes} nodes of {gpus} {card.name}, which "
+                f"gpuPools.{name}: a training job takes {count} nodes of {gpus} {card.name}, which "
                 "talk over one gVNIC, a fraction of the machine's network: this stack sets up "
                 "neither GPUDirect nor RDMA; take one node, or machines without that network"
             )

@@ -9,7 +9,7 @@ from datetime import date
 
 from cli.cost import bill_at
 from components.catalog.node_prices import PRICES_READ, NodePrice, eks_node, gke_node
-from components.environments import EksSettings, GkeSettings
+from components.settings.model import EksSettings, GkeSettings
 from quality.bench.environments import platform_of, values_of
 from quality.bench.measure import Comparison, Section
 from stacks.cost.bill import Bill, Item, Part

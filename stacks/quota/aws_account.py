@@ -6,7 +6,7 @@ from typing import Any
 
 import botocore.exceptions
 
-from components.environments import EksSettings
+from components.settings.model import EksSettings
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.verdict import Finding, Unknown
 

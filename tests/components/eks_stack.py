@@ -38,7 +38,7 @@ def declare(
     zones = EksNetworkArgs(zones=[f"{region}a", f"{region}b"])
 
     def program() -> None:
-        from components.eks.declare import declare as declare_eks
+        from components.eks.platform import declare as declare_eks
 
         given: dict[str, Any] = {
             "admins": [ADMIN],

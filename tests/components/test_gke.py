@@ -20,7 +20,7 @@ def declare(pools: Mapping[str, GkeGpuNodePoolArgs] | None = None, **cluster: An
     """Records a cluster at us-central1-a with these pools."""
 
     def program() -> None:
-        from components.gke.standard import standard
+        from components.gke.platform import standard
 
         given = {
             "name": "gpu-dev",

@@ -3,7 +3,7 @@
 import pytest
 
 from components.cluster import Toleration
-from components.gke.nodes import account_id
+from components.gke.node_identity import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from tests.components.recording import Registration, record
 from tests.components.test_gke import NODE_POOL, T4, declare, pool_of
@@ -104,8 +104,8 @@ def test_on_autopilot_nodes_may_stream_images() -> None:
     """There GKE streams unasked, and asks the same of nodes with an account of their own."""
 
     def program() -> None:
-        from components.gke.autopilot import autopilot
-        from components.gke.autopilot_args import GkeAutopilotArgs
+        from components.gke_autopilot.cluster import autopilot
+        from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 
         office = {"office": "203.0.113.0/24"}
         args = GkeAutopilotArgs(name="auto", location="us-central1", authorized_networks=office)

@@ -6,11 +6,11 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.maintenance_args import GkeMaintenanceArgs, GkeMaintenanceExclusionArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.training import training_warnings
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare
 
@@ -34,7 +34,7 @@ def autopilot_cluster(**changes: Any) -> Recording:
     """Records an Autopilot cluster without pools."""
 
     def program() -> None:
-        from components.gke.autopilot import autopilot
+        from components.gke_autopilot.cluster import autopilot
 
         given = {"name": "auto", "location": "us-central1", "authorized_networks": OFFICE}
         autopilot(GkeAutopilotArgs(**{**given, **changes}), {}, project="my-project")
@@ -81,7 +81,7 @@ def test_the_kubeconfig_leads_to_the_dns_endpoint_where_it_is_on() -> None:
 
     def kubeconfig(dns: bool) -> dict[str, Any]:
         def program() -> None:
-            from components.gke.standard import standard
+            from components.gke.platform import standard
 
             args = GkeClusterArgs(
                 name="a", location="us-central1-a", authorized_networks=OFFICE, dns_endpoint=dns
@@ -185,7 +185,7 @@ def test_a_training_job_is_told_what_ends_or_slows_it(
     cluster = GkeClusterArgs(
         name="a", location="us-central1-a", authorized_networks=OFFICE, maintenance=maintenance
     )
-    found = training_warnings(cluster, {"train": pool}, {"train": nodes})
+    found = training_warnings(cluster, {"train": pool.node_gpus}, {"train": nodes})
     assert len(found) == len(said)
     for line, words in zip(found, said, strict=True):
         assert line.startswith("gpuPools.train: ")
@@ -199,8 +199,8 @@ def test_the_program_says_it(monkeypatch: pytest.MonkeyPatch, platform: str) -> 
     monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
 
     def program() -> None:
-        from components.gke.autopilot import autopilot
-        from components.gke.standard import standard
+        from components.gke.platform import standard
+        from components.gke_autopilot.cluster import autopilot
 
         told: Any = {"project": "p", "training_nodes": {"l4": 1}, "warnings": ["one more"]}
         given: Any = {"name": "a", "location": "us-central1", "authorized_networks": {}}

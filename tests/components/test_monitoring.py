@@ -63,8 +63,8 @@ def gke(**args: Any) -> Recording:
 
     def program() -> None:
         from components.gke.cluster_args import GkeClusterArgs
+        from components.gke.platform import standard
         from components.gke.pool_args import GkeGpuNodePoolArgs
-        from components.gke.standard import standard
 
         pools = {
             "t4": GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4")
@@ -312,8 +312,8 @@ def test_autopilot_has_managed_dcgm() -> None:
     """On Autopilot GKE's own exporter is switched on, and left to GKE where nobody asks."""
 
     def program(args: GkeGpuMonitoringArgs | None) -> None:
-        from components.gke.autopilot import autopilot
-        from components.gke.autopilot_args import GkeAutopilotArgs
+        from components.gke_autopilot.cluster import autopilot
+        from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 
         cluster = GkeAutopilotArgs(
             name="auto", location="us-central1", authorized_networks={"o": "203.0.113.0/24"}

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from cli.docs import keys
-from components import settings
+from components.settings import load as settings
 from quality.faults.changes import ABSENT, NAMED, Change, changed, table
 from stacks.files import EXAMPLES
 from tests.components.recording import record

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from components import settings as config
+from components.settings import load as config
 from tests.components.recording import Recording, record
 from tests.policy.cases import findings
 from tests.policy.test_environments import resources_of

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.eks import lasting as eks
-from components.gke import lasting as gke
+from components.eks import immutable as eks
+from components.gke import immutable as gke
 from components.replacement import Kept, Lasting
 from plugins.cloud.immutable import facts
 from quality.faults.changes import MADE, changed, table

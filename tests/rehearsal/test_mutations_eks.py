@@ -371,7 +371,7 @@ def test_an_autoscaler_without_permission_on_the_group_leaves_it_at_zero(
 @pytest.mark.prove
 def test_without_an_autoscaler_nothing_grows(rehearse: Rehearse) -> None:
     """Tags and permissions are of no use where nobody reads them."""
-    file, call = "components/eks/declare.py", "    ClusterAutoscaler("
+    file, call = "components/eks/platform.py", "    ClusterAutoscaler("
     rehearsal = rehearse(edited(file, call, "    lambda: ClusterAutoscaler("), stack="train")
     assert said(rehearsal) == [ALONE + "no Cluster Autoscaler runs in the cluster"]
 

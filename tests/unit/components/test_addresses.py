@@ -8,7 +8,7 @@ import pytest
 from components.addresses import authorized, example_warnings
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import warnings
-from components.settings import from_config
+from components.settings.load import from_config
 from tests.program.environments import config_of
 
 

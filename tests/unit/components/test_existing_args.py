@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.existing_args import ExistingClusterArgs
+from components.existing.cluster_args import ExistingClusterArgs
 
 KUBECONFIG: dict[str, Any] = {
     "current-context": "lab",

@@ -5,14 +5,14 @@ from typing import get_type_hints
 
 import pytest
 
-from components.eks import lasting as eks
+from components.eks import immutable as eks
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gke import lasting as gke
-from components.gke.autopilot_args import GkeAutopilotArgs
+from components.gke import immutable as gke
 from components.gke.cluster_args import GkeClusterArgs, GkeNetworkArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.replacement import (
     NEVER,
     Lasting,

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components import settings
+from components.settings import load as settings
 from tests.program.environments import as_engine_config, config_of, values_of
 
 REFUSED = [

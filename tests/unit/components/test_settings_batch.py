@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components import settings
+from components.settings import load as settings
 from tests.program.environments import as_engine_config, values_of
 from tests.unit.components.test_settings import refusal
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from components import environments, settings
 from components.catalog.data_sheets import DATA_SHEETS
 from components.gpu.check_request import ThresholdsArgs
+from components.settings import load as settings
+from components.settings import model
 from tests.program.environments import ROOT, as_engine_config, values_of
 
 KEY = "gpu-cluster:gpuCheck"
@@ -24,7 +25,7 @@ def pool_of(stack: str) -> str:
     return next(iter(values_of(stack)["gpu-cluster:gpuPools"]))
 
 
-def read(stack: str, check: Any, **pool: Any) -> environments.Settings:
+def read(stack: str, check: Any, **pool: Any) -> model.Settings:
     """The stack's settings with this check; `pool` changes its first pool."""
     values = {**values_of(stack), KEY: check}
     pools = values["gpu-cluster:gpuPools"]

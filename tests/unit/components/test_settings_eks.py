@@ -15,7 +15,6 @@ import pytest
 import yaml
 from pulumi.runtime import mocks
 
-from components import environments, settings
 from components.catalog import eks as catalog
 from components.eks.cluster_args import DEFAULT_VERSION
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -26,6 +25,8 @@ from components.eks.regions import (
     managed_policy,
     partition,
 )
+from components.settings import load as settings
+from components.settings import model
 from tests.components.recording import record
 from tests.program.environments import config_of, run_program
 from tests.unit.components.test_settings import changed
@@ -34,10 +35,10 @@ REFUSED = yaml.safe_load((Path(__file__).parent / "refused_eks.yaml").read_text(
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]
 
 
-def read(*changes: list[Any]) -> environments.EksSettings:
+def read(*changes: list[Any]) -> model.EksSettings:
     """The train environment's settings after changes."""
     found = settings.from_config(changed("train", list(changes)))
-    assert isinstance(found, environments.EksSettings)
+    assert isinstance(found, model.EksSettings)
     return found
 
 
@@ -249,7 +250,7 @@ def test_every_region_is_in_its_partition() -> None:
 def test_reading_settings_loads_no_cloud_sdk() -> None:
     """Config is checked without importing any cloud's SDK."""
     code = (
-        "import sys; from components import settings; "
+        "import sys; from components.settings import load as settings; "
         "from tests.program.environments import config_of; "
         "settings.from_config(config_of('train')); "
         "print([m for m in sys.modules if m in ('pulumi_aws', 'pulumi_gcp')])"

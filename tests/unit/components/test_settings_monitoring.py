@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from components import environments, settings
 from components.gpu.monitoring_args import MonitoringArgs
+from components.settings import load as settings
+from components.settings import model
 from tests.program.environments import as_engine_config, values_of
 
 KEY = "gpu-cluster:monitoring"
 CHANNEL = "projects/my-project/notificationChannels/42"
 
 
-def read(stack: str, monitoring: Any, **cluster: Any) -> environments.Settings:
+def read(stack: str, monitoring: Any, **cluster: Any) -> model.Settings:
     """The stack's settings with this monitoring."""
     values = {**values_of(stack), KEY: monitoring}
     values["gpu-cluster:cluster"] = {**values["gpu-cluster:cluster"], **cluster}
@@ -39,13 +40,13 @@ def test_the_platform_decides_where_metrics_come_from(stack: str, source: str) -
 def test_google_cloud_learns_source_and_channels() -> None:
     """What the dashboard and alerts of Google Cloud need is what the user said."""
     found = read("dev", {"enabled": True, "source": "exporter", "notificationChannels": [CHANNEL]})
-    assert isinstance(found, environments.GkeSettings)
+    assert isinstance(found, model.GkeSettings)
     google = found.google_monitoring
     assert google is not None
     assert (google.source, google.dcgm) == ("exporter", False)
     assert list(google.notification_channels) == [CHANNEL]
     off = read("dev", {})
-    assert isinstance(off, environments.GkeSettings)
+    assert isinstance(off, model.GkeSettings)
     assert off.google_monitoring is None
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from components import environments, settings
+from components.settings import load as settings
+from components.settings import model
 from tests.program.environments import as_engine_config, values_of
 
 POOLS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": "gpus"}
@@ -20,7 +21,7 @@ KUBECONFIG = json.dumps({
 })  # fmt: skip
 
 
-def shared(stack: str, sharing: Any, *, gpus: int = 1, **pool: Any) -> environments.Settings:
+def shared(stack: str, sharing: Any, *, gpus: int = 1, **pool: Any) -> model.Settings:
     """The settings of a committed stack whose pool shares its GPUs, and whose samples ask so."""
     values = values_of(stack)
     if stack == "onprem":

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from cli.docs import keys
-from components import environments, settings
+from components.settings import load as settings
+from components.settings import model
 from quality.faults.changes import (
     NAMED,
     Change,
@@ -102,7 +103,7 @@ def test_every_change_is_one_that_the_settings_take(
         assert _settings(changed(file, change)) != before, change
 
 
-def _settings(stack_file: str) -> environments.Settings:
+def _settings(stack_file: str) -> model.Settings:
     config = yaml.safe_load(stack_file)["config"]
     return settings.from_config(
         {key: v if isinstance(v, str) else json.dumps(v) for key, v in config.items()}

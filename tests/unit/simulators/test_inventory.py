@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.environments import Settings
+from components.settings.model import Settings
 from rehearsal.clouds import settings_in
 from rehearsal.existing import ExistingCluster, on_its_own_cluster
 from rehearsal.inventory_command import from_nodes

@@ -14,9 +14,9 @@ from components.catalog.eks import instance_type
 from components.catalog.gke import ACCELERATORS, machine_type
 from components.catalog.node_prices import eks_node, gke_node
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
-from stacks.cost.aws_bill import eks_bill
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, changes
 from stacks.cost.cost_text import shown
+from stacks.cost.eks import eks_bill
 from stacks.files import EXAMPLES, SAMPLES
 from stacks.report import FINDING, FINE, NOT_ASKED, CheckError
 from stacks.settings import config_of, settings_of

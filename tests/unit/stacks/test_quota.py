@@ -18,12 +18,14 @@ from moto import mock_aws
 from cli import quota
 from components.batch.training_args import TrainingArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gke.autopilot_args import GkeAutopilotPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.workload_args import WorkloadArgs
 from stacks.files import EXAMPLES, PLACEHOLDER
-from stacks.quota import aws_quota, google_quota, offers
+from stacks.quota import eks as aws_quota
+from stacks.quota import google as google_quota
+from stacks.quota import offers
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use
 from stacks.report import CheckError

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from components.eks.cluster_args import EksClusterArgs
     from components.eks.pool_args import EksGpuNodeGroupArgs
     from components.eks.provider_args import AwsProviderArgs
-    from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
-    from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
+    from components.existing.cluster_args import ExistingClusterArgs, ExistingGpuPoolArgs
     from components.gke.cluster_args import GkeClusterArgs
     from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
     from components.gke.pool_args import GkeGpuNodePoolArgs
+    from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

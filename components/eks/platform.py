@@ -9,7 +9,7 @@ from components.cluster import Cluster
 from components.eks.autoscaler import ClusterAutoscaler
 from components.eks.cluster import EksCluster
 from components.eks.cluster_args import EksClusterArgs
-from components.eks.lasting import CLUSTER, POOL
+from components.eks.immutable import CLUSTER, POOL
 from components.eks.node_group import EksGpuNodeGroup
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs

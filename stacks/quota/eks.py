@@ -14,7 +14,7 @@ import botocore.exceptions
 
 from components.catalog import eks as catalog
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.environments import EksSettings
+from components.settings.model import EksSettings
 from stacks.quota import aws_account
 from stacks.quota.aws_account import unknown
 from stacks.quota.offers import Offer, Wanted

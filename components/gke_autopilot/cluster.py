@@ -8,7 +8,6 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
 from components.cluster import Cluster
-from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 from components.gke.control_plane import (
     control_plane,
     control_plane_options,
@@ -17,10 +16,11 @@ from components.gke.control_plane import (
     warnings,
 )
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
-from components.gke.lasting import CONTROL_PLANE
+from components.gke.immutable import CONTROL_PLANE
 from components.gke.network import GkeNetwork
-from components.gke.nodes import NODE_SCOPES, GkeNodeIdentity
+from components.gke.node_identity import NODE_SCOPES, GkeNodeIdentity
 from components.gke.training import training_warnings
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 from components.replacement import LastingSettings
 
 
@@ -82,7 +82,8 @@ def autopilot(
         args.name, args, project=project, dcgm=bool(monitoring and monitoring.dcgm)
     )
     LastingSettings(args, {}, cluster=CONTROL_PLANE, pool={}, after=[gke])
-    for warning in [*warnings, *training_warnings(args, pools, training_nodes)]:
+    nodes = {name: pool.node_gpus for name, pool in pools.items()}
+    for warning in [*warnings, *training_warnings(args, nodes, training_nodes)]:
         pulumi.log.warn(warning, gke)
     if monitoring:
         # The only user of a large module of the SDK.

@@ -11,7 +11,7 @@ from components.gke.cluster import GkeCluster
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
-from components.gke.lasting import CLUSTER, POOL
+from components.gke.immutable import CLUSTER, POOL
 from components.gke.node_pool import GkeGpuNodePool
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.training import training_warnings
@@ -35,7 +35,8 @@ def standard(
         dcgm=bool(monitoring and monitoring.dcgm),
         image_streaming=any(pool.image_streaming for pool in pools.values()),
     )
-    for warning in [*warnings, *training_warnings(args, pools, training_nodes)]:
+    nodes = {name: pool.node_gpus for name, pool in pools.items()}
+    for warning in [*warnings, *training_warnings(args, nodes, training_nodes)]:
         pulumi.log.warn(warning, gke)
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [

@@ -79,6 +79,12 @@ class GkeAutopilotPoolArgs:
                 )
             self.sharing.check(card)
 
+    @property
+    def node_gpus(self) -> tuple[catalog.Accelerator, int]:
+        """The GPUs of the largest node that GKE may start."""
+        card = catalog.ACCELERATORS[self.accelerator]
+        return card, self.gpus_per_node or max(card.counts)
+
     def gpu_pool(self, name: str) -> GpuPool:
         """The selector, as pods and other projects see it."""
         card = catalog.ACCELERATORS[self.accelerator]

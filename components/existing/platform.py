@@ -6,7 +6,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.cluster import Cluster
-from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
+from components.existing.cluster_args import ExistingClusterArgs, ExistingGpuPoolArgs
 
 
 def existing(

@@ -14,20 +14,20 @@ from typing import Any
 import pulumi
 from pulumi.runtime import config as runtime_config
 
-from components.batch.reading import check_workloads, read_batch, read_training_jobs
+from components.batch.load import check_workloads, read_batch, read_training_jobs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool, Platform
 from components.decode import decode, decode_map, shown, unknown
-from components.environments import (
+from components.gpu.check_args import GpuCheckArgs, job_name
+from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.workload_args import WorkloadArgs
+from components.settings.model import (
     AutopilotSettings,
     EksSettings,
     ExistingSettings,
     GkeSettings,
     Settings,
 )
-from components.gpu.check_args import GpuCheckArgs, job_name
-from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.workload_args import WorkloadArgs
 
 NAMESPACE = "gpu-cluster"
 _LONG_WORD = re.compile(r"\S{200,}")
@@ -141,8 +141,8 @@ def _autopilot(
     pools: dict[str, Any],
     workloads: Mapping[str, WorkloadArgs],
 ) -> Settings:
-    from components.gke.autopilot_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
     from components.gke.sign_in import identity_warnings
+    from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 
     settings = AutopilotSettings(
         project=_project(config),
@@ -190,7 +190,7 @@ def _existing(
     pools: dict[str, Any],
     workloads: Mapping[str, WorkloadArgs],
 ) -> Settings:
-    from components.existing_args import ExistingClusterArgs, ExistingGpuPoolArgs
+    from components.existing.cluster_args import ExistingClusterArgs, ExistingGpuPoolArgs
 
     args = decode(f"{NAMESPACE}:cluster", ExistingClusterArgs, cluster)
     decoded = decode_map(f"{NAMESPACE}:gpuPools", ExistingGpuPoolArgs, pools)

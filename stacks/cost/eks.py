@@ -5,7 +5,7 @@ from datetime import date
 from components.catalog import eks
 from components.catalog.node_prices import eks_node
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.environments import EksSettings
+from components.settings.model import EksSettings
 from stacks.cost.bill import Bill, Item, Metered, Part
 from stacks.cost.bill_parts import (
     always,

@@ -2,7 +2,7 @@
 
 from components.catalog.node_prices import gke_node
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
-from components.environments import AutopilotSettings, GkeSettings
+from components.settings.model import AutopilotSettings, GkeSettings
 from stacks.cost.bill import Bill, Item, Metered, Part, fixed
 from stacks.cost.bill_parts import (
     always,

@@ -22,8 +22,8 @@ import urllib3
 
 from components.batch.training_args import TrainingArgs
 from components.catalog import gke as catalog
-from components.gke.autopilot_args import GkeAutopilotPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.workload_args import WorkloadArgs
 from stacks.quota.offers import Offer, Wanted

@@ -1,0 +1,1 @@
+"""The settings of a stack: read, checked, resolved."""
