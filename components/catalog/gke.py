@@ -151,8 +151,8 @@ SPELLINGS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What people call a GPU, without `nvidia-` and `tesla-` -> its GKE name."""
 
-_REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
-_ZONE: Final = re.compile(rf"({_REGION.pattern})-[a-z][a-z0-9]*")
+REGION: Final = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+ZONE: Final = re.compile(rf"({REGION.pattern})-[a-z][a-z0-9]*")
 _VERSION: Final = re.compile(r"([0-9]+)\.([0-9]+)\.([0-9]+)(?:-gke\.([0-9]+))?")
 
 
@@ -165,19 +165,19 @@ def spelling(name: str) -> str | None:
 
 def is_region(location: str) -> bool:
     """Whether this has the form of a region, such as `us-central1`."""
-    return _REGION.fullmatch(location) is not None
+    return REGION.fullmatch(location) is not None
 
 
 def is_zone(location: str) -> bool:
     """Whether this has the form of a zone: `us-central1-a`, but `us-south1-ai1b` as well."""
-    return _ZONE.fullmatch(location) is not None
+    return ZONE.fullmatch(location) is not None
 
 
 def region_of(location: str) -> str:
     """The region of a zone; a region is its own. Raises ValueError for anything else."""
     if is_region(location):
         return location
-    zone = _ZONE.fullmatch(location)
+    zone = ZONE.fullmatch(location)
     if zone is None:
         raise ValueError(f"'{location}' is neither a region nor a zone of Google Cloud")
     return zone[1]

@@ -108,11 +108,11 @@ CRITICAL_POD_ANNOTATION: Final = "scheduler.alpha.kubernetes.io/critical-pod"
 PRIORITY_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
 """Built in; only pods in kube-system, or where a ResourceQuota allows it, can have them on GKE."""
 
-_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+LABEL_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _HOST: Final = r"(?:[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)"
 _PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-_IMAGE: Final = re.compile(
+IMAGE: Final = re.compile(
     rf"(?:(?:{_HOST}(?:\.{_HOST})*|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
 )
@@ -123,7 +123,7 @@ def invalid_dns_label(name: str) -> str | None:
     """Why this is no DNS-1123 label (names of services, namespaces, containers), or None."""
     if len(name) > 63:
         return f"has {len(name)} characters, at most 63 are allowed"
-    if not _DNS_LABEL.fullmatch(name):
+    if not DNS_LABEL.fullmatch(name):
         return "must be lowercase letters, digits and hyphens, with a letter or digit at each end"
     return None
 
@@ -132,7 +132,7 @@ def invalid_dns_subdomain(name: str) -> str | None:
     """Why this is no DNS-1123 subdomain (names of most objects, label prefixes), or None."""
     if len(name) > 253:
         return f"has {len(name)} characters, at most 253 are allowed"
-    if not all(_DNS_LABEL.fullmatch(part) for part in name.split(".")):
+    if not all(DNS_LABEL.fullmatch(part) for part in name.split(".")):
         return (
             "must be lowercase letters, digits, hyphens and dots, "
             "with a letter or digit at both ends of each part"
@@ -149,7 +149,7 @@ def invalid_label_key(key: str) -> str | None:
         return "has no name after its slash" if slash else "is empty"
     if len(name) > 63:
         return f"has a name of {len(name)} characters, at most 63 are allowed"
-    if not _NAME.fullmatch(name):
+    if not LABEL_NAME.fullmatch(name):
         return "must be letters, digits, '-', '_' and '.', with a letter or digit at each end"
     return None
 
@@ -158,7 +158,7 @@ def invalid_label_value(value: str) -> str | None:
     """Why this is no value of a label or taint, or None. The empty value is good."""
     if len(value) > 63:
         return f"has {len(value)} characters, at most 63 are allowed"
-    if value and not _NAME.fullmatch(value):
+    if value and not LABEL_NAME.fullmatch(value):
         return "must be letters, digits, '-', '_' and '.', with a letter or digit at each end"
     return None
 
@@ -170,7 +170,7 @@ def invalid_image(image: str) -> str | None:
     shown = repr(image if len(image) <= 60 else f"{image[:57]}...")
     if any(letter.isspace() for letter in image):
         return f"{shown} has a blank in it; take it out"
-    if not _IMAGE.fullmatch(image):
+    if not IMAGE.fullmatch(image):
         return (
             f"{shown} is not an image; allowed: [registry/]repository[:tag][@sha256:digest], the "
             "repository in lower case"

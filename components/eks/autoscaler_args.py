@@ -8,8 +8,8 @@ from typing import Any, Literal
 from components.catalog import kubernetes as names
 from components.decode import camel
 
-_DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
-_FLAG = re.compile(r"[a-z][a-z0-9-]*")
+DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ms|s|m|h))+")
+FLAG = re.compile(r"[a-z][a-z0-9-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class EksAutoscalerArgs:
             raise ValueError(f"image: {reason}, or drop the key")
         mine = self.flags("a-cluster")
         for flag in self.extra_flags:
-            if not _FLAG.fullmatch(flag):
+            if not FLAG.fullmatch(flag):
                 raise ValueError(
                     f"extraFlags.{flag}: is not a flag; write its name in lowercase without "
                     "leading dashes"
@@ -150,7 +150,7 @@ class EksPoolAutoscalerArgs:
 
 def check_duration(key: str, text: str) -> None:
     """Raises ValueError, with the key in front, for what Go does not read as a duration."""
-    if not _DURATION.fullmatch(text):
+    if not DURATION.fullmatch(text):
         raise ValueError(f"{key}: {text!r} is not a duration; write it as 90s, 10m or 1h30m")
 
 

@@ -14,13 +14,13 @@ from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
 
-_ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Those of AWS's documentation, which nobody has."""
-_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
+KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
 """A key itself: EKS answers with that for an alias, and IAM grants nothing by one."""
-_ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
-_RETENTION_DAYS = (
+ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
+RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
     3288, 3653,
 )  # fmt: skip
@@ -165,20 +165,20 @@ class EksClusterArgs:
                     f"addonVersions.{addon}: there is no such addon here; allowed: "
                     f"{', '.join(known)}"
                 )
-            if not _ADDON_VERSION.fullmatch(version):
+            if not ADDON_VERSION.fullmatch(version):
                 raise ValueError(
                     f"addonVersions.{addon}: {version!r} is not an addon's version such as "
                     "v1.20.4-eksbuild.1"
                 )
-        if self.secrets_key is not None and not _KEY.fullmatch(self.secrets_key):
+        if self.secrets_key is not None and not KMS_KEY.fullmatch(self.secrets_key):
             raise ValueError(
                 f"secretsKey: {self.secrets_key!r} is not a KMS key; give its ARN, "
                 "arn:aws:kms:REGION:ACCOUNT:key/ID"
             )
-        if self.log_retention_days not in _RETENTION_DAYS:
+        if self.log_retention_days not in RETENTION_DAYS:
             raise ValueError(
                 f"logRetentionDays: {self.log_retention_days} is not one of CloudWatch's; allowed: "
-                f"{', '.join(map(str, _RETENTION_DAYS))}"
+                f"{', '.join(map(str, RETENTION_DAYS))}"
             )
 
     def _check_access(self) -> None:
@@ -193,7 +193,7 @@ class EksClusterArgs:
                     f"admins[{position}]: {arn!r} is a session of a role; give the role's own ARN, "
                     "arn:aws:iam::ACCOUNT:role/NAME"
                 )
-            if not _ADMIN.fullmatch(arn):
+            if not ADMIN.fullmatch(arn):
                 raise ValueError(
                     f"admins[{position}]: {arn!r} is not the ARN of an IAM role or user; give it "
                     "as arn:aws:iam::ACCOUNT:role/NAME"
@@ -278,7 +278,7 @@ class EksClusterArgs:
             self.network.check_in(region)
         except ValueError as error:
             raise ValueError(f"network.{error}") from None
-        key = _KEY.fullmatch(self.secrets_key or "")
+        key = KMS_KEY.fullmatch(self.secrets_key or "")
         if key and key["region"] != region:
             raise ValueError(
                 f"secretsKey: {self.secrets_key!r} is not in {region}; EKS takes a key of the "

@@ -10,7 +10,7 @@ from components.addresses import parse_cidr
 from components.catalog import eks as catalog
 from components.eks import regions
 
-_SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
+SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
 _CARRIER = ipaddress.IPv4Network("100.64.0.0/10")
 """RFC 6598's, which companies use inside."""
 _PRIVATE = [
@@ -67,7 +67,7 @@ class EksNetworkArgs:
             if getattr(self, key) != default[key].default:
                 raise ValueError(f"{key}: an existing VPC has its own; drop it, or drop subnetIds")
         for position, subnet in enumerate(self.subnet_ids):
-            if not _SUBNET.fullmatch(subnet):
+            if not SUBNET.fullmatch(subnet):
                 raise ValueError(
                     f"subnetIds[{position}]: {subnet!r} is not the ID of a subnet such as "
                     "subnet-0123456789abcdef0"

@@ -19,9 +19,9 @@ from components.eks.sharing_args import EksSharingArgs
 
 _MAX_TAGS = 40
 """An Auto Scaling group takes 50 tags; EKS has some of its own on it."""
-_MAX_UNAVAILABLE = 100
+MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
-_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
+RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
 
 
@@ -96,10 +96,10 @@ class EksGpuNodeGroupArgs:
             )
         check_disk(self.disk_size_gb, self.disk_throughput, self.disk_iops)
         check_count_or_share(self, "max_unavailable", "max_unavailable_percentage")
-        if (self.max_unavailable or 0) > _MAX_UNAVAILABLE:
+        if (self.max_unavailable or 0) > MAX_UNAVAILABLE:
             raise ValueError(
                 f"maxUnavailable: {self.max_unavailable} is too large; allowed: 1 to "
-                f"{_MAX_UNAVAILABLE}"
+                f"{MAX_UNAVAILABLE}"
             )
         for key in ("zones", "subnet_ids"):
             given = getattr(self, key)
@@ -329,7 +329,7 @@ class EksGpuNodeGroupArgs:
                 f"capacity: EC2 has {self.instance_types[0]} in Capacity Blocks alone; set "
                 "capacity-block, with the block's reservation"
             )
-        if self.reservation is not None and not _RESERVATION.fullmatch(self.reservation):
+        if self.reservation is not None and not RESERVATION.fullmatch(self.reservation):
             raise ValueError(
                 f"reservation: {self.reservation!r} is not the ID of a Capacity Block's "
                 "reservation such as cr-0123456789abcdef0"

@@ -2,7 +2,7 @@
 
 import re
 
-_REGION = re.compile(r"(us-gov|[a-z]{2})-[a-z]+-[0-9]")
+REGION = re.compile(r"(us-gov|[a-z]{2})-[a-z]+-[0-9]")
 _COMPASS = ("north", "south", "east", "west", "central")
 
 
@@ -11,7 +11,7 @@ def is_region(text: str) -> bool:
 
     Not of the isolated and the sovereign partitions, whose services have other names.
     """
-    return _REGION.fullmatch(text) is not None
+    return REGION.fullmatch(text) is not None
 
 
 def partition(region: str) -> str:

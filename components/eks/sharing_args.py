@@ -6,7 +6,7 @@ from typing import Literal
 
 from components.catalog.accelerators import GPUS
 
-_MAX_REPLICAS = 48
+MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 54)
 """Bottlerocket's first release whose device plugin does MPS (bottlerocket PR 4744)."""
 _RELEASE = re.compile(r"([0-9]+)\.([0-9]+)\.[0-9]+")
@@ -26,9 +26,9 @@ class EksSharingArgs:
                 "strategy: mig partitions the GPUs of each new node, which this stack does on GKE "
                 "alone; take time-slicing"
             )
-        if not 2 <= self.replicas <= _MAX_REPLICAS:
+        if not 2 <= self.replicas <= MAX_REPLICAS:
             raise ValueError(
-                f"replicas: {self.replicas} is out of range; allowed: 2 to {_MAX_REPLICAS}"
+                f"replicas: {self.replicas} is out of range; allowed: 2 to {MAX_REPLICAS}"
             )
 
     def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:

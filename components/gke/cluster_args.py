@@ -13,7 +13,7 @@ from components.gke.maintenance_args import GkeMaintenanceArgs
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
 _NODE_PREFIX = 24
 """Of the pods' range, what each node takes: 110 pods may be on one."""
-_LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
+LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ class GkeControlPlaneArgs:
                 "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
             )
         for key, value in self.labels.items():
-            if not (_LABEL.match(key) and key and _LABEL.match(value)):
+            if not (LABEL.match(key) and key and LABEL.match(value)):
                 raise ValueError(
                     f"labels.{key}: {value!r} is not a Google Cloud label; allowed: at most 63 "
                     "lowercase letters, digits, '-' and '_'"

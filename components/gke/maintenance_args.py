@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-_TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
-_INSTANT = re.compile(
+TIME_OF_DAY = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
+INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
 )
 """https://www.rfc-editor.org/rfc/rfc3339, as the Google provider reads it."""
@@ -69,7 +69,7 @@ class GkeMaintenanceArgs:
     """Name -> a time without upgrades, for a long training run for instance."""
 
     def __post_init__(self) -> None:
-        if _TIME_OF_DAY.fullmatch(self.start):
+        if TIME_OF_DAY.fullmatch(self.start):
             for key in ("end", "recurrence"):
                 if getattr(self, key) is not None:
                     raise ValueError(
@@ -85,7 +85,7 @@ class GkeMaintenanceArgs:
 
     def _check_recurring(self) -> None:
         _refuse_date("start", self.start)
-        if not _INSTANT.fullmatch(self.start):
+        if not INSTANT.fullmatch(self.start):
             raise ValueError(
                 f"start: {self.start!r} is neither a time of day such as 03:00 nor an RFC 3339 "
                 "time such as 2026-01-03T02:00:00Z"
@@ -143,7 +143,7 @@ def _refuse_date(key: str, text: str) -> None:
 def _instant(key: str, text: str) -> datetime:
     _refuse_date(key, text)
     try:
-        if _INSTANT.fullmatch(text):
+        if INSTANT.fullmatch(text):
             return datetime.fromisoformat(text).astimezone(UTC)
     except ValueError:
         pass  # a 31st of February, say: refused below

@@ -8,7 +8,7 @@ from components.catalog import kubernetes as names
 from components.catalog.metrics import Source
 from components.cluster import Platform
 
-_CHANNEL = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")
+CHANNEL = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class MonitoringArgs:
                 f"intervalSeconds: {self.interval_seconds} is out of range; allowed: 10 to 300"
             )
         for position, channel in enumerate(self.notification_channels):
-            if not _CHANNEL.fullmatch(channel):
+            if not CHANNEL.fullmatch(channel):
                 raise ValueError(
                     f"notificationChannels[{position}]: {channel!r} is not a channel; give it as "
                     "projects/PROJECT/notificationChannels/NUMBER"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import ROUND_UP, Context, Decimal
 from typing import Any, Final
 
-_QUANTITY: Final = re.compile(
+QUANTITY: Final = re.compile(
     r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([KMGTPE]i|[numkMGTPE])|[eE]([+-]?[0-9]{1,10}))?"
 )
 _FACTORS: Final[Mapping[str | None, Decimal]] = {
@@ -37,7 +37,7 @@ def parse(value: str | int | float) -> Decimal:
     2^63 - 1. Raises ValueError, in one line, for what is no quantity.
     """
     text = value if isinstance(value, str) else str(value)
-    match = None if isinstance(value, bool) else _QUANTITY.fullmatch(text)
+    match = None if isinstance(value, bool) else QUANTITY.fullmatch(text)
     if match is None or len(text) > _DIGITS:
         shown = text if len(text) <= 40 else f"{text[:37]}..."
         raise ValueError(f"{shown!r} is no quantity such as 200m, 1.5, 512Mi or 2G")

@@ -34,7 +34,7 @@ _LONG_WORD = re.compile(r"\S{200,}")
 _LONGEST = 2000
 """Characters of a message; the longest list of what is allowed has about half of them."""
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
-_PROJECT_ID = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
+PROJECT_ID = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """An organization's old projects have its domain in front."""
 _KEYS = ("cluster", "gpuPools", "workloads", "monitoring", "gpuCheck", "batch", "trainingJobs")
 
@@ -247,7 +247,7 @@ def _gpu_check(
 def _project(config: Mapping[str, str]) -> str:
     project = _required(config, "gcp:project", "the ID of your Google Cloud project")
     # Neither its name nor its number: workload identity is made of the ID.
-    if not _PROJECT_ID.fullmatch(project):
+    if not PROJECT_ID.fullmatch(project):
         raise ValueError(
             f"gcp:project: {shown(project)} is not a project's ID; allowed: 6 to 30 lowercase "
             "letters, digits and '-', a letter first (gcloud projects list has it as PROJECT_ID)"
