@@ -13,7 +13,7 @@ from plugins.cloud.handler import CloudError
 from rehearsal import folder as folders
 from rehearsal import inventory_command
 from rehearsal.folder import FolderError, Holder
-from rehearsal.gpu_node import footprint
+from rehearsal.gpu_node import host_changes as footprint
 from rehearsal.gpu_node.machine import NodeError, look
 from rehearsal.processes import LEASH, ProcessError
 from stacks import command as commands

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from rehearsal.gpu_node import footprint
+from rehearsal.gpu_node import host_changes as footprint
 from rehearsal.processes import end_leftovers
 
 LOCK, ENDED_BY = "lock", "ended-by"

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from components.settings.model import ExistingSettings
-from rehearsal.clouds import NOWHERE
+from rehearsal.simulators import NOWHERE
 from simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError
 from stacks.report import CheckError

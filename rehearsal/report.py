@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rehearsal.event_log import Event
 from rehearsal.gpu_node.report import blocks as real_node_blocks
-from rehearsal.journal import Event
 
 
 @dataclass(slots=True, kw_only=True)

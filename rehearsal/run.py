@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import tools.programs
 from rehearsal import simulated
-from rehearsal.gpu_node import footprint
-from rehearsal.journal import Event
+from rehearsal.event_log import Event
+from rehearsal.gpu_node import host_changes as footprint
 from rehearsal.processes import end_leftovers
 from rehearsal.report import (
     Report,
@@ -25,8 +25,8 @@ from rehearsal.report import (
     pod_lives,
     text,
 )
+from rehearsal.sandbox import ROOT, Stage
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import ROOT, Stage
 from rehearsal.timeline import svg
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _rehearsal(
             stage=Stage(stack, **how), deadline=deadline, policy_pack=POLICIES, say=_say
         )
     # Its node is this machine's own: what is needed for that is loaded only here.
-    from rehearsal.gpu_node.here import here
+    from rehearsal.gpu_node.host_node import here
     from rehearsal.gpu_node.scenario import RealNodeRehearsal
 
     node = here(stack, machine)

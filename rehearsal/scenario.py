@@ -14,9 +14,11 @@ from rehearsal.nodes.pods import gpus_asked, phase
 from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
-from rehearsal.stage import Stage
-from rehearsal.verify import contract, proof, workers
-from rehearsal.verify.proof import SETTLE_SECONDS
+from rehearsal.sandbox import Stage
+from rehearsal.verify import assertions as proof
+from rehearsal.verify import stack_output_checks as contract
+from rehearsal.verify import workers
+from rehearsal.verify.assertions import SETTLE_SECONDS
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
 
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"

@@ -6,7 +6,7 @@ the report says so.
 
 from collections.abc import Iterable, Mapping
 
-from rehearsal.journal import Event
+from rehearsal.event_log import Event
 from tools.programs import program
 
 CONTROLLERS: Mapping[str, str] = {"jobset": "JobSet", "kueue": "Kueue"}

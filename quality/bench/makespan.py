@@ -13,7 +13,7 @@ from quality.bench.environments import platform_of, values_of
 from quality.bench.gantt import gantt
 from quality.bench.measure import Comparison, Section
 from quality.bench.timing import Span, longest_chain, timed_up
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 from stacks.program import Mutation
 
 CHAIN_LIMIT = 1.05

@@ -9,7 +9,7 @@ from pathlib import Path
 from quality.bench import bare
 from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.workspace import Operation, Program, copied, exported
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 
 LIMIT = 1.25
 OPERATIONS: tuple[Operation, ...] = ("preview", "up")

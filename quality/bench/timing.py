@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.engine import run_in_thread
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 
 POLL_SECONDS = 0.005
 

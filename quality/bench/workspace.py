@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 
 PROBE = Path(__file__).with_name("probe")
 Operation = Literal["preview", "up"]

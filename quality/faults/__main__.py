@@ -10,7 +10,7 @@ import time
 from quality.faults import shards
 from quality.faults.shards import Part, parts_of
 from quality.faults.table import document, markdown, read, replacements, summary
-from rehearsal.stage import ROOT
+from rehearsal.sandbox import ROOT
 from stacks import command as commands
 from stacks.files import SAMPLES, use_examples
 from tools.sections import README, filled

@@ -17,7 +17,7 @@ import kubernetes.dynamic
 import yaml
 
 from rehearsal.control_plane.control_plane import LocalControlPlane
-from rehearsal.stage import ROOT, Stage
+from rehearsal.sandbox import ROOT, Stage
 from simulators.google.cluster import MANAGED_PROMETHEUS
 from stacks import command as commands
 from stacks.files import SAMPLES

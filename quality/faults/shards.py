@@ -14,9 +14,9 @@ from quality.faults.changes import Effect, effects, makings, table
 from quality.faults.injected import FAULTS, hits_any, inject
 from quality.faults.strike import Moment, Point
 from quality.faults.trial import Bench, Trial, Trouble, cycle
-from rehearsal.clouds import platform_of
 from rehearsal.processes import ProcessError
-from rehearsal.stage import ROOT
+from rehearsal.sandbox import ROOT
+from rehearsal.simulators import platform_of
 from stacks.files import stack_file
 
 ASKED_EVERY = 6

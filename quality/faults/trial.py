@@ -13,7 +13,7 @@ from plugins.faults import Faults
 from quality.faults.account import StandIns
 from quality.faults.strike import Point, Strike, kill_at
 from rehearsal.engine import Outcome
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 from stacks.recovery.command import recover
 from stacks.recovery.engine import Pulumi, RecoveryError
 

@@ -21,10 +21,10 @@ import yaml
 import tools
 from rehearsal.control_plane import mounted
 from rehearsal.control_plane.api import STRATEGIC, Api, ApiError
+from rehearsal.control_plane.cluster_cache import Observed
 from rehearsal.control_plane.control_plane import LocalControlPlane
-from rehearsal.control_plane.observed import Observed
 from rehearsal.control_plane.pod_network import PodNetwork
-from rehearsal.journal import Journal
+from rehearsal.event_log import Journal
 from rehearsal.nodes.pods import phase
 from rehearsal.processes import ProcessError, Processes, free_port
 from tools.build import build

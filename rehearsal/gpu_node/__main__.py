@@ -5,7 +5,7 @@ Exit code 0: it can. 2: it cannot, and one line says why. Nothing is built or ch
 
 import sys
 
-from rehearsal.gpu_node.here import pool_of
+from rehearsal.gpu_node.host_node import pool_of
 from rehearsal.gpu_node.machine import NodeError, look
 from stacks import command as commands
 

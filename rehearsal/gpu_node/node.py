@@ -16,7 +16,7 @@ from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.gpu_node import settings
 from rehearsal.gpu_node.cgroups import Cgroup
 from rehearsal.gpu_node.driver import Driver
-from rehearsal.gpu_node.footprint import Footprint, make_folders, read, seen
+from rehearsal.gpu_node.host_changes import Footprint, make_folders, read, seen
 from rehearsal.gpu_node.image import Image, write
 from rehearsal.gpu_node.machine import NAME
 from rehearsal.gpu_node.network import Bridge

@@ -20,7 +20,7 @@ from rehearsal.gpu_node import overrides
 from rehearsal.gpu_node.machine import NAME, Machine
 from rehearsal.gpu_node.overrides import POOLS, WORKLOADS, Overrides
 from rehearsal.gpu_node.pytorch import PyTorch
-from rehearsal.gpu_node.view import View
+from rehearsal.gpu_node.status import View
 from rehearsal.nodes.pods import condition, gpus_offered, phase
 from rehearsal.scenario import Failure, Rehearsal
 from rehearsal.verify.diagnosis import diagnose

@@ -20,11 +20,12 @@ import urllib3
 from plugins.cloud.handler import CloudError
 from rehearsal.control_plane.api import STRATEGIC, Api, ApiError, Object
 from rehearsal.control_plane.attachments import Attachments
+from rehearsal.control_plane.cluster_cache import KINDS, Observed
 from rehearsal.control_plane.control_plane import LocalControlPlane
-from rehearsal.control_plane.observed import KINDS, Observed
 from rehearsal.control_plane.watch import Change, Watcher
-from rehearsal.journal import Journal
+from rehearsal.event_log import Journal
 from rehearsal.nodes.autoscaler import Autoscaler, pool_name, remove_node
+from rehearsal.nodes.gpu_sharing import Reader, refused
 from rehearsal.nodes.gpus import (
     CLOUD_SECONDS,
     GPU,
@@ -33,12 +34,11 @@ from rehearsal.nodes.gpus import (
     is_device_plugin,
     is_ready,
 )
-from rehearsal.nodes.joining import belongs, karpenters, new_node, wanted_taints
+from rehearsal.nodes.node_registration import belongs, karpenters, new_node, wanted_taints
 from rehearsal.nodes.pods import gpus_offered, holds
 from rehearsal.nodes.recycling import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
 from rehearsal.nodes.scalers import rules, scaled_groups
-from rehearsal.nodes.shares import Reader, refused
 from simulators.cloud import Cloud, NodeGroup, Shares
 
 REGISTERED = "karpenter.sh/registered"

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from rehearsal.control_plane.api import Api, ApiError, Object
-from rehearsal.journal import Journal
+from rehearsal.event_log import Journal
 from rehearsal.nodes.autoscaler import remove_node
-from rehearsal.nodes.joining import karpenters
+from rehearsal.nodes.node_registration import karpenters
 from rehearsal.nodes.pods import holds
 from simulators.cloud import NodeGroup
 

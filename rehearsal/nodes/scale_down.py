@@ -13,8 +13,8 @@ from typing import Any
 
 from components.kube import quantity
 from components.kube.requests import requests
-from rehearsal.nodes.joining import belongs, karpenters
 from rehearsal.nodes.matching import mismatches, shape_of
+from rehearsal.nodes.node_registration import belongs, karpenters
 from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
 from simulators.cloud import NodeGroup
 

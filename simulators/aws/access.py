@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulators.aws.account import Account, ClusterParts
-from simulators.aws.joining import guarded
 from simulators.aws.kind import CloudError, Kind, NotFoundError
+from simulators.aws.node_join_checks import guarded
 from simulators.aws.roles import require_pod_trust
 
 _PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(user|role)/.+|arn:aws:iam::[0-9]{12}:root")

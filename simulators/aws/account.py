@@ -112,7 +112,7 @@ class Account:
             raise CloudError(f"a rehearsal plays one region: {self.region} is in use, got {region}")
         fresh, self.region = not self.region, region
         if fresh and self._existing is not None:
-            from simulators.aws.holdings import holdings
+            from simulators.aws.list_resources import holdings
 
             lay_out(self, self._existing)
             self.before = set(holdings(self))

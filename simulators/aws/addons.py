@@ -11,8 +11,8 @@ from plugins.cloud.schema import UNKNOWN
 from simulators.aws.access import associate, cluster_of, disassociate, now
 from simulators.aws.account import ClusterParts
 from simulators.aws.evaluation import allowed
-from simulators.aws.joining import guarded
 from simulators.aws.kind import CloudError, Kind, NotFoundError, Problem
+from simulators.aws.node_join_checks import guarded
 from simulators.aws.nodes import EFFECTS
 from simulators.aws.roles import policies, role_name, role_of
 

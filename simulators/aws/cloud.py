@@ -7,14 +7,15 @@ from typing import Any
 
 from plugins.cloud.handler import CloudError
 from plugins.faults import Faults
-from simulators.aws import nodes, promise
+from simulators.aws import node_template_check as promise
+from simulators.aws import nodes
 from simulators.aws.account import Account, GroupParts, answering
 from simulators.aws.addons import why_unrepaired
 from simulators.aws.attached import Parts, attach
 from simulators.aws.cluster import access_due, access_granted
-from simulators.aws.holdings import holdings
 from simulators.aws.images import has_driver
 from simulators.aws.instances import instance
+from simulators.aws.list_resources import holdings
 from simulators.aws.node_group import check_start
 from simulators.aws.nodes import GPU
 from simulators.aws.permissions import why_late, why_not_scaled

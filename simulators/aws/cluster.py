@@ -7,6 +7,7 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from simulators.aws.account import Account, ClusterParts, answering
+from simulators.aws.api_request import request
 from simulators.aws.cluster_rules import (
     check_groups,
     check_key,
@@ -18,11 +19,10 @@ from simulators.aws.cluster_rules import (
     name_problems,
     vpc_of,
 )
-from simulators.aws.joining import why_cluster_fails
 from simulators.aws.keys_and_logs import log_group_of
 from simulators.aws.kind import CloudError, Config, Kind, Problem
+from simulators.aws.node_join_checks import why_cluster_fails
 from simulators.aws.roles import require_trust
-from simulators.aws.shapes import request
 from simulators.cloud import ControlPlane
 
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")

@@ -5,8 +5,8 @@ from typing import Any
 
 from plugins.cloud.schema import Problem
 from simulators.aws.iam import IamKind, document_text, misshapen
-from simulators.aws.joining import guarded
 from simulators.aws.kind import CloudError, NotFoundError, mapping, pairs, pick
+from simulators.aws.node_join_checks import guarded
 
 _MOST_ATTACHED = 10
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from simulators.aws.api_request import request
 from simulators.aws.ec2 import Ec2Kind
 from simulators.aws.kind import CloudError
-from simulators.aws.shapes import request
 
 _NOT_DATA = ("name", "description", "tags", "tagsAll", "updateDefaultVersion", "defaultVersion")
 _RENAMED = {

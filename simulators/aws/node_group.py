@@ -11,13 +11,13 @@ from simulators.aws import node_group_rules as rules
 from simulators.aws import releases
 from simulators.aws.access import cluster_of, now
 from simulators.aws.account import Account, GroupParts
+from simulators.aws.api_request import request
 from simulators.aws.instances import check_offers, check_quota, instance
-from simulators.aws.joining import why_nodes_fail
 from simulators.aws.kind import CloudError, Kind
 from simulators.aws.launch_template import LaunchTemplate
+from simulators.aws.node_join_checks import why_nodes_fail
 from simulators.aws.roles import require_trust
 from simulators.aws.scaling_group import drop_group, make_group, rescale, resize
-from simulators.aws.shapes import request
 from simulators.cloud import NODE_SECONDS
 
 _RENAMED = {"nodeGroupName": "nodegroupName", "subnetIds": "subnets", "nodeRoleArn": "nodeRole"}

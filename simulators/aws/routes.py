@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulators.aws.ec2 import Ec2Kind
-from simulators.aws.joining import guarded
 from simulators.aws.kind import CloudError, NotFoundError
+from simulators.aws.node_join_checks import guarded
 
 _TARGETS = ("gatewayId", "natGatewayId")
 

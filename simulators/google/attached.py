@@ -7,7 +7,7 @@ its firewall rule `k8s-fw-` and that; the disk of a claim `pvc-` and its uid.
 from collections.abc import Iterator, Mapping, Sequence
 
 from simulators.cloud import Wanted
-from simulators.google.thing import Thing
+from simulators.google.resource import Thing
 
 TOKEN = "rehearsal:gke/attached:Attached"
 

@@ -29,7 +29,7 @@ from simulators.google.nodes import (
     allocatable,
     price,
 )
-from simulators.google.thing import Thing
+from simulators.google.resource import Thing
 
 ACCELERATOR_COUNT_LABEL = "cloud.google.com/gke-accelerator-count"
 SPOT_LABEL = "cloud.google.com/gke-spot"

@@ -16,9 +16,9 @@ from simulators.google.autopilot import (
     autopilot_groups,
     portions,
 )
+from simulators.google.locations import check_boot_disk
 from simulators.google.members import missing_identity
-from simulators.google.offers import check_boot_disk
-from simulators.google.thing import Thing
+from simulators.google.resource import Thing
 
 DEFAULT_QUOTA = 16
 """GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""

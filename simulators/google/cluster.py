@@ -17,10 +17,10 @@ from plugins.cloud.handler import CloudError, Config
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.google import maintenance
 from simulators.google.kind import Kind
+from simulators.google.locations import location_of, master_version, node_locations
 from simulators.google.network import is_network, network_name
 from simulators.google.nodes import same_in_config
-from simulators.google.offers import location_of, master_version, node_locations
-from simulators.google.thing import Thing, full_name
+from simulators.google.resource import Thing, full_name
 
 MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 """The kinds of object that it brings into a cluster."""

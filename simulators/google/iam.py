@@ -7,7 +7,7 @@ from typing import Any
 from plugins.cloud.handler import Config
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.google.kind import Kind
-from simulators.google.thing import PROJECT_NUMBER, Thing, project_of
+from simulators.google.resource import PROJECT_NUMBER, Thing, project_of
 
 _MEMBER = re.compile(
     r"(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|deleted:\w+):.+"

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config, Handler
 from simulators.google.cloud import GcpCloud
-from simulators.google.thing import Thing, project_of
+from simulators.google.resource import Thing, project_of
 
 
 class Kind(Handler):

@@ -7,7 +7,7 @@ from typing import Any
 from plugins.cloud.handler import CloudError, Config
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.google.kind import Kind
-from simulators.google.thing import Thing, full_name, region_of, self_link
+from simulators.google.resource import Thing, full_name, region_of, self_link
 
 
 class _ComputeKind(Kind):

@@ -19,8 +19,8 @@ from plugins.cloud.handler import CloudError, Config
 from simulators.cloud import NODE_SECONDS
 from simulators.google import nodes
 from simulators.google.kind import Kind
-from simulators.google.offers import location_of, node_locations
-from simulators.google.thing import Thing, full_name
+from simulators.google.locations import location_of, node_locations
+from simulators.google.resource import Thing, full_name
 
 _FILLED_IN = (
     "diskSizeGb", "diskType", "effectiveTaints", "guestAccelerators", "imageType", "loggingVariant",

@@ -11,7 +11,7 @@ from components.catalog.gke import (
     region_of,
 )
 from simulators.cloud import Doer, NodeGroup, NodeShape, NodeTaint, Shares
-from simulators.google.thing import Thing
+from simulators.google.resource import Thing
 
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
 NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"

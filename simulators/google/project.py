@@ -7,7 +7,7 @@ from typing import Any
 from plugins.cloud.handler import CloudError, Config
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.google.kind import Kind
-from simulators.google.thing import PROJECT_NUMBER, Thing
+from simulators.google.resource import PROJECT_NUMBER, Thing
 
 
 class Service(Kind):

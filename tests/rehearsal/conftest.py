@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from plugins.faults import Faults
+from rehearsal.sandbox import Stage
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import Stage
 from stacks.program import Mutation
 
 Rehearse = Callable[..., Rehearsal]

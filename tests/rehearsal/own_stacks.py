@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rehearsal.stage import ROOT
+from rehearsal.sandbox import ROOT
 
 STACKS = ROOT / "tests" / "fixtures" / "stacks"
 INVENTORIES = STACKS / "inventories"

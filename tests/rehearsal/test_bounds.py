@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from rehearsal.journal import Event
+from rehearsal.event_log import Event
 from tests.rehearsal.conftest import Rehearse, configured
 
 

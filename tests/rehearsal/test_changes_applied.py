@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from quality.faults.trial import Bench
+from rehearsal.sandbox import Stage
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import Stage
 from tests.rehearsal.conftest import staged
 
 CLUSTER = "gcp:container/cluster:Cluster"

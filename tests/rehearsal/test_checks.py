@@ -15,8 +15,8 @@ import yaml
 from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
 from plugins.faults import Faults
 from rehearsal.nodes.gpus import GPU
+from rehearsal.sandbox import ROOT, Stage
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import ROOT, Stage
 from simulators.aws.cloud import AwsCloud
 from simulators.aws.service_quotas import answer_quotas
 from simulators.cloud import ControlPlane

@@ -13,8 +13,8 @@ import yaml
 from rehearsal.engine import Engine, Outcome
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.pods import phase
+from rehearsal.sandbox import ROOT, Stage
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import ROOT, Stage
 
 STACKS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": "gpus"}
 """One stack of each platform -> the pool that the consumer takes there."""

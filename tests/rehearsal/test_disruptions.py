@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from rehearsal.nodes.pods import full_name, phase, workload
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 from stacks.program import Mutation
 from tests.rehearsal.conftest import STATE_AT_THE_END, changed, configured
 

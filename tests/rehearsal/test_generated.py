@@ -12,7 +12,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 from tests.program.generated import PLATFORM_STACKS, configs
 from tests.program.test_generated import QUICK, refusal
 from tests.rehearsal.conftest import staged

@@ -35,7 +35,7 @@ def test_it_completes_on_a_node_of_its_pool(
     change = configured(lambda config: config.update({"gpu-cluster:gpuCheck": check}))
     rehearsal = rehearse(change, stack=stack, deadline=60)
     assert rehearsal.failures == []
-    observed, name = rehearsal.stage.observed, job_name(pool)
+    observed, name = rehearsal.sandbox.observed, job_name(pool)
     (job,) = [one for one in observed.all("Job") if one["metadata"]["name"] == name]
     assert holds(job, "Complete")
     (pod,) = [one for one in observed.pods if one["metadata"]["labels"].get("app") == name]
@@ -44,7 +44,7 @@ def test_it_completes_on_a_node_of_its_pool(
     assert label in node["metadata"]["labels"]
     selector = pod["spec"]["nodeSelector"]
     assert selector.items() <= node["metadata"]["labels"].items()
-    kubeconfig = rehearsal.stage.control_plane.kubeconfig.read_text()
+    kubeconfig = rehearsal.sandbox.control_plane.kubeconfig.read_text()
     (found,) = outcomes(GpuCheckArgs(pools=[pool], image=IMAGE), kubeconfig)
     assert found["exit"] == 2
     assert found["why"].startswith(f"Job {name}: its log cannot be read (")
@@ -57,7 +57,7 @@ def test_another_round_is_another_job(rehearse: Rehearse) -> None:
     check: dict[str, Any] = {"pools": ["train-gpu"], "image": IMAGE}
     change = configured(lambda config: config.update({"gpu-cluster:gpuCheck": check}))
     rehearsal = rehearse(change, deadline=60)
-    stage = rehearsal.stage
+    stage = rehearsal.sandbox
 
     def job() -> dict[str, Any]:
         (found,) = stage.observed.all("Job")

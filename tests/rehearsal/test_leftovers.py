@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cli import leftovers
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 from stacks.report import FINDING, FINE
 from tests.rehearsal.test_disruptions import until
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from plugins.faults import Faults
+from rehearsal.sandbox import Stage
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import Stage
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 
@@ -308,7 +308,7 @@ def gpu_nodes(rehearsal: Rehearsal) -> int:
     """How many nodes the autoscaler made come up for the GPU pool."""
     return sum(
         1
-        for event in rehearsal.stage.journal.events
+        for event in rehearsal.sandbox.journal.events
         if event.kind == "node" and event.what == "member" and event.detail["added"]
     )
 
@@ -428,7 +428,7 @@ def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
     takes the node groups away first, and waits for nothing else."""
     rehearsal = rehearse(stack="train")
     assert rehearsal.failures == []
-    engine, program = rehearsal.stage.engine, rehearsal.stage.folder / "program"
+    engine, program = rehearsal.sandbox.engine, rehearsal.sandbox.folder / "program"
     file = "components/eks/cluster.py"
     needs, other = '("AmazonEKSWorkerNodePolicy"', '("AmazonSSMManagedInstanceCore"'
     edited(file, needs, other)(program)
@@ -447,7 +447,7 @@ def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
     needed = {ATTACHMENT, "aws:iam/role:Role", "aws:ec2/subnet:Subnet", "aws:ec2/route:Route"}
     assert needed & set(kinds[:last]) == set()
     assert needed <= set(kinds[last:])
-    assert rehearsal.stage.cloud.holdings() == []
+    assert rehearsal.sandbox.cloud.holdings() == []
 
 
 @pytest.mark.prove
@@ -455,7 +455,7 @@ def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehear
     """With desiredNodes, one `up` raises both, and the nodes come."""
     rehearsal = rehearse(stack="train")
     assert rehearsal.failures == []
-    stage = rehearsal.stage
+    stage = rehearsal.sandbox
     pools(minNodes=2, maxNodes=2, desiredNodes=2)(stage.folder / "program")
     outcome = stage.engine.up(refresh=True)
     assert outcome.ok, outcome.errors

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from rehearsal.run import POLICIES
+from rehearsal.sandbox import Stage
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import Stage
 from simulators.inventory import INVENTORIES as OURS
 from stacks.files import EXAMPLES
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of

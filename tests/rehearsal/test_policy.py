@@ -15,7 +15,7 @@ import yaml
 from policy.pack import POLICIES
 from rehearsal.engine import Outcome
 from rehearsal.run import POLICIES as PACK
-from rehearsal.stage import ROOT, Stage
+from rehearsal.sandbox import ROOT, Stage
 from stacks.files import EXAMPLES
 from stacks.program import Mutation
 from tests.rehearsal.conftest import changed

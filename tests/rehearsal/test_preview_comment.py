@@ -9,7 +9,7 @@ import yaml
 
 from cli.ci.preview_comment import comment, exit_code, sections_of
 from rehearsal.run import POLICIES
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 from stacks.report import FINDING, NOT_ASKED
 from tools import pulumi
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from rehearsal.control_plane.api import ApiError
-from rehearsal.journal import Event
+from rehearsal.event_log import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
@@ -104,14 +104,14 @@ def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(run: Run) -> 
     """A JobSet and a Job, each for both nodes, take turns on nodes that came up once."""
     rehearsal = run(configured(with_queues))
     assert rehearsal.failures == []
-    events = rehearsal.stage.journal.events
+    events = rehearsal.sandbox.journal.events
     (_, first_done), (second_created, _) = spans(events)
     # Not even its pods are there before: the queue holds back the job, not the scheduler the pods.
     assert first_done <= second_created
     assert [node.gpus for node in node_lives(events) if node.gpus] == [1, 1]
-    service = rehearsal.stage.control_plane.api.get("/api/v1/namespaces/default/services/ddp")
+    service = rehearsal.sandbox.control_plane.api.get("/api/v1/namespaces/default/services/ddp")
     assert service["spec"]["clusterIP"] == "None"
-    pods = rehearsal.stage.observed.pods
+    pods = rehearsal.sandbox.observed.pods
     workers = [pod for pod in pods if pod["metadata"]["labels"].get("app") == "ddp"]
     names = {f"{p['spec']['hostname']}.{p['spec']['subdomain']}" for p in workers}
     (master,) = {
@@ -136,7 +136,7 @@ def privileged_pod_in(rehearsal: Rehearsal, namespace: str) -> str:
         "spec": {"containers": [container]},
     }
     with pytest.raises(ApiError) as refusal:
-        rehearsal.stage.control_plane.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+        rehearsal.sandbox.control_plane.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
     return str(refusal.value)
 
 
@@ -171,9 +171,11 @@ def test_the_pool_grows_once_and_goes_to_zero(
     """GPU nodes go 0, 1, 2, 1, 0; a second up changes nothing, and nothing is left in the end."""
     rehearsal = run(configured(change), stack=stack, whole=True)
     assert rehearsal.failures == []
-    (_, first_done), (second_created, _) = spans(rehearsal.stage.journal.events)
+    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.journal.events)
     assert first_done <= second_created
-    counts = [count for _, count in gpu_nodes_over_time(node_lives(rehearsal.stage.journal.events))]
+    counts = [
+        count for _, count in gpu_nodes_over_time(node_lives(rehearsal.sandbox.journal.events))
+    ]
     assert counts == [0, 1, 2, 1, 0]
     steps = {step.name: step.detail for step in rehearsal.steps}
     assert steps["pulumi up again"] == "changes nothing"
@@ -195,9 +197,9 @@ def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
 
     rehearsal = run(configured(with_queues_there), stack="onprem", whole=True)
     assert rehearsal.failures == []
-    (_, first_done), (second_created, _) = spans(rehearsal.stage.journal.events)
+    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.journal.events)
     assert first_done <= second_created
-    api = rehearsal.stage.control_plane.api
+    api = rehearsal.sandbox.control_plane.api
     kinds = api.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     assert not [kind for kind in kinds if "kueue" in kind["spec"]["group"]]
     assert not [kind for kind in kinds if "jobset" in kind["spec"]["group"]]
@@ -209,7 +211,7 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
     code = "props['spec']['resourceGroups'][0]['flavors'][0]['resources'][0]['nominalQuota'] = '4'"
     more = changed("kubernetes:kueue.x-k8s.io/v1beta1:ClusterQueue", code)
     rehearsal = run(configured(with_queues), more)
-    (_, first_done), (second_created, _) = spans(rehearsal.stage.journal.events)
+    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.journal.events)
     assert second_created < first_done
 
 

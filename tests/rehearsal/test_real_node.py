@@ -19,14 +19,14 @@ import pytest
 import tools
 from rehearsal import folder as folders
 from rehearsal.control_plane.api import STRATEGIC, ApiError
-from rehearsal.gpu_node import footprint
+from rehearsal.gpu_node import host_changes as footprint
 from rehearsal.gpu_node.driver import Driver
-from rehearsal.gpu_node.here import Here, pool_of
+from rehearsal.gpu_node.host_node import Here, pool_of
 from rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from rehearsal.gpu_node.node import PROGRAMS
 from rehearsal.gpu_node.scenario import RealNodeRehearsal
 from rehearsal.nodes.gpus import GPU
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 
 CARD = "GPU 0: NVIDIA Played (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
 MACHINE = Machine(
@@ -113,7 +113,7 @@ def rehearsal(tmp_path: Path, here: Here) -> Iterator[RealNodeRehearsal]:
 def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeRehearsal) -> None:
     """GPUs appear with the stack's plugin, one sample takes them and one waits, shares are run by
     four pods and not by a fifth; afterwards the machine is as it was."""
-    with rehearsal.stage as stage:
+    with rehearsal.sandbox as stage:
         plugin = PlayedPlugin(stage)
         plugin.start()
         ran = rehearsal.until_running()
@@ -132,8 +132,8 @@ HELD = """
 import sys, time, tools
 from pathlib import Path
 from rehearsal.gpu_node.driver import Driver
-from rehearsal.gpu_node.here import Here, pool_of
-from rehearsal.stage import Stage
+from rehearsal.gpu_node.host_node import Here, pool_of
+from rehearsal.sandbox import Stage
 from tests.rehearsal.test_real_node import MACHINE
 here = Here(machine=MACHINE, pool=pool_of("onprem"),
             drive=lambda folder, log: Driver(runtime=tools.binary("runc")), programs={})

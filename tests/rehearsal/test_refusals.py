@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 from stacks.files import EXAMPLES
 
 STACKS = {"dev": "refused_gke.yaml", "train": "refused_eks.yaml"}

@@ -13,7 +13,7 @@ import pytest
 from cli.ci.kept_state import opened
 from quality.faults.changes import warnings
 from quality.faults.released import FIXTURES, restored
-from rehearsal.stage import Stage
+from rehearsal.sandbox import Stage
 from stacks.plan import Plan, read_plan
 from stacks.program import Mutation
 from tests.rehearsal.conftest import configured

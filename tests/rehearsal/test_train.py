@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.stage import ROOT
+from rehearsal.sandbox import ROOT
 
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 

@@ -13,7 +13,7 @@ from cryptography import x509
 from pulumi import _types
 
 from cli.ci.kept_state import opened
-from rehearsal.stage import ROOT
+from rehearsal.sandbox import ROOT
 from stacks.files import PLACEHOLDER
 
 FIXTURES = sorted((ROOT / "tests" / "fixtures").glob("state-*.json"))

@@ -12,7 +12,7 @@ import pytest
 from pulumi.runtime.proto import language_pb2 as messages
 
 from plugins import language_host
-from rehearsal.stage import ROOT
+from rehearsal.sandbox import ROOT
 
 RECORD = """
 import json, os, sys

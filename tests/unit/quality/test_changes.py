@@ -26,9 +26,9 @@ from quality.faults.changes import (
 from quality.faults.shards import Part, Result
 from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.trial import Bench, Trouble
-from rehearsal.clouds import platform_of
 from rehearsal.engine import Outcome
-from rehearsal.stage import ROOT
+from rehearsal.sandbox import ROOT
+from rehearsal.simulators import platform_of
 from stacks.files import EXAMPLES, SAMPLES
 from stacks.plan import Change as Planned
 from tests.unit.rehearsal.rehearsed import group

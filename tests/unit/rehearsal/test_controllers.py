@@ -12,12 +12,12 @@ import yaml
 
 from components.catalog import images
 from rehearsal.control_plane import controllers
+from rehearsal.control_plane.cluster_cache import Observed
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.controllers import Controllers, program_of, provide
-from rehearsal.control_plane.observed import Observed
 from rehearsal.control_plane.pod_network import PodNetwork
-from rehearsal.journal import Journal
-from rehearsal.nodes import kubelets
+from rehearsal.event_log import Journal
+from rehearsal.nodes import kwok as kubelets
 from rehearsal.processes import Processes
 from rehearsal.verify.diagnosis import Situation
 from rehearsal.verify.workloads import Workload, declared, why_not

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+from rehearsal.control_plane.cluster_cache import KINDS, Observed
 from rehearsal.control_plane.control_plane import LocalControlPlane
-from rehearsal.control_plane.observed import KINDS, Observed
-from rehearsal.journal import Journal
+from rehearsal.event_log import Journal
 from rehearsal.nodes.autoscaler import Autoscaler
-from rehearsal.nodes.joining import GROUP
+from rehearsal.nodes.node_registration import GROUP
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.report import node_lives, pod_lives
 from simulators.cloud import Cloud, NodeGroup, Scaler

@@ -14,15 +14,16 @@ import pytest
 import yaml
 
 from rehearsal.existing import ExistingCluster, with_real_node
-from rehearsal.gpu_node import cgroups, footprint, image, machine, overrides, pytorch, settings
+from rehearsal.gpu_node import cgroups, image, machine, overrides, pytorch, settings
+from rehearsal.gpu_node import host_changes as footprint
 from rehearsal.gpu_node.cgroups import Cgroup
-from rehearsal.gpu_node.footprint import Footprint
-from rehearsal.gpu_node.here import pool_of
+from rehearsal.gpu_node.host_changes import Footprint
+from rehearsal.gpu_node.host_node import pool_of
 from rehearsal.gpu_node.machine import NAME, NodeError
 from rehearsal.gpu_node.network import Bridge
 from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
 from rehearsal.gpu_node.report import blocks
-from rehearsal.nodes.joining import belongs
+from rehearsal.nodes.node_registration import belongs
 from simulators.inventory import inventory
 from stacks.names import StackError
 from stacks.program import copy_program

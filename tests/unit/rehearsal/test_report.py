@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 from rehearsal import simulated
-from rehearsal.journal import Event, Journal
+from rehearsal.event_log import Event, Journal
 from rehearsal.report import Report, created, gpu_nodes_over_time, node_lives, pod_lives, text
 from rehearsal.timeline import svg
 from tools.programs import program

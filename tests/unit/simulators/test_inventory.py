@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from components.settings.model import Settings
-from rehearsal.clouds import settings_in
 from rehearsal.existing import ExistingCluster, on_its_own_cluster
 from rehearsal.inventory_command import from_nodes
+from rehearsal.simulators import settings_in
 from simulators.inventory import checked_machines, inventory, machines, network
 from stacks.names import StackError
 from stacks.settings import config_in, settings_of
@@ -63,7 +63,7 @@ def test_what_is_written_down_is_taken_without_a_note() -> None:
 
 
 def test_a_wrong_config_still_has_a_cluster_to_be_refused_in(tmp_path: Path) -> None:
-    """The program refuses its settings itself, in one line; the stage goes up for it."""
+    """The program refuses its settings itself, in one line; the sandbox goes up for it."""
     found, _ = machines("lab", None, tmp_path)
     assert [machine["name"] for machine in found] == ["control"]
 

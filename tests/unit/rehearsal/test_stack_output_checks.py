@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.verify import contract
+from rehearsal.verify import stack_output_checks as contract
 from rehearsal.verify.diagnosis import Situation
 from simulators.cloud import Shares
 from tests.unit.rehearsal.rehearsed import (
@@ -17,7 +17,7 @@ from tests.unit.rehearsal.rehearsed import (
     shape,
     sharing_config,
 )
-from tests.unit.rehearsal.test_proof import observed, on_node
+from tests.unit.rehearsal.test_assertions import observed, on_node
 
 SLICED = Shares(strategy="time-slicing", replicas=4, most=1)
 POOL = group(gpus=1, shares=SLICED, template=shape(gpus=4))

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from simulators.aws.node_template_check import compare, real
 from simulators.aws.nodes import tagged_taints
-from simulators.aws.promise import compare, real
 from simulators.cloud import NodeShape, NodeTaint
 
 PREFIX = "k8s.io/cluster-autoscaler/node-template"

@@ -14,31 +14,31 @@ from typing import TYPE_CHECKING, Any
 from plugins.faults import Faults
 from plugins.kubernetes.plugin import official_plugin, sdk_version
 from plugins.kubernetes.server import KubernetesProviderServer
-from rehearsal import clouds
+from rehearsal import simulators as clouds
+from rehearsal.control_plane.cluster_cache import Observed
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.controllers import Controllers, provide
-from rehearsal.control_plane.observed import Observed
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.engine import BIN, Engine
+from rehearsal.event_log import Journal
 from rehearsal.existing import on_its_own_cluster, with_runtime_classes
 from rehearsal.folder import take_over
-from rehearsal.journal import Journal
+from rehearsal.fork_server import launcher
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.bounds import Bounds
-from rehearsal.nodes.joining import group_name
-from rehearsal.nodes.kubelets import Kubelets
+from rehearsal.nodes.kwok import Kubelets
+from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.processes import ProcessError, Processes
 from rehearsal.verify.diagnosis import Situation
-from rehearsal.warm_python import launcher
 from simulators.cloud import Cloud
 from simulators.inventory import INVENTORIES
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program
 
 if TYPE_CHECKING:
-    from rehearsal.gpu_node.here import Here
+    from rehearsal.gpu_node.host_node import Here
     from rehearsal.gpu_node.node import RealNode
 
 ROOT = Path(__file__).resolve().parents[1]

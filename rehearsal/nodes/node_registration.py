@@ -5,7 +5,7 @@ from typing import Any
 
 from rehearsal.nodes.autoscaler import STARTING, pool_name
 from rehearsal.nodes.gpus import GPU
-from rehearsal.nodes.kubelets import MANAGED
+from rehearsal.nodes.kwok import MANAGED
 from simulators.cloud import NodeGroup
 
 GROUP = "rehearsal.gpu-cluster/group"

@@ -5,8 +5,8 @@ from typing import Any
 
 from rehearsal.gpu_node.machine import NAME
 from rehearsal.nodes.pods import phase
+from rehearsal.sandbox import Stage
 from rehearsal.scenario import Failure
-from rehearsal.stage import Stage
 from rehearsal.verify.diagnosis import diagnose
 
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from rehearsal.control_plane.observed import Observed
+from rehearsal.control_plane.cluster_cache import Observed
+from rehearsal.nodes.gpu_sharing import template_shares
 from rehearsal.nodes.gpus import GPU, part
-from rehearsal.nodes.joining import group_name
 from rehearsal.nodes.matching import mismatches, shape_of
+from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, phase, workload
 from rehearsal.nodes.scale_down import SAFE_TO_EVICT
-from rehearsal.nodes.shares import template_shares
 from rehearsal.report import NodeLife, PodLife
 from rehearsal.verify.diagnosis import Situation
 from simulators.cloud import Cloud, NodeGroup, NodeShape

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from rehearsal.engine import Engine
+from rehearsal.sandbox import ROOT, Stage
 from rehearsal.scenario import Rehearsal
-from rehearsal.stage import ROOT, Stage
 from tests.rehearsal.conftest import changed
 
 

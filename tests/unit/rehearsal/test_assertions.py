@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rehearsal.report import NodeLife, PodLife
-from rehearsal.verify import proof
+from rehearsal.verify import assertions as proof
 from rehearsal.verify.diagnosis import Situation
 from simulators.cloud import Promise
 from tests.unit.rehearsal.rehearsed import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.warm_python import KILLED, launcher
+from rehearsal.fork_server import KILLED, launcher
 
 
 def warm() -> str:

@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from rehearsal.control_plane.watch import Change
-from rehearsal.journal import Journal
+from rehearsal.event_log import Journal
 from rehearsal.nodes.autoscaler import STARTING
 from rehearsal.nodes.gpus import part
 from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.catalog import kubernetes as names
-from rehearsal.control_plane.observed import Observed
+from rehearsal.control_plane.cluster_cache import Observed
 from rehearsal.nodes.gpus import GPU
-from rehearsal.nodes.joining import group_name
 from rehearsal.nodes.matching import shape_of, untolerated
-from rehearsal.verify import proof
+from rehearsal.nodes.node_registration import group_name
+from rehearsal.verify import assertions as proof
 from rehearsal.verify.diagnosis import Situation
 from simulators.cloud import NodeGroup, NodeShape, Shares
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.shares import Reader, read, refused
+from rehearsal.nodes.gpu_sharing import Reader, read, refused
 from simulators.aws.user_data import host_shares
 from simulators.cloud import Shares
 from tests.unit.rehearsal.rehearsed import (
