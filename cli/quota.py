@@ -151,7 +151,7 @@ def _of(
 
 def rehearsed_endpoint(stack: str) -> str:
     """Where the stack's kept rehearsal plays the cloud's API."""
-    file = ROOT / ".rehearsal" / stack / "stage.json"
+    file = ROOT / ".rehearsal" / stack / "sandbox.json"
     try:
         api = json.loads(file.read_text()).get("cloudApi")
     except (OSError, ValueError):

@@ -182,7 +182,7 @@ def _hold(
     def wait(code: int) -> None:
         os.write(answer, str(code).encode())
         os.close(answer)
-        _leave_terminal(folder / "logs" / "stage.log")
+        _leave_terminal(folder / "logs" / "sandbox.log")
         ended.wait()
 
     from rehearsal.run import hold  # loads all that a rehearsal needs; nothing else here does

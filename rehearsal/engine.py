@@ -135,7 +135,7 @@ class Engine:
         return resources
 
     def version(self) -> str:
-        """Of the engine; also when the stage is gone."""
+        """Of the engine; also when the sandbox is gone."""
         done = subprocess.run([self._cli, "version"], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 

@@ -1,4 +1,4 @@
-"""The rehearsal's child processes: each has a log file, and none outlives the stage."""
+"""The rehearsal's child processes: each has a log file, and none outlives the sandbox."""
 
 import os
 import random
@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-LEASH = Path(__file__).with_name("leash.py")
+LEASH = Path(__file__).with_name("pdeathsig.py")
 PORTS = range(20_000, 32_000)
 """Below Linux's ephemeral range, so that no outgoing connection takes a port that was picked."""
 
@@ -143,7 +143,7 @@ def kill_tree(pid: int) -> None:
 def end_leftovers(mark: str) -> list[int]:
     """Kills what still carries this mark in its environment; returns the process ids.
 
-    The leash takes a killed stage's own children along; this also finds their children, such as
+    The leash takes a killed sandbox's own children along; this also finds their children, such as
     an engine's language host.
     """
     wanted = f"REHEARSAL={mark}".encode()

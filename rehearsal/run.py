@@ -1,4 +1,4 @@
-"""A whole rehearsal of one stack, from an empty stage to the report."""
+"""A whole rehearsal of one stack, from an empty sandbox to the report."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from rehearsal.report import (
     pod_lives,
     text,
 )
-from rehearsal.sandbox import ROOT, Stage
+from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
 from rehearsal.timeline import svg
 
@@ -48,31 +48,31 @@ def hold(
     machine: "Machine | None" = None,
     replace: str = "",
 ) -> int:
-    """Rehearses; `keep` is called with the exit status where the stage must stay, and returns
+    """Rehearses; `keep` is called with the exit status where the sandbox must stay, and returns
     when it may end. With `machine`, that is one of the nodes. `replace`: the command in whose name
     a rehearsal that runs in the folder is ended; without it, FolderError is raised."""
     began = time.monotonic()
     how = {"folder": folder, "kept": keep is not None, "replace": replace}
     run = _rehearsal(stack, how, deadline, machine)
-    stage = run.stage
-    _say(f"rehearsing {stack}: the stage goes up ...")
-    with stage:
-        stage.journal.listen(_tell)
+    sandbox = run.sandbox
+    _say(f"rehearsing {stack}: the sandbox goes up ...")
+    with sandbox:
+        sandbox.journal.listen(_tell)
         running = run.until_running()
         if keep is not None:
-            _write(stage, make_report(run, time.monotonic() - began))
-            _say(_how_to_use(stage, running))
+            _write(sandbox, make_report(run, time.monotonic() - began))
+            _say(_how_to_use(sandbox, running))
             keep(0 if running else 1)
             return 0
         if running:
             run.away()
         report_seconds = time.monotonic() - began
-    run.failures += leftovers(stage)
-    left = traces(stage)
+    run.failures += leftovers(sandbox)
+    left = traces(sandbox)
     for name in SECRET:
-        _remove(stage.folder / name)
+        _remove(sandbox.folder / name)
     report = make_report(run, report_seconds, left)
-    _write(stage, report)
+    _write(sandbox, report)
     return 0 if report.ok else 1
 
 
@@ -81,7 +81,7 @@ def _rehearsal(
 ) -> Rehearsal:
     if machine is None:
         return Rehearsal(
-            stage=Stage(stack, **how), deadline=deadline, policy_pack=POLICIES, say=_say
+            sandbox=Sandbox(stack, **how), deadline=deadline, policy_pack=POLICIES, say=_say
         )
     # Its node is this machine's own: what is needed for that is loaded only here.
     from rehearsal.gpu_node.host_node import here
@@ -90,7 +90,7 @@ def _rehearsal(
     node = here(stack, machine)
     overrides = node.overrides()
     return RealNodeRehearsal(
-        stage=Stage(stack, mutate=overrides, here=node, **how),
+        sandbox=Sandbox(stack, mutate=overrides, here=node, **how),
         deadline=deadline,
         policy_pack=POLICIES,
         say=_say,
@@ -100,23 +100,24 @@ def _rehearsal(
     )
 
 
-def leftovers(stage: Stage) -> list[str]:
-    """What of an ended stage is still there; empty, unless something is wrong with the stage."""
+def leftovers(sandbox: Sandbox) -> list[str]:
+    """What of an ended sandbox is still there; empty, unless something is wrong with the
+    sandbox."""
     found = [
-        f"process {pid} of the rehearsal was still running" for pid in end_leftovers(stage.mark)
+        f"process {pid} of the rehearsal was still running" for pid in end_leftovers(sandbox.mark)
     ]
-    description = json.loads((stage.folder / "stage.json").read_text())
+    description = json.loads((sandbox.folder / "sandbox.json").read_text())
     ports = {**description["providers"], "kube-apiserver": description["apiServer"].split(":")[1]}
     for name, port in ports.items():
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", int(port))) == 0:
                 found.append(f"port {port} of {name} still answers")
-    return found + [line for lines in traces(stage).values() for line in lines]
+    return found + [line for lines in traces(sandbox).values() for line in lines]
 
 
-def traces(stage: Stage) -> dict[str, list[str]]:
+def traces(sandbox: Sandbox) -> dict[str, list[str]]:
     """Sort of trace -> what a real node left on the machine; empty without one."""
-    node = footprint.read(stage.folder)
+    node = footprint.read(sandbox.folder)
     if node is None:
         return {}
     return {sort: [f"{line} ({sort})" for line in lines] for sort, lines in node.left().items()}
@@ -126,16 +127,16 @@ def make_report(
     run: Rehearsal, seconds: float, left: Mapping[str, Sequence[str]] | None = None
 ) -> Report:
     """The report of a run as far as it has got; `left`: the traces of its real node."""
-    events = run.stage.journal.events
+    events = run.sandbox.journal.events
     nodes = node_lives(events)
     ups = [outcome for outcome in run.outcomes if outcome.operation == "up"]
     return Report(
-        stack=run.stage.stack,
+        stack=run.sandbox.stack,
         ok=not run.failures,
         seconds=round(seconds, 2),
         failures=list(run.failures),
-        warnings=[*run.stage.notes, *run.warnings],
-        versions=versions(run.stage),
+        warnings=[*run.sandbox.notes, *run.warnings],
+        versions=versions(run.sandbox),
         steps=[asdict(step) for step in run.steps],
         resources=created(urn for up in ups for what, urn in up.resources if what == "create"),
         nodes=nodes,
@@ -144,38 +145,38 @@ def make_report(
         refusals=[f"{e.subject}: {e.detail['message']}" for e in events if e.what == "refused"],
         promises=list(run.promises),
         simulated=simulated.lines(
-            events, run.stage.job_seconds, real_node=run.stage.real_node is not None
+            events, run.sandbox.job_seconds, real_node=run.sandbox.real_node is not None
         ),
         real_node=run.real_node(left or {}),
     )
 
 
-def versions(stage: Stage) -> dict[str, str]:
+def versions(sandbox: Sandbox) -> dict[str, str]:
     """What ran, as far as it says so."""
     names = {"kubernetes": "Kubernetes", "kwok": "KWOK", "karpenter": "Karpenter"}
     return {
-        "pulumi": stage.engine.version(),
+        "pulumi": sandbox.engine.version(),
         **{word: tools.programs.program(name).version() for name, word in names.items()},
         **{
             simulated.CONTROLLERS[name]: tools.programs.program(name).version()
-            for name in sorted(simulated.controllers(stage.journal.events))
+            for name in sorted(simulated.controllers(sandbox.journal.events))
         },
-        "kubernetes provider:": stage.kubernetes_provider,
+        "kubernetes provider:": sandbox.kubernetes_provider,
     }
 
 
-def _write(stage: Stage, report: Report) -> None:
-    (stage.folder / "report.json").write_text(json.dumps(report.document(), indent=1) + "\n")
-    (stage.folder / "timeline.svg").write_text(svg(report))
-    (stage.folder / "report.txt").write_text(text(report) + "\n")
-    _print(f"\n{text(report)}\n\n{stage.folder / 'timeline.svg'}")
+def _write(sandbox: Sandbox, report: Report) -> None:
+    (sandbox.folder / "report.json").write_text(json.dumps(report.document(), indent=1) + "\n")
+    (sandbox.folder / "timeline.svg").write_text(svg(report))
+    (sandbox.folder / "report.txt").write_text(text(report) + "\n")
+    _print(f"\n{text(report)}\n\n{sandbox.folder / 'timeline.svg'}")
 
 
-def _how_to_use(stage: Stage, running: bool) -> str:
+def _how_to_use(sandbox: Sandbox, running: bool) -> str:
     state = "It is running" if running else "It failed and is left as it is"
     return (
-        f"{state}, until `make down STACK={stage.stack}`. To look around:\n"
-        f"  export KUBECONFIG={stage.control_plane.kubeconfig}\n"
+        f"{state}, until `make down STACK={sandbox.stack}`. To look around:\n"
+        f"  export KUBECONFIG={sandbox.control_plane.kubeconfig}\n"
         "  kubectl get nodes,pods --all-namespaces"
     )
 

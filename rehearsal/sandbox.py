@@ -1,6 +1,6 @@
 """All that a rehearsal needs around the engine, held by one process: nothing of it outlives that.
 
-One stage per folder: starting one ends what an earlier run left behind there.
+One sandbox per folder: starting one ends what an earlier run left behind there.
 """
 
 import json
@@ -46,8 +46,8 @@ MACHINES_SECONDS = 30.0
 """How long the machines of an existing cluster may take to join."""
 
 
-class Stage:
-    """A stack's stage. Use as a context manager; everything ends with it."""
+class Sandbox:
+    """A stack's sandbox. Use as a context manager; everything ends with it."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Stage:
         inventories: Path = INVENTORIES,
     ) -> None:
         """Without `scaling` no node joins but those that the cloud itself keeps. `warm`: the SDKs
-        are imported once for all stages of this process. With `here`, this machine is one of an
+        are imported once for all sandboxes of this process. With `here`, this machine is one of an
         existing cluster's nodes. `kept`, `replace`: as `take_over` has them."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
@@ -81,7 +81,7 @@ class Stage:
         self._kept, self._replace = kept, replace
         self._inventories = inventories
         self.notes: list[str] = []
-        """What the report says of the stage: what in it was derived or left out."""
+        """What the report says of the sandbox: what in it was derived or left out."""
         self.real_node: RealNode | None = None
         self._closers: list[Callable[[], None]] = []
         self._nodes_made = threading.Event()
@@ -89,7 +89,7 @@ class Stage:
         self.drop_plugins: Callable[[], None] = lambda: None
         """What the engine would have taken along had it been killed: waits and connections."""
 
-    def __enter__(self) -> "Stage":
+    def __enter__(self) -> "Sandbox":
         try:
             self.start()
         except BaseException:
@@ -167,7 +167,7 @@ class Stage:
 
     def stop(self) -> None:
         """Ends everything, in the reverse order of its start."""
-        # A control plane that is just coming up must not wait for a stage that never will be.
+        # A control plane that is just coming up must not wait for a sandbox that never will be.
         self._stopping = True
         self._nodes_made.set()
         while self._closers:
@@ -278,4 +278,4 @@ class Stage:
             "kubeconfig": str(self.control_plane.kubeconfig),
             "logs": str(self.folder / "logs"),
         }
-        (self.folder / "stage.json").write_text(json.dumps(description, indent=1) + "\n")
+        (self.folder / "sandbox.json").write_text(json.dumps(description, indent=1) + "\n")

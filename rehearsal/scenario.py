@@ -14,7 +14,7 @@ from rehearsal.nodes.pods import gpus_asked, phase
 from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from rehearsal.verify import assertions as proof
 from rehearsal.verify import stack_output_checks as contract
 from rehearsal.verify import workers
@@ -48,9 +48,9 @@ class Step:
 
 @dataclass(slots=True, kw_only=True)
 class Rehearsal:
-    """One run on one stage. `failures` is empty if all went well."""
+    """One run on one sandbox. `failures` is empty if all went well."""
 
-    stage: Stage
+    sandbox: Sandbox
     deadline: float = 90.0
     """Seconds that the workloads may take to reach their state after `up`."""
     policy_pack: Path | None = None
@@ -96,7 +96,7 @@ class Rehearsal:
             for name, step in (
                 ("samples leave", self._samples_leave),
                 ("GPU nodes leave", self._nodes_leave),
-                ("pulumi destroy", lambda: self._engine(self.stage.engine.destroy)),
+                ("pulumi destroy", lambda: self._engine(self.sandbox.engine.destroy)),
                 ("nothing is left", self._nothing_left),
             )
         )
@@ -106,24 +106,24 @@ class Rehearsal:
         return None
 
     def _step(self, name: str, run: Callable[[], str]) -> bool:
-        began = self.stage.journal.now
-        self.stage.journal.record("step", name, "began")
+        began = self.sandbox.journal.now
+        self.sandbox.journal.record("step", name, "began")
         self.say(f"{name} ...")
         try:
             detail, ok = run(), True
         except Failure as failure:
             self.failures += [line for line in failure.lines if line not in self.failures]
             detail, ok = failure.lines[0], False
-        findings = [f for f in self.stage.journal.findings if f not in self.failures]
+        findings = [f for f in self.sandbox.journal.findings if f not in self.failures]
         if ok and not self.workloads:
             findings = []  # let the workloads' own words come first
         self.failures += findings
         ok = ok and not findings
-        seconds = round(self.stage.journal.now - began, 2)
+        seconds = round(self.sandbox.journal.now - began, 2)
         self.steps.append(
             Step(name=name, began=round(began, 2), seconds=seconds, ok=ok, detail=detail)
         )
-        self.stage.journal.record("step", name, "ended", ok=ok)
+        self.sandbox.journal.record("step", name, "ended", ok=ok)
         self.say(f"{name}: {'' if ok else 'FAILED: '}{detail} ({seconds:.1f} s)")
         return ok
 
@@ -136,17 +136,17 @@ class Rehearsal:
         return _counts(outcome)
 
     def _preview(self) -> str:
-        return self._engine(lambda: self.stage.engine.preview(self.policy_pack))
+        return self._engine(lambda: self.sandbox.engine.preview(self.policy_pack))
 
     def _up(self) -> str:
         """`up` with an eye on the cluster: a workload that is awaited in vain ends it."""
-        stage = self.stage
-        thread, outcomes = run_in_thread(lambda: stage.engine.up(self.policy_pack))
+        sandbox = self.sandbox
+        thread, outcomes = run_in_thread(lambda: sandbox.engine.up(self.policy_pack))
         hopeless: dict[str, float] = {}
         while thread.is_alive():
             thread.join(0.2)
-            last = max((e.at for e in stage.journal.events if e.kind == "engine"), default=0.0)
-            idle = stage.journal.now - last
+            last = max((e.at for e in sandbox.journal.events if e.kind == "engine"), default=0.0)
+            idle = sandbox.journal.now - last
             if idle < 5 * SETTLE_SECONDS:
                 continue
             # Nothing else is being made any more, so what is wrong now stays wrong.
@@ -155,9 +155,9 @@ class Rehearsal:
             if waiting and idle > self.deadline:
                 lines = self._in_vain(waiting)
             if lines:
-                stage.engine.interrupt()
+                sandbox.engine.interrupt()
                 thread.join(5)
-                stage.engine.interrupt()
+                sandbox.engine.interrupt()
                 thread.join()
                 raise Failure(*lines, *self._behind_it())
         if not outcomes:
@@ -165,7 +165,7 @@ class Rehearsal:
         return self._engine(lambda: outcomes[0])
 
     def _from_cluster(self) -> list[Workload]:
-        observed = self.stage.observed
+        observed = self.sandbox.observed
         return [
             Workload(
                 kind=kind, namespace=item["metadata"]["namespace"], name=item["metadata"]["name"]
@@ -176,7 +176,7 @@ class Rehearsal:
         ]
 
     def _workloads_run(self) -> str:
-        self.workloads = declared(self.stage.engine.resources())
+        self.workloads = declared(self.sandbox.engine.resources())
         if not self.workloads:
             return "the stack declares none"
         began = time.monotonic()
@@ -190,7 +190,7 @@ class Rehearsal:
         return f"all have reached their state: {', '.join(map(str, self.workloads))}"
 
     def _in_vain(self, waiting: list[Workload]) -> list[str]:
-        situation = self.stage.situation()
+        situation = self.sandbox.situation()
         return [
             f"{why_not(w, self._item(w), situation).message} (waited {self.deadline:.0f} s)"
             for w in waiting
@@ -198,22 +198,22 @@ class Rehearsal:
 
     def _behind_it(self) -> list[str]:
         """What the autoscaler was told wrongly, and did: the reason, where pods wait in vain."""
-        self.promises = proof.promises(self.stage.cloud, self.stage.observed)
+        self.promises = proof.promises(self.sandbox.cloud, self.sandbox.observed)
         return [*proof.broken(self.promises), *self._for_nothing()]
 
     def _for_nothing(self) -> list[str]:
-        journal = self.stage.journal
+        journal = self.sandbox.journal
         return proof.for_nothing(node_lives(journal.events), journal.now)
 
     def _item(self, workload: Workload) -> Mapping[str, Any] | None:
-        return workload.find(self.stage.observed.all(workload.kind))
+        return workload.find(self.sandbox.observed.all(workload.kind))
 
     def _waiting(self, workloads: list[Workload]) -> list[Workload]:
         return [w for w in workloads if not reached(w, self._item(w))]
 
     def _hopeless(self, waiting: list[Workload], since: dict[str, float]) -> list[str]:
         """The verdicts that have stood long enough; `since` remembers when each was first seen."""
-        situation = self.stage.situation()
+        situation = self.sandbox.situation()
         now = time.monotonic()
         messages = set()
         for workload in waiting:
@@ -229,30 +229,30 @@ class Rehearsal:
     def _placed(self) -> str:
         """GPU pods sit on nodes with those GPUs, which came when they were due; installers and
         plugins sit on GPU nodes alone."""
-        stage = self.stage
-        groups, events = stage.cloud.node_groups(), stage.journal.events
-        wrong = proof.misplaced(groups, stage.observed)
+        sandbox = self.sandbox
+        groups, events = sandbox.cloud.node_groups(), sandbox.journal.events
+        wrong = proof.misplaced(groups, sandbox.observed)
         wrong += proof.too_early(groups, node_lives(events), pod_lives(events))
-        wrong += proof.without_gpus(stage.situation())
-        pods = stage.observed.pods
+        wrong += proof.without_gpus(sandbox.situation())
+        pods = sandbox.observed.pods
         if workers.workers(pods):
-            policies = stage.control_plane.api.items(POLICIES)
+            policies = sandbox.control_plane.api.items(POLICIES)
             wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]
-        wrong += evictable(groups, stage.observed.gpu_nodes, pods, rules(pods))
+        wrong += evictable(groups, sandbox.observed.gpu_nodes, pods, rules(pods))
         if wrong:
             raise Failure(*wrong)
-        there = [pod for pod in stage.observed.pods if phase(pod) in ("ready", "succeeded")]
+        there = [pod for pod in sandbox.observed.pods if phase(pod) in ("ready", "succeeded")]
         gpu_pods = sum(1 for pod in there if gpus_asked(pod["spec"]))
         daemons = sum(1 for pod in there if part(pod))
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
 
     def _promised(self) -> str:
         """The autoscaler was told the truth about the nodes, and so are other projects."""
-        stage = self.stage
-        self.promises = proof.promises(stage.cloud, stage.observed)
-        pools = contract.exported(stage.engine.resources())
+        sandbox = self.sandbox
+        self.promises = proof.promises(sandbox.cloud, sandbox.observed)
+        pools = contract.exported(sandbox.engine.resources())
         wrong = proof.broken(self.promises)
-        wrong += contract.broken(pools, stage.situation(), stage.observed)
+        wrong += contract.broken(pools, sandbox.situation(), sandbox.observed)
         if wrong:
             raise Failure(*wrong, *self._for_nothing())
         tags = sum(len(promise["tags"]) for promise in self.promises)
@@ -262,7 +262,7 @@ class Rehearsal:
 
     def _up_again(self) -> str:
         """The autoscaler has changed node counts by now; reading them must not plan a change."""
-        outcome = self.stage.engine.up(refresh=True)
+        outcome = self.sandbox.engine.up(refresh=True)
         self.outcomes.append(outcome)
         if not outcome.ok:
             raise Failure(*outcome.errors)
@@ -274,14 +274,14 @@ class Rehearsal:
     def _samples_leave(self) -> str:
         """As a user does it who wants to be rid of the stack: no workloads in its file (the copy),
         no protection against deletion, then up."""
-        file = self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml"
+        file = self.sandbox.folder / "program" / f"Pulumi.{self.sandbox.stack}.yaml"
         document = yaml.safe_load(file.read_text())
         document["config"]["gpu-cluster:workloads"] = {}
         document["config"]["gpu-cluster:trainingJobs"] = {}
-        if self.stage.platform != "existing":
+        if self.sandbox.platform != "existing":
             document["config"]["gpu-cluster:cluster"]["deletionProtection"] = False
         file.write_text(yaml.safe_dump(document, sort_keys=False))
-        return self._engine(self.stage.engine.up)
+        return self._engine(self.sandbox.engine.up)
 
     def _nodes_leave(self) -> str:
         began = time.monotonic()
@@ -293,7 +293,7 @@ class Rehearsal:
         return "every GPU pool is back at its minimum"
 
     def _above_minimum(self) -> dict[str, int]:
-        situation = self.stage.situation()
+        situation = self.sandbox.situation()
         return {
             group.name: len(situation.of(group))
             for group in situation.groups
@@ -302,10 +302,10 @@ class Rehearsal:
         }
 
     def _nothing_left(self) -> str:
-        left = [f"the cloud still holds {line}" for line in self.stage.cloud.holdings()]
-        left += [f"the state still has {r['urn']}" for r in self.stage.engine.resources()]
-        theirs = self.stage.platform == "existing"
-        if self.stage.control_plane.running != theirs:
+        left = [f"the cloud still holds {line}" for line in self.sandbox.cloud.holdings()]
+        left += [f"the state still has {r['urn']}" for r in self.sandbox.engine.resources()]
+        theirs = self.sandbox.platform == "existing"
+        if self.sandbox.control_plane.running != theirs:
             left.append(f"the cluster's control plane {'is gone' if theirs else 'still runs'}")
         if left:
             raise Failure(*left)

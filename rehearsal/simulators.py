@@ -50,7 +50,7 @@ def platform_of(stack_file: Path) -> str:
     config = (yaml.safe_load(stack_file.read_text()) or {}).get("config") or {}
     cluster = config.get("gpu-cluster:cluster")
     platform = cluster.get("platform") if isinstance(cluster, dict) else None
-    # The program itself refuses what is wrong with the file, on whatever stage.
+    # The program itself refuses what is wrong with the file, on whatever sandbox.
     return platform if platform in PLATFORMS else "gke"
 
 

@@ -142,7 +142,7 @@ class ControlPlane(Protocol):
 
 
 class Cloud(Protocol):
-    """A cloud stand-in, seen from the rehearsal's stage. All methods are thread-safe."""
+    """A cloud stand-in, seen from the rehearsal's sandbox. All methods are thread-safe."""
 
     def node_groups(self) -> list[NodeGroup]:
         """Every group of nodes that the cloud holds now."""

@@ -13,7 +13,7 @@ from quality.bench.environments import platform_of, values_of
 from quality.bench.gantt import gantt
 from quality.bench.measure import Comparison, Section
 from quality.bench.timing import Span, longest_chain, timed_up
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from stacks.program import Mutation
 
 CHAIN_LIMIT = 1.05
@@ -133,16 +133,16 @@ def _up(
         yield
 
     with tempfile.TemporaryDirectory(prefix=f"bench-{stack}-") as folder:
-        stage = Stage(
+        sandbox = Sandbox(
             stack,
-            folder=Path(folder) / "stage",
+            folder=Path(folder) / "sandbox",
             faults=Faults(around=typical),
             mutate=mutate,
             scaling=False,
         )
-        with stage:
-            spans = timed_up(stage)
-            return spans, longest_chain(spans, stage.engine.resources())
+        with sandbox:
+            spans = timed_up(sandbox)
+            return spans, longest_chain(spans, sandbox.engine.resources())
 
 
 def _common_order(stack: str) -> Mutation:

@@ -9,7 +9,7 @@ from pathlib import Path
 from quality.bench import bare
 from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.workspace import Operation, Program, copied, exported
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 
 LIMIT = 1.25
 OPERATIONS: tuple[Operation, ...] = ("preview", "up")
@@ -17,11 +17,11 @@ QUANTITIES = {"wall": "s", "memory": "MiB"}
 
 
 def measure(stacks: Sequence[str], runs: int) -> Section:
-    """One stage per stack, on which both programs run in turn."""
+    """One sandbox per stack, on which both programs run in turn."""
     rows: list[Comparison] = []
     for stack in stacks:
         with tempfile.TemporaryDirectory(prefix=f"bench-{stack}-") as folder:
-            rows += _of(stack, Path(folder) / "stage", runs)
+            rows += _of(stack, Path(folder) / "sandbox", runs)
     return Section(
         letter="a",
         title="Preview and `up` that change nothing",
@@ -39,11 +39,11 @@ def measure(stacks: Sequence[str], runs: int) -> Section:
 
 
 def _of(stack: str, folder: Path, runs: int) -> list[Comparison]:
-    with Stage(stack, folder=folder, scaling=False) as stage:
-        outcome = stage.engine.up()
+    with Sandbox(stack, folder=folder, scaling=False) as sandbox:
+        outcome = sandbox.engine.up()
         if not outcome.ok:
             raise RuntimeError(f"{stack}: pulumi up failed: {'; '.join(outcome.errors)}")
-        ours, theirs = programs(stage)
+        ours, theirs = programs(sandbox)
         rows = []
         for operation in OPERATIONS:
             taken = alternately(
@@ -64,24 +64,24 @@ def _of(stack: str, folder: Path, runs: int) -> list[Comparison]:
     return rows
 
 
-def programs(stage: Stage) -> tuple[Program, Program]:
-    """The stage's program and its bare twin, each on a state of its own that is up."""
-    state = exported(stage)
-    recording = copied(stage, "recording")
+def programs(sandbox: Sandbox) -> tuple[Program, Program]:
+    """The sandbox's program and its bare twin, each on a state of its own that is up."""
+    state = exported(sandbox)
+    recording = copied(sandbox, "recording")
     kept = recording / "registered.pickle"
     main = recording / "__main__.py"
     text = Path(__file__).with_name("recorder.py").read_text()
     (recording / "recorder.py").write_text(text)
     main.write_text(f"import recorder\n\nrecorder.start({str(kept)!r})\n{main.read_text()}")
-    recorded = Program(stage, "recording", recording)
+    recorded = Program(sandbox, "recording", recording)
     recorded.load(state)
     recorded.run("preview")
 
-    ours = Program(stage, "ours", stage.folder / "program")
+    ours = Program(sandbox, "ours", sandbox.folder / "program")
     ours.load(state)
-    literal = copied(stage, "bare")
+    literal = copied(sandbox, "bare")
     (literal / "components").rename(literal / "unused")
     bare.write(literal, bare.source(pickle.loads(kept.read_bytes()), bare.outputs_of(state)))
-    theirs = Program(stage, "bare", literal)
+    theirs = Program(sandbox, "bare", literal)
     theirs.load(bare.flattened(state))
     return ours, theirs

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.engine import run_in_thread
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 
 POLL_SECONDS = 0.005
 
@@ -36,14 +36,14 @@ class Span:
         return self.urn.rpartition("::")[2]
 
 
-def timed_up(stage: Stage) -> list[Span]:
+def timed_up(sandbox: Sandbox) -> list[Span]:
     """Runs `up` and says when each cloud resource and Kubernetes object was made.
 
     Raises RuntimeError where `up` fails.
     """
-    logs = stage.folder / "logs"
+    logs = sandbox.folder / "logs"
     known = set(logs.glob("*.events.jsonl"))
-    thread, outcomes = run_in_thread(stage.engine.up)
+    thread, outcomes = run_in_thread(sandbox.engine.up)
     began: dict[str, float] = {}
     ended: dict[str, float] = {}
     while thread.is_alive() and not (new := set(logs.glob("*.events.jsonl")) - known):
@@ -59,7 +59,7 @@ def timed_up(stage: Stage) -> list[Span]:
             time.sleep(POLL_SECONDS)
     if not outcomes or not outcomes[0].ok:
         said = "; ".join(outcomes[0].errors) if outcomes else "it was not run"
-        raise RuntimeError(f"{stage.stack}: pulumi up failed: {said}")
+        raise RuntimeError(f"{sandbox.stack}: pulumi up failed: {said}")
     first = min(began[urn] for urn in ended)
     spans = [Span(urn=u, began=began[u] - first, ended=ended[u] - first) for u in ended]
     return sorted(spans, key=lambda span: (span.began, span.ended))

@@ -1,4 +1,5 @@
-"""Programs side by side on one stage: each with a state of its own, all before the same clouds."""
+"""Programs side by side on one sandbox: each with a state of its own, all before the same
+clouds."""
 
 import json
 import os
@@ -8,30 +9,32 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 
 PROBE = Path(__file__).with_name("probe")
 Operation = Literal["preview", "up"]
 
 
 class Program:
-    """A program folder with its own state, run by the stage's engine."""
+    """A program folder with its own state, run by the sandbox's engine."""
 
-    def __init__(self, stage: Stage, name: str, program: Path) -> None:
-        self._stage = stage
+    def __init__(self, sandbox: Sandbox, name: str, program: Path) -> None:
+        self._sandbox = sandbox
         self._program = program
-        self._folder = stage.folder / "bench" / name
+        self._folder = sandbox.folder / "bench" / name
         for part in ("home", "pulumi", "state"):
             (self._folder / part).mkdir(parents=True)
         self._environment = {
-            **stage.engine.environment,
+            **sandbox.engine.environment,
             "HOME": str(self._folder / "home"),
             "PULUMI_HOME": str(self._folder / "pulumi"),
             "PULUMI_BACKEND_URL": f"file://{self._folder / 'state'}",
             "PYTHONPATH": str(PROBE),
             "BENCH_PROBE": str(self._folder / "probe.json"),
         }
-        self._pulumi("stack", "init", stage.stack, "--secrets-provider", "passphrase", stack=False)
+        self._pulumi(
+            "stack", "init", sandbox.stack, "--secrets-provider", "passphrase", stack=False
+        )
 
     def load(self, deployment: Any) -> None:
         """Takes over an exported state, secrets in plain text."""
@@ -53,9 +56,9 @@ class Program:
         return {"wall": wall, **json.loads(probe.read_text())}
 
     def _pulumi(self, *command: str, stack: bool = True) -> str:
-        chosen = ["--stack", self._stage.stack] if stack else []
+        chosen = ["--stack", self._sandbox.stack] if stack else []
         done = subprocess.run(
-            [self._stage.engine.cli, *command, *chosen, "--non-interactive"],
+            [self._sandbox.engine.cli, *command, *chosen, "--non-interactive"],
             cwd=self._program,
             env=self._environment,
             stdin=subprocess.DEVNULL,
@@ -68,12 +71,12 @@ class Program:
         return done.stdout
 
 
-def exported(stage: Stage) -> Any:
-    """The stage's own state, secrets in plain text."""
+def exported(sandbox: Sandbox) -> Any:
+    """The sandbox's own state, secrets in plain text."""
     done = subprocess.run(
-        [stage.engine.cli, "stack", "export", "--show-secrets", "--stack", stage.stack],
-        cwd=stage.folder / "program",
-        env=stage.engine.environment,
+        [sandbox.engine.cli, "stack", "export", "--show-secrets", "--stack", sandbox.stack],
+        cwd=sandbox.folder / "program",
+        env=sandbox.engine.environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -82,10 +85,10 @@ def exported(stage: Stage) -> Any:
     return json.loads(done.stdout)
 
 
-def copied(stage: Stage, name: str) -> Path:
-    """Another copy of the stage's program, to change."""
-    target = stage.folder / "bench" / f"{name}-program"
-    shutil.copytree(stage.folder / "program", target, symlinks=True)
+def copied(sandbox: Sandbox, name: str) -> Path:
+    """Another copy of the sandbox's program, to change."""
+    target = sandbox.folder / "bench" / f"{name}-program"
+    shutil.copytree(sandbox.folder / "program", target, symlinks=True)
     return target
 
 

@@ -31,7 +31,7 @@ def main() -> int:
         "--minutes", type=float, default=45.0,
         help="no new fault after that: `make prove` has tests for another quarter of an hour",
     )  # fmt: skip
-    parser.add_argument("--workers", type=int, default=4, help="stages at a time")
+    parser.add_argument("--workers", type=int, default=4, help="sandboxes at a time")
     args = parser.parse_args()
     if unknown := set(args.work) - set(names):
         parser.error(f"{', '.join(sorted(unknown))}: no such work; there is {', '.join(names)}")

@@ -11,7 +11,7 @@ from stacks.recovery.google import COMPUTE, CONTAINER, MONITORING
 
 
 class StandIns:
-    """Implements `stacks.recovery.command.Clouds` on a stage's cloud."""
+    """Implements `stacks.recovery.command.Clouds` on a sandbox's cloud."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud: Any = cloud

@@ -128,7 +128,7 @@ def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[t
     seen = _Standing.of(bench)
     if not seen.created:  # somebody else's cluster: an `up` can replace none of it
         return
-    last = Effect(environment=bench.stack, platform=bench.stage.platform, key="", value="")
+    last = Effect(environment=bench.stack, platform=bench.sandbox.platform, key="", value="")
     try:
         for number, (change, effect) in enumerate(zip(planned.changes, found, strict=True)):
             if effect.refused or effect.wrong or change.key.partition(".")[0] not in MADE:
@@ -137,7 +137,7 @@ def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[t
                 yield number, replace(effect, not_made=reason)
                 continue
             file.write_text(changed(before, change))
-            outcome = bench.stage.engine.up()
+            outcome = bench.sandbox.engine.up()
             now = _Standing.of(bench)
             wrong = list(outcome.errors if not outcome.ok else now.not_as_said(seen, effect, last))
             seen = now
@@ -147,7 +147,7 @@ def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[t
                 last = replace(last, replaced=(), recycled=())
             else:
                 last = effect
-        if again := bench.must(bench.stage.engine.up).resources:
+        if again := bench.must(bench.sandbox.engine.up).resources:
             raise Trouble(*(f"a further up: {what} {urn}" for what, urn in again))
     finally:
         file.write_text(first)
@@ -169,7 +169,7 @@ class _Standing:
             for row in bench.resources()
             if (loss := Planned(urn=row["urn"], verb="replace").loss)
         }
-        groups = bench.stage.cloud.node_groups()
+        groups = bench.sandbox.cloud.node_groups()
         return cls(created, {group.name: group.revision for group in groups})
 
     def not_as_said(self, before: "_Standing", effect: Effect, last: Effect) -> Iterator[str]:
@@ -220,7 +220,7 @@ def changed(stack_file: str, change: Change) -> str:
 
 
 def _effect(bench: Bench, change: Change) -> Effect:
-    engine = bench.stage.engine
+    engine = bench.sandbox.engine
     done = subprocess.run(
         [engine.cli, "preview", "--stack", bench.stack, "--json", "--non-interactive"],
         cwd=bench.folder / "program",
@@ -238,7 +238,7 @@ def _effect(bench: Bench, change: Change) -> Effect:
     warned = tuple(line for line in said if WARNING in line)
     return Effect(
         environment=bench.stack,
-        platform=bench.stage.platform,
+        platform=bench.sandbox.platform,
         key=change.key,
         value=str(change.to[change.key]),
         changes=len(plan.changes),

@@ -164,7 +164,7 @@ def hits_any(fault: Fault, urns: Iterable[str]) -> bool:
 def inject(bench: Bench, fault: Fault) -> Trial | None:
     """Runs the command into the fault and gets the stack back: up, or empty after a `destroy`,
     which finds it up. None where it hit nothing."""
-    engine = bench.stage.engine
+    engine = bench.sandbox.engine
     run = engine.up if fault.command == "up" else engine.destroy
     bench.strike.arm(
         _hits(fault), fault.moment, lambda: None, error=lambda urn: fault.says[_package(urn)]

@@ -17,14 +17,15 @@ import kubernetes.dynamic
 import yaml
 
 from rehearsal.control_plane.control_plane import LocalControlPlane
-from rehearsal.sandbox import ROOT, Stage
+from rehearsal.sandbox import ROOT, Sandbox
 from simulators.google.cluster import MANAGED_PROMETHEUS
 from stacks import command as commands
 from stacks.files import SAMPLES
 
 FIXTURES = ROOT / "tests" / "fixtures"
 ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"
-"""What stands for the control plane's address, its certificate (base64) and the stage's folder."""
+"""What stands for the control plane's address, its certificate (base64) and the sandbox's
+folder."""
 PLACES = ("sourcePosition", "stackTrace")
 
 
@@ -41,29 +42,29 @@ def main() -> int:
         try:
             (source / ".venv").symlink_to(ROOT / ".venv")
             for stack in [args.stack] if args.stack else SAMPLES:
-                with Stage(stack, source=source, folder=Path(folder) / "stage") as stage:
-                    outcome = stage.engine.up()
+                with Sandbox(stack, source=source, folder=Path(folder) / "sandbox") as sandbox:
+                    outcome = sandbox.engine.up()
                     if not outcome.ok:
                         print("\n".join(outcome.errors), file=sys.stderr)
                         return 1
                     for older in FIXTURES.glob(f"state-{stack}-[0-9]*.json"):
                         older.unlink()
                     file = FIXTURES / f"state-{stack}-{args.tag.removeprefix('v')}.json"
-                    file.write_text(kept(exported(stage), stage))
+                    file.write_text(kept(exported(sandbox), sandbox))
                     print(file)
         finally:
             _git("worktree", "remove", "--force", str(source))
     return 0
 
 
-def exported(stage: Stage) -> str:
-    """The stage's state as it is, secrets in plain text."""
-    return _pulumi(stage, "export", "--show-secrets")
+def exported(sandbox: Sandbox) -> str:
+    """The sandbox's state as it is, secrets in plain text."""
+    return _pulumi(sandbox, "export", "--show-secrets")
 
 
-def kept(state: str, stage: Stage) -> str:
-    """A state without what was that one stage's."""
-    for value, placeholder in _own(stage).items():
+def kept(state: str, sandbox: Sandbox) -> str:
+    """A state without what was that one sandbox's."""
+    for value, placeholder in _own(sandbox).items():
         state = state.replace(value, placeholder)
     return json.dumps(_without(json.loads(state)), indent=1) + "\n"
 
@@ -76,21 +77,21 @@ def _without(value: Any) -> Any:
     return [_without(each) for each in value] if isinstance(value, list) else value
 
 
-def restored(file: Path, stage: Stage) -> None:
-    """Makes a kept state the stage's, with its objects in the control plane.
+def restored(file: Path, sandbox: Sandbox) -> None:
+    """Makes a kept state the sandbox's, with its objects in the control plane.
 
     What it has in the cloud is in the state alone.
     """
     state = file.read_text()
-    for value, placeholder in _own(stage).items():
+    for value, placeholder in _own(sandbox).items():
         state = state.replace(placeholder, value)
     with tempfile.NamedTemporaryFile("w", suffix=".json") as target:
         target.write(state)
         target.flush()
-        _pulumi(stage, "import", "--file", target.name)
+        _pulumi(sandbox, "import", "--file", target.name)
     resources = json.loads(state)["deployment"]["resources"]
     objects = [row for row in resources if row["type"].startswith("kubernetes:")]
-    _stand(objects, stage.control_plane)
+    _stand(objects, sandbox.control_plane)
 
 
 def _stand(rows: Sequence[Mapping[str, Any]], plane: LocalControlPlane) -> None:
@@ -106,20 +107,20 @@ def _stand(rows: Sequence[Mapping[str, Any]], plane: LocalControlPlane) -> None:
             kind.server_side_apply(made, field_manager=row["outputs"]["__fieldManager"])
 
 
-def _own(stage: Stage) -> dict[str, str]:
-    plane = stage.control_plane
+def _own(sandbox: Sandbox) -> dict[str, str]:
+    plane = sandbox.control_plane
     return {
         plane.endpoint: ENDPOINT,
         base64.b64encode(plane.ca_certificate).decode(): CERTIFICATE,
-        str(stage.folder): FOLDER,
+        str(sandbox.folder): FOLDER,
     }
 
 
-def _pulumi(stage: Stage, *command: str) -> str:
-    engine = stage.engine
+def _pulumi(sandbox: Sandbox, *command: str) -> str:
+    engine = sandbox.engine
     done = subprocess.run(
-        [engine.cli, "stack", *command, "--stack", stage.stack, "--non-interactive"],
-        cwd=stage.folder / "program",
+        [engine.cli, "stack", *command, "--stack", sandbox.stack, "--non-interactive"],
+        cwd=sandbox.folder / "program",
         env=engine.environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The work in parts: each part is a stage of its own in a process of its own, some at a time."""
+"""The work in parts: each part is a sandbox of its own in a process of its own, some at a time."""
 
 import multiprocessing
 import time
@@ -70,7 +70,7 @@ def run(
 ) -> list[Result]:
     """The results of these parts. Begins nothing after `until`, a monotonic time."""
     results = []
-    # moto's account is one for the process, so a stage gets a fresh process.
+    # moto's account is one for the process, so a sandbox gets a fresh process.
     with ProcessPoolExecutor(
         workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1
     ) as pool:
@@ -102,7 +102,7 @@ def one(part: Part, folder: Path, until: float) -> Result:
             traceback.print_exc()
         result.trials.append(
             Trial(
-                environment=part.stack, fault=f"none, in {part}", at="the stage", tries=0,
+                environment=part.stack, fault=f"none, in {part}", at="the sandbox", tries=0,
                 recovered=False, lost=_said(error),
             )
         )  # fmt: skip
@@ -176,7 +176,7 @@ def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[
             if ups:
                 trials.append(inject(bench, ups.pop(0)))
             else:
-                bench.must(bench.stage.engine.up)
+                bench.must(bench.sandbox.engine.up)
             if any(trial and trial.lost for trial in trials):
                 benches.close()
             elif downs:
@@ -191,9 +191,9 @@ def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[
 
 def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
     with Bench(part.stack, folder) as bench:
-        planned = table(bench.stage.platform, part.stack)
+        planned = table(bench.sandbox.platform, part.stack)
         result.planned = len(planned.changes)
-        bench.must(bench.stage.engine.up)
+        bench.must(bench.sandbox.engine.up)
         for effect in effects(bench, planned):
             result.effects.append(effect)
             result.tried += 1

@@ -1,4 +1,4 @@
-"""One stack on one stage, broken on purpose again and again, and put in order again."""
+"""One stack on one sandbox, broken on purpose again and again, and put in order again."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ from plugins.faults import Faults
 from quality.faults.account import StandIns
 from quality.faults.strike import Point, Strike, kill_at
 from rehearsal.engine import Outcome
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from stacks.recovery.command import recover
 from stacks.recovery.engine import Pulumi, RecoveryError
 
@@ -47,7 +47,7 @@ class Trouble(Exception):
 
 
 class Bench:
-    """A stage that is used for one trial after the other. Use as a context manager."""
+    """A sandbox that is used for one trial after the other. Use as a context manager."""
 
     def __init__(self, stack: str, folder: Path) -> None:
         self.stack = stack
@@ -62,13 +62,15 @@ class Bench:
 
     def __enter__(self) -> "Bench":
         faults = Faults(around=self.strike.around)
-        self.stage = Stage(self.stack, folder=self.folder, faults=faults, scaling=False, warm=True)
-        self.stage.__enter__()
+        self.sandbox = Sandbox(
+            self.stack, folder=self.folder, faults=faults, scaling=False, warm=True
+        )
+        self.sandbox.__enter__()
         self._pulumi = Pulumi(
-            command=self.stage.engine.cli,
+            command=self.sandbox.engine.cli,
             program=self.folder / "program",
             stack=self.stack,
-            environment=self.stage.engine.environment,
+            environment=self.sandbox.engine.environment,
         )
         return self
 
@@ -78,16 +80,16 @@ class Bench:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stage.stop()
+        self.sandbox.stop()
 
     def whole(self) -> None:
         """An `up` and a `destroy` without a fault: how much there is, to compare with."""
         self.strike.disarm()
-        self.must(self.stage.engine.up)
+        self.must(self.sandbox.engine.up)
         self.ups, self.strike.operations = self.strike.operations, []
         self.kinds = self._kinds()
         self.made = self.resources()
-        self.must(self.stage.engine.destroy)
+        self.must(self.sandbox.engine.destroy)
         self.destroys = self.strike.operations
         self.empty()
 
@@ -102,7 +104,7 @@ class Bench:
         while True:
             waiting = [point for point in points if point not in self.struck]
             if waiting:
-                self.strike.arm(kill_at(waiting), waiting[0].moment, self.stage.engine.kill)
+                self.strike.arm(kill_at(waiting), waiting[0].moment, self.sandbox.engine.kill)
             outcome = run()
             self.strike.disarm()
             hit = [point for point in waiting if point.urn in self.strike.hit]
@@ -110,7 +112,7 @@ class Bench:
                 self.struck += hit
                 tries = 0
                 self.strike.settle()
-                self.stage.drop_plugins()
+                self.sandbox.drop_plugins()
             elif outcome.ok:
                 return
             elif not self.struck:
@@ -134,7 +136,7 @@ class Bench:
 
     def recover(self, *, unheard: bool = False) -> None:
         """The documented command; what it leaves for people to look at is trouble."""
-        found = recover(self._pulumi, clouds=StandIns(self.stage.cloud), unheard=unheard)
+        found = recover(self._pulumi, clouds=StandIns(self.sandbox.cloud), unheard=unheard)
         if found.notes:
             raise Trouble(*found.notes)
 
@@ -147,7 +149,7 @@ class Bench:
 
     def settled(self) -> None:
         """A further `up` changes nothing, and everything is there once."""
-        outcome = self.must(self.stage.engine.up)
+        outcome = self.must(self.sandbox.engine.up)
         lines = [f"a further up: {what} {urn}" for what, urn in outcome.resources]
         kinds = self._kinds()
         lines += [f"the cloud has {kinds[k]} of {k}, not {self.kinds[k]}"
@@ -159,22 +161,22 @@ class Bench:
 
     def empty(self) -> None:
         """Nothing is left in the cloud or in the state."""
-        left = [f"left: {line}" for line in self.stage.cloud.holdings()]
+        left = [f"left: {line}" for line in self.sandbox.cloud.holdings()]
         left += [f"left in the state: {row['urn']}" for row in self.resources()]
         if left:
             raise Trouble(*left)
         # The next cluster need not wait for its control plane.
-        threading.Thread(target=self.stage.control_plane.ensure_started, daemon=True).start()
+        threading.Thread(target=self.sandbox.control_plane.ensure_started, daemon=True).start()
 
     def away(self) -> None:
         """A `destroy` without a fault."""
-        self.must(self.stage.engine.destroy)
+        self.must(self.sandbox.engine.destroy)
         self.empty()
 
     def _kinds(self) -> Counter[str]:
         """How many of each kind of thing the cloud holds; the last word is its name, before what
         is said about it in brackets."""
-        lines = (line.partition(" (")[0] for line in self.stage.cloud.holdings())
+        lines = (line.partition(" (")[0] for line in self.sandbox.cloud.holdings())
         return Counter(line.rpartition(" ")[0] for line in lines)
 
     def resources(self) -> list[dict[str, Any]]:
@@ -191,11 +193,11 @@ def cycle(
     """`up`, killed at some operations and recovered after each, then the same with `destroy`.
 
     Returns the trials, and the points of either that did not come. Where something is lost, each
-    of a command's kills counts as having lost it, and the stage is of no use any more.
+    of a command's kills counts as having lost it, and the sandbox is of no use any more.
     """
     trials: list[Trial] = []
     missed = {"up": list(ups), "destroy": list(destroys)}
-    engine = bench.stage.engine
+    engine = bench.sandbox.engine
     for command, run, check, points in (
         ("up", engine.up, bench.settled, ups),
         ("destroy", engine.destroy, bench.empty, destroys),

@@ -1,7 +1,7 @@
 """A real Kubernetes control plane on loopback: etcd, API server, controller manager, scheduler.
 
 kwokctl would start the same programs, but it wants a kubectl, and what it starts goes on when the
-process that asked for it is killed; here every server dies with the stage that holds it.
+process that asked for it is killed; here every server dies with the sandbox that holds it.
 """
 
 import json

@@ -78,7 +78,7 @@ class Footprint:
 
 
 def read(folder: Path) -> Footprint | None:
-    """The footprint of a node of the stage in this folder; None where there is none."""
+    """The footprint of a node of the sandbox in this folder; None where there is none."""
     file = folder / FILE
     if not file.exists():
         return None

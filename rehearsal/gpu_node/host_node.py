@@ -58,7 +58,7 @@ class Here:
         control_plane: LocalControlPlane,
         group: NodeGroup,
     ) -> RealNode:
-        """The node of the stage in `folder`, not started yet."""
+        """The node of the sandbox in `folder`, not started yet."""
         return RealNode(
             folder,
             processes,

@@ -51,12 +51,12 @@ class RealNode:
         images: Sequence[Image],
         programs: Mapping[str, Path],
     ) -> None:
-        """`folder` is the stage's, and nothing else is written to but what the footprint names.
+        """`folder` is the sandbox's, and nothing else is written to but what the footprint names.
 
         `drive` describes the machine's GPUs to what runs the containers. `programs` is what the
         images hold beside a shell.
         """
-        self._stage = folder
+        self._sandbox = folder
         self._folder = folder / "node"
         self._processes = processes
         self._control_plane = control_plane
@@ -77,10 +77,10 @@ class RealNode:
     def start(self) -> None:
         """Returns once the node is ready, its images in place. Raises ProcessError, or NodeError
         where the machine does not let it be one."""
-        if (before := read(self._stage)) is not None:
+        if (before := read(self._sandbox)) is not None:
             before.take_back()
         footprint = Footprint(
-            file=self._stage / "node.json",
+            file=self._sandbox / "node.json",
             bridge=self._bridge.name,
             subnet=self._bridge.subnet,
             cgroup=self._cgroup.name,

@@ -75,7 +75,7 @@ class RealNodeRehearsal(Rehearsal):
         return all(
             self._step(name, step)
             for name, step in (
-                ("pulumi destroy", lambda: self._engine(self.stage.engine.destroy)),
+                ("pulumi destroy", lambda: self._engine(self.sandbox.engine.destroy)),
                 ("nothing is left", self._gone),
             )
         )
@@ -85,7 +85,7 @@ class RealNodeRehearsal(Rehearsal):
         return {
             "gpus": [{"name": gpu.name, "memoryMiB": gpu.memory_mib} for gpu in self.machine.gpus],
             "driver": self.machine.driver,
-            "versions": self.stage.real_node.version if self.stage.real_node else {},
+            "versions": self.sandbox.real_node.version if self.sandbox.real_node else {},
             "overrides": self.overrides.made,
             "allocatable": self.offered,
             "samples": self.samples,
@@ -96,13 +96,13 @@ class RealNodeRehearsal(Rehearsal):
 
     @property
     def _view(self) -> View:
-        return View(self.stage)
+        return View(self.sandbox)
 
     def _node_is_real(self) -> str:
         node = self._view.node()
         if gpus_offered(node):
             raise Failure(f"node {NAME} offers {gpus_offered(node)} GPUs before the stack is there")
-        self.offered.append((round(self.stage.journal.now, 2), 0))
+        self.offered.append((round(self.sandbox.journal.now, 2), 0))
         info = node["status"]["nodeInfo"]
         return (
             f"kubelet {info['kubeletVersion']} on {info['containerRuntimeVersion']}, "
@@ -111,7 +111,7 @@ class RealNodeRehearsal(Rehearsal):
 
     def _up(self) -> str:
         """Ends an `up` that waits for the plugin's pods for longer than they may take."""
-        engine = self.stage.engine
+        engine = self.sandbox.engine
         thread, outcomes = run_in_thread(lambda: engine.up(self.policy_pack))
         thread.join(self.deadline)
         if thread.is_alive():
@@ -136,18 +136,18 @@ class RealNodeRehearsal(Rehearsal):
 
         self._until(offered, why)
         before = self.offered[-1][1]
-        self.offered.append((round(self.stage.journal.now, 2), gpus))
+        self.offered.append((round(self.sandbox.journal.now, 2), gpus))
         waited = time.monotonic() - began
         return f"allocatable nvidia.com/gpu {before} -> {gpus}, {waited:.1f} s after up"
 
     def _gpus_checked(self) -> str:
         """The check that people run, on the stack's file as it is here."""
-        program = self.stage.folder / "program"
-        observed = self.stage.observed
+        program = self.sandbox.folder / "program"
+        observed = self.sandbox.observed
         settings = settings_of(
-            self.stage.stack,
-            config_of(self.stage.stack, program),
-            kubeconfig=self.stage.control_plane.kubeconfig.read_text(),
+            self.sandbox.stack,
+            config_of(self.sandbox.stack, program),
+            kubeconfig=self.sandbox.control_plane.kubeconfig.read_text(),
         )
         pools = [pool.gpu_pool(name) for name, pool in settings.pools.items()]
         there = [pod for pod in observed.pods if pod["spec"].get("nodeName")]
@@ -189,7 +189,7 @@ class RealNodeRehearsal(Rehearsal):
         """The acceptance workload, with the machine's PyTorch, on all GPUs."""
         if self.pytorch is None:
             return "not measured: this machine's python3 has no PyTorch"
-        stage, how = self.stage, self.pytorch
+        sandbox, how = self.sandbox, self.pytorch
         self._edit(lambda config: overrides.measured(config, self.overrides.pool, how))
         self._up()
         label = job_name(self.overrides.pool)
@@ -197,7 +197,7 @@ class RealNodeRehearsal(Rehearsal):
         def pods() -> list[Any]:
             return [
                 pod
-                for pod in stage.observed.pods
+                for pod in sandbox.observed.pods
                 if pod["metadata"].get("labels", {}).get("app") == label
             ]
 
@@ -211,7 +211,7 @@ class RealNodeRehearsal(Rehearsal):
         if self.measured is None:
             raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
         # For `make cards`.
-        (stage.folder / "gpu-check.json").write_text(json.dumps(self.measured, indent=1) + "\n")
+        (sandbox.folder / "gpu-check.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         self.samples[label] = {
             "state": phase(pods()[0]), "node": NAME, "said": result_text(self.measured),
         }  # fmt: skip
@@ -249,13 +249,15 @@ class RealNodeRehearsal(Rehearsal):
 
     def _gone(self) -> str:
         """Nobody waits for a sample's pod, and a real one takes up to its 30 s of grace."""
-        cloud = self.stage.cloud
+        cloud = self.sandbox.cloud
         self._until(lambda: not cloud.holdings(), lambda: "; ".join(cloud.holdings()))
         return self._nothing_left()
 
     def _edit(self, change: Callable[[Any], object]) -> None:
         """Changes the copy of the stack's file, as its user would the file."""
-        overrides.edit(self.stage.folder / "program" / f"Pulumi.{self.stage.stack}.yaml", change)
+        overrides.edit(
+            self.sandbox.folder / "program" / f"Pulumi.{self.sandbox.stack}.yaml", change
+        )
 
     def _heard(self, name: str) -> None:
         """Keeps what a sample said, which must come from the driver."""
@@ -275,7 +277,7 @@ class RealNodeRehearsal(Rehearsal):
         pod = self._view.pod(name)
         if phase(pod) != "pending":
             raise Failure(f"pod {name} is {phase(pod)}, though no GPU is free for it")
-        verdict = diagnose(pod, self.stage.situation())
+        verdict = diagnose(pod, self.sandbox.situation())
         said = condition(pod, "PodScheduled").get("message", "")
         if "nvidia.com/gpu" not in said:
             raise Failure(f"pod {name} waits for something else than GPUs: {said}")
@@ -283,7 +285,7 @@ class RealNodeRehearsal(Rehearsal):
 
     def _workloads(self) -> dict[str, Any]:
         """The stack's workloads on the real node's pool."""
-        config = config_of(self.stage.stack, self.stage.folder / "program")
+        config = config_of(self.sandbox.stack, self.sandbox.folder / "program")
         if self.overrides.pool not in config[POOLS]:
             raise Failure(f"there is no pool {self.overrides.pool}")
         return {

@@ -5,7 +5,7 @@ from typing import Any
 
 from rehearsal.gpu_node.machine import NAME
 from rehearsal.nodes.pods import phase
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Failure
 from rehearsal.verify.diagnosis import diagnose
 
@@ -13,16 +13,16 @@ from rehearsal.verify.diagnosis import diagnose
 class View:
     """What is asked of it again and again while something is awaited."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
 
     def node(self) -> Mapping[str, Any]:
         """The real one."""
-        return next(n for n in self._stage.observed.nodes if n["metadata"]["name"] == NAME)
+        return next(n for n in self._sandbox.observed.nodes if n["metadata"]["name"] == NAME)
 
     def pod(self, name: str) -> Mapping[str, Any]:
         """Raises Failure where it is not in the cluster."""
-        pods = self._stage.observed.pods
+        pods = self._sandbox.observed.pods
         found = [pod for pod in pods if pod["metadata"]["name"] == name]
         if not found:
             raise Failure(f"pod {name} is not in the cluster")
@@ -30,13 +30,13 @@ class View:
 
     def running(self, names: Iterable[str]) -> list[str]:
         """Those of these pods that are ready."""
-        pods = {pod["metadata"]["name"]: pod for pod in self._stage.observed.pods}
+        pods = {pod["metadata"]["name"]: pod for pod in self._sandbox.observed.pods}
         return [name for name in names if name in pods and phase(pods[name]) == "ready"]
 
     def not_running(self, names: Iterable[str]) -> str:
         """Why the others are not, in the rehearsal's words and the kubelet's."""
         running = self.running(names)
-        situation = self._stage.situation()
+        situation = self._sandbox.situation()
         waiting = [self.pod(name) for name in names if name not in running]
         return "; ".join(
             f"{diagnose(pod, situation).message} {_of_containers(pod)}".strip() for pod in waiting
@@ -44,7 +44,7 @@ class View:
 
     def about_plugin(self) -> str:
         """How the device plugin on the real node is, with the end of its log."""
-        for pod in self._stage.observed.pods:
+        for pod in self._sandbox.observed.pods:
             name = pod["metadata"]["name"]
             if pod["spec"].get("nodeName") == NAME and name.startswith("nvidia-device-plugin"):
                 said = self.log(name, "kube-system").strip().splitlines()[-3:]
@@ -53,7 +53,7 @@ class View:
 
     def log(self, name: str, namespace: str = "default") -> str:
         """What the container of a pod has said."""
-        real = self._stage.real_node
+        real = self._sandbox.real_node
         return real.log(name, namespace) if real else ""
 
 

@@ -117,7 +117,7 @@ class Nodes:
             # Without this thread no node ever joins: say so instead of blaming the program.
             if not self._stopped.is_set():
                 traceback.print_exc()
-                self._journal.finding("stage", f"the rehearsal's own stage failed: {error!r}")
+                self._journal.finding("sandbox", f"the rehearsal's own sandbox failed: {error!r}")
 
     def _run(self) -> None:
         stopped = self._stopped

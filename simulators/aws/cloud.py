@@ -1,4 +1,4 @@
-"""The AWS account of a rehearsal, seen from the stage: node groups, sizes, what is left."""
+"""The AWS account of a rehearsal, seen from the sandbox: node groups, sizes, what is left."""
 
 import threading
 import time
@@ -72,8 +72,8 @@ class AwsCloud:
         return groups
 
     def _known(self, what: object, read: Callable[[], Any]) -> Any:
-        """What an earlier read found, until something changes: the stage asks many times a second,
-        and a read takes some ten requests for each group."""
+        """What an earlier read found, until something changes: the sandbox asks many times a
+        second, and a read takes some ten requests for each group."""
         with self._lock:
             at, found = self._read.get(what, (0.0, None))
         if found is not None and time.monotonic() - at < FRESH_SECONDS:

@@ -47,7 +47,7 @@ class GcpCloud:
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
 
-    # The stage's view.
+    # The sandbox's view.
 
     def node_groups(self) -> list[NodeGroup]:
         """One per node pool; on Autopilot one per accelerator and count, one for each way to share

@@ -71,7 +71,7 @@ def quota_metric(pool: Mapping[str, Any]) -> str:
 
 
 def group(pool: Thing, cluster: Thing) -> NodeGroup:
-    """A node pool as the stage sees it. Counts are those of all its zones together."""
+    """A node pool as the sandbox sees it. Counts are those of all its zones together."""
     state = pool.state
     config = state["nodeConfig"]
     scaling = state.get("autoscaling")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from plugins.faults import Faults
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
 
@@ -21,25 +21,29 @@ STATE_AT_THE_END = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "t
 are killed, and half of the work where the state has Kueue's definitions in it."""
 
 
-def staged(
-    stages: ExitStack, stack: str, folder: Path, *mutations: Mutation, faults: Faults | None = None
-) -> Stage:
-    """A stage with these things wrong, for runs that nobody kills; it ends with `stages`."""
+def entered(
+    sandboxes: ExitStack,
+    stack: str,
+    folder: Path,
+    *mutations: Mutation,
+    faults: Faults | None = None,
+) -> Sandbox:
+    """A sandbox with these things wrong, for runs that nobody kills; it ends with `sandboxes`."""
 
     def mutate(program: Path) -> None:
         for mutation in mutations:
             mutation(program)
 
-    stage = Stage(stack, folder=folder, faults=faults, mutate=mutate, warm=True)
-    stages.enter_context(stage)
-    stage.engine.environment.update(STATE_AT_THE_END)
-    return stage
+    sandbox = Sandbox(stack, folder=folder, faults=faults, mutate=mutate, warm=True)
+    sandboxes.enter_context(sandbox)
+    sandbox.engine.environment.update(STATE_AT_THE_END)
+    return sandbox
 
 
 @pytest.fixture
 def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
     """Rehearses a stack, dev by default, up to the point where its workloads run, or cannot."""
-    with ExitStack() as stages:
+    with ExitStack() as sandboxes:
 
         def run(
             *mutations: Mutation,
@@ -47,8 +51,8 @@ def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
             faults: Faults | None = None,
             deadline: float = 45,
         ) -> Rehearsal:
-            stage = staged(stages, stack, tmp_path / "stage", *mutations, faults=faults)
-            rehearsal = Rehearsal(stage=stage, deadline=deadline)
+            sandbox = entered(sandboxes, stack, tmp_path / "sandbox", *mutations, faults=faults)
+            rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
             rehearsal.quickly()
             return rehearsal
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from quality.faults.trial import Bench
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
-from tests.rehearsal.conftest import staged
+from tests.rehearsal.conftest import entered
 
 CLUSTER = "gcp:container/cluster:Cluster"
 
@@ -20,14 +20,14 @@ CLUSTER = "gcp:container/cluster:Cluster"
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """The dev environment, up, without nodes that scale."""
-    with Bench("dev", tmp_path_factory.mktemp("stage")) as made:
-        made.must(made.stage.engine.up)
+    with Bench("dev", tmp_path_factory.mktemp("sandbox")) as made:
+        made.must(made.sandbox.engine.up)
         yield made
 
 
-def change(stage: Stage, room: str, **values: Any) -> None:
+def change(sandbox: Sandbox, room: str, **values: Any) -> None:
     """Writes these values into a part of the stack's file."""
-    (file,) = (stage.folder / "program").glob("Pulumi.*.yaml")
+    (file,) = (sandbox.folder / "program").glob("Pulumi.*.yaml")
     document = yaml.safe_load(file.read_text())
     block = document["config"][f"gpu-cluster:{room}"]
     (next(iter(block.values())) if room == "gpuPools" else block).update(values)
@@ -56,11 +56,11 @@ def test_a_cluster_is_replaced_with_all_that_was_in_it(
 
     The warning is there until the change is made: also after an update that failed half way.
     """
-    engine = bench.stage.engine
-    change(bench.stage, "cluster", **values)
+    engine = bench.sandbox.engine
+    change(bench.sandbox, "cluster", **values)
     said = f"cluster.{reason} replaces the cluster: everything in it is deleted, for good"
     assert of(engine.preview().warnings, " replaces ") == [said]
-    bench.stage.cloud.faults.errors[CLUSTER] = ["googleapi: Error 503: try again"]  # type: ignore[attr-defined]
+    bench.sandbox.cloud.faults.errors[CLUSTER] = ["googleapi: Error 503: try again"]  # type: ignore[attr-defined]
     assert not engine.up().ok
     assert of(engine.preview().warnings, " replaces ") == [said]
     bench.must(engine.up)
@@ -73,26 +73,26 @@ def test_a_range_grows_in_place(bench: Bench) -> None:
     """Nothing is replaced, and nothing is said."""
     (made,) = (row for row in bench.resources() if "subnetwork:Subnetwork" in row["type"])
     address = made["inputs"]["ipCidrRange"].partition("/")[0]
-    change(bench.stage, "cluster", network={"nodesCidr": f"{address}/19"})
-    preview = bench.must(bench.stage.engine.preview)
+    change(bench.sandbox, "cluster", network={"nodesCidr": f"{address}/19"})
+    preview = bench.must(bench.sandbox.engine.preview)
     assert "replace" not in preview.changes
     assert of(preview.warnings, " replaces ") == []
-    assert "replace" not in bench.must(bench.stage.engine.up).changes
+    assert "replace" not in bench.must(bench.sandbox.engine.up).changes
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Rehearsal]:
     """The dev environment with its sample pod on a GPU node."""
-    with ExitStack() as stages:
-        rehearsal = Rehearsal(stage=staged(stages, "dev", tmp_path / "stage"), deadline=45)
+    with ExitStack() as sandboxes:
+        rehearsal = Rehearsal(sandbox=entered(sandboxes, "dev", tmp_path / "sandbox"), deadline=45)
         rehearsal.quickly()
         assert rehearsal.failures == []
         yield rehearsal
 
 
-def placed(stage: Stage) -> tuple[str, str] | None:
+def placed(sandbox: Sandbox) -> tuple[str, str] | None:
     """Name and node of the sample's running pod."""
-    for pod in stage.observed.pods:
+    for pod in sandbox.observed.pods:
         running = pod["status"].get("phase") == "Running"
         leaving = pod["metadata"].get("deletionTimestamp")
         if pod["metadata"]["name"].startswith("sample-gpu-pod") and running and not leaving:
@@ -110,12 +110,12 @@ def eventually(found: Callable[[], Any], seconds: float = 40.0) -> Any:
 
 def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
     """An update in place in the preview; the pod is evicted, and starts again on another node."""
-    stage = running.stage
-    name, node = eventually(lambda: placed(stage))
-    kept = {each["metadata"]["name"] for each in stage.observed.nodes} - {node}
-    change(stage, "gpuPools", diskSizeGb=200)
-    change(stage, "cluster", systemPool={"diskSizeGb": 100})
-    outcome = stage.engine.up()
+    sandbox = running.sandbox
+    name, node = eventually(lambda: placed(sandbox))
+    kept = {each["metadata"]["name"] for each in sandbox.observed.nodes} - {node}
+    change(sandbox, "gpuPools", diskSizeGb=200)
+    change(sandbox, "cluster", systemPool={"diskSizeGb": 100})
+    outcome = sandbox.engine.up()
     assert outcome.ok
     words = (
         "{}: an update of nodeConfig.diskSizeGb recycles its nodes, {} to 3 of them and one at a "
@@ -126,11 +126,11 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
     ]  # fmt: skip
 
     def moved() -> bool:
-        now = placed(stage)
+        now = placed(sandbox)
         return now is not None and now[0] != name and now[1] != node
 
     eventually(moved)
-    nodes = {each["metadata"]["name"] for each in stage.observed.nodes}
+    nodes = {each["metadata"]["name"] for each in sandbox.observed.nodes}
     assert node not in nodes
     assert not kept & nodes
     assert len(nodes) == len(kept) + 1

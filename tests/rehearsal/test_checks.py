@@ -15,7 +15,7 @@ import yaml
 from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
 from plugins.faults import Faults
 from rehearsal.nodes.gpus import GPU
-from rehearsal.sandbox import ROOT, Stage
+from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
 from simulators.aws.cloud import AwsCloud
 from simulators.aws.service_quotas import answer_quotas
@@ -26,7 +26,7 @@ from simulators.inventory import INVENTORIES
 
 NODES = "/api/v1/nodes"
 FAULTS = Faults()
-"""Those of the dev stage."""
+"""Those of the dev sandbox."""
 
 
 def command(
@@ -53,28 +53,28 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder = tmp_path_factory.mktemp("checks") / "stage"
-    with Stage("dev", folder=folder, faults=FAULTS) as stage:
-        rehearsal = Rehearsal(stage=stage, deadline=60)
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("checks") / "sandbox"
+    with Sandbox("dev", folder=folder, faults=FAULTS) as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=60)
         assert rehearsal.quickly(), rehearsal.failures
-        yield stage
+        yield sandbox
 
 
 @pytest.fixture(scope="module")
-def onprem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder = tmp_path_factory.mktemp("checks") / "stage"
-    with Stage("onprem", folder=folder) as stage:
-        rehearsal = Rehearsal(stage=stage, deadline=60)
+def onprem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    folder = tmp_path_factory.mktemp("checks") / "sandbox"
+    with Sandbox("onprem", folder=folder) as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=60)
         assert rehearsal.quickly(), rehearsal.failures
-        yield stage
+        yield sandbox
 
 
-def cloud_api(stage: Stage) -> str:
-    return str(json.loads((stage.folder / "stage.json").read_text())["cloudApi"])
+def cloud_api(sandbox: Sandbox) -> str:
+    return str(json.loads((sandbox.folder / "sandbox.json").read_text())["cloudApi"])
 
 
-def test_quota_of_a_running_stack(dev: Stage) -> None:
+def test_quota_of_a_running_stack(dev: Sandbox) -> None:
     """One of three T4 runs; they are the stack's own, so three of three are enough, two are not."""
     code, document = run("quota", "dev", "--endpoint", cloud_api(dev))
     assert code == 0, document
@@ -100,7 +100,7 @@ def test_quota_of_a_running_stack(dev: Stage) -> None:
         assert (link in shown.stdout) == ("too little" in shown.stdout) == (expected == 1)
 
 
-def test_gpus_by_the_stacks_output(dev: Stage) -> None:
+def test_gpus_by_the_stacks_output(dev: Sandbox) -> None:
     """With the kubeconfig from the stack's output: one T4 node, its GPU taken, nothing amiss."""
     code, document = run("gpus", "dev", env={**os.environ, **dev.engine.environment})
     assert code == 0, document
@@ -111,7 +111,7 @@ def test_gpus_by_the_stacks_output(dev: Stage) -> None:
     assert (node["driver"], node["plugin"]) == ("installed", "not a pod")
 
 
-def test_a_kubeconfig_that_is_not_let_in(dev: Stage, tmp_path: Path) -> None:
+def test_a_kubeconfig_that_is_not_let_in(dev: Sandbox, tmp_path: Path) -> None:
     """Where the cluster refuses, the check could not ask: exit code 2 and one line."""
     kubeconfig = json.loads(dev.control_plane.kubeconfig.read_text())
     kubeconfig["users"][0]["user"] = {"token": "nobody's"}
@@ -129,7 +129,7 @@ def machine(node: str) -> str:
     return str(name)
 
 
-def test_gpus_on_premises(onprem: Stage) -> None:
+def test_gpus_on_premises(onprem: Sandbox) -> None:
     """Both nodes of 9 GPUs are listed, and the GPU node without the label is named."""
     code, document = run("gpus", "onprem", "--kubeconfig", str(onprem.control_plane.kubeconfig))
     assert code == 1
@@ -150,7 +150,7 @@ def test_gpus_on_premises(onprem: Stage) -> None:
     assert label["command"] == f"kubectl label node {forgotten} gpus=true"
 
 
-def test_the_named_command_mends_the_node(onprem: Stage) -> None:
+def test_the_named_command_mends_the_node(onprem: Sandbox) -> None:
     """With the label that the check names, the plugin comes to the node and its GPUs appear."""
     api, kubeconfig = onprem.control_plane.api, str(onprem.control_plane.kubeconfig)
     names = [item["metadata"]["name"] for item in api.items(NODES)]

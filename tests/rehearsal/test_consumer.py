@@ -13,12 +13,12 @@ import yaml
 from rehearsal.engine import Engine, Outcome
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.pods import phase
-from rehearsal.sandbox import ROOT, Stage
+from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
 
 STACKS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": "gpus"}
 """One stack of each platform -> the pool that the consumer takes there."""
-ON_ONE = pytest.mark.parametrize("stage", ["dev"], indirect=True)
+ON_ONE = pytest.mark.parametrize("sandbox", ["dev"], indirect=True)
 """For what does not depend on the platform."""
 UP_SECONDS = 90.0
 FROM_STAGE = (
@@ -28,27 +28,27 @@ FROM_STAGE = (
     "REHEARSAL_TOKEN_FILE",
     "GOOGLE_APPLICATION_CREDENTIALS",
 )
-"""What the consumer's engine needs of the stage: tools, state, stand-ins, who it is."""
+"""What the consumer's engine needs of the sandbox: tools, state, stand-ins, who it is."""
 
 
 class Consumer:
-    """The consumer's project, copied, with an engine on the stage's backend and stand-ins."""
+    """The consumer's project, copied, with an engine on the sandbox's backend and stand-ins."""
 
-    def __init__(self, stage: Stage, folder: Path) -> None:
+    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         program = folder / "program"
         shutil.copytree(ROOT / "examples" / "consumer", program)
         (program / ".venv").symlink_to(ROOT / ".venv")
-        self.cluster = f"organization/gpu-cluster/{stage.stack}"
+        self.cluster = f"organization/gpu-cluster/{sandbox.stack}"
         self.stack_file = program / "Pulumi.dev.yaml"
         self.engine = Engine(
             folder,
             program,
             "dev",
             providers={},
-            token_file=stage.control_plane.pki.token_file,
-            mark=stage.mark,
+            token_file=sandbox.control_plane.pki.token_file,
+            mark=sandbox.mark,
         )
-        theirs = stage.engine.environment
+        theirs = sandbox.engine.environment
         for name in FROM_STAGE:
             if name in theirs:
                 self.engine.environment[name] = theirs[name]
@@ -72,19 +72,19 @@ class Consumer:
 
 
 @pytest.fixture(scope="module", params=STACKS)
-def stage(
+def sandbox(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stage]:
+) -> Iterator[Sandbox]:
     folder = tmp_path_factory.mktemp(request.param)
-    with Stage(request.param, folder=folder / "stage", job_seconds=1) as stage:
-        rehearsal = Rehearsal(stage=stage, deadline=60)
+    with Sandbox(request.param, folder=folder / "sandbox", job_seconds=1) as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=60)
         assert rehearsal.quickly(), rehearsal.failures
-        yield stage
+        yield sandbox
 
 
 @pytest.fixture(scope="module")
-def consumer(stage: Stage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consumer]:
-    consumer = Consumer(stage, tmp_path_factory.mktemp("consumer"))
+def consumer(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Consumer]:
+    consumer = Consumer(sandbox, tmp_path_factory.mktemp("consumer"))
     yield consumer
     gone = consumer.engine.destroy()
     assert gone.ok, gone.errors
@@ -101,14 +101,14 @@ def said(outcome: Outcome) -> str:
     return line
 
 
-def test_job_runs_on_a_gpu_node_of_the_named_pool(stage: Stage, consumer: Consumer) -> None:
+def test_job_runs_on_a_gpu_node_of_the_named_pool(sandbox: Sandbox, consumer: Consumer) -> None:
     """The consumer's pod runs on a GPU node of the pool, and its kubeconfig is a secret."""
-    pool = STACKS[stage.stack]
+    pool = STACKS[sandbox.stack]
     outcome = consumer.up(pool=pool)
     assert outcome.ok, outcome.errors
-    contract = stage.engine.outputs()["gpuPools"][pool]
+    contract = sandbox.engine.outputs()["gpuPools"][pool]
     job = consumer.engine.outputs()["job"]
-    api = stage.control_plane.api
+    api = sandbox.control_plane.api
     pods = [
         pod
         for pod in api.items("/api/v1/namespaces/default/pods")
@@ -123,7 +123,7 @@ def test_job_runs_on_a_gpu_node_of_the_named_pool(stage: Stage, consumer: Consum
 
     state = consumer.engine.resources()
     plain = json.dumps(state)
-    assert stage.control_plane.endpoint not in plain
+    assert sandbox.control_plane.endpoint not in plain
     (provider,) = [one for one in state if one["type"] == "pulumi:providers:kubernetes"]
     assert set(provider["inputs"]["kubeconfig"]) > {"ciphertext"}
     (reference,) = [one for one in state if one["type"] == "pulumi:pulumi:StackReference"]
@@ -131,20 +131,20 @@ def test_job_runs_on_a_gpu_node_of_the_named_pool(stage: Stage, consumer: Consum
 
 
 @ON_ONE
-def test_second_up_changes_nothing(stage: Stage, consumer: Consumer) -> None:
+def test_second_up_changes_nothing(sandbox: Sandbox, consumer: Consumer) -> None:
     """A second `up` of the consumer changes nothing."""
-    first = consumer.up(pool=STACKS[stage.stack])
+    first = consumer.up(pool=STACKS[sandbox.stack])
     assert first.ok, first.errors
-    again = consumer.up(pool=STACKS[stage.stack])
+    again = consumer.up(pool=STACKS[sandbox.stack])
     assert again.ok, again.errors
     assert again.changed == 0, again.resources
 
 
 @ON_ONE
-def test_unknown_pool_is_refused_in_one_line(stage: Stage, consumer: Consumer) -> None:
+def test_unknown_pool_is_refused_in_one_line(sandbox: Sandbox, consumer: Consumer) -> None:
     """A pool that the stack has not is refused in one line with those that it has."""
     outcome = consumer.up(pool="no-such")
-    pools = ", ".join(sorted(stage.engine.outputs()["gpuPools"]))
+    pools = ", ".join(sorted(sandbox.engine.outputs()["gpuPools"]))
     assert said(outcome) == (
         f"gpu-consumer:pool: 'no-such' is not a pool of {consumer.cluster}; allowed: {pools}"
     )
@@ -152,11 +152,11 @@ def test_unknown_pool_is_refused_in_one_line(stage: Stage, consumer: Consumer) -
 
 
 @ON_ONE
-def test_too_many_gpus_are_refused_in_one_line(stage: Stage, consumer: Consumer) -> None:
+def test_too_many_gpus_are_refused_in_one_line(sandbox: Sandbox, consumer: Consumer) -> None:
     """More GPUs than a node of the pool has are refused in one line with how many it has."""
-    pool = STACKS[stage.stack]
+    pool = STACKS[sandbox.stack]
     outcome = consumer.up(pool=pool, gpus=99)
-    counts = stage.engine.outputs()["gpuPools"][pool]["gpusPerPod"]
+    counts = sandbox.engine.outputs()["gpuPools"][pool]["gpusPerPod"]
     assert said(outcome) == (
         f"gpu-consumer:gpus: 99 is not possible for a pod on pool {pool}; allowed: "
         f"{', '.join(map(str, counts))}"

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from rehearsal.nodes.pods import full_name, phase, workload
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from stacks.program import Mutation
 from tests.rehearsal.conftest import STATE_AT_THE_END, changed, configured
 
@@ -23,15 +23,16 @@ JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/ddp"
 NO_ANNOTATION = changed(
     "kubernetes:batch/v1:Job", "props['spec']['template']['metadata'].pop('annotations')"
 )
-Begin = Callable[..., Stage]
+Begin = Callable[..., Sandbox]
 
 
 @pytest.fixture
 def begin(tmp_path: Path) -> Iterator[Begin]:
-    """A stage of train-gke with a pool of two nodes with four GPUs, whose jobs run for a while."""
-    with ExitStack() as stages:
+    """A sandbox of train-gke with a pool of two nodes with four GPUs, whose jobs run for a
+    while."""
+    with ExitStack() as sandboxes:
 
-        def begin(workloads: dict[str, Any], *mutations: Mutation, **more: Any) -> Stage:
+        def begin(workloads: dict[str, Any], *mutations: Mutation, **more: Any) -> Sandbox:
             def four_gpus(config: dict[str, Any]) -> None:
                 pool = config["gpu-cluster:gpuPools"]["train-gpu"]
                 pool.update(machineType="n1-standard-16", gpusPerNode=4, maxNodes=2)
@@ -41,23 +42,23 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
                 for mutation in (configured(four_gpus), *mutations):
                     mutation(program)
 
-            folder = tmp_path / "stage"
-            stage = Stage("train-gke", folder=folder, mutate=mutate, warm=True, job_seconds=15)
-            stages.enter_context(stage)
-            stage.engine.environment.update(STATE_AT_THE_END)
-            up(stage)
-            return stage
+            folder = tmp_path / "sandbox"
+            sandbox = Sandbox("train-gke", folder=folder, mutate=mutate, warm=True, job_seconds=15)
+            sandboxes.enter_context(sandbox)
+            sandbox.engine.environment.update(STATE_AT_THE_END)
+            up(sandbox)
+            return sandbox
 
         yield begin
 
 
-def up(stage: Stage, change: Callable[[dict[str, Any]], None] = lambda workloads: None) -> None:
+def up(sandbox: Sandbox, change: Callable[[dict[str, Any]], None] = lambda workloads: None) -> None:
     """Changes the workloads in the stack's file, and runs the program."""
-    file = stage.folder / "program" / "Pulumi.train-gke.yaml"
+    file = sandbox.folder / "program" / "Pulumi.train-gke.yaml"
     document = yaml.safe_load(file.read_text())
     change(document["config"]["gpu-cluster:workloads"])
     file.write_text(yaml.safe_dump(document, sort_keys=False))
-    outcome = stage.engine.up()
+    outcome = sandbox.engine.up()
     assert outcome.ok, outcome.errors
 
 
@@ -68,62 +69,62 @@ def until(true: Callable[[], object], what: str, seconds: float = 120) -> None:
         time.sleep(0.1)
 
 
-def nodes_of(stage: Stage, who: str, *phases: str) -> list[str]:
+def nodes_of(sandbox: Sandbox, who: str, *phases: str) -> list[str]:
     """The nodes of a workload's pods that are in one of these phases."""
     return [
         pod["spec"]["nodeName"]
-        for pod in stage.observed.pods
+        for pod in sandbox.observed.pods
         if workload(pod) == who and phase(pod) in phases
     ]
 
 
-def job_alone_on_a_node(begin: Begin, *mutations: Mutation) -> Stage:
+def job_alone_on_a_node(begin: Begin, *mutations: Mutation) -> Sandbox:
     """A job has one GPU of four, and the other node just as much room again."""
     large = {"kind": "deployment", "pool": "train-gpu", "image": IMAGE, "gpus": 3}
     small = {"kind": "pod", "pool": "train-gpu", "image": IMAGE, "gpus": 1}
-    stage = begin({"large": large, "small": small}, *mutations)
+    sandbox = begin({"large": large, "small": small}, *mutations)
     until(
         lambda: (
-            nodes_of(stage, "Deployment default/large", "ready")
-            == nodes_of(stage, "Pod default/small", "ready")
+            nodes_of(sandbox, "Deployment default/large", "ready")
+            == nodes_of(sandbox, "Pod default/small", "ready")
             != []
         ),
         "the two share a node",
     )
     train = {"kind": "job", "pool": "train-gpu", "image": IMAGE, "gpus": 1, "backoffLimit": 0}
-    up(stage, lambda workloads: workloads.update(train=train))
-    until(lambda: nodes_of(stage, JOB, "ready"), "the job runs")
-    assert nodes_of(stage, JOB, "ready") != nodes_of(stage, "Pod default/small", "ready")
+    up(sandbox, lambda workloads: workloads.update(train=train))
+    until(lambda: nodes_of(sandbox, JOB, "ready"), "the job runs")
+    assert nodes_of(sandbox, JOB, "ready") != nodes_of(sandbox, "Pod default/small", "ready")
     # Not by another `up`: on a busy machine the job would be done before.
-    stage.control_plane.api.delete("/apis/apps/v1/namespaces/default/deployments/large")
-    return stage
+    sandbox.control_plane.api.delete("/apis/apps/v1/namespaces/default/deployments/large")
+    return sandbox
 
 
 def test_the_autoscaler_leaves_a_running_job_its_node(begin: Begin) -> None:
     """Although only one of the node's four GPUs is in use and its pod would fit elsewhere."""
-    stage = job_alone_on_a_node(begin)
-    until(lambda: nodes_of(stage, JOB, "succeeded", "failed"), "the job ends")
-    assert stage.journal.findings == []
-    assert len(nodes_of(stage, JOB, "succeeded")) == 1
+    sandbox = job_alone_on_a_node(begin)
+    until(lambda: nodes_of(sandbox, JOB, "succeeded", "failed"), "the job ends")
+    assert sandbox.journal.findings == []
+    assert len(nodes_of(sandbox, JOB, "succeeded")) == 1
 
 
 @pytest.mark.prove
 def test_without_the_annotation_it_is_evicted_and_named(begin: Begin) -> None:
     """It begins again on the other node, and has not failed: its only attempt is still unused."""
-    stage = job_alone_on_a_node(begin, NO_ANNOTATION)
-    until(lambda: nodes_of(stage, JOB, "succeeded"), "the job succeeds on the other node")
-    (finding,) = stage.journal.findings
+    sandbox = job_alone_on_a_node(begin, NO_ANNOTATION)
+    until(lambda: nodes_of(sandbox, JOB, "succeeded"), "the job succeeds on the other node")
+    (finding,) = sandbox.journal.findings
     assert "1 of 4 GPUs were in use, and evicted the running Job default/train" in finding
-    assert nodes_of(stage, JOB, "succeeded") == nodes_of(stage, "Pod default/small", "ready")
+    assert nodes_of(sandbox, JOB, "succeeded") == nodes_of(sandbox, "Pod default/small", "ready")
 
 
 @pytest.mark.prove
 def test_without_the_failure_policy_an_eviction_is_a_failure(begin: Begin) -> None:
     """What the test above would not notice if Kubernetes forgave evictions by itself."""
     no_policy = changed("kubernetes:batch/v1:Job", "props['spec'].pop('pod_failure_policy', None)")
-    stage = job_alone_on_a_node(begin, NO_ANNOTATION, no_policy)
+    sandbox = job_alone_on_a_node(begin, NO_ANNOTATION, no_policy)
     job = "/apis/batch/v1/namespaces/default/jobs/train"
-    api = stage.control_plane.api
+    api = sandbox.control_plane.api
     until(
         lambda: any(
             each["type"] == "Failed" and each["reason"] == "BackoffLimitExceeded"
@@ -144,11 +145,11 @@ def test_a_drained_worker_does_not_use_up_the_restarts(begin: Begin) -> None:
         "maxRestarts": 0,
     }
     more = {"gpu-cluster:batch": {"jobSet": True}, "gpu-cluster:trainingJobs": {"ddp": ddp}}
-    stage = begin({}, **more)
-    workers, api = "Job default/ddp-workers-0", stage.control_plane.api
-    until(lambda: len(nodes_of(stage, workers, "ready")) == 2, "both workers run")
-    assert len(set(nodes_of(stage, workers, "ready"))) == 2
-    pod = next(pod for pod in stage.observed.pods if workload(pod) == workers)
+    sandbox = begin({}, **more)
+    workers, api = "Job default/ddp-workers-0", sandbox.control_plane.api
+    until(lambda: len(nodes_of(sandbox, workers, "ready")) == 2, "both workers run")
+    assert len(set(nodes_of(sandbox, workers, "ready"))) == 2
+    pod = next(pod for pod in sandbox.observed.pods if workload(pod) == workers)
     path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
     eviction = {"name": pod["metadata"]["name"], "namespace": "default"}
     api.create(

@@ -18,7 +18,7 @@ from stacks.recovery import __main__ as command
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """The dev environment, up and down once."""
-    with Bench("dev", tmp_path_factory.mktemp("stage")) as made:
+    with Bench("dev", tmp_path_factory.mktemp("sandbox")) as made:
         made.whole()
         yield made
 
@@ -39,7 +39,7 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
 
     It asks the simulated Google Cloud, in this process, whose label the cluster carries.
     """
-    engine = bench.stage.engine
+    engine = bench.sandbox.engine
 
     def clusters(number: int, kind: str, urn: str) -> bool:
         return "gcp:container/cluster:Cluster" in urn
@@ -48,9 +48,9 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
     assert not engine.up().ok
     bench.strike.disarm()
     bench.strike.settle()
-    bench.stage.drop_plugins()
+    bench.sandbox.drop_plugins()
     assert "is currently locked" in engine.up().errors[0]
-    clouds = StandIns(bench.stage.cloud)
+    clouds = StandIns(bench.sandbox.cloud)
     with monkeypatch.context() as patched:
         patched.setattr(command, "LiveClouds", lambda **_: clouds)
         patched.setattr(sys, "argv", ["recovery", "dev", "--yes"])
@@ -95,7 +95,7 @@ def test_a_lost_answer_does_not_make_a_second_network(bench: Bench) -> None:
 
 def test_without_recovery_it_would_be_there_twice(bench: Bench) -> None:
     """What the trials call a loss is one: a plain second `up` leaves a network behind."""
-    engine = bench.stage.engine
+    engine = bench.sandbox.engine
     bench.strike.arm(
         lambda number, kind, urn: "gcp:compute/network:Network" in urn and kind == "create",
         "done",
@@ -105,5 +105,5 @@ def test_without_recovery_it_would_be_there_twice(bench: Bench) -> None:
     assert not engine.up().ok
     bench.strike.disarm()
     bench.must(engine.up)
-    kinds = [line.split()[0] for line in bench.stage.cloud.holdings()]
+    kinds = [line.split()[0] for line in bench.sandbox.cloud.holdings()]
     assert kinds.count("network") == 2

@@ -57,17 +57,17 @@ def test_another_round_is_another_job(rehearse: Rehearse) -> None:
     check: dict[str, Any] = {"pools": ["train-gpu"], "image": IMAGE}
     change = configured(lambda config: config.update({"gpu-cluster:gpuCheck": check}))
     rehearsal = rehearse(change, deadline=60)
-    stage = rehearsal.sandbox
+    sandbox = rehearsal.sandbox
 
     def job() -> dict[str, Any]:
-        (found,) = stage.observed.all("Job")
+        (found,) = sandbox.observed.all("Job")
         return found
 
     first = job()["metadata"]["uid"]
     configured(lambda config: config["gpu-cluster:gpuCheck"].update(round=2, wait=True))(
-        stage.folder / "program"
+        sandbox.folder / "program"
     )
-    outcome = stage.engine.up()
+    outcome = sandbox.engine.up()
     assert outcome.ok, outcome.errors
     assert job()["metadata"]["uid"] != first
     assert holds(job(), "Complete")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cli import leftovers
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from stacks.report import FINDING, FINE
 from tests.rehearsal.test_disruptions import until
 
@@ -25,17 +25,17 @@ CLAIM = {
 }  # fmt: skip
 
 
-def objects(stage: Stage) -> dict[str, Any]:
+def objects(sandbox: Sandbox) -> dict[str, Any]:
     """The user's two, as the API server has them."""
-    api, at = stage.control_plane.api, "/api/v1/namespaces/default"
+    api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
     return {
         "service": api.get(f"{at}/services/web"),
         "claim": api.get(f"{at}/persistentvolumeclaims/data"),
     }
 
 
-def made(stage: Stage) -> bool:
-    found = objects(stage)
+def made(sandbox: Sandbox) -> bool:
+    found = objects(sandbox)
     balancer = (found["service"].get("status") or {}).get("loadBalancer") or {}
     return bool(balancer.get("ingress")) and found["claim"]["status"]["phase"] == "Bound"
 
@@ -51,40 +51,40 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
     tmp_path: Path, stack: str, says: str
 ) -> None:
     """In the cloud's words; without it, and once it is deleted, there is nothing to say."""
-    with Stage(stack, folder=tmp_path / "stage", scaling=False, warm=True) as stage:
-        outcome = stage.engine.up()
+    with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False, warm=True) as sandbox:
+        outcome = sandbox.engine.up()
         assert outcome.ok, outcome.errors
-        kubeconfig = stage.control_plane.kubeconfig.read_text()
+        kubeconfig = sandbox.control_plane.kubeconfig.read_text()
         assert leftovers.check(stack, kubeconfig)[0] == FINE
-        api, at = stage.control_plane.api, "/api/v1/namespaces/default"
+        api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
         api.create(f"{at}/services", SERVICE)
         api.create(f"{at}/persistentvolumeclaims", CLAIM)
-        until(lambda: made(stage), "the cloud has made both")
+        until(lambda: made(sandbox), "the cloud has made both")
         code, document, text = leftovers.check(stack, kubeconfig)
         assert code == FINDING
         names = [one["name"] for one in document["leftovers"]]
         assert names == ["default/data", "default/web"]
         assert "kubectl delete service web --namespace default" in text
-        outcome = stage.engine.destroy()
+        outcome = sandbox.engine.destroy()
         assert not outcome.ok
         assert any(says in error for error in outcome.errors), outcome.errors
-        assert any("disk " in line or "EBS volume" in line for line in stage.cloud.holdings())
+        assert any("disk " in line or "EBS volume" in line for line in sandbox.cloud.holdings())
 
 
 def test_a_service_that_is_deleted_leaves_nothing(tmp_path: Path) -> None:
     """Its controllers are still there to remove what they made."""
-    with Stage("dev", folder=tmp_path / "stage", scaling=False, warm=True) as stage:
-        outcome = stage.engine.up()
+    with Sandbox("dev", folder=tmp_path / "sandbox", scaling=False, warm=True) as sandbox:
+        outcome = sandbox.engine.up()
         assert outcome.ok, outcome.errors
-        api, at = stage.control_plane.api, "/api/v1/namespaces/default"
-        before = stage.cloud.holdings()
+        api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
+        before = sandbox.cloud.holdings()
         api.create(f"{at}/services", SERVICE)
         api.create(f"{at}/persistentvolumeclaims", CLAIM)
-        until(lambda: made(stage), "the cloud has made both")
-        assert len(stage.cloud.holdings()) == len(before) + 3
+        until(lambda: made(sandbox), "the cloud has made both")
+        assert len(sandbox.cloud.holdings()) == len(before) + 3
         api.delete(f"{at}/services/web")
         api.delete(f"{at}/persistentvolumeclaims/data")
-        until(lambda: stage.cloud.holdings() == before, "the cloud has removed both")
-        kubeconfig = stage.control_plane.kubeconfig.read_text()
+        until(lambda: sandbox.cloud.holdings() == before, "the cloud has removed both")
+        kubeconfig = sandbox.control_plane.kubeconfig.read_text()
         assert leftovers.check("dev", kubeconfig)[0] == FINE
-        assert stage.engine.destroy().ok
+        assert sandbox.engine.destroy().ok

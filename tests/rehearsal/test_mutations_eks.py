@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plugins.faults import Faults
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
@@ -455,14 +455,14 @@ def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehear
     """With desiredNodes, one `up` raises both, and the nodes come."""
     rehearsal = rehearse(stack="train")
     assert rehearsal.failures == []
-    stage = rehearsal.sandbox
-    pools(minNodes=2, maxNodes=2, desiredNodes=2)(stage.folder / "program")
-    outcome = stage.engine.up(refresh=True)
+    sandbox = rehearsal.sandbox
+    pools(minNodes=2, maxNodes=2, desiredNodes=2)(sandbox.folder / "program")
+    outcome = sandbox.engine.up(refresh=True)
     assert outcome.ok, outcome.errors
-    (group,) = [one for one in stage.cloud.node_groups() if one.name.startswith("train-gpu")]
+    (group,) = [one for one in sandbox.cloud.node_groups() if one.name.startswith("train-gpu")]
     assert group.min_nodes == 2
     deadline = time.monotonic() + 30
-    while len(stage.situation().of(group)) < 2:
+    while len(sandbox.situation().of(group)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
@@ -470,8 +470,8 @@ def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehear
 def test_the_first_preview_lists_every_tag(tmp_path: Path) -> None:
     """With nothing deployed yet, seven tags of the pool's group are planned: their keys follow from
     the config, only the group's name waits for EKS."""
-    with Stage("train", folder=tmp_path / "stage") as stage:
-        outcome = stage.engine.preview()
+    with Sandbox("train", folder=tmp_path / "sandbox") as sandbox:
+        outcome = sandbox.engine.preview()
     assert outcome.ok, outcome.errors
     planned = [
         urn.split("::")[-1]

@@ -8,7 +8,7 @@ import pytest
 
 from rehearsal.run import POLICIES
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said, staged
+from tests.rehearsal.conftest import Rehearse, changed, configured, edited, entered, said
 
 CLUSTER = "gcp:container/cluster:Cluster"
 NAT = "gcp:compute/routerNat:RouterNat"
@@ -84,9 +84,11 @@ def test_authorized_networks_that_the_private_endpoint_ignores_break_a_policy(
         'props["master_authorized_networks_config"]["private_endpoint_enforcement_enabled"] = False'
     )
     private = cluster(privateEndpoint=True, authorizedNetworks={"vpn": "10.200.0.0/16"})
-    with ExitStack() as stages:
-        stage = staged(stages, "dev", tmp_path / "stage", private, changed(CLUSTER, ignored))
-        outcome = stage.engine.preview(POLICIES)
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "dev", tmp_path / "sandbox", private, changed(CLUSTER, ignored)
+        )
+        outcome = sandbox.engine.preview(POLICIES)
     assert not outcome.ok
     said = "cluster gpu-dev lets whatever is routed into its network reach its private control"
     assert any(said in error for error in outcome.errors), outcome.errors

@@ -392,14 +392,14 @@ def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
         stack="onprem",
     )
     assert rehearsal.failures == []
-    stage = rehearsal.sandbox
+    sandbox = rehearsal.sandbox
     eight = pool("workstations", {"sharing": {"strategy": "time-slicing", "replicas": 8}})
-    eight(stage.folder / "program")
-    outcome = stage.engine.up()
+    eight(sandbox.folder / "program")
+    outcome = sandbox.engine.up()
     assert outcome.ok, outcome.errors
-    pools = contract.exported(stage.engine.resources())
+    pools = contract.exported(sandbox.engine.resources())
     deadline = time.monotonic() + 15
-    while wrong := contract.broken(pools, stage.situation(), stage.observed):
+    while wrong := contract.broken(pools, sandbox.situation(), sandbox.observed):
         if time.monotonic() > deadline:
             break
         time.sleep(0.2)

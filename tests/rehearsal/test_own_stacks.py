@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.run import POLICIES
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from simulators.inventory import INVENTORIES as OURS
 from stacks.files import EXAMPLES
@@ -21,8 +21,10 @@ def rehearse(
 ) -> Rehearsal:
     """The whole of it: up, workloads run, everything away again."""
     source = folder_of(stack, folder, text)
-    with Stage(stack, source=source, folder=folder / "stage", inventories=inventories) as stage:
-        run = Rehearsal(stage=stage, policy_pack=policies)
+    with Sandbox(
+        stack, source=source, folder=folder / "sandbox", inventories=inventories
+    ) as sandbox:
+        run = Rehearsal(sandbox=sandbox, policy_pack=policies)
         if run.until_running():
             run.away()
         return run
@@ -33,7 +35,7 @@ def test_machines_without_an_inventory(tmp_path: Path) -> None:
     """A second stack on premises passes: its machines are derived, and the report says so."""
     run = rehearse("lab", tmp_path, tmp_path)
     assert run.failures == []
-    left_out, derived = run.stage.notes
+    left_out, derived = run.sandbox.notes
     assert left_out.startswith("cluster.kubeconfigFile, cluster.context left out")
     assert derived.startswith("these machines are simulated: control, machines-1, machines-2, ")
 
@@ -44,7 +46,7 @@ def test_a_cluster_in_an_existing_vpc(tmp_path: Path) -> None:
     and the VPC stands when the stack is gone."""
     run = rehearse("prod", tmp_path, INVENTORIES, policies=None)  # its Capacity Block is too dear
     assert run.failures == []
-    assert run.stage.notes == []
+    assert run.sandbox.notes == []
 
 
 @pytest.mark.prove
@@ -61,9 +63,11 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
     written = (INVENTORIES / "prod.yaml").read_text().replace("/19 }", "/19, out: none }")
     (tmp_path / "prod.yaml").write_text(written)
     source = folder_of("prod", tmp_path)
-    with Stage("prod", source=source, folder=tmp_path / "stage", inventories=tmp_path) as stage:
-        previewed = stage.engine.preview(POLICIES)
-        outcome = stage.engine.up()
+    with Sandbox(
+        "prod", source=source, folder=tmp_path / "sandbox", inventories=tmp_path
+    ) as sandbox:
+        previewed = sandbox.engine.preview(POLICIES)
+        outcome = sandbox.engine.up()
     assert not previewed.ok
     assert any("pool training has the largest part" in error for error in previewed.errors)
     assert not outcome.ok

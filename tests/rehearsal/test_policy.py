@@ -15,7 +15,7 @@ import yaml
 from policy.pack import POLICIES
 from rehearsal.engine import Outcome
 from rehearsal.run import POLICIES as PACK
-from rehearsal.sandbox import ROOT, Stage
+from rehearsal.sandbox import ROOT, Sandbox
 from stacks.files import EXAMPLES
 from stacks.program import Mutation
 from tests.rehearsal.conftest import changed
@@ -351,8 +351,8 @@ def previews(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     ):
         folder = tmp_path_factory.mktemp(stack)
         source = _source(folder / "source", stack, like)
-        with Stage(stack, source=source, folder=folder / "stage") as stage:
-            program = stage.folder / "program"
+        with Sandbox(stack, source=source, folder=folder / "sandbox") as sandbox:
+            program = sandbox.folder / "program"
             files = [program / "__main__.py", program / f"Pulumi.{stack}.yaml"]
             pristine = {file: file.read_text() for file in files}
             for group in groups:
@@ -360,7 +360,7 @@ def previews(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
                     file.write_text(text)
                 for one in GROUPS[group]:
                     one.mutation(program)
-                outcomes[group] = stage.engine.preview(PACK)
+                outcomes[group] = sandbox.engine.preview(PACK)
     return outcomes
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from cli.ci.preview_comment import comment, exit_code, sections_of
 from rehearsal.run import POLICIES
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from stacks.report import FINDING, NOT_ASKED
 from tools import pulumi
 
@@ -17,16 +17,16 @@ STREAM = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """The dev stack, up."""
-    with Stage("dev", folder=tmp_path_factory.mktemp("dev") / "stage") as stage:
-        assert stage.engine.up().ok
-        yield stage
+    with Sandbox("dev", folder=tmp_path_factory.mktemp("dev") / "sandbox") as sandbox:
+        assert sandbox.engine.up().ok
+        yield sandbox
 
 
-def previewed(stage: Stage, folder: Path, more: dict[str, str], **cluster: object) -> str:
+def previewed(sandbox: Sandbox, folder: Path, more: dict[str, str], **cluster: object) -> str:
     """The comment on a preview with other settings of the cluster, and its exit code."""
-    program = stage.folder / "program"
+    program = sandbox.folder / "program"
     file = program / "Pulumi.dev.yaml"
     kept = file.read_text()
     document = yaml.safe_load(kept)
@@ -37,7 +37,7 @@ def previewed(stage: Stage, folder: Path, more: dict[str, str], **cluster: objec
             [pulumi()[0], "preview", "--stack", "dev", "--json", "--non-interactive",
              "--policy-pack", POLICIES],
             cwd=program,
-            env={**stage.engine.environment, **more},
+            env={**sandbox.engine.environment, **more},
             capture_output=True,
             text=True,
         )  # fmt: skip
@@ -57,21 +57,21 @@ def previewed(stage: Stage, folder: Path, more: dict[str, str], **cluster: objec
     ],
 )
 def test_a_replaced_cluster_stands_at_the_top(
-    stage: Stage, tmp_path: Path, more: dict[str, str], why: str
+    sandbox: Sandbox, tmp_path: Path, more: dict[str, str], why: str
 ) -> None:
     """Other addresses for the nodes replace the cluster and every pool: the comment says it first,
     from either format of the engine's output."""
-    said = previewed(stage, tmp_path, more, network={"nodesCidr": "10.1.0.0/20"})
+    said = previewed(sandbox, tmp_path, more, network={"nodesCidr": "10.1.0.0/20"})
     first = said[: said.index("| stack |")]
     assert f"the cluster `gpu-dev` would be replaced** {why}" in first
     assert "the GPU pool `train-gpu` would be replaced" in first
     assert said.endswith(f"exit {FINDING}")
 
 
-def test_what_a_policy_says_is_in_the_comment(stage: Stage, tmp_path: Path) -> None:
+def test_what_a_policy_says_is_in_the_comment(sandbox: Sandbox, tmp_path: Path) -> None:
     """A preview that a mandatory rule refuses is a failed one, with the rule's own words."""
     said = previewed(
-        stage, tmp_path, STREAM, systemPool={"machineType": "n2-standard-32", "maxNodes": 20}
+        sandbox, tmp_path, STREAM, systemPool={"machineType": "n2-standard-32", "maxNodes": 20}
     )
     assert "policy monthly-ceiling: all pools at their maximum cost $" in said
     assert said.endswith(f"exit {NOT_ASKED}")

@@ -17,7 +17,7 @@ from rehearsal.event_log import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
-from tests.rehearsal.conftest import changed, configured, staged
+from tests.rehearsal.conftest import changed, configured, entered
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())
 FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
@@ -64,7 +64,7 @@ Run = Callable[..., Rehearsal]
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
     """Rehearses a stack with queues; `whole` also sees a second up, and everything leave."""
-    with ExitStack() as stages:
+    with ExitStack() as sandboxes:
 
         def run(
             *mutations: Mutation,
@@ -72,10 +72,10 @@ def run(tmp_path: Path) -> Iterator[Run]:
             whole: bool = False,
             deadline: float = 90,
         ) -> Rehearsal:
-            stage = staged(stages, stack, tmp_path / "stage", *mutations)
-            stage.control_plane.ensure_started()
-            stage.control_plane.define([PROVISIONING])
-            rehearsal = Rehearsal(stage=stage, deadline=deadline)
+            sandbox = entered(sandboxes, stack, tmp_path / "sandbox", *mutations)
+            sandbox.control_plane.ensure_started()
+            sandbox.control_plane.define([PROVISIONING])
+            rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
             if not whole:
                 rehearsal.quickly()
             elif rehearsal.until_running():

@@ -26,7 +26,7 @@ from rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from rehearsal.gpu_node.node import PROGRAMS
 from rehearsal.gpu_node.scenario import RealNodeRehearsal
 from rehearsal.nodes.gpus import GPU
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 
 CARD = "GPU 0: NVIDIA Played (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
 MACHINE = Machine(
@@ -58,16 +58,16 @@ pytestmark = [
 class PlayedPlugin(threading.Thread):
     """Offers a node's GPUs while the plugin's pod runs on it, as often as it is told."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
         super().__init__(daemon=True)
-        self._stage = stage
+        self._sandbox = sandbox
         self.ended = threading.Event()
 
     def run(self) -> None:
         while not self.ended.wait(0.2):
             plugins = [
                 pod
-                for pod in self._stage.observed.pods
+                for pod in self._sandbox.observed.pods
                 if pod["metadata"]["name"].startswith("nvidia-device-plugin")
                 and pod["spec"].get("nodeName") == NAME
                 and pod["status"].get("phase") == "Running"
@@ -79,7 +79,7 @@ class PlayedPlugin(threading.Thread):
         # What a plugin registers, the kubelet alone may write; what nobody registered, anybody.
         size = {"status": {"capacity": {GPU: str(gpus)}, "allocatable": {GPU: str(gpus)}}}
         try:
-            self._stage.control_plane.api.patch(f"/api/v1/nodes/{NAME}/status", size, STRATEGIC)
+            self._sandbox.control_plane.api.patch(f"/api/v1/nodes/{NAME}/status", size, STRATEGIC)
         except ApiError as error:
             if error.status not in (404, 409):  # overtaken by another change
                 raise
@@ -101,20 +101,20 @@ def here(tmp_path: Path) -> Here:
 
 @pytest.fixture
 def rehearsal(tmp_path: Path, here: Here) -> Iterator[RealNodeRehearsal]:
-    """On a stage of its own, not started."""
+    """On a sandbox of its own, not started."""
     overrides = here.overrides()
-    stage = Stage("onprem", folder=tmp_path / "stage", mutate=overrides, here=here)
+    sandbox = Sandbox("onprem", folder=tmp_path / "sandbox", mutate=overrides, here=here)
     yield RealNodeRehearsal(
-        stage=stage, machine=MACHINE, overrides=overrides, deadline=60, say=print
+        sandbox=sandbox, machine=MACHINE, overrides=overrides, deadline=60, say=print
     )
-    stage.stop()
+    sandbox.stop()
 
 
 def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeRehearsal) -> None:
     """GPUs appear with the stack's plugin, one sample takes them and one waits, shares are run by
     four pods and not by a fifth; afterwards the machine is as it was."""
-    with rehearsal.sandbox as stage:
-        plugin = PlayedPlugin(stage)
+    with rehearsal.sandbox as sandbox:
+        plugin = PlayedPlugin(sandbox)
         plugin.start()
         ran = rehearsal.until_running()
         assert (rehearsal.failures, ran) == ([], True)
@@ -123,7 +123,7 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeReh
     assert [gpus for _, gpus in rehearsal.offered] == [0, 1, 4]
     states = sorted(sample["state"] for sample in rehearsal.samples.values())
     assert states == ["pending"] * 2 + ["ready"] * 6
-    left = footprint.read(stage.folder)
+    left = footprint.read(sandbox.folder)
     assert left is not None
     assert left.left() == NOTHING
 
@@ -133,11 +133,11 @@ import sys, time, tools
 from pathlib import Path
 from rehearsal.gpu_node.driver import Driver
 from rehearsal.gpu_node.host_node import Here, pool_of
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from tests.rehearsal.test_real_node import MACHINE
 here = Here(machine=MACHINE, pool=pool_of("onprem"),
             drive=lambda folder, log: Driver(runtime=tools.binary("runc")), programs={})
-with Stage("onprem", folder=Path(sys.argv[1]), mutate=here.overrides(), here=here) as stage:
+with Sandbox("onprem", folder=Path(sys.argv[1]), mutate=here.overrides(), here=here) as sandbox:
     print("up", flush=True)
     time.sleep(600)
 """
@@ -145,7 +145,7 @@ with Stage("onprem", folder=Path(sys.argv[1]), mutate=here.overrides(), here=her
 
 def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path) -> None:
     """Killed without a word, its processes go at once; the rest goes with `make down`."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     command = [sys.executable, "-c", HELD, str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as held:
         assert held.stdout is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from stacks.files import EXAMPLES
 
 STACKS = {"dev": "refused_gke.yaml", "train": "refused_eks.yaml"}
@@ -20,12 +20,14 @@ EVERY = 50
 
 
 @pytest.fixture(scope="module", params=STACKS)
-def stage(
+def sandbox(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stage]:
-    """The stage of a stack that was never applied."""
-    with Stage(request.param, folder=tmp_path_factory.mktemp(request.param) / "stage") as stage:
-        yield stage
+) -> Iterator[Sandbox]:
+    """The sandbox of a stack that was never applied."""
+    with Sandbox(
+        request.param, folder=tmp_path_factory.mktemp(request.param) / "sandbox"
+    ) as sandbox:
+        yield sandbox
 
 
 def config_with(stack: str, changes: list[list[Any]]) -> dict[str, Any]:
@@ -42,17 +44,17 @@ def config_with(stack: str, changes: list[list[Any]]) -> dict[str, Any]:
     return document
 
 
-def test_the_engine_shows_one_line_and_registers_nothing(stage: Stage) -> None:
+def test_the_engine_shows_one_line_and_registers_nothing(sandbox: Sandbox) -> None:
     """Preview and update fail with the table's line, without a traceback; the state stays empty."""
-    table = yaml.safe_load((Path(__file__).parents[1] / "unit" / STACKS[stage.stack]).read_text())
-    file = stage.folder / "program" / f"Pulumi.{stage.stack}.yaml"
+    table = yaml.safe_load((Path(__file__).parents[1] / "unit" / STACKS[sandbox.stack]).read_text())
+    file = sandbox.folder / "program" / f"Pulumi.{sandbox.stack}.yaml"
     for entry in table[::EVERY]:
-        file.write_text(yaml.safe_dump(config_with(stage.stack, entry["change"])))
-        for outcome in (stage.engine.preview(), stage.engine.up()):
+        file.write_text(yaml.safe_dump(config_with(sandbox.stack, entry["change"])))
+        for outcome in (sandbox.engine.preview(), sandbox.engine.up()):
             assert not outcome.ok
             assert any(entry["says"] in error for error in outcome.errors), entry["says"]
             assert not any("Traceback" in error for error in outcome.errors)
             assert {urn.split("::")[-2] for _, urn in outcome.resources} <= {ROOT_TYPE}
         # The engine itself records the stack's root before the program has said a word.
-        assert {resource["type"] for resource in stage.engine.resources()} <= {ROOT_TYPE}
-    assert stage.cloud.holdings() == []
+        assert {resource["type"] for resource in sandbox.engine.resources()} <= {ROOT_TYPE}
+    assert sandbox.cloud.holdings() == []

@@ -13,7 +13,7 @@ import pytest
 from cli.ci.kept_state import opened
 from quality.faults.changes import warnings
 from quality.faults.released import FIXTURES, restored
-from rehearsal.sandbox import Stage
+from rehearsal.sandbox import Sandbox
 from stacks.plan import Plan, read_plan
 from stacks.program import Mutation
 from tests.rehearsal.conftest import configured
@@ -36,12 +36,12 @@ def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> tuple
 def preview(folder: Path, file: Path, mutate: Mutation | None = None) -> str:
     """The engine's own words, a JSON document a line."""
     stack = file.stem.removeprefix("state-").rpartition("-")[0]
-    with Stage(stack, folder=folder / "stage", mutate=mutate) as stage:
-        restored(file, stage)
+    with Sandbox(stack, folder=folder / "sandbox", mutate=mutate) as sandbox:
+        restored(file, sandbox)
         done = subprocess.run(
-            [stage.engine.cli, "preview", "--stack", stack, "--json", "--non-interactive"],
-            cwd=stage.folder / "program",
-            env={**stage.engine.environment, "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"},
+            [sandbox.engine.cli, "preview", "--stack", stack, "--json", "--non-interactive"],
+            cwd=sandbox.folder / "program",
+            env={**sandbox.engine.environment, "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"},
             capture_output=True,
             text=True,
         )

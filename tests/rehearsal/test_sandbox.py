@@ -1,4 +1,4 @@
-"""The stage holds everything: nothing outlives it, and stages do not disturb each other.
+"""The sandbox holds everything: nothing outlives it, and sandboxes do not disturb each other.
 
 Only real processes show that.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.engine import Engine
-from rehearsal.sandbox import ROOT, Stage
+from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
 from tests.rehearsal.conftest import changed
 
@@ -33,7 +33,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 
 
 def marked(folder: Path) -> set[str]:
-    """The command lines of the processes that belong to a stage."""
+    """The command lines of the processes that belong to a sandbox."""
     wanted = f"REHEARSAL={folder}".encode()
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
@@ -46,7 +46,7 @@ def marked(folder: Path) -> set[str]:
 
 
 def listening(folder: Path) -> set[str]:
-    """The addresses, as the kernel writes them, on which a stage's processes listen."""
+    """The addresses, as the kernel writes them, on which a sandbox's processes listen."""
     sockets = set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -78,7 +78,7 @@ def until_nothing_is_left(folder: Path) -> None:
 
 def test_the_whole_rehearsal_of_dev(tmp_path: Path) -> None:
     """GPU nodes go 0, 1, 0; the sample runs on that node; nothing changes twice or is left."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     run = start("run", "dev", "--folder", str(folder))
     said, _ = run.communicate(timeout=300)
     assert run.returncode == 0, said
@@ -101,9 +101,14 @@ def test_the_whole_rehearsal_of_dev(tmp_path: Path) -> None:
 
 
 def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
-    """SIGKILL takes every process along, and a new stage takes over what lies there."""
-    folder = tmp_path / "stage"
-    for point in ("the stage goes up", "pulumi preview ...", "pulumi up ...", "workloads run ..."):
+    """SIGKILL takes every process along, and a new sandbox takes over what lies there."""
+    folder = tmp_path / "sandbox"
+    for point in (
+        "the sandbox goes up",
+        "pulumi preview ...",
+        "pulumi up ...",
+        "workloads run ...",
+    ):
         run = start("run", "dev", "--folder", str(folder))
         assert run.stdout is not None
         for line in run.stdout:
@@ -114,21 +119,21 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
         run.send_signal(signal.SIGKILL)
         run.wait()
         run.stdout.close()
-    with Stage("dev", folder=folder) as stage:
-        rehearsal = Rehearsal(stage=stage)
+    with Sandbox("dev", folder=folder) as sandbox:
+        rehearsal = Rehearsal(sandbox=sandbox)
         assert rehearsal.quickly(), rehearsal.failures
     until_nothing_is_left(folder)
 
 
 def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
     """`--keep` leaves a cluster, on loopback alone; `down` leaves nothing."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     run = start("run", "dev", "--keep", "--folder", str(folder))
     said, _ = run.communicate(timeout=200)
     assert run.returncode == 0, said
     assert f"export KUBECONFIG={folder / 'kubeconfig'}" in said
     (api_server,) = [line for line in marked(folder) if "kube-apiserver" in line]
-    port = int(json.loads((folder / "stage.json").read_text())["apiServer"].split(":")[1])
+    port = int(json.loads((folder / "sandbox.json").read_text())["apiServer"].split(":")[1])
     assert f"--secure-port={port} " in api_server
     second = start("run", "dev", "--folder", str(folder))
     refused, _ = second.communicate(timeout=60)
@@ -151,7 +156,7 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
 
 def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
     """`make rehearse | head -4` is no reason for a traceback, nor for keys that stay."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     line = f"{sys.executable} -m rehearsal run dev --folder {folder} | head -2"
     done = subprocess.run(
         ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120
@@ -161,16 +166,16 @@ def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
     until_nothing_is_left(folder)
 
 
-def test_two_stages_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+def test_two_sandboxes_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     """One fails, the other passes, each with its own cluster and cloud."""
     dropped = changed(
         "kubernetes:apps/v1:Deployment", 'props["spec"]["template"]["spec"]["tolerations"] = []'
     )
     with (
-        Stage("dev", folder=tmp_path / "right") as right,
-        Stage("dev", folder=tmp_path / "wrong", mutate=dropped) as wrong,
+        Sandbox("dev", folder=tmp_path / "right") as right,
+        Sandbox("dev", folder=tmp_path / "wrong", mutate=dropped) as wrong,
     ):
-        rehearsals = [Rehearsal(stage=stage) for stage in (right, wrong)]
+        rehearsals = [Rehearsal(sandbox=sandbox) for sandbox in (right, wrong)]
         threads = [threading.Thread(target=rehearsal.quickly) for rehearsal in rehearsals]
         for thread in threads:
             thread.start()
@@ -183,12 +188,12 @@ def test_two_stages_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
 
 def test_without_its_file_a_stack_is_refused(tmp_path: Path) -> None:
     """Nothing is started, and the stacks that exist are named."""
-    run = start("run", "nowhere", "--folder", str(tmp_path / "stage"))
+    run = start("run", "nowhere", "--folder", str(tmp_path / "sandbox"))
     said, _ = run.communicate(timeout=30)
     assert run.returncode == 1
     assert "there is no Pulumi.nowhere.yaml: the stacks here are " in said
     assert "Traceback" not in said
-    assert not (tmp_path / "stage").exists()
+    assert not (tmp_path / "sandbox").exists()
 
 
 def test_no_credential_reaches_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

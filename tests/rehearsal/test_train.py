@@ -18,7 +18,7 @@ TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 @pytest.mark.prove
 def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
     """GPU nodes go 0, 1, 0; the tags, read back, are what came up; no GPU before the plugin ran."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     done = subprocess.run(
         [sys.executable, "-m", "rehearsal", "run", "train", "--folder", str(folder)],
         cwd=ROOT,

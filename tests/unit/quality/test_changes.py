@@ -222,7 +222,7 @@ class FakeBench:
     platform = "gke"
 
     def __init__(self, folder: Path, *ups: Mapping[str, Any]) -> None:
-        self.folder, self.stage, self._ups = folder, self, [*ups]
+        self.folder, self.sandbox, self._ups = folder, self, [*ups]
         self.file = folder / "program" / "Pulumi.dev.yaml"
         self.file.parent.mkdir()
         self.file.write_text("config:\n  gpu-cluster:gpuPools: {one: {maxNodes: 1}}\n")

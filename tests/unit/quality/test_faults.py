@@ -137,7 +137,7 @@ class Played(Bench):
     def __init__(self, folder: Path) -> None:
         super().__init__("dev", folder)
         engine = SimpleNamespace(kill=lambda: None)
-        self.stage = SimpleNamespace(engine=engine, drop_plugins=lambda: None)  # type: ignore
+        self.sandbox = SimpleNamespace(engine=engine, drop_plugins=lambda: None)  # type: ignore
         self.made: set[int] = set()  # type: ignore[assignment]
         self.recoveries = 0
         self.also: set[int] = set()
@@ -198,7 +198,7 @@ def test_what_a_loss_kept_from_being_tried_is_tried_later(tmp_path: Path) -> Non
         raise Trouble("a network is there twice")
 
     bench = Played(tmp_path)
-    bench.stage.engine.up, bench.stage.engine.destroy = bench.up, None  # type: ignore
+    bench.sandbox.engine.up, bench.sandbox.engine.destroy = bench.up, None  # type: ignore
     bench.settled = settled  # type: ignore[method-assign]
     bench.empty = settled  # type: ignore[method-assign]
     trials, ups, destroys = cycle(bench, [point(1), point(4)], [point(2)])

@@ -39,7 +39,7 @@ def test_the_pinned_images_are_run_for_real() -> None:
 
 
 def test_kwok_leaves_those_pods_alone() -> None:
-    """The stage that makes pods run excludes the same images."""
+    """The sandbox that makes pods run excludes the same images."""
     stages = yaml.safe_load_all(kubelets.STAGES.joinpath("pod.yaml").read_text())
     (run,) = [stage for stage in stages if stage["metadata"]["name"] == "pod-run"]
     keys = [each["key"] for each in run["spec"]["selector"]["matchExpressions"]]

@@ -30,7 +30,7 @@ def hold(stack, folder, *, keep, replace, **_):
 run.hold = hold
 sys.exit(command._hold("dev", Path(sys.argv[1]), True, 1.0, 1, node=None, replace=""))
 """
-"""A rehearsal without a stage: the process that holds the folder."""
+"""A rehearsal without a sandbox: the process that holds the folder."""
 
 
 @contextmanager
@@ -150,7 +150,7 @@ def test_what_a_link_in_the_folder_points_at_stays(tmp_path: Path) -> None:
 
 def test_down_says_what_it_did(tmp_path: Path) -> None:
     """A run that had finished was not ended."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     assert end(folder, "the test") == "was not running"
     take_over(folder, "dev")()
     (folder / "report.txt").touch()
@@ -160,7 +160,7 @@ def test_down_says_what_it_did(tmp_path: Path) -> None:
 
 def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
     """Keys, tokens, sockets and the state's passphrase lie in it."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     folder.mkdir(mode=0o755)
     take_over(folder, "dev")()
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -187,7 +187,7 @@ def test_a_rehearsal_that_was_killed_at_once_leaves_a_folder_that_can_be_used(
 def test_a_second_run_asks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says whose the folder is and what to do, and ends nobody."""
     monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     with holding(folder) as first:
         with pytest.raises(FolderError) as refused:
             take_over(folder, "dev")
@@ -205,15 +205,15 @@ def test_one_that_is_not_kept_ends_by_itself(
 ) -> None:
     """So nobody is told to bring it down."""
     monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
-    unlock = take_over(tmp_path / "stage", "dev")
+    unlock = take_over(tmp_path / "sandbox", "dev")
     with pytest.raises(FolderError, match=r"a rehearsal of dev .* is running: wait for it, or REP"):
-        take_over(tmp_path / "stage", "dev")
+        take_over(tmp_path / "sandbox", "dev")
     unlock()
 
 
 def test_who_is_replaced_is_told_by_whom(tmp_path: Path) -> None:
     """The words are the command's that ended it."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     with holding(folder) as first:
         take_over(folder, "dev", replace="make rehearse STACK=dev REPLACE=1")()
         assert first.wait(10) == 130
@@ -226,7 +226,7 @@ def test_who_is_replaced_is_told_by_whom(tmp_path: Path) -> None:
 
 def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
     """And that alone counts as ended."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     with holding(folder) as first:
         assert end(folder, "make down STACK=dev") == "ended"
         assert first.wait(10) == 130
@@ -235,7 +235,7 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
 
 def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
     """Its lock went with it."""
-    folder = tmp_path / "stage"
+    folder = tmp_path / "sandbox"
     with holding(folder) as first:
         first.send_signal(signal.SIGKILL)
         first.wait(10)

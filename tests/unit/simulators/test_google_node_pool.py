@@ -245,7 +245,7 @@ def test_spot_nodes_have_a_quota_of_their_own() -> None:
 
 
 def test_changes_are_announced() -> None:
-    """The stage hears of every change of the groups, and only of those."""
+    """The sandbox hears of every change of the groups, and only of those."""
     stack = GcpStack()
     heard: list[int] = []
     stack.cloud.on_change(lambda: heard.append(len(stack.cloud.node_groups())))
