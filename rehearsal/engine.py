@@ -14,6 +14,8 @@ from typing import Any
 import tools
 import tools.programs
 from rehearsal.processes import kill_tree, leashed
+from stacks.state import ROOT_TYPE, Row, resources
+from stacks.urn import Urn
 
 BIN = Path(__file__).with_name("bin")
 """Credential plugins that answer with the rehearsal's own token."""
@@ -126,13 +128,12 @@ class Engine:
         outputs: dict[str, Any] = json.loads(done.stdout)
         return outputs
 
-    def resources(self) -> list[dict[str, Any]]:
+    def resources(self) -> list[Row]:
         """The resources in the state, as `pulumi stack export` has them."""
         done = self._short("stack", "export")
         if done.returncode:
             raise RuntimeError(f"pulumi stack export: {done.stderr.strip()}")
-        resources: list[dict[str, Any]] = json.loads(done.stdout)["deployment"].get("resources", [])
-        return resources
+        return resources(json.loads(done.stdout))
 
     def version(self) -> str:
         """Of the engine; also when the sandbox is gone."""
@@ -266,8 +267,8 @@ class _EventReader:
 def _with_subject(urn: str | None, message: str) -> str:
     if not urn:
         return message
-    kind, name = urn.split("::")[2].split("$")[-1], urn.split("::")[-1]
-    return message if kind == "pulumi:pulumi:Stack" else f"{kind} {name}: {message}"
+    of = Urn.parse(urn)
+    return message if of.type == ROOT_TYPE else f"{of.label}: {message}"
 
 
 def run_in_thread(run: Callable[[], Outcome]) -> tuple[threading.Thread, list[Outcome]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from rehearsal.event_log import Event
 from rehearsal.gpu_node.report import blocks as real_node_blocks
+from stacks.urn import Urn
 
 
 @dataclass(slots=True, kw_only=True)
@@ -149,7 +150,7 @@ def created(urns: Iterable[str]) -> dict[str, int]:
     """How many resources of each type there are among these URNs."""
     counts: dict[str, int] = {}
     for urn in urns:
-        kind = urn.split("::")[2].split("$")[-1]
+        kind = Urn.parse(urn).type
         counts[kind] = counts.get(kind, 0) + 1
     return dict(sorted(counts.items()))
 

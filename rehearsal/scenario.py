@@ -20,6 +20,7 @@ from rehearsal.verify import stack_output_checks as contract
 from rehearsal.verify import workers
 from rehearsal.verify.assertions import SETTLE_SECONDS
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
+from stacks.urn import Urn
 
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 AWAY_SECONDS = 60.0
@@ -267,7 +268,7 @@ class Rehearsal:
         if not outcome.ok:
             raise Failure(*outcome.errors)
         if outcome.changed:
-            changes = ", ".join(f"{what} {urn.split('::')[-1]}" for what, urn in outcome.resources)
+            changes = ", ".join(f"{what} {Urn.parse(urn).name}" for what, urn in outcome.resources)
             raise Failure(f"a second up changes {outcome.changed} resources: {changes}")
         return "changes nothing"
 

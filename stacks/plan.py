@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from stacks.report import CheckError
+from stacks.urn import Urn
 
 Verb = Literal["create", "update", "replace", "delete"]
 VERBS: tuple[Verb, ...] = ("replace", "delete", "update", "create")
@@ -41,11 +42,11 @@ class Change:
 
     @property
     def type(self) -> str:
-        return self.urn.split("::")[2].rpartition("$")[2]
+        return Urn.parse(self.urn).type
 
     @property
     def name(self) -> str:
-        return self.urn.split("::", 3)[3]
+        return Urn.parse(self.urn).name
 
     @property
     def loss(self) -> Literal["cluster", "GPU pool", "system pool"] | None:
@@ -55,8 +56,7 @@ class Change:
         if self.type in _CLUSTERS:
             return "cluster"
         if self.type in _POOLS:
-            chain = self.urn.split("::")[2]
-            gpu = any(component in chain.split("$") for component in _GPU_COMPONENTS)
+            gpu = any(parent in _GPU_COMPONENTS for parent in Urn.parse(self.urn).parents)
             return "GPU pool" if gpu else "system pool"
         return None
 

@@ -9,6 +9,7 @@ from plugins.cloud.immutable import Facts, blocks, given
 from plugins.cloud.rules import breaches
 from plugins.cloud.schema import Block, Problem, fit_block
 from plugins.cloud.wire import decode
+from stacks.urn import Urn
 
 _SUFFIX_DIGITS = 7
 
@@ -68,7 +69,7 @@ def auto_name(request: Any, longest: int | None = None) -> tuple[str, str | None
     The engine may propose one (`pulumi:autonaming`); else it is the resource's name and seven
     digits, which the request's random seed decides where it has one.
     """
-    resource = request.urn.rpartition("::")[2]
+    resource = Urn.parse(request.urn).name
     if longest is not None and len(resource) + 1 + _SUFFIX_DIGITS > longest:
         return "", (
             f"could not make instance: name '{resource}-' plus {_SUFFIX_DIGITS} random chars is "

@@ -30,6 +30,7 @@ from plugins.cloud.schema import (
 )
 from plugins.cloud.settings import Operation, ProviderSettings
 from plugins.cloud.wire import decode, encode, mark_secrets
+from stacks.urn import Urn
 from tools.peers import OwnOnly
 
 _log = logging.getLogger(__name__)
@@ -107,7 +108,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Check(self, request: Any, context: Any) -> Any:
         with self._answering(context):
-            handler, schema, known = self._type(_token(request.urn))
+            handler, schema, known = self._type(Urn.parse(request.urn).type)
             inputs, problems = checked(request, schema.inputs, known)
             problems += handler.check(self._config(context), inputs)
             return provider_pb2.CheckResponse(
@@ -122,7 +123,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Diff(self, request: Any, context: Any) -> Any:
         with self._answering(context):
-            handler, schema, known = self._type(_token(request.urn))
+            handler, schema, known = self._type(Urn.parse(request.urn).type)
             if reason := handler.plan(decode(request.olds), decode(request.news)):
                 raise CloudError(f"1 error occurred: * {reason}")
             comparison = Comparison(
@@ -156,7 +157,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Create(self, request: Any, context: Any) -> Any:
         with self._answering(context):
-            token = _token(request.urn)
+            token = Urn.parse(request.urn).type
             handler, schema, _ = self._type(token)
             inputs = without_meta(decode(request.properties))
             if reason := handler.plan({}, inputs):
@@ -179,7 +180,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Read(self, request: Any, context: Any) -> Any:
         with self._answering(context):
-            handler, schema, _ = self._type(_token(request.urn))
+            handler, schema, _ = self._type(Urn.parse(request.urn).type)
             inputs = decode(request.inputs)
             try:
                 with self._recorded("read", request.urn):
@@ -199,7 +200,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Update(self, request: Any, context: Any) -> Any:
         with self._answering(context):
-            handler, _, known = self._type(_token(request.urn))
+            handler, _, known = self._type(Urn.parse(request.urn).type)
             olds = decode(request.olds)
             old_inputs, news = decode(request.old_inputs), decode(request.news)
             merged = without_meta(merge(old_inputs, olds, news, known))
@@ -219,7 +220,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Delete(self, request: Any, context: Any) -> Any:
         with self._answering(context):
-            handler, _, _ = self._type(_token(request.urn))
+            handler, _, _ = self._type(Urn.parse(request.urn).type)
             with self._recorded("delete", request.urn):
                 try:
                     handler.delete(self._config(context), request.id, decode(request.properties))
@@ -256,7 +257,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def _recorded(self, kind: str, urn: str) -> Iterator[None]:
         started, error = time.time(), None
         try:
-            time.sleep(self.settings.latency(_token(urn), kind))
+            time.sleep(self.settings.latency(Urn.parse(urn).type, kind))
             if kind == "read":
                 yield
             else:
@@ -272,11 +273,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             )
             with self._lock:
                 self.operations.append(operation)
-
-
-def _token(urn: str) -> str:
-    """The resource type of `urn:pulumi:stack::project::parent$gcp:a/b:C::name`."""
-    return urn.split("::")[2].rpartition("$")[2]
 
 
 def _outputs(handler: Handler, outputs: Mapping[str, Any]) -> Any:

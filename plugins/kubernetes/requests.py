@@ -6,6 +6,7 @@ from typing import Literal
 
 from plugins.kubernetes.differences import Change
 from plugins.kubernetes.wire import Properties
+from stacks.urn import Urn
 
 Level = Literal["info", "warning"]
 
@@ -40,11 +41,11 @@ class Resource:
     @property
     def token(self) -> str:
         """The type without its parents: `kubernetes:apps/v1:DaemonSet`."""
-        return self.urn.split("::")[2].rpartition("$")[2]
+        return Urn.parse(self.urn).type
 
     @property
     def name(self) -> str:
-        return self.urn.split("::", 3)[3]
+        return Urn.parse(self.urn).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,19 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import resource_pb2
 
-ROOT_TYPE = "pulumi:pulumi:Stack"
-PROVIDER_TYPE = "pulumi:providers:"
+from stacks import state
+from stacks.state import PROVIDER_TYPE, ROOT_TYPE
+from stacks.urn import Urn, of_reference, reference
+
 SECRET = "4dabf18193072939515e22adb298388d"
 """The key that marks a special value in a state; a secret is the one kind that occurs."""
 
@@ -50,7 +53,7 @@ def _options(request: Any, names: Mapping[str, str]) -> list[str]:
     """Options in Python. Dependencies by properties are among `dependencies`, as `depends_on`."""
     before = [names[urn] for urn in dict.fromkeys(request.dependencies) if urn in names]
     options = [f"depends_on=[{', '.join(before)}]"] if before else []
-    provider = request.provider.rpartition("::")[0]
+    provider, _ = of_reference(request.provider)
     if provider in names:
         options.append(f"provider={names[provider]}")
     if request.deletedWith:
@@ -117,7 +120,7 @@ def _literal(value: Any) -> str:
 
 def outputs_of(deployment: Mapping[str, Any]) -> dict[str, Any]:
     """The stack's outputs in an exported state; secrets as the SDK has them on the wire."""
-    (root,) = (r for r in deployment["deployment"]["resources"] if r["type"] == ROOT_TYPE)
+    (root,) = (r for r in state.resources(deployment) if r["type"] == ROOT_TYPE)
 
     def value(item: Any) -> Any:
         if isinstance(item, dict) and SECRET in item:
@@ -131,10 +134,10 @@ def outputs_of(deployment: Mapping[str, Any]) -> dict[str, Any]:
 def flattened(deployment: Mapping[str, Any]) -> dict[str, Any]:
     """An exported state without its components: every resource is a child of the stack."""
     flat: dict[str, Any] = deepcopy(dict(deployment))
-    resources = flat["deployment"]["resources"]
+    resources = state.resources(flat)
     (root,) = (r["urn"] for r in resources if r["type"] == ROOT_TYPE)
     kept = [r for r in resources if r.get("custom") or r["type"] == ROOT_TYPE]
-    urns = {r["urn"]: _without_parents(r["urn"]) for r in kept}
+    urns = {r["urn"]: str(replace(Urn.parse(r["urn"]), parents=())) for r in kept}
     if len(set(urns.values())) != len(urns):
         raise ValueError("two resources differ by their component alone: no flat program has both")
     gone = {r["urn"] for r in resources} - set(urns)
@@ -146,21 +149,11 @@ def flattened(deployment: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _without_parents(urn: str) -> str:
-    start, types, name = _parts(urn)
-    return f"{start}::{types.rpartition('$')[2]}::{name}"
-
-
-def _parts(urn: str) -> Iterator[str]:
-    stack, project, types, name = urn.split("::", 3)
-    return iter((f"{stack}::{project}", types, name))
-
-
 def _renamed(text: str, urns: Mapping[str, str]) -> str:
     if text in urns:
         return urns[text]
-    urn, _, identity = text.rpartition("::")  # a provider's reference: its URN and its id
-    return f"{urns[urn]}::{identity}" if urn in urns else text
+    urn, identity = of_reference(text)
+    return reference(urns[urn], identity) if urn in urns else text
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from stacks.urn import Urn
+
 SOURCES: Final = (
     "EKS control plane: 793 to 971 s over 21 regions, 900 s in us-west-2 (easontechtalk.com)",
     "EKS node group: 2 to 4 minutes for one or two nodes; addons below a minute (issue reports)",
@@ -77,7 +79,7 @@ OTHER: Final = 2.0
 
 def creation(urn: str, *, gpu_pools: frozenset[str]) -> float:
     """Seconds of the creation of a resource; `gpu_pools` are the names of the stack's pools."""
-    token, name = urn.split("::")[2].rpartition("$")[2], urn.rpartition("::")[2]
-    if name in gpu_pools and token in GPU_POOLS:
-        return GPU_POOLS[token]
-    return CREATION.get(token, OTHER)
+    made = Urn.parse(urn)
+    if made.name in gpu_pools and made.type in GPU_POOLS:
+        return GPU_POOLS[made.type]
+    return CREATION.get(made.type, OTHER)

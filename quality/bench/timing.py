@@ -11,6 +11,8 @@ from typing import Any
 
 from rehearsal.engine import run_in_thread
 from rehearsal.sandbox import Sandbox
+from stacks.state import PROVIDER_TYPE, waits_for
+from stacks.urn import Urn
 
 POLL_SECONDS = 0.005
 
@@ -29,11 +31,11 @@ class Span:
 
     @property
     def token(self) -> str:
-        return self.urn.split("::")[2].rpartition("$")[2]
+        return Urn.parse(self.urn).type
 
     @property
     def name(self) -> str:
-        return self.urn.rpartition("::")[2]
+        return Urn.parse(self.urn).name
 
 
 def timed_up(sandbox: Sandbox) -> list[Span]:
@@ -73,7 +75,7 @@ def _take(
     elif done := event.get("resOutputsEvent"):
         metadata = done["metadata"]
         made = metadata["op"] == "create" and (metadata.get("new") or {}).get("custom")
-        if made and not metadata["type"].startswith("pulumi:providers:"):
+        if made and not metadata["type"].startswith(PROVIDER_TYPE):
             ended.setdefault(metadata["urn"], now)
 
 
@@ -83,7 +85,7 @@ def longest_chain(spans: Sequence[Span], resources: Sequence[Mapping[str, Any]])
     `resources` are those of the exported state, which says who waits for whom.
     """
     taken = {span.urn: span for span in spans}
-    waits = {r["urn"]: _before(r) for r in resources}
+    waits = {r["urn"]: waits_for(r) for r in resources}
     best: dict[str, tuple[float, list[Span]]] = {}
 
     def chain(urn: str) -> tuple[float, list[Span]]:
@@ -95,8 +97,3 @@ def longest_chain(spans: Sequence[Span], resources: Sequence[Mapping[str, Any]])
         return best[urn]
 
     return max((chain(urn) for urn in taken), key=lambda found: found[0])[1]
-
-
-def _before(resource: Mapping[str, Any]) -> list[str]:
-    provider = (resource.get("provider") or "").rpartition("::")[0]
-    return [*(resource.get("dependencies") or []), *([provider] if provider else [])]

@@ -16,6 +16,7 @@ import yaml
 from quality.faults.trial import Bench, Trouble
 from stacks.plan import Change as Planned
 from stacks.plan import read_plan
+from stacks.urn import Urn
 
 CHANGES = Path(__file__).with_suffix(".yaml")
 NAMED = ("gpuPools", "workloads", "trainingJobs")
@@ -182,7 +183,7 @@ class _Standing:
         }
         for kind, urn in lost.items():
             if kind not in {*effect.replaced, *last.replaced}:
-                yield f"the up replaced the {kind} {urn.rpartition('::')[2]}"
+                yield f"the up replaced the {kind} {Urn.parse(urn).name}"
         yield from (f"the up did not replace the {k}" for k in effect.replaced if k not in lost)
         recycled = {
             "system pool" if "system" in name else "GPU pool"

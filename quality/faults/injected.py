@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from quality.faults.strike import Moment
-from quality.faults.trial import TRIES, Bench, Trial, Trouble, named
+from quality.faults.trial import TRIES, Bench, Trial, Trouble
 from rehearsal.engine import Outcome
+from stacks.urn import Urn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +167,11 @@ def inject(bench: Bench, fault: Fault) -> Trial | None:
     which finds it up. None where it hit nothing."""
     engine = bench.sandbox.engine
     run = engine.up if fault.command == "up" else engine.destroy
-    bench.strike.arm(
-        _hits(fault), fault.moment, lambda: None, error=lambda urn: fault.says[_package(urn)]
-    )
+
+    def says(urn: str) -> str:
+        return fault.says[Urn.parse(urn).package]
+
+    bench.strike.arm(_hits(fault), fault.moment, lambda: None, error=says)
     outcome = run()
     bench.strike.settle()
     bench.strike.disarm()
@@ -191,7 +194,7 @@ def inject(bench: Bench, fault: Fault) -> Trial | None:
     return Trial(
         environment=bench.stack,
         fault=f"{fault.name}, during {fault.command}",
-        at=", ".join(dict.fromkeys(map(named, struck[:1]))),
+        at=", ".join(Urn.parse(urn).label for urn in struck[:1]),
         tries=tries,
         recovered=not lost,
         lost=lost,
@@ -211,17 +214,13 @@ def _again(bench: Bench, command: Callable[[], Outcome], *, unheard: bool) -> in
     raise Trouble(*outcome.errors)
 
 
-def _package(urn: str) -> str:
-    return urn.split("::")[2].rpartition("$")[2].partition(":")[0]
-
-
 def _hits(fault: Fault) -> Callable[[int, str, str], bool]:
     count = 0
 
     def hits(number: int, kind: str, urn: str) -> bool:
         nonlocal count
-        token = urn.split("::")[2].rpartition("$")[2]
-        if _package(urn) not in fault.says or (fault.on and token not in fault.on):
+        asked = Urn.parse(urn)
+        if asked.package not in fault.says or (fault.on and asked.type not in fault.on):
             return False
         count += 1
         return fault.first <= count <= fault.last

@@ -21,6 +21,7 @@ from rehearsal.sandbox import ROOT, Sandbox
 from simulators.google.cluster import MANAGED_PROMETHEUS
 from stacks import command as commands
 from stacks.files import SAMPLES
+from stacks.state import resources
 
 FIXTURES = ROOT / "tests" / "fixtures"
 ENDPOINT, CERTIFICATE, FOLDER = "ENDPOINT", "Q0VSVElGSUNBVEU=", "FOLDER"
@@ -89,8 +90,7 @@ def restored(file: Path, sandbox: Sandbox) -> None:
         target.write(state)
         target.flush()
         _pulumi(sandbox, "import", "--file", target.name)
-    resources = json.loads(state)["deployment"]["resources"]
-    objects = [row for row in resources if row["type"].startswith("kubernetes:")]
+    objects = [row for row in resources(json.loads(state)) if row["type"].startswith("kubernetes:")]
     _stand(objects, sandbox.control_plane)
 
 

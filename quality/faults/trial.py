@@ -1,13 +1,11 @@
 """One stack on one sandbox, broken on purpose again and again, and put in order again."""
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from plugins.faults import Faults
 from quality.faults.account import StandIns
@@ -16,6 +14,8 @@ from rehearsal.engine import Outcome
 from rehearsal.sandbox import Sandbox
 from stacks.recovery.command import recover
 from stacks.recovery.engine import Pulumi, RecoveryError
+from stacks.state import Row, in_backend
+from stacks.urn import Urn
 
 TRIES = 3
 """Recoveries after which a fault counts as not recovered from."""
@@ -179,12 +179,9 @@ class Bench:
         lines = (line.partition(" (")[0] for line in self.sandbox.cloud.holdings())
         return Counter(line.rpartition(" ")[0] for line in lines)
 
-    def resources(self) -> list[dict[str, Any]]:
+    def resources(self) -> list[Row]:
         """The state's, from its file: asking the engine takes longer."""
-        file = self.folder / "state" / ".pulumi" / "stacks" / "gpu-cluster" / f"{self.stack}.json"
-        latest = json.loads(file.read_text())["checkpoint"]["latest"]
-        resources: list[dict[str, Any]] = latest.get("resources") or []
-        return resources
+        return in_backend(self.folder / "state", "gpu-cluster", self.stack)
 
 
 def cycle(
@@ -230,16 +227,10 @@ def cycle(
 
 
 def _at(point: Point) -> str:
-    return f"{point.number}: {named(point.urn)}"
+    return f"{point.number}: {Urn.parse(point.urn).label}"
 
 
 WHEN = {
     "asked": "before the cloud acted",
     "done": "after the cloud acted, before the answer",
 }
-
-
-def named(urn: str) -> str:
-    """Type and name of a resource."""
-    kind, name = urn.split("::")[2].rpartition("$")[2], urn.rpartition("::")[2]
-    return f"{kind} {name}"

@@ -14,15 +14,15 @@ from stacks.recovery import google
 from stacks.recovery.amazon import Amazon
 from stacks.recovery.engine import Pulumi, RecoveryError
 from stacks.recovery.state import (
-    Deployment,
     Interrupted,
     NotOursError,
     adopting,
     auto_named,
-    identities,
     interrupted,
 )
 from stacks.recovery.unheard import twins, with_unheard
+from stacks.state import Deployment, identities, resources
+from stacks.urn import Urn
 
 _HOLDER = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
 
@@ -82,7 +82,7 @@ def recover(
         targets = [part for urn in read for part in ("--target", urn)]
         pulumi.must("refresh", "--yes", "--skip-preview", *targets)
     if candidates:
-        there = {row["urn"] for row in pulumi.export()["deployment"].get("resources") or ()}
+        there = {row["urn"] for row in resources(pulumi.export())}
         recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
     if unheard:
         recovery.notes += _twins(pulumi.export(), clouds)
@@ -91,9 +91,7 @@ def recover(
 
 def _twins(deployment: Deployment, clouds: Clouds) -> list[str]:
     outputs = [
-        row.get("outputs") or {}
-        for row in deployment["deployment"].get("resources") or ()
-        if row["type"].startswith("aws:")
+        row.get("outputs") or {} for row in resources(deployment) if row["type"].startswith("aws:")
     ]
     regions = {str(each["region"]) for each in outputs if "region" in each}
     try:
@@ -140,7 +138,7 @@ def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
         inputs = google.complete(one.inputs, one.provider)
         known = google.identity(one.type, inputs)
         if known is None or (one.unheard and auto_named(one.inputs)):
-            return google.find(one.type, one.urn.rpartition("::")[2], inputs, clouds.google)
+            return google.find(one.type, Urn.parse(one.urn).name, inputs, clouds.google)
         if one.type == "gcp:container/cluster:Cluster":
             google.check_cluster(known, inputs, clouds.google)
         return [known]

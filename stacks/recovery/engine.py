@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stacks.engine import said
-from stacks.recovery.state import Deployment
+from stacks.state import Deployment
 
 
 class RecoveryError(Exception):

@@ -9,8 +9,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-Deployment = dict[str, Any]
-"""What `pulumi stack export` prints."""
+from stacks.state import PROVIDER_TYPE, Deployment, needs, pending, resources
+from stacks.urn import Urn, reference
+
 _NODE_POOL = "gcp:container/nodePool:NodePool"
 
 
@@ -47,27 +48,26 @@ class Interrupted:
     @property
     def type(self) -> str:
         """The resource type token."""
-        return self.urn.split("::")[2].rpartition("$")[2]
+        return Urn.parse(self.urn).type
 
     @property
     def name(self) -> str:
         """Type and name, as people know it."""
-        return f"{self.type} {self.urn.rpartition('::')[2]}"
+        return Urn.parse(self.urn).label
 
     @property
     def may_be_there(self) -> bool:
         """Whether a cloud or cluster may have made it unheard."""
         made = self.operation == "creating" and self.custom
-        return made and not self.type.startswith("pulumi:providers:")
+        return made and not self.type.startswith(PROVIDER_TYPE)
 
 
 def interrupted(deployment: Deployment) -> list[Interrupted]:
     """Every operation that the state has as begun, in the order in which they began."""
-    body = deployment["deployment"]
     providers = {
-        f"{row['urn']}::{row.get('id')}": row.get("inputs") or {}
-        for row in body.get("resources") or ()
-        if row["type"].startswith("pulumi:providers:")
+        reference(row["urn"], row.get("id", "")): row.get("inputs") or {}
+        for row in resources(deployment)
+        if row["type"].startswith(PROVIDER_TYPE)
     }
     return [
         Interrupted(
@@ -78,14 +78,8 @@ def interrupted(deployment: Deployment) -> list[Interrupted]:
             provider=providers.get(row["resource"].get("provider", ""), {}),
             unheard=row.get("unheard", False),
         )
-        for row in body.get("pending_operations") or ()
+        for row in pending(deployment)
     ]
-
-
-def identities(deployment: Deployment, type_token: str) -> set[str]:
-    """The cloud's names of all resources of a type that the state has."""
-    rows = deployment["deployment"].get("resources") or ()
-    return {row["id"] for row in rows if row["type"] == type_token and row.get("id")}
 
 
 def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
@@ -145,9 +139,3 @@ def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
             rows.insert(max(behind + 1, rows.index(other)), row)
             return
     rows.append(row)
-
-
-def needs(row: Mapping[str, Any]) -> set[str]:
-    """URNs of the parent, the provider and everything else that a resource depends on."""
-    found = {row.get("parent"), (row.get("provider") or "").rpartition("::")[0]}
-    return {urn for urn in (*found, *(row.get("dependencies") or ())) if urn}

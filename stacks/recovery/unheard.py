@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stacks.recovery.amazon import Amazon
-from stacks.recovery.state import Deployment, NotOursError, identities, needs
+from stacks.recovery.state import NotOursError
+from stacks.state import Deployment, identities, needs, pending, resources
+from stacks.urn import Urn
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """How the engine writes a value that only an update will know."""
@@ -20,9 +22,8 @@ def with_unheard(deployment: Deployment, preview: Mapping[str, Any]) -> Deployme
 
     Left out is what cannot have been made: its inputs, its parent or its provider are not there.
     """
-    body = deployment["deployment"]
-    known = {row["urn"] for row in body.get("resources") or ()}
-    begun = [*(body.get("pending_operations") or ())]
+    known = {row["urn"] for row in resources(deployment)}
+    begun = [*pending(deployment)]
     taken = known | {operation["resource"]["urn"] for operation in begun}
     for step in preview.get("steps") or ():
         row = step.get("newState") or {}
@@ -32,7 +33,8 @@ def with_unheard(deployment: Deployment, preview: Mapping[str, Any]) -> Deployme
             continue
         if needs(row) <= known and UNKNOWN not in json.dumps([row["inputs"], row["provider"]]):
             begun.append({"type": "creating", "resource": row, "unheard": True})
-    return {**deployment, "deployment": {**body, "pending_operations": begun}}
+    body = {**deployment["deployment"], "pending_operations": begun}
+    return {**deployment, "deployment": body}
 
 
 def twins(deployment: Deployment, amazon: Mapping[str, Amazon]) -> Iterator[str]:
@@ -41,7 +43,7 @@ def twins(deployment: Deployment, amazon: Mapping[str, Amazon]) -> Iterator[str]
     `amazon`: region -> what asks there.
     """
     seen = set()
-    for row in deployment["deployment"].get("resources") or ():
+    for row in resources(deployment):
         region = str((row.get("outputs") or {}).get("region"))
         if not row["type"].startswith("aws:") or region not in amazon:
             continue
@@ -57,5 +59,5 @@ def twins(deployment: Deployment, amazon: Mapping[str, Amazon]) -> Iterator[str]
         for name in found:
             if name not in identities(deployment, row["type"]) and name not in seen:
                 seen.add(name)
-                like = row["urn"].rpartition("::")[2]
+                like = Urn.parse(row["urn"]).name
                 yield f"{row['type']} {name} looks like {like}, and is not in the state"

@@ -14,6 +14,7 @@ from components.batch.training_args import TrainingArgs
 from components.cluster import GPU_TAINT, Sharing, Taint
 from components.gpu.workload import GpuWorkload
 from components.gpu.workload_args import ResourcesArgs, WorkloadArgs
+from stacks.urn import Urn
 from tests.components.recording import Recording, Registration, record
 from tests.components.test_gpu_layer import cluster, pool
 
@@ -128,7 +129,7 @@ def test_each_goes_before_what_it_cannot_be_without() -> None:
     """Kueue lets a queue go only while it runs, and its Deployment only starts with everything."""
     recording = batch()
     deployment = of(recording, "Deployment", "kueue-controller-manager")
-    names = {urn.rpartition("::")[2] for urn in deployment.depends_on}
+    names = {Urn.parse(urn).name for urn in deployment.depends_on}
     assert {
         "workloads.kueue.x-k8s.io",
         "kueue-mutating-webhook-configuration",

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from stacks.urn import Urn, of_reference
 from tests.components.eks_stack import OUTPUTS
 from tests.components.recording import Recording, record
 from tests.program.environments import config_of, run_program
@@ -25,11 +26,9 @@ def outlived_by() -> dict[str, frozenset[str]]:
 
 
 def _names(recording: Recording, urns: Iterable[str], provider: str) -> frozenset[str]:
-    found = {"::".join(urn.split("::")[2:]).rpartition("$")[2] for urn in urns}
-    if provider:
-        # A provider reference is its URN and its ID.
-        found.add("::".join(provider.split("::")[2:4]).rpartition("$")[2])
-    return frozenset(found)
+    own = [of_reference(provider)[0]] if provider else []
+    found = [Urn.parse(urn) for urn in (*urns, *own)]
+    return frozenset(f"{urn.type}::{urn.name}" for urn in found)
 
 
 def _all_behind(name: str, direct: dict[str, frozenset[str]]) -> frozenset[str]:

@@ -20,10 +20,10 @@ def recording() -> Recording:
     return record(run_program, config=config_of("train-gke"), outputs=OUTPUTS)
 
 
-def waiting(recording: Recording) -> set[str]:
+def waiting(recording: Recording) -> set[tuple[str, str]]:
     """Type and name of what waits for the pool of CPU nodes, and is made in the cluster."""
     return {
-        f"{each.type}::{each.name}"
+        (each.type, each.name)
         for each in recording.resources
         if each.custom and any(urn.endswith(SYSTEM_POOL) for urn in each.depends_on)
     }
@@ -31,7 +31,7 @@ def waiting(recording: Recording) -> set[str]:
 
 def test_only_kinds_that_gke_brings_wait_for_the_cpu_nodes(recording: Recording) -> None:
     """A GPU node starts beside them; only the webhook of GKE's own kinds needs one to run on."""
-    kinds = {name.partition("::")[0] for name in waiting(recording)}
+    kinds = {kind for kind, _ in waiting(recording)}
     assert kinds == {"kubernetes:monitoring.googleapis.com/v1:ClusterPodMonitoring"}
 
 

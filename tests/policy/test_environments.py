@@ -4,6 +4,7 @@ import pytest
 
 from policy.pack import POLICIES
 from policy.reading import Resource
+from stacks.urn import Urn, of_reference
 from tests.components.recording import Recording, Registration, record
 from tests.policy.cases import findings
 from tests.program.environments import ROOT, STACKS, config_of, run_program
@@ -33,7 +34,7 @@ def resources_of(stack: str, recording: Recording) -> list[Resource]:
             urn=_urn(stack, one.type, one.name),
             protect=one.protect,
             ignore_changes=one.ignore_changes,
-            provider=one.provider.split("::")[-2] if one.provider else None,
+            provider=Urn.parse(of_reference(one.provider)[0]).name if one.provider else None,
             uses={"autoscalingGroupName": [_renamed(stack, urn) for urn in one.depends_on]},
         )
         for one in _distinct(stack, recording)
@@ -46,12 +47,12 @@ def _distinct(stack: str, recording: Recording) -> list[Registration]:
 
 
 def _urn(stack: str, type_token: str, name: str) -> str:
-    return f"urn:pulumi:{stack}::gpu-cluster::{type_token}::{name}"
+    return str(Urn(stack=stack, project="gpu-cluster", type=type_token, name=name))
 
 
 def _renamed(stack: str, urn: str) -> str:
-    type_chain, name = urn.split("::")[2:]
-    return _urn(stack, type_chain.rpartition("$")[2], name)
+    of = Urn.parse(urn)
+    return _urn(stack, of.type, of.name)
 
 
 @pytest.fixture(scope="module", params=STACKS)

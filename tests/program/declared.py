@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from stacks.urn import Urn
 from tests.components.recording import Registration, record
 from tests.program import effects
 from tests.program.environments import STACKS, run_program, values_of
@@ -85,7 +86,7 @@ def _shown(value: Any) -> str:
 
 def _last(urn: str) -> str:
     """Type and name of a URN; anything else as it is."""
-    return " ".join(urn.split("::")[2:4]).rpartition("$")[2] if urn.startswith("urn:") else urn
+    return Urn.parse(urn).label if urn.startswith("urn:") else urn
 
 
 def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None]]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from stacks.urn import Urn, of_reference
 from tests.components.recording import Recording, record
 from tests.program.environments import STACKS, config_of, run_program
 
@@ -58,7 +59,7 @@ def test_kubernetes_objects_use_the_stack_s_own_provider(update: Recording) -> N
     """No Kubernetes object goes to whatever cluster the machine's kubeconfig names."""
     objects = [r for r in update.resources if r.type.startswith("kubernetes:")]
     provider = update.one("pulumi:providers:kubernetes")
-    assert {r.provider.split("::")[-2] for r in objects} <= {provider.name}
+    assert {Urn.parse(of_reference(r.provider)[0]).name for r in objects} <= {provider.name}
     assert all(r.provider for r in objects)
 
 

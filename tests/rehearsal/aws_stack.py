@@ -8,6 +8,7 @@ from typing import Any
 from plugins.faults import Faults
 from simulators.aws import AwsCloud, settings_for
 from simulators.cloud import NodeGroup
+from stacks.urn import Urn
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
@@ -159,8 +160,8 @@ class AwsStack(Engine):
     def destroy(self) -> None:
         """Deletes everything, in the reverse order of its creation."""
         for urn in reversed(list(self.state)):
-            token, name = urn.split("::")[2:]
-            self.delete(token, name)
+            made = Urn.parse(urn)
+            self.delete(made.type, made.name)
 
 
 def cluster(subnets: list[str], **changes: Any) -> dict[str, Any]:

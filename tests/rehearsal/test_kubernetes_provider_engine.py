@@ -16,6 +16,8 @@ import tools
 from plugins.kubernetes import KubernetesProviderServer
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.processes import Processes
+from stacks.state import resources
+from stacks.urn import Urn
 from tests.rehearsal.kubernetes_engine import kubeconfig
 
 PROGRAM = '''
@@ -138,10 +140,7 @@ class Stack:
     def states(self) -> dict[str, dict[str, Any]]:
         """Resource name -> its state as it is stored."""
         exported = json.loads(self.run("stack", "export"))
-        return {
-            each["urn"].rpartition("::")[2]: each
-            for each in exported["deployment"].get("resources", [])
-        }
+        return {Urn.parse(each["urn"]).name: each for each in resources(exported)}
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from plugins.faults import Faults
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
+from stacks.urn import Urn
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"
@@ -442,7 +443,7 @@ def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
     edited(file, other, needs)(program)
     destroyed = engine.destroy()
     assert destroyed.ok, destroyed.errors
-    kinds = [urn.split("::")[2].split("$")[-1] for what, urn in destroyed.resources]
+    kinds = [Urn.parse(urn).type for what, urn in destroyed.resources]
     last = max(place for place, kind in enumerate(kinds) if kind == GROUP)
     needed = {ATTACHMENT, "aws:iam/role:Role", "aws:ec2/subnet:Subnet", "aws:ec2/route:Route"}
     assert needed & set(kinds[:last]) == set()
@@ -474,9 +475,9 @@ def test_the_first_preview_lists_every_tag(tmp_path: Path) -> None:
         outcome = sandbox.engine.preview()
     assert outcome.ok, outcome.errors
     planned = [
-        urn.split("::")[-1]
+        Urn.parse(urn).name
         for what, urn in outcome.resources
-        if what == "create" and urn.split("::")[2].endswith(TAG)
+        if what == "create" and Urn.parse(urn).type == TAG
     ]
     assert sorted(planned) == [
         "train-gpu-label-gpu-cluster/pool",

@@ -12,6 +12,7 @@ import yaml
 
 from rehearsal.sandbox import Sandbox
 from stacks.files import EXAMPLES
+from stacks.urn import Urn
 
 STACKS = {"dev": "refused_gke.yaml", "train": "refused_eks.yaml"}
 ROOT_TYPE = "pulumi:pulumi:Stack"
@@ -54,7 +55,7 @@ def test_the_engine_shows_one_line_and_registers_nothing(sandbox: Sandbox) -> No
             assert not outcome.ok
             assert any(entry["says"] in error for error in outcome.errors), entry["says"]
             assert not any("Traceback" in error for error in outcome.errors)
-            assert {urn.split("::")[-2] for _, urn in outcome.resources} <= {ROOT_TYPE}
+            assert {Urn.parse(urn).type for _, urn in outcome.resources} <= {ROOT_TYPE}
         # The engine itself records the stack's root before the program has said a word.
         assert {resource["type"] for resource in sandbox.engine.resources()} <= {ROOT_TYPE}
     assert sandbox.cloud.holdings() == []

@@ -1,0 +1,57 @@
+"""A resource's URN, `urn:pulumi:STACK::PROJECT::PARENT$TYPE::NAME`: the one place that reads it.
+
+https://www.pulumi.com/docs/iac/concepts/resources/names/#urns
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+_START, _BETWEEN, _WITHIN = "urn:pulumi:", "::", "$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Urn:
+    """The parts of a URN. `str` gives the URN again."""
+
+    stack: str
+    project: str
+    parents: tuple[str, ...] = ()
+    """Types of the components around it, the outermost first; the stack is none of them."""
+    type: str
+    name: str
+    """May contain anything, also what divides the parts."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises ValueError where the text is no URN."""
+        parts = text.removeprefix(_START).split(_BETWEEN, 3)
+        if not text.startswith(_START) or len(parts) < 4:
+            raise ValueError(f"{text!r} is no URN: urn:pulumi:STACK::PROJECT::TYPE::NAME")
+        stack, project, types, name = parts
+        *parents, own = types.split(_WITHIN)
+        return cls(stack=stack, project=project, parents=tuple(parents), type=own, name=name)
+
+    def __str__(self) -> str:
+        types = _WITHIN.join((*self.parents, self.type))
+        return f"{_START}{_BETWEEN.join((self.stack, self.project, types, self.name))}"
+
+    @property
+    def package(self) -> str:
+        """`gcp` of `gcp:container/cluster:Cluster`."""
+        return self.type.partition(":")[0]
+
+    @property
+    def label(self) -> str:
+        """Type and name, as people know a resource."""
+        return f"{self.type} {self.name}"
+
+
+def reference(provider: str, identity: str) -> str:
+    """How a resource's `provider` names it: its URN and its ID."""
+    return f"{provider}{_BETWEEN}{identity}"
+
+
+def of_reference(text: str) -> tuple[str, str]:
+    """The URN of the provider and its ID; an empty URN where this is no reference."""
+    urn, _, identity = text.rpartition(_BETWEEN)
+    return urn, identity
