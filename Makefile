@@ -83,7 +83,7 @@ make lock                 pins every Python package with its hashes, after a cha
 make cards FILES="a.json" adds measured GPUs to the README
 
 PYTHON=python3.12 chooses the Python. 0, no, false and off are no. Exit code 0: fine. make ends with
-2 whatever fails; .venv/bin/python -m cli.quota dev and so on tell 1 (a finding) from 2.
+2 whatever fails; .venv/bin/python -m cli quota dev and so on tell 1 (a finding) from 2.
 endef
 
 help:
@@ -104,7 +104,7 @@ $(VENV)/.ready: requirements.lock requirements-dev.lock
 lock:
 	@command -v uv > /dev/null || \
 	  { echo "uv is needed: https://docs.astral.sh/uv/getting-started/installation"; exit 1; }
-	@$(LOCK) requirements-dev.txt --output-file requirements-dev.lock
+	@$(LOCK) requirements.txt requirements-dev.txt --output-file requirements-dev.lock
 	@$(LOCK) requirements.txt --output-file requirements.lock --constraints requirements-dev.lock
 
 # Of the setup, what asks or mends a live stack: no control plane, and no engine where PATH has one.
@@ -129,23 +129,23 @@ list: $(VENV)/.ready
 # make ends with 2 whenever a recipe fails; the check's own code, 1 or 2, is in its last line, or
 # run the command itself.
 quota: $(VENV)/.ready
-	@$(RUN) -m cli.quota $(ASKED)
+	@$(RUN) -m cli quota $(ASKED)
 
 gpus: engine
-	@$(RUN) -m cli.gpus $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
+	@$(RUN) -m cli gpus $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 leftovers: engine
-	@$(RUN) -m cli.leftovers $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
+	@$(RUN) -m cli leftovers $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 check: engine
-	@$(RUN) -m cli.check $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
+	@$(RUN) -m cli test-gpus $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
 # Writes the README's table of measured cards; FILES are results to add to docs/measured.
 cards: $(VENV)/.ready
 	@$(RUN) -m cli.docs.check_cards $(FILES)
 
 cost: $(VENV)/.ready
-	@$(RUN) -m cli.cost $(ASKED) $(call option,COMPARE,--compare) $(call option,CEILING,--ceiling)
+	@$(RUN) -m cli cost $(ASKED) $(call option,COMPARE,--compare) $(call option,CEILING,--ceiling)
 
 recover: engine
 	@$(RUN) -m stacks.recovery '$(STACK)' $(call flag,UNHEARD,--unheard) $(call flag,YES,--yes)

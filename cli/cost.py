@@ -1,141 +1,34 @@
-"""`python -m cli.cost STACK`: what the stack costs per hour and month, idle and full.
+"""`gpu-cluster cost`."""
 
-Exit code 0: told. 1: full it may cost more than `--ceiling`. 2: it cannot be told.
-"""
+import click
 
-import argparse
-import subprocess
-import sys
-from collections.abc import Mapping
-from datetime import date
-from pathlib import Path
-from typing import Any
-
-from components.catalog.node_prices import PRICES_READ
-from stacks import command as commands
-from stacks.cost.bill import Bill, changes
-from stacks.cost.cost_text import compared, money, shown
-from stacks.report import FINDING, FINE, NOT_ASKED, CheckError, end
-from stacks.settings import ROOT, config_in, config_of, platform_of, settings_of
+from cli.options import json_option, stack_argument
+from cli.output import say
+from stacks.outcome import ExitCode
 
 
-def main() -> int:
-    """Parses the command line; returns the exit code."""
-    parser = commands.Parser(prog="cli.cost", description=__doc__)
-    parser.add_stack()
-    parser.add_argument("--json", action="store_true", help="for machines")
-    parser.add_argument("--compare", metavar="REV", help="a git revision to compare with")
-    parser.add_argument(
-        "--ceiling", type=_dollars, metavar="DOLLARS", help="what a month may cost, every pool full"
-    )
-    args = parser.parse_args()
-    return end(
-        "cost",
-        lambda: check(args.stack, compare=args.compare, ceiling=args.ceiling),
-        as_json=args.json,
-    )
-
-
-def _dollars(text: str) -> float:
+def _dollars(_: object, __: object, text: str | None) -> float | None:
+    if text is None:
+        return None
     try:
         dollars = float(text)
     except ValueError:
         dollars = -1.0
     if not 0 <= dollars < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no amount; give dollars a month, such as 500")
+        raise click.BadParameter(f"{text} is no amount; give dollars a month, such as 500")
     return dollars
 
 
-def check(
-    stack: str,
-    *,
-    compare: str | None = None,
-    ceiling: float | None = None,
-    root: Path = ROOT,
-) -> tuple[int, Mapping[str, Any], str]:
-    """Exit code, document and text. Raises CheckError where there is nothing to price."""
-    bill = bill_at(stack, config_of(stack, root))
-    document = {"stack": stack, "pricesRead": PRICES_READ.isoformat(), **bill.document()}
-    text = [f"{stack}: list prices in US dollars, read on {PRICES_READ}", "", shown(bill)]
-    if compare is not None:
-        config = config_at(stack, compare, root)
-        before = Bill() if config is None else bill_at(stack, config, at=compare)
-        document["compared"] = {
-            "revision": compare,
-            "existed": config is not None,
-            "before": before.document()["totals"],
-            "changes": [change.document() for change in changes(before, bill)],
-        }
-        what = " (where this stack does not exist)" if config is None else ""
-        text += ["", f"changes since {compare}{what}:", compared(before, bill)]
-    code, verdict = judged(bill, ceiling)
-    return code, document, "\n".join([*text, *([verdict] if verdict else [])])
+@click.command(epilog="Example: gpu-cluster cost train --compare origin/main --ceiling 50000")
+@stack_argument
+@click.option("--compare", metavar="REV", help="A git revision to compare with.")
+@click.option(
+    "--ceiling", callback=_dollars, metavar="DOLLARS",
+    help="What a month may cost with every pool at its maximum; above it, the exit code is 1.",
+)  # fmt: skip
+@json_option
+def cost(stack: str, compare: str | None, ceiling: float | None, as_json: bool) -> ExitCode:
+    """What STACK costs per hour and month by list prices, every pool at its minimum and maximum."""
+    from stacks.cost.stack_cost import answer
 
-
-def bill_at(stack: str, config: Mapping[str, Any], *, at: str = "") -> Bill:
-    """The bill of a stack's config. Raises CheckError with the program's line if that is wrong."""
-    # Its settings want a kubeconfig, and none of its nodes is this stack's.
-    if platform_of(config) == "existing":
-        return Bill(notes=["an existing cluster is on somebody else's bill"])
-    try:
-        settings = settings_of(stack, config)
-    except CheckError as error:
-        raise CheckError(f"{at}: {error}" if at else str(error)) from None
-    # Only the stack's own cloud is imported.
-    match settings.platform:
-        case "gke":
-            from stacks.cost.gke import standard_bill
-
-            return standard_bill(settings)
-        case "gke-autopilot":
-            from stacks.cost.gke import autopilot_bill
-
-            return autopilot_bill(settings)
-        case "eks":
-            from stacks.cost.eks import eks_bill
-
-            return eks_bill(settings, date.today())
-        case _:
-            raise CheckError(f"{stack}: platform {settings.platform} has no prices here")
-
-
-def config_at(stack: str, revision: str, root: Path = ROOT) -> dict[str, Any] | None:
-    """The stack's config in a git revision; None where the revision has no such stack."""
-    file = f"Pulumi.{stack}.yaml"
-    if revision.startswith("-") or _git(root, "rev-parse", "--verify", f"{revision}^{{commit}}"):
-        raise CheckError(f"{revision}: git knows no such revision here; fetch it, or name another")
-    done = subprocess.run(
-        ["git", "-C", str(root), "show", f"{revision}:./{file}"], capture_output=True
-    )
-    return None if done.returncode else config_in(done.stdout, f"{revision}:{file}")
-
-
-def judged(bill: Bill, ceiling: float | None) -> tuple[int, str]:
-    """Exit code and a line, where there is a ceiling: dollars a month, every pool full."""
-    if ceiling is None:
-        return FINE, ""
-    total = bill.total("configured", "full")
-    if total.month > ceiling:
-        return FINDING, (
-            f"full, the stack costs {money(total.month)} a month, above the ceiling of "
-            f"{money(ceiling)}: lower maxNodes, or raise the ceiling"
-        )
-    if total.missing:
-        return NOT_ASKED, (
-            f"whether the stack stays below {money(ceiling)} a month is not known: there is no "
-            f"price of {', '.join(total.missing)}"
-        )
-    return FINE, (
-        f"full, the stack costs {money(total.month)} a month, below the ceiling of "
-        f"{money(ceiling)}, before what is billed by use"
-    )
-
-
-def _git(root: Path, *command: str) -> int:
-    return subprocess.run(
-        ["git", "-C", str(root), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    return say("cost", lambda: answer(stack, compare=compare, ceiling=ceiling), as_json=as_json)

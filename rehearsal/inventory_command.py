@@ -14,7 +14,7 @@ from components.settings.model import ExistingSettings
 from rehearsal.simulators import NOWHERE
 from simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError
-from stacks.report import CheckError
+from stacks.outcome import CheckError
 from stacks.settings import config_of, settings_of
 
 GPU = "nvidia.com/gpu"

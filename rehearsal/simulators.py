@@ -16,7 +16,7 @@ from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.existing import ExistingCluster, with_real_node
 from simulators import inventory
 from simulators.cloud import Cloud
-from stacks.report import CheckError
+from stacks.outcome import CheckError
 from stacks.settings import config_in, settings_of
 
 NOWHERE = json.dumps({

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from stacks.report import CheckError
+from stacks.outcome import CheckError
 from stacks.urn import Urn
 
 Verb = Literal["create", "update", "replace", "delete"]

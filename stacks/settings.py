@@ -13,8 +13,8 @@ from components.settings.model import ExistingSettings, Settings
 from stacks.engine import remedy, said
 from stacks.files import PLACEHOLDER, ROOT, document_in, read_stack, without_secrets
 from stacks.names import StackError
+from stacks.outcome import CheckError
 from stacks.owners import refuse_shared
-from stacks.report import CheckError
 
 CLUSTER = "gpu-cluster:cluster"
 OUTPUT_SECONDS = 60.0

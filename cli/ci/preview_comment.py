@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli import cost
 from stacks import command as commands
+from stacks.cost import stack_cost as cost
 from stacks.cost.bill import TIMES, Bill
 from stacks.cost.cost_text import money, signed
+from stacks.outcome import CheckError, ExitCode
 from stacks.plan import VERBS, Change, Plan, read_plan
-from stacks.report import FINDING, FINE, NOT_ASKED, CheckError
 from stacks.settings import ROOT, config_of
 
 MARK = "<!-- gpu-cluster: preview -->"
@@ -77,7 +77,7 @@ def main() -> int:
         sections = sections_of(args.folder, args.base)
     except CheckError as error:
         print(f"preview_comment: {error}", file=sys.stderr)
-        return NOT_ASKED
+        return ExitCode.UNKNOWN
     print(comment(sections))
     return exit_code(sections)
 
@@ -86,11 +86,15 @@ def exit_code(sections: Sequence[Section]) -> int:
     """2 if a preview failed, else 1 if a cluster or GPU pool would go or only the base's policies
     refuse the change, else 0."""
     if any(section.plan.errors for section in sections):
-        return NOT_ASKED
+        return ExitCode.UNKNOWN
     if any(section.refused_by_base for section in sections):
-        return FINDING
+        return ExitCode.FINDING
     gone = [change for section in sections for change in section.losses]
-    return FINDING if any(change.loss in ("cluster", "GPU pool") for change in gone) else FINE
+    return (
+        ExitCode.FINDING
+        if any(change.loss in ("cluster", "GPU pool") for change in gone)
+        else ExitCode.OK
+    )
 
 
 def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Section]:

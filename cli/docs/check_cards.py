@@ -1,6 +1,6 @@
 """`python -m cli.docs.check_cards [FILE...]`: writes the README's table of measured cards.
 
-Each FILE is what `python -m cli.check STACK --json` or `python -m quality.bench.card --out` made,
+Each FILE is what `gpu-cluster test-gpus STACK --json` or `python -m quality.bench.card --out` made,
 or the log of the workload's pod. It is kept under `docs/measured/`, without what identifies the
 machine, and the table is made of all that is there.
 """
@@ -15,7 +15,7 @@ from typing import Any
 from cli.docs.readme import ROOT
 from components.gpu.check_program.report import result_in
 from stacks import command as commands
-from stacks.report import FINE, NOT_ASKED, CheckError
+from stacks.outcome import CheckError, ExitCode
 from tools.sections import README, filled
 
 MEASURED = ROOT / "docs" / "measured"
@@ -42,11 +42,11 @@ def main() -> int:
         documents = [document for file in args.files for document in _read(file)]
     except CheckError as error:
         print(f"cards: {error}", file=sys.stderr)
-        return NOT_ASKED
+        return ExitCode.UNKNOWN
     for document in documents:
         keep(document)
     README.write_text(filled(README.read_text(), SECTION, f"\n{markdown(measured())}\n\n"))
-    return FINE
+    return ExitCode.OK
 
 
 def _read(file: Path) -> list[Mapping[str, Any]]:

@@ -7,13 +7,13 @@ they choose when nothing is said.
 from collections.abc import Sequence
 from datetime import date
 
-from cli.cost import bill_at
 from components.catalog.node_prices import PRICES_READ, NodePrice, eks_node, gke_node
 from components.settings.model import EksSettings, GkeSettings
 from quality.bench.environments import platform_of, values_of
 from quality.bench.measure import Comparison, Section
 from stacks.cost.bill import Bill, Item, Part
 from stacks.cost.bill_parts import always, hourly, monthly, node_pool, price_of
+from stacks.cost.stack_cost import bill_at
 from stacks.files import SAMPLES
 from stacks.settings import settings_of
 

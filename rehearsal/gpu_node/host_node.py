@@ -19,7 +19,7 @@ from rehearsal.processes import Processes
 from simulators.cloud import NodeGroup
 from simulators.inventory import checked_machines, inventory
 from stacks.names import StackError
-from stacks.report import CheckError
+from stacks.outcome import CheckError
 from stacks.settings import config_of, platform_of
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cli.gpus import survey
-from cli.gpus import text as table_of
 from components.gpu.check_args import job_name
 from components.gpu.check_program.report import result_in
 from components.gpu.check_program.report import text as result_text
@@ -24,6 +22,8 @@ from rehearsal.gpu_node.status import View
 from rehearsal.nodes.pods import condition, gpus_offered, phase
 from rehearsal.scenario import Failure, Rehearsal
 from rehearsal.verify.diagnosis import diagnose
+from stacks.live.gpu_survey import survey
+from stacks.live.gpu_survey import text as table_of
 from stacks.settings import config_of, settings_of
 
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from components.catalog.prices import HOURS_PER_MONTH
 from stacks.cost.bill import TIMES, Bill, Item, Purchase, Time, changes
-from stacks.report import table
+from stacks.table import table
 
 UNKNOWN = "unknown"
 _PER = (1, HOURS_PER_MONTH)

@@ -3,7 +3,7 @@
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,7 @@ import kubernetes.config
 import urllib3
 import yaml
 
-from stacks import command as commands
-from stacks.report import CheckError, end
+from stacks.outcome import CheckError
 from stacks.settings import ROOT, config_of, kubeconfig_output, own_kubeconfig
 
 TIMEOUT_SECONDS = (5.0, 30.0)
@@ -29,33 +28,6 @@ _SIGN_IN = {
     "aws": "aws sso login, and name the profile in AWS_PROFILE",
 }
 """Command by which a kubeconfig signs in -> how it gets credentials."""
-
-
-def command(
-    name: str,
-    description: str | None,
-    check: Callable[[str, str], tuple[int, Mapping[str, Any], str]],
-) -> int:
-    """The command line of a check that asks a stack's cluster; returns the exit code.
-
-    `check` gets the stack and a kubeconfig, and gives exit code, document and text.
-    """
-    parser = commands.Parser(prog=f"checks.{name}", description=description)
-    parser.add_stack()
-    parser.add_argument("--json", action="store_true", help="for machines")
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--kubeconfig", type=Path, help="instead of the stack's output")
-    chosen.add_argument(
-        "--rehearsal", action="store_true", help="ask the stack's rehearsal that was kept running"
-    )
-    args = parser.parse_args()
-
-    def ask() -> tuple[int, Mapping[str, Any], str]:
-        config_of(args.stack)  # what is wrong with the stack's file is said first
-        kubeconfig = kubeconfig_of(args.stack, args.kubeconfig, rehearsal=args.rehearsal)
-        return check(args.stack, kubeconfig)
-
-    return end(name, ask, as_json=args.json)
 
 
 def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:

@@ -1,13 +1,19 @@
 """Whether the cloud offers what the pools need in the zones where they need it; pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from stacks.outcome import ExitCode, worst
 from stacks.quota.verdict import Unknown
-from stacks.report import FINDING, FINE, NOT_ASKED, table
+from stacks.table import table
 
 Word = Literal["offered", "not offered", "unknown"]
+_CODES: Mapping[Word, ExitCode] = {
+    "offered": ExitCode.OK,
+    "not offered": ExitCode.FINDING,
+    "unknown": ExitCode.UNKNOWN,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +84,9 @@ class Offer:
         }
 
 
-def exit_code(offers: Sequence[Offer]) -> int:
+def exit_code(offers: Sequence[Offer]) -> ExitCode:
     """1 if something is not offered, else 2 if something is not known, else 0."""
-    words = {offer.word for offer in offers}
-    return FINDING if "not offered" in words else NOT_ASKED if "unknown" in words else FINE
+    return worst(_CODES[offer.word] for offer in offers)
 
 
 def text(offers: Sequence[Offer]) -> str:

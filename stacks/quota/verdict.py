@@ -4,9 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from stacks.report import FINDING, FINE, NOT_ASKED, amount, table
+from stacks.outcome import ExitCode, worst
+from stacks.table import amount, table
 
 Word = Literal["enough", "too little", "unknown"]
+_CODES = {
+    "enough": ExitCode.OK,
+    "too little": ExitCode.FINDING,
+    "wrong": ExitCode.FINDING,
+    "unknown": ExitCode.UNKNOWN,
+}
+"""Word of a verdict or a finding -> what it makes of the exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +135,10 @@ def _judge(need: Need, answer: Known | Unknown) -> tuple[Word, str]:
     )
 
 
-def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> int:
+def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> ExitCode:
     """1 if a quota is too little or something is wrong, else 2 if one is not known, else 0."""
-    words = {verdict.word for verdict in verdicts} | {finding.word for finding in findings}
-    return FINDING if words & {"too little", "wrong"} else NOT_ASKED if "unknown" in words else FINE
+    words = [*(verdict.word for verdict in verdicts), *(finding.word for finding in findings)]
+    return worst(_CODES[word] for word in words)
 
 
 def text(verdicts: Sequence[Verdict], notes: Sequence[str]) -> str:

@@ -33,7 +33,7 @@ def command(
     check: str, stack: str, *flags: str, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", f"checks.{check}", stack, *flags],
+        [sys.executable, "-m", "cli", check, stack, *flags],
         cwd=ROOT,
         env=dict(env) if env is not None else None,
         capture_output=True,

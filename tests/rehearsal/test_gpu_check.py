@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cli.check import outcomes
 from components.gpu.check_args import GpuCheckArgs, job_name
 from rehearsal.nodes.pods import gpus_asked, holds
+from stacks.live.gpu_test import outcomes
 from tests.rehearsal.conftest import Rehearse, configured
 
 IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"

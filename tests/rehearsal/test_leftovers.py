@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cli import leftovers
 from rehearsal.sandbox import Sandbox
-from stacks.report import FINDING, FINE
+from stacks.live import leftovers
+from stacks.outcome import ExitCode
 from tests.rehearsal.test_disruptions import until
 
 SERVICE = {
@@ -55,13 +55,13 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
         outcome = sandbox.engine.up()
         assert outcome.ok, outcome.errors
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()
-        assert leftovers.check(stack, kubeconfig)[0] == FINE
+        assert leftovers.answer(stack, kubeconfig)[0] == ExitCode.OK
         api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
         api.create(f"{at}/services", SERVICE)
         api.create(f"{at}/persistentvolumeclaims", CLAIM)
         until(lambda: made(sandbox), "the cloud has made both")
-        code, document, text = leftovers.check(stack, kubeconfig)
-        assert code == FINDING
+        code, document, text = leftovers.answer(stack, kubeconfig)
+        assert code == ExitCode.FINDING
         names = [one["name"] for one in document["leftovers"]]
         assert names == ["default/data", "default/web"]
         assert "kubectl delete service web --namespace default" in text
@@ -86,5 +86,5 @@ def test_a_service_that_is_deleted_leaves_nothing(tmp_path: Path) -> None:
         api.delete(f"{at}/persistentvolumeclaims/data")
         until(lambda: sandbox.cloud.holdings() == before, "the cloud has removed both")
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()
-        assert leftovers.check("dev", kubeconfig)[0] == FINE
+        assert leftovers.answer("dev", kubeconfig)[0] == ExitCode.OK
         assert sandbox.engine.destroy().ok

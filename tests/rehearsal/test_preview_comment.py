@@ -10,7 +10,7 @@ import yaml
 from cli.ci.preview_comment import comment, exit_code, sections_of
 from rehearsal.run import POLICIES
 from rehearsal.sandbox import Sandbox
-from stacks.report import FINDING, NOT_ASKED
+from stacks.outcome import ExitCode
 from tools import pulumi
 
 STREAM = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
@@ -65,7 +65,7 @@ def test_a_replaced_cluster_stands_at_the_top(
     first = said[: said.index("| stack |")]
     assert f"the cluster `gpu-dev` would be replaced** {why}" in first
     assert "the GPU pool `train-gpu` would be replaced" in first
-    assert said.endswith(f"exit {FINDING}")
+    assert said.endswith(f"exit {ExitCode.FINDING}")
 
 
 def test_what_a_policy_says_is_in_the_comment(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -74,4 +74,4 @@ def test_what_a_policy_says_is_in_the_comment(sandbox: Sandbox, tmp_path: Path) 
         sandbox, tmp_path, STREAM, systemPool={"machineType": "n2-standard-32", "maxNodes": 20}
     )
     assert "policy monthly-ceiling: all pools at their maximum cost $" in said
-    assert said.endswith(f"exit {NOT_ASKED}")
+    assert said.endswith(f"exit {ExitCode.UNKNOWN}")

@@ -10,8 +10,8 @@ import yaml
 from cli.ci import preview_comment
 from cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
 from stacks.files import EXAMPLES
+from stacks.outcome import ExitCode
 from stacks.plan import read_plan
-from stacks.report import FINDING, FINE, NOT_ASKED
 from tests.unit.stacks.test_cost import git
 
 CLUSTER = "gpu-cluster:gke:Cluster$gcp:container/cluster:Cluster"
@@ -62,7 +62,7 @@ def test_policies_that_a_change_weakens_still_speak(folder: Path) -> None:
     text, end = written(folder, dev=preview())
     assert text.index("the policies of the base refuse this") < text.index("| stack |")
     assert rule in text
-    assert end == FINDING
+    assert end == ExitCode.FINDING
 
 
 @pytest.mark.parametrize("own", [(), ("policy a: b", "preview failed")])
@@ -71,7 +71,7 @@ def test_policies_that_agree_say_nothing_twice(folder: Path, own: tuple[str, ...
     (folder / "dev.policies.json").write_text(preview(errors=own))
     text, end = written(folder, dev=preview(errors=own))
     assert "the policies of the base" not in text
-    assert end == (NOT_ASKED if own else FINE)
+    assert end == (ExitCode.UNKNOWN if own else ExitCode.OK)
 
 
 def test_base_policies_that_cannot_judge_are_a_finding(folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_base_policies_that_cannot_judge_are_a_finding(folder: Path) -> None:
     (folder / "dev.policies.json").write_text("")
     text, end = written(folder, dev=preview())
     assert "not the output of pulumi preview" in text
-    assert end == FINDING
+    assert end == ExitCode.FINDING
 
 
 def test_a_replaced_cluster_is_the_first_thing_said(folder: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_replaced_cluster_is_the_first_thing_said(folder: Path) -> None:
         "> **dev: the cluster `gpu-dev` would be replaced** because of `subnetwork`.  ",
         "> **dev: the GPU pool `train-gpu` would be replaced** together with what it depends on.  ",
     ]
-    assert end == FINDING
+    assert end == ExitCode.FINDING
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_lost_cluster_or_gpu_pool_is_a_finding(
     """Exit code 1, on either cloud, for a replacement as for a deletion."""
     text, end = written(folder, dev=preview(step(op, chain, "x")))
     assert words in text
-    assert end == FINDING
+    assert end == ExitCode.FINDING
 
 
 def test_a_system_pool_is_said_and_no_finding(folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_system_pool_is_said_and_no_finding(folder: Path) -> None:
     text, end = written(folder, dev=preview(step("replace", SYSTEM_POOL, "gpu-dev-system")))
     assert "the system pool `gpu-dev-system` would be replaced" in text
     assert "Its nodes go, and the pods on them start again." in text
-    assert end == FINE
+    assert end == ExitCode.OK
 
 
 def test_nothing_lost_is_no_alarm(folder: Path) -> None:
@@ -141,7 +141,7 @@ def test_nothing_lost_is_no_alarm(folder: Path) -> None:
     )
     assert "CAUTION" not in text
     assert "| `dev` | 1 |  | 1 | 1 | 7 |" in text
-    assert end == FINE
+    assert end == ExitCode.OK
 
 
 def test_a_replacement_is_counted_once(folder: Path) -> None:
@@ -182,7 +182,7 @@ def test_reads_the_stream_of_events_too(folder: Path) -> None:
     assert plan.same == 11
     text, end = written(folder, dev="\n".join(lines))
     assert "- `dev`: `policy gpu-all: pod p sees every GPU`" in text
-    assert end == NOT_ASKED
+    assert end == ExitCode.UNKNOWN
 
 
 def test_no_value_of_a_property_is_in_the_comment(folder: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_failed_preview_is_shown_and_ends_with_2(folder: Path) -> None:
     text, end = written(folder, dev=preview(errors=("policy gpu-pool-taint: ```no taint",)))
     assert "> The preview of `dev` failed." in text
     assert "````\npolicy gpu-pool-taint: ```no taint\n````" in text
-    assert end == NOT_ASKED
+    assert end == ExitCode.UNKNOWN
 
 
 def test_names_cannot_break_the_table() -> None:
@@ -266,7 +266,7 @@ def test_a_cost_that_cannot_be_told_says_why(folder: Path) -> None:
     text, end = written(folder, nosuch=preview())
     assert "| ? | ? |" in text
     assert "No cost of `nosuch`: `there is no Pulumi.nosuch.yaml" in text
-    assert end == FINE
+    assert end == ExitCode.OK
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "pulumi: not found"])
@@ -276,7 +276,7 @@ def test_what_is_no_preview_has_failed(folder: Path, text: str) -> None:
     assert "> The preview of `dev` failed." in said
     assert "dev.json: not the output of pulumi preview --json" in said
     assert "train: the GPU pool `x` would be deleted" in said
-    assert end == NOT_ASKED
+    assert end == ExitCode.UNKNOWN
 
 
 def test_an_empty_folder_is_an_error(
@@ -284,5 +284,5 @@ def test_an_empty_folder_is_an_error(
 ) -> None:
     """Without a preview there is no comment: exit code 2 and what to do."""
     monkeypatch.setattr("sys.argv", ["preview_comment", str(folder)])
-    assert preview_comment.main() == NOT_ASKED
+    assert preview_comment.main() == ExitCode.UNKNOWN
     assert "run pulumi preview --json first" in capsys.readouterr().err

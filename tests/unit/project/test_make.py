@@ -79,7 +79,7 @@ def test_no_is_no(no: str) -> None:
     """`YES=0` once meant yes."""
     assert recipe("recover", "STACK=dev", f"YES={no}", f"UNHEARD={no}").endswith("recovery 'dev'")
     assert recipe("rehearse", f"KEEP={no}", f"REPLACE={no}").endswith("rehearsal run 'dev'")
-    assert recipe("gpus", f"JSON={no}", f"REHEARSAL={no}").endswith("cli.gpus 'dev'")
+    assert recipe("gpus", f"JSON={no}", f"REHEARSAL={no}").endswith("-m cli gpus 'dev'")
 
 
 def test_what_is_given_reaches_the_command() -> None:

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
-from cli import cost
+from cli.main import main
 from components.catalog.eks import instance_type
 from components.catalog.gke import ACCELERATORS, machine_type
 from components.catalog.node_prices import eks_node, gke_node
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from stacks.cost import stack_cost as cost
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, changes
 from stacks.cost.cost_text import shown
 from stacks.cost.eks import eks_bill
 from stacks.files import EXAMPLES, SAMPLES
-from stacks.report import FINDING, FINE, NOT_ASKED, CheckError
+from stacks.outcome import CheckError, ExitCode
 from stacks.settings import config_of, settings_of
 
 TODAY = date(2026, 11, 21)
@@ -204,8 +205,8 @@ def test_an_unknown_machine_or_card_has_no_price() -> None:
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_every_committed_environment_has_a_bill(stack: str) -> None:
     """Each is told with exit code 0, and full it never costs less than idle."""
-    code, document, text = cost.check(stack)
-    assert code == FINE
+    code, document, text = cost.answer(stack)
+    assert code == ExitCode.OK
     assert "2026-11-21" in text
     json.dumps(document)
     for purchase in ("onDemand", "spot", "configured"):
@@ -217,27 +218,27 @@ def test_every_committed_environment_has_a_bill(stack: str) -> None:
 
 def test_an_existing_cluster_is_not_on_the_bill() -> None:
     """Nodes that somebody else made cost this stack nothing, and no kubeconfig is read."""
-    code, document, text = cost.check("onprem")
-    assert (code, document["items"]) == (FINE, [])
+    code, document, text = cost.answer("onprem")
+    assert (code, document["items"]) == (ExitCode.OK, [])
     assert "an existing cluster is on somebody else's bill" in text
 
 
 @pytest.mark.parametrize(
     ("ceiling", "expected", "words"),
-    [(1400, FINDING, "above the ceiling of $1,400.00: lower maxNodes"),
-     (1500, FINE, "below the ceiling of $1,500.00")],
+    [(1400, ExitCode.FINDING, "above the ceiling of $1,400.00: lower maxNodes"),
+     (1500, ExitCode.OK, "below the ceiling of $1,500.00")],
 )  # fmt: skip
 def test_a_ceiling_is_kept_or_a_finding(ceiling: float, expected: int, words: str) -> None:
     """Exit code 1 where a month at full costs more, 0 where it does not."""
-    code, _, text = cost.check("dev", ceiling=ceiling)
+    code, _, text = cost.answer("dev", ceiling=ceiling)
     assert code == expected
     assert words in text
 
 
 def test_a_ceiling_cannot_be_judged_without_prices() -> None:
     """Exit code 2 where what is known stays below the ceiling and something is not known."""
-    code, _, text = cost.check("autopilot", ceiling=5000)
-    assert code == NOT_ASKED
+    code, _, text = cost.answer("autopilot", ceiling=5000)
+    assert code == ExitCode.UNKNOWN
     assert "is not known: there is no price of t4, t4-spot" in text
 
 
@@ -264,11 +265,11 @@ def git(folder: Path, *command: str) -> None:
 
 def test_compares_with_an_earlier_revision(repository: Path) -> None:
     """Two more nodes cost twice a node more at full, and nothing more idle."""
-    code, document, text = cost.check("dev", compare="HEAD~1", root=repository)
+    code, document, text = cost.answer("dev", compare="HEAD~1", root=repository)
     (pool,) = [one for one in document["compared"]["changes"] if one["name"] == "train-gpu"]
     node = item(changed("dev", maxNodes=1), "train-gpu").cost("configured", "full")
     assert node is not None
-    assert code == FINE
+    assert code == ExitCode.OK
     assert pool["idle"]["change"] == 0
     assert pool["full"]["change"] == pytest.approx(2 * node * HOURS_PER_MONTH, abs=0.01)
     assert f"+${pool['full']['change']:,.2f}" in text
@@ -277,14 +278,14 @@ def test_compares_with_an_earlier_revision(repository: Path) -> None:
 
 def test_the_same_revision_changes_nothing(repository: Path) -> None:
     """Without a difference in the stack's file there is none in its cost."""
-    _, document, text = cost.check("dev", compare="HEAD", root=repository)
+    _, document, text = cost.answer("dev", compare="HEAD", root=repository)
     assert document["compared"]["changes"] == []
     assert "no cost changes" in text
 
 
 def test_a_stack_that_did_not_exist_cost_nothing(repository: Path) -> None:
     """A new environment is compared with nothing, and the text says so."""
-    _, document, text = cost.check("new", compare="HEAD", root=repository)
+    _, document, text = cost.answer("new", compare="HEAD", root=repository)
     assert document["compared"]["existed"] is False
     assert "changes since HEAD (where this stack does not exist):" in text
 
@@ -293,7 +294,7 @@ def test_a_stack_that_did_not_exist_cost_nothing(repository: Path) -> None:
 def test_an_unknown_revision_is_an_error(repository: Path, revision: str) -> None:
     """A revision that git does not know ends with one line, and is never taken for an option."""
     with pytest.raises(CheckError, match=f"{revision}: git knows no such revision here"):
-        cost.check("dev", compare=revision, root=repository)
+        cost.answer("dev", compare=revision, root=repository)
 
 
 def test_an_unknown_cost_makes_an_unknown_difference() -> None:
@@ -307,12 +308,14 @@ def test_an_unknown_cost_makes_an_unknown_difference() -> None:
 
 
 def test_the_command_ends_with_the_code_and_one_document(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`--json` prints one JSON document, also where the stack does not exist (exit code 2)."""
-    for arguments, code in ((["dev", "--json"], FINE), (["nosuch", "--json"], NOT_ASKED)):
-        monkeypatch.setattr("sys.argv", ["cost", *arguments])
-        assert cost.main() == code
+    for arguments, code in (
+        (["dev", "--json"], ExitCode.OK),
+        (["nosuch", "--json"], ExitCode.UNKNOWN),
+    ):
+        assert main(["cost", *arguments]) == code
         document = json.loads(capsys.readouterr().out)
         assert document["exit"] == code
     assert document["error"].startswith("there is no Pulumi.nosuch.yaml")
@@ -377,10 +380,8 @@ def test_a_share_of_unknown_cost_is_unknown() -> None:
 
 @pytest.mark.parametrize("ceiling", ["nan", "inf", "-1"])
 def test_a_ceiling_that_nothing_exceeds_is_refused(
-    ceiling: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ceiling: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is no amount of money holds nobody back, and so is a mistake."""
-    monkeypatch.setattr("sys.argv", ["cost", "dev", f"--ceiling={ceiling}"])
-    with pytest.raises(SystemExit, match="2"):
-        cost.main()
+    assert main(["cost", "dev", f"--ceiling={ceiling}"]) == ExitCode.UNKNOWN
     assert f"{ceiling} is no amount; give dollars a month" in capsys.readouterr().err

@@ -8,8 +8,8 @@ import yaml
 
 from stacks.files import SAMPLES
 from stacks.names import StackError
+from stacks.outcome import CheckError
 from stacks.owners import owned, refuse_shared
-from stacks.report import CheckError
 from stacks.settings import config_of
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -15,7 +15,6 @@ from botocore.stub import Stubber
 from google.auth.exceptions import RefreshError
 from moto import mock_aws
 
-from cli import quota
 from components.batch.training_args import TrainingArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
@@ -23,12 +22,13 @@ from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.workload_args import WorkloadArgs
 from stacks.files import EXAMPLES, PLACEHOLDER
+from stacks.outcome import CheckError
 from stacks.quota import eks as aws_quota
 from stacks.quota import google as google_quota
 from stacks.quota import offers
+from stacks.quota import stack_quota as quota
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use
-from stacks.report import CheckError
 from stacks.settings import config_of, settings_of
 
 REGION = "us-central1"
@@ -579,7 +579,7 @@ def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, l
     for limit, expected in ((2, 1), (3, 0)):
         t4 = {"metric": "NVIDIA_T4_GPUS", "limit": limit, "usage": 0}
         answers[f"{project}/regions/{REGION}"] = (200, {"quotas": [t4]})
-        code, document, text = quota.check("dev", url)
+        code, document, text = quota.answer("dev", url)
         assert code == expected
         assert [one["need"] for one in document["quotas"]] == [3, 3]
         assert ("https://console.cloud.google.com/" in text) == (code == 1)
@@ -587,7 +587,7 @@ def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, l
 
 def test_an_existing_cluster_has_no_quota() -> None:
     """On an existing cluster there is nothing to ask, and nothing amiss."""
-    code, document, text = quota.check("onprem")
+    code, document, text = quota.answer("onprem")
     assert (code, document["quotas"]) == (0, [])
     assert "no cloud quota" in text
 
@@ -651,4 +651,4 @@ def test_an_encrypted_project_is_not_asked_about(monkeypatch: pytest.MonkeyPatch
     config = {**config_of("dev"), "gcp:project": PLACEHOLDER}
     monkeypatch.setattr(quota, "config_of", lambda _: config)
     with pytest.raises(CheckError, match=r"^Pulumi.dev.yaml: gcp:project: is encrypted"):
-        quota.check("dev")
+        quota.answer("dev")

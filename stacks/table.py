@@ -1,18 +1,6 @@
-"""What every check prints and how it ends: a table for people, JSON for machines, an exit code."""
+"""A table of plain text, the same on a terminal and in a pipe."""
 
-import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-FINE = 0
-FINDING = 1
-NOT_ASKED = 2
-"""What had to be asked did not answer, or answered that it does not know."""
-
-
-class CheckError(Exception):
-    """The check cannot be made at all; one line that says what to do."""
+from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -38,17 +26,3 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def amount(value: float | None) -> int | float | None:
     """A quota's number as people write it: 16, not 16.0."""
     return int(value) if value is not None and value == int(value) else value
-
-
-def end(check: str, ask: Callable[[], tuple[int, Mapping[str, Any], str]], *, as_json: bool) -> int:
-    """Runs `ask`, which gives exit code, document and text, and prints one of the two."""
-    try:
-        code, document, text = ask()
-    except CheckError as error:
-        code, document, text = NOT_ASKED, {"error": str(error)}, ""
-        print(f"{check}: {error}", file=sys.stderr)
-    if as_json:
-        print(json.dumps({"check": check, "exit": code, **document}, indent=1))
-    elif text:
-        print(text)
-    return code

@@ -1,10 +1,5 @@
-"""`python -m cli.check STACK`: what the acceptance workload found, from its Jobs' logs.
+"""What the GPU acceptance test found, from the logs of its Jobs."""
 
-Exit code 0: every measured GPU is good. 1: one is broken or slow. 2: something could not be
-measured, or could not be asked.
-"""
-
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,9 +7,8 @@ import kubernetes.client
 
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.check_program.report import result_in, text
-from stacks import command as commands
-from stacks.live.cluster import asked, client_of, command, items
-from stacks.report import FINDING, FINE, NOT_ASKED, CheckError
+from stacks.live.cluster import asked, client_of, items
+from stacks.outcome import Answer, CheckError, ExitCode, worst
 from stacks.settings import config_of, settings_of
 
 Object = Mapping[str, Any]
@@ -23,12 +17,7 @@ _LINES = 2000
 """Of a log: the program prints fewer, libraries may add theirs."""
 
 
-def main() -> int:
-    """Parses the command line; returns the exit code."""
-    return command("check", __doc__, check)
-
-
-def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
+def answer(stack: str, kubeconfig: str) -> Answer:
     """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
     args = settings_of(stack, config_of(stack), kubeconfig=kubeconfig).check
     if args is None:
@@ -46,10 +35,9 @@ def outcomes(args: GpuCheckArgs, kubeconfig: str) -> list[dict[str, Any]]:
     return [_pool(client, args, pool) for pool in args.pools]
 
 
-def exit_code(pools: Sequence[Mapping[str, Any]]) -> int:
+def exit_code(pools: Sequence[Mapping[str, Any]]) -> ExitCode:
     """The worst of the pools': what is broken counts before what is not known."""
-    codes = {pool["exit"] for pool in pools}
-    return FINDING if FINDING in codes else NOT_ASKED if codes - {FINE} else FINE
+    return worst(pool["exit"] for pool in pools)
 
 
 def outcome(
@@ -62,7 +50,12 @@ def outcome(
     document = result_in(log)
     if document is not None:
         return {"pool": pool, "exit": document["verdict"]["exit"], "result": document}
-    return {"pool": pool, "exit": NOT_ASKED, "result": None, "why": _why(pool, job, pods, unread)}
+    return {
+        "pool": pool,
+        "exit": ExitCode.UNKNOWN,
+        "result": None,
+        "why": _why(pool, job, pods, unread),
+    }
 
 
 def newest(pods: Sequence[Object]) -> list[Object]:
@@ -127,7 +120,3 @@ def _text(pool: Mapping[str, Any]) -> str:
     if pool["result"] is None:
         return f"pool {pool['pool']}: {pool['why']}"
     return text(pool["result"])
-
-
-if __name__ == "__main__":
-    sys.exit(commands.run(main))

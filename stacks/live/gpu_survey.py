@@ -1,36 +1,52 @@
-"""`python -m cli.gpus STACK`: every node's GPUs, and what GPU nodes lack.
+"""Every node's GPUs, and what GPU nodes lack, as the cluster's API server has them."""
 
-Exit code 0: nothing is amiss. 1: a GPU node lacks its label, driver, plugin or taint. 2: the
-cluster could not be asked.
-"""
-
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import kubernetes.client
 
 from components.cluster import GpuPool
-from stacks import command as commands
-from stacks.live.cluster import asked, client_of, command, page
+from stacks.live.cluster import asked, client_of, page
 from stacks.live.gpu_findings import Finding, findings
 from stacks.live.gpu_nodes import GpuNode, Object, gpu_node
-from stacks.report import FINDING, FINE, table
+from stacks.outcome import Answer, ExitCode
 from stacks.settings import config_of, settings_of
-
-_HEAD = [
-    "NODE", "POOL", "MODEL", "RESOURCE", "CAPACITY", "ALLOCATABLE", "REQUESTED", "FREE",
-    "DRIVER", "PLUGIN", "STATE",
-]  # fmt: skip
+from stacks.table import table
 
 
-def main() -> int:
-    """Parses the command line; returns the exit code."""
-    return command("gpus", __doc__, check)
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One thing that is said of a node, or of each GPU resource on it."""
+
+    title: str
+    """In the table; empty where only the JSON has it."""
+    key: str
+    """In the JSON; empty where it is the resource's own name, which is a key there."""
+    of: Callable[[GpuNode, str], object]
+    """Its value for a node and a resource on it."""
+    each: bool = False
+    """Whether every resource has its own."""
 
 
-def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
+COLUMNS = (
+    Column("NODE", "name", lambda node, _: node.name),
+    Column("", "gpuSign", lambda node, _: node.gpu_sign),
+    Column("POOL", "pool", lambda node, _: node.pool),
+    Column("MODEL", "model", lambda node, _: node.model),
+    Column("RESOURCE", "", lambda _, resource: resource, each=True),
+    Column("CAPACITY", "capacity", lambda node, one: node.resources[one][0], each=True),
+    Column("ALLOCATABLE", "allocatable", lambda node, one: node.resources[one][1], each=True),
+    Column("REQUESTED", "requested", lambda node, one: node.resources[one][2], each=True),
+    Column("FREE", "free", lambda node, one: _free(*node.resources[one]), each=True),
+    Column("DRIVER", "driver", lambda node, _: node.driver),
+    Column("PLUGIN", "plugin", lambda node, _: node.plugin),
+    Column("STATE", "state", lambda node, _: node.state),
+)
+"""What is shown, in the table's order."""
+
+
+def answer(stack: str, kubeconfig: str) -> Answer:
     """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
     settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
     pools = [pool.gpu_pool(name) for name, pool in settings.pools.items()]
@@ -41,7 +57,7 @@ def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
         "nodes": [_document(row) for row in rows],
         "findings": [asdict(finding) for finding in found],
     }
-    return (FINDING if found else FINE), document, text(rows, found)
+    return (ExitCode.FINDING if found else ExitCode.OK), document, text(rows, found)
 
 
 def survey(
@@ -64,40 +80,28 @@ def text(rows: Sequence[GpuNode], found: Sequence[Finding]) -> str:
     """The table with a row per node and GPU resource, then two lines per finding."""
     if not rows:
         return "the cluster has no nodes now"
-    cells: list[list[object]] = []
-    for row in rows:
-        for resource, (capacity, allocatable, requested) in row.resources.items() or [
-            (None, (None, None, None))
-        ]:
-            free = None if allocatable is None or requested is None else allocatable - requested
-            cells.append(
-                [row.name, row.pool, row.model, resource, capacity, allocatable, requested, free,
-                 row.driver, row.plugin, row.state]
-            )  # fmt: skip
-    lines = [table(_HEAD, cells)]
+    shown = [column for column in COLUMNS if column.title]
+    cells = [
+        [column.of(row, resource) if resource or not column.each else None for column in shown]
+        for row in rows
+        for resource in row.resources or [""]
+    ]
+    lines = [table([column.title for column in shown], cells)]
     lines += [f"node {one.node} {one.message}\n  {one.command}" for one in found]
     return "\n".join(lines)
 
 
 def _document(row: GpuNode) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "gpuSign": row.gpu_sign,
-        "pool": row.pool,
-        "model": row.model,
-        "resources": {
-            resource: {
-                "capacity": capacity,
-                "allocatable": allocatable,
-                "requested": requested,
-                "free": allocatable - requested,
-            }
-            for resource, (capacity, allocatable, requested) in row.resources.items()
-        },
-        "driver": row.driver,
-        "plugin": row.plugin,
-        "state": row.state,
+    resources = {
+        name: {one.key: one.of(row, name) for one in COLUMNS if one.each and one.key}
+        for name in row.resources
     }
+    own = {one.key: one.of(row, "") for one in COLUMNS if not one.each}
+    return {**own, "resources": resources}
+
+
+def _free(_: int, allocatable: int, requested: int) -> int:
+    return allocatable - requested
 
 
 def _ask(kubeconfig: str) -> tuple[list[Object], list[Object], list[Object]]:
@@ -120,7 +124,3 @@ def _list(ask: Any, **query: str) -> list[Object]:
         found += some
         if not more:
             return found
-
-
-if __name__ == "__main__":
-    sys.exit(commands.run(main))

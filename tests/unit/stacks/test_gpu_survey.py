@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from cli import gpus
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
 from rehearsal.engine import BIN
 from stacks import settings as stack
+from stacks.live import gpu_survey as gpus
 from stacks.live.cluster import client_of, items
 from stacks.live.gpu_findings import Finding
 from stacks.live.gpu_nodes import GpuNode, gpu_sign, model, pod_state, requested
-from stacks.report import CheckError, table
+from stacks.outcome import CheckError
+from stacks.table import table
 
 GPU = "nvidia.com/gpu"
 TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
@@ -444,9 +445,9 @@ def test_cluster_that_does_not_answer() -> None:
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
     })  # fmt: skip
     with pytest.raises(CheckError, match=r"^the cluster does not answer: "):
-        gpus.check("dev", kubeconfig)
+        gpus.answer("dev", kubeconfig)
     with pytest.raises(CheckError, match=r"^the kubeconfig cannot be used: "):
-        gpus.check("dev", "{}")
+        gpus.answer("dev", "{}")
 
 
 def a_kubeconfig(user: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cli.leftovers import Leftover, leftovers, text
+from stacks.live.leftovers import Leftover, leftovers, text
 
 
 def an_object(name: str, status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:

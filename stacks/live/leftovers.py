@@ -1,21 +1,19 @@
-"""`python -m cli.leftovers STACK`: what a destroy of the cluster would leave in the cloud.
+"""What a destroy of the cluster would leave in the cloud.
 
 The cloud's controllers make load balancers, firewall rules and disks for Services, Ingresses,
 Gateways and PersistentVolumeClaims, and remove them with those objects, not with the cluster: they
-would bill on, and keep the network from being deleted. Exit code 0: there is none. 1: each is
-named, with the command that removes it. 2: the cluster could not be asked.
+would bill on, and keep the network from being deleted.
 """
 
 import json
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import kubernetes.client
 
-from stacks.live.cluster import asked, client_of, command, items
-from stacks.report import FINDING, FINE, CheckError
+from stacks.live.cluster import asked, client_of, items
+from stacks.outcome import Answer, CheckError, ExitCode
 from stacks.settings import config_of, platform_of
 
 Object = Mapping[str, Any]
@@ -50,17 +48,12 @@ class Leftover:
     """The command that removes the object, and with it what stands there."""
 
 
-def main() -> int:
-    """Parses the command line; returns the exit code."""
-    return command("leftovers", __doc__, check)
-
-
-def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
+def answer(stack: str, kubeconfig: str) -> Answer:
     """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
     platform = platform_of(config_of(stack))
     if platform == "existing":
         note = "an existing cluster is not deleted with its stack, so nothing of it is left over"
-        return FINE, {"stack": stack, "leftovers": [], "notes": [note]}, note
+        return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note
     client = client_of(kubeconfig)
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
     found = leftovers(
@@ -72,7 +65,7 @@ def check(stack: str, kubeconfig: str) -> tuple[int, Mapping[str, Any], str]:
         volumes=items(asked(core.list_persistent_volume)),
     )
     document = {"stack": stack, "leftovers": [asdict(one) for one in found]}
-    return (FINDING if found else FINE), document, text(found)
+    return (ExitCode.FINDING if found else ExitCode.OK), document, text(found)
 
 
 def leftovers(
@@ -188,7 +181,3 @@ def _groups(body: bytes) -> list[Any]:
     except (ValueError, TypeError, KeyError):
         raise CheckError("what answers is no Kubernetes API server") from None
     return list(found)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

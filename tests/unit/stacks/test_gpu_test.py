@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from cli.check import exit_code, newest, outcome, outcomes
 from cli.docs.check_cards import SECTION, documents_in, keep, markdown, measured
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.check_program.report import MARKER
-from stacks.report import CheckError
+from stacks.live.gpu_test import exit_code, newest, outcome, outcomes
+from stacks.outcome import CheckError
 from tools.sections import README, between
 
 JOB: dict[str, Any] = {"metadata": {"name": "gpu-check-p"}}

@@ -1,0 +1,70 @@
+"""`gpu-cluster gpus`, `leftovers` and `test-gpus`: what a stack's cluster is asked."""
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.options import json_option, rehearsal_option, stack_argument
+from cli.output import say
+from stacks.outcome import Answer, ExitCode
+
+
+def _asks(name: str, module: str) -> Callable[[Callable[[], None]], click.Command]:
+    """Makes a command of a docstring: it asks the cluster by what `module` calls `answer`."""
+
+    def command(described: Callable[[], None]) -> click.Command:
+        def run(stack: str, rehearsal: bool, kubeconfig: Path | None, as_json: bool) -> ExitCode:
+            return say(name, lambda: _answer(module, stack, kubeconfig, rehearsal), as_json=as_json)
+
+        made: Any = json_option(run)
+        made = click.option(
+            "--kubeconfig",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Ask the cluster of this file, not of the stack's output.",
+        )(made)
+        made = stack_argument(rehearsal_option(made))
+        example = f"Example: gpu-cluster {name} dev --rehearsal"
+        return click.command(name, help=described.__doc__, epilog=example)(made)
+
+    return command
+
+
+def _answer(module: str, stack: str, kubeconfig: Path | None, rehearsal: bool) -> Answer:
+    from stacks.live.cluster import kubeconfig_of
+    from stacks.settings import config_of
+
+    if rehearsal and kubeconfig is not None:
+        raise click.UsageError("give --kubeconfig or --rehearsal, not both")
+    config_of(stack)  # what is wrong with the stack's file is said first
+    content = kubeconfig_of(stack, kubeconfig, rehearsal=rehearsal)
+    answer: Answer = importlib.import_module(module).answer(stack, content)
+    return answer
+
+
+@_asks("gpus", "stacks.live.gpu_survey")
+def gpus() -> None:
+    """Every node's GPUs, and what the GPU nodes of STACK lack.
+
+    Exit code 1: a GPU node lacks its label, driver, device plugin or taint.
+    """
+
+
+@_asks("leftovers", "stacks.live.leftovers")
+def leftovers() -> None:
+    """What a destroy of STACK would leave in the cloud.
+
+    The cloud's controllers make load balancers, firewall rules and disks for Services, Ingresses,
+    Gateways and PersistentVolumeClaims, and remove them with those objects, not with the cluster.
+    Exit code 1: there are some; each is named, with the command that removes it.
+    """
+
+
+@_asks("test-gpus", "stacks.live.gpu_test")
+def test_gpus() -> None:
+    """What the GPU acceptance test of STACK measured.
+
+    Exit code 1: a GPU is broken or slow. 2: one could not be measured.
+    """

@@ -1,0 +1,38 @@
+"""Arguments that several commands take."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from stacks.names import StackError, stack_name
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class _Stack(click.ParamType):
+    """What a stack can be called."""
+
+    name = "stack"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return stack_name(value)
+        except StackError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        names = (file.name.split(".", 1)[1] for file in ROOT.glob("Pulumi.*.yaml"))
+        stacks = sorted(name.removesuffix(".yaml") for name in names)
+        return [CompletionItem(name) for name in stacks if name.startswith(incomplete)]
+
+
+STACK = _Stack()
+stack_argument: Any = click.argument("stack", type=STACK)
+json_option: Any = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+rehearsal_option: Any = click.option(
+    "--rehearsal", is_flag=True, help="Ask the stack's rehearsal that was kept running."
+)

@@ -1,0 +1,104 @@
+"""What a stack costs per hour and month, at minimum and maximum size, from list prices."""
+
+import subprocess
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from components.catalog.node_prices import PRICES_READ
+from stacks.cost.bill import Bill, changes
+from stacks.cost.cost_text import compared, money, shown
+from stacks.outcome import Answer, CheckError, ExitCode
+from stacks.settings import ROOT, config_in, config_of, platform_of, settings_of
+
+
+def answer(
+    stack: str,
+    *,
+    compare: str | None = None,
+    ceiling: float | None = None,
+    root: Path = ROOT,
+) -> Answer:
+    """Exit code, document and text. Raises CheckError where there is nothing to price."""
+    bill = bill_at(stack, config_of(stack, root))
+    document = {"stack": stack, "pricesRead": PRICES_READ.isoformat(), **bill.document()}
+    text = [f"{stack}: list prices in US dollars, read on {PRICES_READ}", "", shown(bill)]
+    if compare is not None:
+        config = config_at(stack, compare, root)
+        before = Bill() if config is None else bill_at(stack, config, at=compare)
+        document["compared"] = {
+            "revision": compare,
+            "existed": config is not None,
+            "before": before.document()["totals"],
+            "changes": [change.document() for change in changes(before, bill)],
+        }
+        what = " (where this stack does not exist)" if config is None else ""
+        text += ["", f"changes since {compare}{what}:", compared(before, bill)]
+    code, verdict = judged(bill, ceiling)
+    return code, document, "\n".join([*text, *([verdict] if verdict else [])])
+
+
+def bill_at(stack: str, config: Mapping[str, Any], *, at: str = "") -> Bill:
+    """The bill of a stack's config. Raises CheckError with the program's line if that is wrong."""
+    # Its settings want a kubeconfig, and none of its nodes is this stack's.
+    if platform_of(config) == "existing":
+        return Bill(notes=["an existing cluster is on somebody else's bill"])
+    try:
+        settings = settings_of(stack, config)
+    except CheckError as error:
+        raise CheckError(f"{at}: {error}" if at else str(error)) from None
+    # Only the stack's own cloud is imported.
+    match settings.platform:
+        case "gke":
+            from stacks.cost.gke import standard_bill
+
+            return standard_bill(settings)
+        case "gke-autopilot":
+            from stacks.cost.gke import autopilot_bill
+
+            return autopilot_bill(settings)
+        case "eks":
+            from stacks.cost.eks import eks_bill
+
+            return eks_bill(settings, date.today())
+        case _:
+            raise CheckError(f"{stack}: platform {settings.platform} has no prices here")
+
+
+def config_at(stack: str, revision: str, root: Path = ROOT) -> dict[str, Any] | None:
+    """The stack's config in a git revision; None where the revision has no such stack."""
+    file = f"Pulumi.{stack}.yaml"
+    if revision.startswith("-") or _git(root, "rev-parse", "--verify", f"{revision}^{{commit}}"):
+        raise CheckError(f"{revision}: git knows no such revision here; fetch it, or name another")
+    done = subprocess.run(
+        ["git", "-C", str(root), "show", f"{revision}:./{file}"], capture_output=True
+    )
+    return None if done.returncode else config_in(done.stdout, f"{revision}:{file}")
+
+
+def judged(bill: Bill, ceiling: float | None) -> tuple[ExitCode, str]:
+    """Exit code and a line, where there is a ceiling: dollars a month, every pool full."""
+    if ceiling is None:
+        return ExitCode.OK, ""
+    total = bill.total("configured", "full")
+    if total.month > ceiling:
+        return ExitCode.FINDING, (
+            f"full, the stack costs {money(total.month)} a month, above the ceiling of "
+            f"{money(ceiling)}: lower maxNodes, or raise the ceiling"
+        )
+    if total.missing:
+        return ExitCode.UNKNOWN, (
+            f"whether the stack stays below {money(ceiling)} a month is not known: there is no "
+            f"price of {', '.join(total.missing)}"
+        )
+    return ExitCode.OK, (
+        f"full, the stack costs {money(total.month)} a month, below the ceiling of "
+        f"{money(ceiling)}, before what is billed by use"
+    )
+
+
+def _git(root: Path, *command: str) -> int:
+    return subprocess.run(
+        ["git", "-C", str(root), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ).returncode

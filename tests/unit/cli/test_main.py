@@ -1,0 +1,169 @@
+"""`gpu-cluster`: its help, one line for a mistake, and which code reaches the shell."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.main import COMMANDS, NAME, RENAMED, gpu_cluster, main
+from stacks.files import stacks
+from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
+
+ROOT = Path(__file__).parents[3]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "cli", *arguments],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    """Every command with its name, those of groups as `ci offline`."""
+    found = []
+    context = click.Context(gpu_cluster)
+    for name in gpu_cluster.list_commands(context):
+        command = gpu_cluster.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            found += [(f"{name} {inner}", one) for inner, one in command.commands.items()]
+        else:
+            found.append((name, command))
+    return found
+
+
+@pytest.mark.parametrize(("name", "command"), commands(), ids=lambda value: str(value))
+def test_each_command_shows_an_example_that_it_takes(name: str, command: click.Command) -> None:
+    """`--help` says what it does and ends with one example, with this command's own options."""
+    assert command.help
+    example = re.search(rf"Example: {NAME} ({name}\b.*)", command.epilog or "")
+    assert example, name
+    arguments = shlex.split(example[1].partition(" > ")[0], comments=True)
+    context = command.make_context(name, arguments[len(name.split()) :])
+    assert context.params.keys() >= {part.name for part in command.params}
+
+
+def test_help_names_every_command_and_is_there_at_once() -> None:
+    """No room of the program is loaded for it."""
+    began = time.monotonic()
+    done = run("--help")
+    seconds = time.monotonic() - began
+    assert done.returncode == 0
+    for section in COMMANDS.values():
+        assert all(f"  {name} " in done.stdout for name in section)
+    script = "import sys; from cli.main import main; main(['--help']); print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
+    )
+    modules = set(loaded.stdout.splitlines()[-1].split())
+    assert not modules & {"yaml", "rich", "pulumi", "kubernetes", "components", "rehearsal", "moto"}
+    assert seconds < 3  # 0.1 s on an idle machine; this one may be busy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["quta"], "gpu-cluster: No such command 'quta'. Did you mean 'quota'?"),
+        (["quota"], "gpu-cluster quota: Missing argument 'STACK'."),
+        (["quota", "../dev"], "'../dev' is no stack's name: give letters"),
+        (["quota", "nosuch"], "gpu-cluster quota: there is no Pulumi.nosuch.yaml: the stacks here"),
+        (["cost", "dev", "--cieling=5"], "No such option '--cieling'. Did you mean"),
+        (["gpus", "dev", "--rehearsal", "--kubeconfig", "x"], "give --kubeconfig or --rehearsal"),
+        (["prove"], "gpu-cluster: prove is called inject-faults now"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments: list[str], says: str) -> None:
+    """With what to do, and exit code 2."""
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (ExitCode.UNKNOWN, "")
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+
+
+def test_an_error_is_in_the_json_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that reads the output need not look elsewhere."""
+    assert main(["quota", "nosuch", "--json"]) == ExitCode.UNKNOWN
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert document["command"] == "quota"
+    assert document["exit"] == 2
+    assert printed.err == f"gpu-cluster quota: {document['error']}\n"
+
+
+@pytest.mark.parametrize(
+    ("ends", "code"),
+    [
+        (lambda: ExitCode.FINDING, 1),
+        (lambda: None, 0),
+        (lambda: (_ for _ in ()).throw(CheckError("it is not there")), 2),
+        (lambda: (_ for _ in ()).throw(KeyboardInterrupt), INTERRUPTED),
+    ],
+)
+def test_how_a_command_ends_is_what_the_shell_gets(
+    ends: "object", code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Findings, errors and Ctrl-C alike."""
+    monkeypatch.setattr(
+        type(gpu_cluster), "get_command", lambda *_: click.Command("x", callback=ends)
+    )
+    assert main(["x"]) == code
+
+
+def test_the_worst_answer_counts() -> None:
+    """What is wrong counts before what is not known."""
+    assert worst([]) == ExitCode.OK
+    assert worst([0, 2, 0]) == ExitCode.UNKNOWN
+    assert worst([2, 1, 0]) == ExitCode.FINDING
+
+
+def test_nobody_reads_to_the_end() -> None:
+    """`gpu-cluster cost dev | head -1` is no failure of the program's."""
+    script = (
+        "import click, sys\n"
+        "from cli.main import Commands, main\n"
+        "long = click.Command('x', callback=lambda: print('x' * 1_000_000))\n"
+        "Commands.get_command = lambda *_: long\n"
+        "sys.exit(main(['x']))\n"
+    )
+    line = f"{sys.executable} -c {shlex.quote(script)} | head -c 1"
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr == ""
+    line = f"set -o pipefail; {line}"
+    done = subprocess.run(["bash", "-c", line], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == CLOSED
+
+
+def test_stacks_are_completed() -> None:
+    """The shell is told of the stacks that have a file."""
+    said = run(
+        COMP_WORDS="gpu-cluster cost tr", COMP_CWORD="2", _GPU_CLUSTER_COMPLETE="bash_complete"
+    )
+    names = {line.partition(",")[2] for line in said.stdout.splitlines()}
+    assert names == {name for name in stacks(ROOT) if name.startswith("tr")}
+
+
+def test_old_names_are_no_commands() -> None:
+    """Each names a command that there is."""
+    names = {name for section in COMMANDS.values() for name in section}
+    assert not names & set(RENAMED)
+
+
+def test_the_script_of_the_package_is_this_command() -> None:
+    """And the package has every room."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["scripts"] == {NAME: "cli.main:main"}
+    rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
+    assert set(project["tool"]["setuptools"]["packages"]) == rooms
