@@ -85,14 +85,14 @@ def running(tmp_path: Path) -> Iterator[Rehearsal]:
     """The dev environment with its sample pod on a GPU node."""
     with ExitStack() as sandboxes:
         rehearsal = Rehearsal(sandbox=entered(sandboxes, "dev", tmp_path / "sandbox"), deadline=45)
-        rehearsal.quickly()
+        rehearsal.run_up_only()
         assert rehearsal.failures == []
         yield rehearsal
 
 
 def placed(sandbox: Sandbox) -> tuple[str, str] | None:
     """Name and node of the sample's running pod."""
-    for pod in sandbox.observed.pods:
+    for pod in sandbox.cluster_cache.pods:
         running = pod["status"].get("phase") == "Running"
         leaving = pod["metadata"].get("deletionTimestamp")
         if pod["metadata"]["name"].startswith("sample-gpu-pod") and running and not leaving:
@@ -112,7 +112,7 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
     """An update in place in the preview; the pod is evicted, and starts again on another node."""
     sandbox = running.sandbox
     name, node = eventually(lambda: placed(sandbox))
-    kept = {each["metadata"]["name"] for each in sandbox.observed.nodes} - {node}
+    kept = {each["metadata"]["name"] for each in sandbox.cluster_cache.nodes} - {node}
     change(sandbox, "gpuPools", diskSizeGb=200)
     change(sandbox, "cluster", systemPool={"diskSizeGb": 100})
     outcome = sandbox.engine.up()
@@ -130,7 +130,7 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
         return now is not None and now[0] != name and now[1] != node
 
     eventually(moved)
-    nodes = {each["metadata"]["name"] for each in sandbox.observed.nodes}
+    nodes = {each["metadata"]["name"] for each in sandbox.cluster_cache.nodes}
     assert node not in nodes
     assert not kept & nodes
     assert len(nodes) == len(kept) + 1
