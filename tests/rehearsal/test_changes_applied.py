@@ -58,7 +58,8 @@ def test_a_cluster_is_replaced_with_all_that_was_in_it(
     """
     engine = bench.sandbox.engine
     change(bench.sandbox, "cluster", **values)
-    said = f"cluster.{reason} replaces the cluster: everything in it is deleted, for good"
+    lost = "everything in it is deleted, for good [GPUC-REPLACE-CLUSTER]"
+    said = f"cluster.{reason} replaces the cluster: {lost}"
     assert of(engine.preview().warnings, " replaces ") == [said]
     bench.sandbox.cloud.faults.errors[CLUSTER] = ["googleapi: Error 503: try again"]  # type: ignore[attr-defined]
     assert not engine.up().ok
@@ -119,10 +120,11 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
     assert outcome.ok
     words = (
         "{}: an update of nodeConfig.diskSizeGb recycles its nodes, {} to 3 of them and one at a "
-        "time: each is drained and replaced, and the pods on it start again"
+        "time: each is drained and replaced, and the pods on it start again [GPUC-RECYCLE-{}]"
     )
     assert sorted(of(outcome.warnings, " recycles ")) == [
-        words.format("cluster.systemPool", 1), words.format("gpuPools.train-gpu", 0),
+        words.format("cluster.systemPool", 1, "SYSTEM-POOL"),
+        words.format("gpuPools.train-gpu", 0, "GPU-POOL"),
     ]  # fmt: skip
 
     def moved() -> bool:
