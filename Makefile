@@ -77,10 +77,10 @@ make test                 all tests and linters (make unit, make lint)
 make prove                every fault at every operation, every change; under an hour (PARTS="dev-kills",
                           MINUTES=45)
 make bench                what the program costs in time, memory and money (PARTS="b d", RUNS=5)
-make readme               writes into the README what commands print
+make readme               writes the generated pages of docs/
 make lock                 pins every Python package with its hashes, after a change of
                           requirements*.txt; UPGRADE=1 takes newer releases
-make cards FILES="a.json" adds measured GPUs to the README
+make cards FILES="a.json" adds measured GPUs to the benchmark page
 
 PYTHON=python3.12 chooses the Python. 0, no, false and off are no. Exit code 0: fine. make ends with
 2 whatever fails; .venv/bin/python -m cli quota dev and so on tell 1 (a finding) from 2.
@@ -140,9 +140,9 @@ leftovers: engine
 check: engine
 	@$(RUN) -m cli test-gpus $(ASKED) $(call option,KUBECONFIG_FILE,--kubeconfig)
 
-# Writes the README's table of measured cards; FILES are results to add to docs/measured.
+# Writes the table of measured GPUs; FILES are results to add to docs/measured.
 cards: $(VENV)/.ready
-	@$(RUN) -m cli.docs.check_cards $(FILES)
+	@$(RUN) -m cli.docs.gpus $(FILES)
 
 cost: $(VENV)/.ready
 	@$(RUN) -m cli cost $(ASKED) $(call option,COMPARE,--compare) $(call option,CEILING,--ceiling)
@@ -168,14 +168,14 @@ lint: $(VENV)/.ready
 unit: setup
 	@$(RUN) -m pytest -n 2 --dist loadfile
 
-# Writes into the README what commands print: the config keys, the last rehearsal of dev, the last tests.
+# Writes the generated pages: the reference, the last rehearsal of dev, the last tests.
 readme: $(VENV)/.ready
-	@$(RUN) -m cli.docs.readme
+	@$(RUN) -m cli.docs.write
 
-# Results go to .rehearsal/bench and, as a section and pictures, into the README. A quiet machine,
+# Results go to .rehearsal/bench and, as a section and pictures, into docs/. A quiet machine,
 # please: 20 minutes on two cores. PARTS="b d" measures these again and leaves the rest.
 bench: setup
-	@$(RUN) -m quality.bench $(PARTS) --runs $(or $(RUNS),5) --readme
+	@$(RUN) -m quality.bench $(PARTS) --runs $(or $(RUNS),5) --docs
 
 clean:
 	rm -rf $(VENV) .rehearsal .mypy_cache .ruff_cache .pytest_cache .hypothesis

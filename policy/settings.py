@@ -2,7 +2,7 @@
 
 Whoever runs the pack gets these settings without a flag: rehearsals, tests in continuous
 integration and `pulumi up --policy-pack policy` alike. The engine's own `--policy-pack-config`
-takes precedence. docs/policies.md lists every rule with its settings.
+takes precedence. docs/reference/policies.md lists every rule with its settings.
 """
 
 import json

@@ -13,9 +13,9 @@ from plugins.cloud.handler import CloudError
 from rehearsal import folder as folders
 from rehearsal import inventory_command
 from rehearsal.folder import FolderError, Holder
-from rehearsal.gpu_node import host_changes
+from rehearsal.gpu_node import host_changes as footprint
 from rehearsal.gpu_node.machine import NodeError, look
-from rehearsal.processes import PDEATHSIG, ProcessError
+from rehearsal.processes import LEASH, ProcessError
 from stacks import command as commands
 from stacks.files import read_stack
 from stacks.names import StackError
@@ -91,7 +91,7 @@ def _run(stack: str, folder: Path, passed: list[str], *, keep: bool) -> int:
         command.append("--keep")
     else:
         # Whatever ends this process ends the rehearsal with it.
-        command = [sys.executable, "-I", "-S", str(PDEATHSIG), str(os.getpid()), *command]
+        command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *command]
     holder = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, pass_fds=[writing], start_new_session=True
     )
@@ -117,7 +117,7 @@ def _down(stack: str, folder: Path) -> int:
     if not folder.exists() and not folder.is_symlink():
         config = read_stack(ROOT, stack).get("config")  # names the stacks that there are
         refuse_shared(ROOT, stack, config if isinstance(config, dict) else {})
-    node = host_changes.read(folder) if folders.holder(folder) else None
+    node = footprint.read(folder) if folders.holder(folder) else None
     done = folders.end(folder, f"make down STACK={stack}")
     print(f"rehearsal of {stack}: {done}")
     left = [line for lines in node.left().values() for line in lines] if node else []

@@ -13,7 +13,7 @@ from typing import Any
 
 import tools
 import tools.programs
-from rehearsal.processes import kill_tree, spawn_supervised
+from rehearsal.processes import kill_tree, leashed
 from stacks.state import ROOT_TYPE, Row, resources
 from stacks.urn import Urn
 
@@ -181,7 +181,7 @@ class Engine:
         reader = _EventReader(operation, events, self._on_event)
         started = time.monotonic()
         with log.open("wb") as output:
-            self._process = spawn_supervised(
+            self._process = leashed(
                 [self._cli, operation, *flags],
                 cwd=self._program,
                 env=self.environment,

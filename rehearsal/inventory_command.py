@@ -37,7 +37,7 @@ def write(stack: str, nodes: Path | None, folder: Path = INVENTORIES) -> Path:
     if not isinstance(settings, ExistingSettings):
         raise StackError(
             f"{stack} is on {settings.platform}: only an existing cluster has machines to write "
-            "down; the subnets of an existing VPC are written by hand, see docs/inventories.md"
+            "down; the subnets of an existing VPC are written by hand: docs/how-to/inventories.md"
         )
     if nodes is None:
         text = _asked(settings.kubeconfig)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import tools.programs
 from rehearsal import simulated
 from rehearsal.event_log import Event
-from rehearsal.gpu_node import host_changes
+from rehearsal.gpu_node import host_changes as footprint
 from rehearsal.processes import end_leftovers
 from rehearsal.report import (
     Report,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 POLICIES = ROOT / "policy"
 """The pack that every rehearsal keeps."""
 
-SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program", host_changes.FILE)
+SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program", footprint.FILE)
 """What a finished rehearsal does not leave in its folder."""
 
 
@@ -57,15 +57,15 @@ def hold(
     sandbox = run.sandbox
     _say(f"rehearsing {stack}: the sandbox goes up ...")
     with sandbox:
-        sandbox.event_log.listen(_tell)
-        running = run.run_until_ready()
+        sandbox.journal.listen(_tell)
+        running = run.until_running()
         if keep is not None:
             _write(sandbox, make_report(run, time.monotonic() - began))
             _say(_how_to_use(sandbox, running))
             keep(0 if running else 1)
             return 0
         if running:
-            run.teardown()
+            run.away()
         report_seconds = time.monotonic() - began
     run.failures += leftovers(sandbox)
     left = traces(sandbox)
@@ -117,7 +117,7 @@ def leftovers(sandbox: Sandbox) -> list[str]:
 
 def traces(sandbox: Sandbox) -> dict[str, list[str]]:
     """Sort of trace -> what a real node left on the machine; empty without one."""
-    node = host_changes.read(sandbox.folder)
+    node = footprint.read(sandbox.folder)
     if node is None:
         return {}
     return {sort: [f"{line} ({sort})" for line in lines] for sort, lines in node.left().items()}
@@ -127,7 +127,7 @@ def make_report(
     run: Rehearsal, seconds: float, left: Mapping[str, Sequence[str]] | None = None
 ) -> Report:
     """The report of a run as far as it has got; `left`: the traces of its real node."""
-    events = run.sandbox.event_log.events
+    events = run.sandbox.journal.events
     nodes = node_lives(events)
     ups = [outcome for outcome in run.outcomes if outcome.operation == "up"]
     return Report(
@@ -159,7 +159,7 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
         **{word: tools.programs.program(name).version() for name, word in names.items()},
         **{
             simulated.CONTROLLERS[name]: tools.programs.program(name).version()
-            for name in sorted(simulated.controllers(sandbox.event_log.events))
+            for name in sorted(simulated.controllers(sandbox.journal.events))
         },
         "kubernetes provider:": sandbox.kubernetes_provider,
     }

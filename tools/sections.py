@@ -1,20 +1,44 @@
-"""Generated sections of a page: what stands between `<!-- name -->` and `<!-- /name -->`."""
+"""Pages of docs/, and their sections, that are written from code or from results."""
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+IMAGES = DOCS / "images"
+REFERENCE = DOCS / "reference"
+BENCHMARKS = DOCS / "explanation" / "benchmarks.md"
+RELIABILITY = DOCS / "explanation" / "reliability.md"
+IMMUTABLE = REFERENCE / "immutable-settings.md"
+REHEARSE = DOCS / "getting-started" / "rehearse.md"
 
 
 def between(text: str, section: str) -> str:
-    """The content of the page's section; raises ValueError where the page has none, or two."""
+    """What stands between `<!-- section -->` and `<!-- /section -->`."""
     (found,) = re.findall(f"<!-- {section} -->\n(.*?)<!-- /{section} -->", text, re.DOTALL)
     return str(found)
 
 
 def filled(text: str, section: str, content: str) -> str:
-    """`text` with other content between the section's markers."""
+    """`text` with other content between the section's markers; ValueError where there are none."""
     start, end = f"<!-- {section} -->\n", f"<!-- /{section} -->"
+    if start not in text or end not in text:
+        raise ValueError(f"there is no section {section}")
     before, _, rest = text.partition(start)
     _, _, after = rest.partition(end)
     return f"{before}{start}{content}{end}{after}"
+
+
+def fill(page: Path, section: str, content: str) -> None:
+    """Writes other content between the section's markers of a page."""
+    page.write_text(filled(page.read_text(), section, f"\n{content.strip()}\n\n"))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """The lines of a Markdown table."""
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"

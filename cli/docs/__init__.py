@@ -1,1 +1,1 @@
-"""Writes the reference that commands print into the README and docs/."""
+"""Writes the pages of docs/ that follow from code: reference, and sections with results."""

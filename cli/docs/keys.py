@@ -1,12 +1,11 @@
-"""`python -m cli.docs.keys`: every config key with its type, default and meaning, as Markdown.
+"""The pages of config keys: every key with its type, default and meaning.
 
-Read from the classes that the settings decode into, so that the table cannot fall behind them.
+Read from the classes that the settings decode into, so that the tables cannot fall behind them.
 """
 
 import ast
 import dataclasses
 import inspect
-import sys
 import textwrap
 import types
 import typing
@@ -25,30 +24,90 @@ from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilot
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
+from tools.sections import REFERENCE, table
 
-TABLES: Mapping[str, type] = {
-    "`gpu-cluster:cluster` with `platform: gke`": GkeClusterArgs,
-    "`gpu-cluster:gpuPools.<name>` on gke": GkeGpuNodePoolArgs,
-    "`gpu-cluster:cluster` with `platform: gke-autopilot`": GkeAutopilotArgs,
-    "`gpu-cluster:gpuPools.<name>` on gke-autopilot": GkeAutopilotPoolArgs,
-    "`gpu-cluster:cluster` with `platform: eks`": EksClusterArgs,
-    "`gpu-cluster:gpuPools.<name>` on eks": EksGpuNodeGroupArgs,
-    "`gpu-cluster:cluster` with `platform: existing`": ExistingClusterArgs,
-    "`gpu-cluster:gpuPools.<name>` on existing": ExistingGpuPoolArgs,
-    "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
-    "`gpu-cluster:monitoring`, everywhere": MonitoringArgs,
-    "`gpu-cluster:gpuCheck`, everywhere": GpuCheckArgs,
-    "`gpu-cluster:batch`, everywhere": BatchArgs,
-    "`gpu-cluster:trainingJobs.<name>`, everywhere": TrainingArgs,
+FOLDER = REFERENCE / "configuration"
+PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
+    "gke": (
+        "GKE Standard",
+        {
+            "`gpu-cluster:cluster` with `platform: gke`": GkeClusterArgs,
+            "`gpu-cluster:gpuPools.<name>` on gke": GkeGpuNodePoolArgs,
+        },
+    ),
+    "gke-autopilot": (
+        "GKE Autopilot",
+        {
+            "`gpu-cluster:cluster` with `platform: gke-autopilot`": GkeAutopilotArgs,
+            "`gpu-cluster:gpuPools.<name>` on gke-autopilot": GkeAutopilotPoolArgs,
+        },
+    ),
+    "eks": (
+        "EKS",
+        {
+            "`gpu-cluster:cluster` with `platform: eks`": EksClusterArgs,
+            "`gpu-cluster:gpuPools.<name>` on eks": EksGpuNodeGroupArgs,
+        },
+    ),
+    "existing": (
+        "An existing cluster",
+        {
+            "`gpu-cluster:cluster` with `platform: existing`": ExistingClusterArgs,
+            "`gpu-cluster:gpuPools.<name>` on existing": ExistingGpuPoolArgs,
+        },
+    ),
+    "workloads": (
+        "Workloads, queues and training jobs, on every platform",
+        {
+            "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
+            "`gpu-cluster:batch`, everywhere": BatchArgs,
+            "`gpu-cluster:trainingJobs.<name>`, everywhere": TrainingArgs,
+        },
+    ),
+    "monitoring": (
+        "Monitoring and the GPU test, on every platform",
+        {
+            "`gpu-cluster:monitoring`, everywhere": MonitoringArgs,
+            "`gpu-cluster:gpuCheck`, everywhere": GpuCheckArgs,
+        },
+    ),
 }
+"""File -> the page's title, and its tables: title -> the class."""
+
+_HEAD = """\
+`gpu-cluster docs` writes this page from the classes that the settings are read into. A key that is
+in no table is refused by its path. Keys of other blocks: {others}.
+"""
+
+
+def pages() -> Mapping[str, str]:
+    """File name without suffix -> the page's text."""
+    return {file: _page(file) for file in PAGES}
 
 
 def markdown() -> str:
+    """Every table, of all pages."""
+    return "\n".join(_tables(tables) for _, tables in PAGES.values())
+
+
+def write() -> None:
+    """Writes the pages."""
+    for file, text in pages().items():
+        (FOLDER / f"{file}.md").write_text(text)
+
+
+def _page(file: str) -> str:
+    title, tables = PAGES[file]
+    others = ", ".join(f"[{other}]({other}.md)" for other in PAGES if other != file)
+    return f"# {title}: every config key\n\n{_HEAD.format(others=others)}\n{_tables(tables)}"
+
+
+def _tables(tables: Mapping[str, type]) -> str:
     """One table for each class, nested keys with their path."""
     parts = []
-    for title, kind in TABLES.items():
-        rows = "\n".join(_rows(kind, ""))
-        parts.append(f"#### {title}\n\n| key | type | default | |\n|---|---|---|---|\n{rows}\n")
+    for title, kind in tables.items():
+        parts.append(f"## {title}\n")
+        parts += [*table(("key", "type", "default", "meaning"), _rows(kind, "")), ""]
     return "\n".join(parts)
 
 
@@ -69,18 +128,17 @@ def choices(hint: Any) -> tuple[Any, ...]:
     return typing.get_args(hint) if typing.get_origin(hint) is typing.Literal else ()
 
 
-def _rows(kind: type, prefix: str) -> Iterator[str]:
-    hints, meanings = typing.get_type_hints(kind), _meanings(kind)
+def _rows(kind: type, prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    hints, described = typing.get_type_hints(kind), meanings(kind)
     for field in dataclasses.fields(kind):
         key, hint = prefix + camel(field.name), hints[field.name]
-        meaning = meanings.get(field.name, "").replace("|", "\\|")
-        yield f"| `{key}` | {_type(hint)} | {_default(field)} | {meaning} |"
+        yield f"`{key}`", _type(hint), _default(field), described.get(field.name, "")
         nested, suffix = _nested(hint)
         if nested is not None:
             yield from _rows(nested, f"{key}{suffix}.")
 
 
-def _meanings(kind: type) -> dict[str, str]:
+def meanings(kind: type) -> dict[str, str]:
     """The docstring below each attribute, in the class and what it derives from."""
     found: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
@@ -121,14 +179,19 @@ def _type(hint: Any) -> str:
     hint = _plain(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
-        return " \\| ".join(f"`{choice}`" for choice in inner)
+        return " | ".join(f"`{choice}`" for choice in inner)
     if origin is Mapping:
-        return f"map to {_type(inner[1])}"
+        return f"map of {_plural(inner[1])}"
     if origin is Sequence:
-        return f"list of {_type(inner[0])}"
+        return f"list of {_plural(inner[0])}"
     if dataclasses.is_dataclass(hint):
         return "map"
-    return {str: "text", int: "whole number", float: "number", bool: "true, false"}[hint]
+    return {str: "string", int: "integer", float: "number", bool: "boolean"}[hint]
+
+
+def _plural(hint: Any) -> str:
+    one = _type(hint)
+    return one if one.startswith("`") else f"{one}s"
 
 
 def _default(field: "dataclasses.Field[Any]") -> str:
@@ -145,7 +208,3 @@ def _default(field: "dataclasses.Field[Any]") -> str:
     if all(isinstance(item, str) for item in field.default):
         return f"`[{', '.join(field.default)}]`"
     return "the GPU taint"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(markdown())

@@ -126,7 +126,8 @@ KUEUE: Final = Image(
     read="2026-11-21",
 )
 """Kueue. Definitions, RBAC and configuration of `components/batch` are this version's: the last of
-0.14, and so of those that serve v1beta1 alone; docs/kueue.md has the way to v1beta2."""
+0.14, and so of those that serve v1beta1 alone; docs/contributing/upgrade-kueue.md has the way to
+v1beta2."""
 
 CLUSTER_AUTOSCALER_VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -1,6 +1,6 @@
 """`python -m quality.bench [a b c d e] [--runs N]`: measures, and writes what it finds.
 
-Exit code 0: every limit is kept. 1: one is not. With --readme, the README's section as well.
+Exit code 0: every limit is kept. 1: one is not. With --docs, the section of the benchmark page too.
 """
 
 import json
@@ -17,10 +17,15 @@ from quality.bench.measure import Section, read
 from stacks import command as commands
 from stacks.files import SAMPLES, stack_file, use_examples
 from stacks.names import StackError
-from tools.sections import README, filled
+from tools.sections import BENCHMARKS, IMAGES, fill
 
 FOLDER = ROOT / ".rehearsal" / "bench"
-PICTURES = ROOT / "docs"
+CAPTIONS = {
+    "bench": "Each ratio as a bar, with a mark at its limit",
+    "gantt-dev": "An up of dev at the clouds' pace, each resource as a bar in time",
+    "gantt-train": "An up of train at the clouds' pace, each resource as a bar in time",
+}
+"""Picture -> what it shows, for whoever does not see it."""
 
 
 def main() -> int:
@@ -37,7 +42,9 @@ def main() -> int:
         "--stacks", nargs="*", type=commands.stack, default=[], help="left out, every sample"
     )
     parser.add_argument("--scale", type=float, help="of d; left out, as it suits each cloud")
-    parser.add_argument("--readme", action="store_true", help="write the README's section")
+    parser.add_argument(
+        "--docs", action="store_true", help="write the section of the benchmark page"
+    )
     args = parser.parse_args()
     chosen: list[str] = args.stacks
     if not chosen:
@@ -62,7 +69,7 @@ def main() -> int:
         known[letter] = measures[letter]()
         print(f"{letter}: measured in {time.monotonic() - began:.0f} s", flush=True)
     sections = [known[letter] for letter in sorted(known)]
-    _write(sections, readme=args.readme)
+    _write(sections, docs=args.docs)
     print(f"\n{page.text(sections)}\n\n{FOLDER / 'bench.json'}")
     return 0 if all(row.ok for section in sections for row in section.rows) else 1
 
@@ -74,7 +81,7 @@ def _earlier() -> dict[str, Section]:
     return {document["letter"]: read(document) for document in documents}
 
 
-def _write(sections: list[Section], *, readme: bool) -> None:
+def _write(sections: list[Section], *, docs: bool) -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
     pictures = {"bench.svg": page.picture(sections)}
@@ -82,14 +89,13 @@ def _write(sections: list[Section], *, readme: bool) -> None:
         pictures |= section.pictures
     document = {"machine": machine, "sections": [section.document() for section in sections]}
     (FOLDER / "bench.json").write_text(json.dumps(document, indent=1) + "\n")
-    for folder in (FOLDER, PICTURES) if readme else (FOLDER,):
+    for folder in (FOLDER, IMAGES) if docs else (FOLDER,):
         for name, svg in pictures.items():
             (folder / name).write_text(svg)
-    if readme:
-        names = ["bench.svg", *sorted(file.name for file in PICTURES.glob("gantt-*.svg"))]
-        shown = "".join(f"![{Path(name).stem}](docs/{name})\n\n" for name in names)
-        content = f"\n{page.markdown(sections, machine)}\n{shown}"
-        README.write_text(filled(README.read_text(), "bench", content))
+    if docs:
+        names = ["bench.svg", *sorted(file.name for file in IMAGES.glob("gantt-*.svg"))]
+        shown = "".join(f"![{CAPTIONS[Path(name).stem]}](../images/{name})\n\n" for name in names)
+        fill(BENCHMARKS, "bench", f"{page.markdown(sections, machine)}\n{shown}")
 
 
 if __name__ == "__main__":

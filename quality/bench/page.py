@@ -1,4 +1,4 @@
-"""The benchmark's results as a table, as the README's section and as a picture."""
+"""The benchmark's results as a table, as a section of the benchmark page and as a picture."""
 
 from collections.abc import Iterator, Sequence
 from html import escape

@@ -1,7 +1,7 @@
 """`python -m quality.faults [STACK-WORK ...] [--minutes N]`: every fault in every environment.
 
 Work is `kills`, `errors` or `changes`; left out, all of it. What is not named stays as the last run
-left it. The README is written once everything has been done.
+left it. The pages are written once everything has been done.
 """
 
 import sys
@@ -13,7 +13,7 @@ from quality.faults.table import document, markdown, read, replacements, summary
 from rehearsal.sandbox import ROOT
 from stacks import command as commands
 from stacks.files import SAMPLES, use_examples
-from tools.sections import README, filled
+from tools.sections import IMMUTABLE, RELIABILITY, fill
 
 FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
 
@@ -46,13 +46,13 @@ def main() -> int:
     results.sort(key=lambda result: (result.part.stack, result.part.number))
     FILE.parent.mkdir(parents=True, exist_ok=True)
     FILE.write_text(document(results, minutes))
-    sections = {"faults": markdown(results, minutes), "changes": replacements(results)}
-    if len(results) == len(every):
-        text = README.read_text()
-        for section, content in sections.items():
-            text = filled(text, section, f"\n{content}\n")
-        README.write_text(text)
-    for content in sections.values():
+    sections = {
+        "faults": (RELIABILITY, markdown(results, minutes)),
+        "changes": (IMMUTABLE, replacements(results)),
+    }
+    for section, (page, content) in sections.items():
+        if len(results) == len(every):
+            fill(page, section, content)
         print(f"\n{content}")
     print(FILE, flush=True)
     wrong = summary(results)

@@ -24,7 +24,7 @@ from stacks.settings import config_of, platform_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostNode:
+class Here:
     """This machine as one of a stack's machines."""
 
     machine: Machine
@@ -70,7 +70,7 @@ class HostNode:
         )
 
 
-def here(stack: str, machine: Machine) -> HostNode:
+def here(stack: str, machine: Machine) -> Here:
     """This machine in the place of the one that the stack's inventory marks as real.
 
     Raises NodeError where the stack has none.
@@ -79,7 +79,7 @@ def here(stack: str, machine: Machine) -> HostNode:
     found = pytorch.find()
     if found is not None:
         programs[str(found.binary)] = found.binary
-    return HostNode(
+    return Here(
         machine=machine,
         pool=pool_of(stack),
         drive=lambda folder, log: driver.nvidia(machine, folder, log),

@@ -1,4 +1,4 @@
-"""The README's steps to Google Cloud: what they enable and install is what the stacks need."""
+"""The steps to Google Cloud: what they enable and install is what the stacks need."""
 
 import re
 
@@ -17,7 +17,7 @@ APIS = {
     "gcp:monitoring/": "monitoring.googleapis.com",
 }
 """Beginning of a resource type -> the API that makes it."""
-STEPS = (ROOT / "README.md").read_text().partition("## From rehearsal")[2].partition("\n## ")[0]
+STEPS = (ROOT / "docs" / "getting-started" / "gke.md").read_text()
 
 
 @pytest.mark.parametrize("stack", ["dev", "train-gke", "autopilot"])
@@ -34,7 +34,7 @@ def test_the_steps_enable_every_api_that_a_stack_uses(stack: str) -> None:
 def test_the_steps_sign_in_whom_the_cluster_s_plugin_asks_for() -> None:
     """The plugin is installed, and gets Application Default Credentials."""
     assert "gcloud components install gke-gcloud-auth-plugin" in STEPS
-    assert "\n   $ gcloud auth login --update-adc " in STEPS
+    assert "\n$ gcloud auth login --update-adc " in STEPS
 
 
 def test_a_preview_warns_of_credentials_that_do_not_reach_the_cluster(

@@ -121,7 +121,7 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
         run.stdout.close()
     with Sandbox("dev", folder=folder) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox)
-        assert rehearsal.run_up_only(), rehearsal.failures
+        assert rehearsal.quickly(), rehearsal.failures
     until_nothing_is_left(folder)
 
 

@@ -91,7 +91,7 @@ def test_what_is_given_reaches_the_command() -> None:
     assert recipe("quota", "REHEARSAL=1", "JSON=1").endswith("'dev' --rehearsal --json")
     costs = "--json --compare 'main' --ceiling '5'"
     assert recipe("cost", "JSON=1", "COMPARE=main", "CEILING=5").endswith(costs)
-    assert recipe("bench", "PARTS=b d").endswith("bench b d --runs 5 --readme")
+    assert recipe("bench", "PARTS=b d").endswith("bench b d --runs 5 --docs")
 
 
 def test_help_names_every_target_and_every_variable() -> None:

@@ -66,11 +66,11 @@ def test_what_signs_in_belongs_to_the_environment() -> None:
         "REAL_PREVIEWS",
         "PREVIEW_RUNNER",
     }
-    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "preview-in-pull-requests.md").read_text()
     within = json.dumps(trusted["steps"])
     for name in set(re.findall(r"(?:vars|secrets)\.(\w+)", within)):
-        assert f"`{name}`" in readme
-    assert "repo:ORG/REPO:environment:preview" in readme
+        assert f"`{name}`" in page
+    assert "repo:ORG/REPO:environment:preview" in page
     for workflow in WORKFLOWS.values():
         for job in workflow["jobs"].values():
             if job.get("environment") != "preview":

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cli.docs.check_cards import measured
+from cli.docs.gpus import measured
 from components.gpu.check_program.report import MARKER
 from quality.bench.card.__main__ import ENOUGH, RunError, result, side_by_side
 

@@ -1,4 +1,4 @@
-"""What `make check` makes of Jobs, pods and logs, and the README's table of measured cards."""
+"""What `make check` makes of Jobs, pods and logs, and the table of measured GPUs."""
 
 import copy
 import http.server
@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from cli.docs.check_cards import SECTION, documents_in, keep, markdown, measured
+from cli.docs.gpus import SECTION, documents_in, keep, markdown, measured
 from components.gpu.check_args import GpuCheckArgs
 from components.gpu.check_program.report import MARKER
 from stacks.live.gpu_test import exit_code, newest, outcome, outcomes
 from stacks.outcome import CheckError
-from tools.sections import README, between
+from tools.sections import BENCHMARKS, between
 
 JOB: dict[str, Any] = {"metadata": {"name": "gpu-check-p"}}
 
@@ -214,10 +214,10 @@ def test_who_may_not_list_is_told_so(api: type[ApiServer]) -> None:
         found_by(api)
 
 
-def test_the_readme_shows_every_card_that_was_measured() -> None:
+def test_the_benchmark_page_shows_every_gpu_that_was_measured() -> None:
     """The table is what `make cards` writes from docs/measured."""
     assert measured()
-    assert between(README.read_text(), SECTION).strip() == markdown(measured()).strip()
+    assert between(BENCHMARKS.read_text(), SECTION).strip() == markdown(measured()).strip()
 
 
 def test_a_kept_document_does_not_name_the_machine(tmp_path: Path) -> None:

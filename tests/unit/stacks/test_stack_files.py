@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.docs import check_cards
+from cli.docs import gpus as measured_gpus
 from stacks import settings as stack
 from stacks.engine import said
 from stacks.files import read_stack
@@ -166,15 +166,15 @@ def test_what_is_no_measurement_is_not_kept(
     content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """One line, and neither the README nor docs/measured is written."""
+    """One line, and neither the benchmark page nor docs/measured is written."""
     file = tmp_path / "result.json"
     if content is not None:
         file.write_text(content)
-    monkeypatch.setattr(check_cards, "README", tmp_path / "README.md")
-    monkeypatch.setattr(check_cards, "MEASURED", tmp_path / "measured")
-    monkeypatch.setattr(sys, "argv", ["cards", str(file)])
-    assert check_cards.main() == 2
+    monkeypatch.setattr(measured_gpus, "BENCHMARKS", tmp_path / "benchmarks.md")
+    monkeypatch.setattr(measured_gpus, "MEASURED", tmp_path / "measured")
+    monkeypatch.setattr(sys, "argv", ["gpus", str(file)])
+    assert measured_gpus.main() == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"cards: {file}: ")
+    assert error.startswith(f"gpus: {file}: ")
     assert error.count("\n") == 1
     assert sorted(tmp_path.iterdir()) == ([file] if content is not None else [])

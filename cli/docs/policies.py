@@ -1,8 +1,7 @@
-"""`python -m cli.docs.policy_docs`: writes docs/policies.md, every rule of the policy pack."""
+"""The page of policies: every rule of the policy pack."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from policy.binding import Rule
@@ -10,13 +9,13 @@ from policy.host_paths import ALLOWED
 from policy.pack import RULES
 from policy.standard import CONTROLS
 from policy.system_pods import SYSTEM_PODS
+from tools.sections import REFERENCE, table
 
-PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
+PAGE = REFERENCE / "policies.md"
 
 _HEAD = """# Policies
 
-Written by `python -m cli.docs.policy_docs` from the policy pack itself; a test fails where it is
-not current.
+`gpu-cluster docs` writes this page from the policy pack itself.
 
 The engine runs these rules in every preview and update with `--policy-pack policy`, before
 anything is changed; rehearsals and pull requests run under them. A *mandatory* rule refuses the
@@ -27,8 +26,8 @@ cover is in [security.md](security.md).
 ## Settings
 
 `policy/config.json` sets what the table below lists. It is committed, and whoever runs the rules
-reads it: `make rehearse`, continuous integration, `pulumi up --policy-pack policy`. A key that
-no rule has is refused in one line. The engine's own `--policy-pack-config` takes precedence.
+reads it: `gpu-cluster rehearse`, continuous integration, `pulumi up --policy-pack policy`. A key
+that no rule has is refused in one line. The engine's own `--policy-pack-config` takes precedence.
 Every rule also has `enforcementLevel`: `mandatory`, `advisory` or `disabled`.
 
 ```json
@@ -68,23 +67,23 @@ def markdown() -> str:
     return "\n".join([
         _HEAD,
         "## Rules\n",
-        *_table(("rule", "weight", "keeps that", "settings and their defaults"), map(_row, RULES)),
+        *table(("rule", "weight", "keeps that", "settings and their defaults"), map(_row, RULES)),
         "",
         _STANDARD,
-        *_table(
+        *table(
             ("control", "id", "level", "allowed"),
             ((one.title, f"`{one.id}`", one.level, one.allowed) for one in CONTROLS),
         ),
         "",
         _PATHS,
-        *_table(
+        *table(
             ("directory", "may be mounted for", "why"),
             ((f"`{one.path}`", "writing" if one.writable else "reading", one.why)
              for one in ALLOWED),
         ),
         "",
         _SYSTEM,
-        *_table(
+        *table(
             ("namespace/kind/name", "controls", "directories of the node", "why"),
             ((f"`{one.pattern}`", _codes(one.controls), _codes(one.paths), one.why)
              for one in SYSTEM_PODS),
@@ -105,19 +104,3 @@ def _setting(key: str, field: Mapping[str, Any]) -> str:
 
 def _codes(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
-
-
-def main() -> None:
-    """Writes the page."""
-    PAGE.write_text(markdown())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,8 @@
-"""`python -m cli.docs.check_cards [FILE...]`: writes the README's table of measured cards.
+"""`python -m cli.docs.gpus [FILE...]`: writes the table of measured GPUs of the benchmark page.
 
-Each FILE is what `gpu-cluster test-gpus STACK --json` or `python -m quality.bench.card --out` made,
-or the log of the workload's pod. It is kept under `docs/measured/`, without what identifies the
-machine, and the table is made of all that is there.
+Each FILE is what `gpu-cluster test-gpus STACK --json` or `python -m quality.bench.card --out`
+wrote, or the log of the test's pod. It is kept under `docs/measured/`, without what identifies the
+machine, and the table is written from all that is there.
 """
 
 import json
@@ -12,40 +12,39 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cli.docs.readme import ROOT
 from components.gpu.check_program.report import result_in
 from stacks import command as commands
 from stacks.outcome import CheckError, ExitCode
-from tools.sections import README, filled
+from tools.sections import BENCHMARKS, DOCS, fill
 
-MEASURED = ROOT / "docs" / "measured"
-SECTION = "cards"
+MEASURED = DOCS / "measured"
+SECTION = "gpus"
 _PRIVATE = ("node", "uuid")
 _COLUMNS = {
     "bf16, TFLOP/s": ("bf16", "fp16"),
     "fp32, TFLOP/s": ("fp32",),
     "memory, GB/s": ("copy",),
-    "to the card, GB/s": ("hostToDevice",),
-    "from it, GB/s": ("deviceToHost",),
+    "host to GPU, GB/s": ("hostToDevice",),
+    "GPU to host, GB/s": ("deviceToHost",),
     "all-reduce, GB/s": ("allReduce",),
 }
 """Heading -> the measures that may stand below it."""
 
 
 def main() -> int:
-    """Parses the command line; keeps what is given, then writes the README. Returns the exit code:
+    """Parses the command line; keeps what is given, then fills the section. Returns the exit code:
     2 where a file is no measurement, and then nothing is kept."""
-    parser = commands.Parser(prog="cli.docs.check_cards", description=__doc__)
+    parser = commands.Parser(prog="cli.docs.gpus", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path)
     args = parser.parse_args()
     try:
         documents = [document for file in args.files for document in _read(file)]
     except CheckError as error:
-        print(f"cards: {error}", file=sys.stderr)
+        print(f"gpus: {error}", file=sys.stderr)
         return ExitCode.UNKNOWN
     for document in documents:
         keep(document)
-    README.write_text(filled(README.read_text(), SECTION, f"\n{markdown(measured())}\n\n"))
+    fill(BENCHMARKS, SECTION, markdown(measured()))
     return ExitCode.OK
 
 
@@ -74,9 +73,9 @@ def documents_in(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def keep(document: Mapping[str, Any], folder: Path = MEASURED) -> Path:
-    """Writes a document under the name of its card, number of GPUs and driver."""
+    """Writes a document under the name of its GPU, number of GPUs and driver."""
     gpus = document["gpus"]
-    words = f"{len(gpus)} {_card(document)} {document['driver']}"
+    words = f"{len(gpus)} {_name(document)} {document['driver']}"
     name = re.sub(r"[^a-z0-9.]+", "-", words.lower()).strip("-")
     path = folder / f"{name}.json"
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,13 +90,13 @@ def measured(folder: Path = MEASURED) -> list[Mapping[str, Any]]:
 
 def markdown(documents: Sequence[Mapping[str, Any]]) -> str:
     """A row for each node that was measured: the slowest of its GPUs."""
-    head = ["card", "driver", "date", *_COLUMNS, "of a hand-tuned program's, at least", "verdict"]
+    head = ["GPU", "driver", "date", *_COLUMNS, "of a CUDA program's, at least", "verdict"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for document in documents:
         count = len(document["gpus"])
         ratios = [row["ratio"] for row in document.get("sideBySide", {}).values()]
         cells = [
-            (f"{count} " if count > 1 else "") + _card(document),
+            (f"{count} " if count > 1 else "") + _name(document),
             str(document["driver"]),
             document["date"][:10],
             *(_figure(document, measures) for measures in _COLUMNS.values()),
@@ -119,7 +118,7 @@ def _figure(document: Mapping[str, Any], measures: Sequence[str]) -> str:
     return f"{row['value']:,.{digits}f}{kind}{share}"
 
 
-def _card(document: Mapping[str, Any]) -> str:
+def _name(document: Mapping[str, Any]) -> str:
     names = [gpu["name"] for gpu in document["gpus"]] or ["no GPU"]
     return " and ".join(dict.fromkeys(names))
 

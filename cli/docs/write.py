@@ -1,0 +1,65 @@
+"""`python -m cli.docs.write`: writes the generated pages, and the last rehearsal's report."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cli.docs import alerts, keys, outputs, policies, support_matrix
+from tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
+
+PAGES: Mapping[Path, Callable[[], str]] = {
+    alerts.PAGE: alerts.markdown,
+    outputs.PAGE: outputs.markdown,
+    policies.PAGE: policies.markdown,
+    support_matrix.PAGE: support_matrix.markdown,
+}
+"""Page -> what its text is; the pages of config keys come beside."""
+SHOWN = ("pulumi up", "pulumi destroy")
+"""Steps of a rehearsal that the README shows."""
+
+
+def main() -> int:
+    """Writes the reference always; the results of the last rehearsal of dev and of the last tests
+    where there were any. Returns the exit code."""
+    keys.write()
+    for page, markdown in PAGES.items():
+        page.write_text(markdown())
+    folder = ROOT / ".rehearsal" / "dev"
+    if (folder / "report.txt").is_file():
+        report = json.loads((folder / "report.json").read_text())
+        if report["ok"]:
+            text = (folder / "report.txt").read_text().strip()
+            fill(REHEARSE, "report", f"```text\n{text}\n```")
+            fill(README, "rehearse", "\n".join(["```text", *shown(report), "```"]))
+            shutil.copy(folder / "timeline.svg", DOCS / "timeline.svg")
+    else:
+        sys.stderr.write("no report of dev: run `gpu-cluster rehearse dev` first\n")
+    tests = ROOT / ".rehearsal" / "test.txt"
+    if tests.is_file():
+        fill(BENCHMARKS, "test", f"```text\n{tests.read_text().strip()}\n```")
+    else:
+        sys.stderr.write("no report of the tests: run `make test` first\n")
+    return 0
+
+
+def shown(report: Mapping[str, Any]) -> Iterator[str]:
+    """The lines of a rehearsal's report that the README has: steps, GPU nodes and the verdict."""
+    up, destroy = (_step(report, name) for name in SHOWN)
+    counts = " -> ".join(f"{count} at {at:.1f} s" for at, count in report["gpu_nodes"])
+    verdict = "passed" if report["ok"] else "failed"
+    yield up
+    yield f"GPU nodes: {counts}"
+    yield destroy
+    yield f"rehearsal of {report['stack']}: {verdict} in {report['seconds']:.1f} s"
+
+
+def _step(report: Mapping[str, Any], name: str) -> str:
+    (step,) = (each for each in report["steps"] if each["name"] == name)
+    return f"ok  {name}  {step['seconds']:.1f} s  {step['detail']}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

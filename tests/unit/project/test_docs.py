@@ -1,0 +1,167 @@
+"""The documents say what the code says, and lead nowhere that is not there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.docs import keys, policies, write
+from components.decode import decode
+from components.gke.maintenance_args import GkeMaintenanceArgs
+from policy.pack import RULES
+from stacks.files import SAMPLES
+from tools.sections import DOCS, README, ROOT
+
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+PAGES += sorted(DOCS.rglob("*.md"))
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"^( *)```.*?^\1```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def links(page: Path) -> Iterator[str]:
+    """Every link and picture of a page, code left out."""
+    yield from _LINK.findall(_CODE.sub("", page.read_text()))
+
+
+def snippets() -> Iterator[tuple[Path, str]]:
+    """Every YAML snippet of all pages, without the indentation of a list that it stands in."""
+    for page in PAGES:
+        for found in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
+            yield page, found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    """A file and an anchor of this repository are there; another address is one of the web."""
+    for link in links(page):
+        target, _, anchor = link.partition("#")
+        if "://" in link:
+            assert re.fullmatch(r"https://[\w.-]+\.[a-z]+(/[\w./~%+@=?&#-]*)?", link), link
+            continue
+        file = (page.parent / target).resolve() if target else page
+        assert file.is_relative_to(ROOT), link
+        assert file.exists(), link
+        assert not anchor or anchor in anchors(file), link
+
+
+def test_every_page_is_linked() -> None:
+    """What no page leads to, nobody finds."""
+    found = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in PAGES
+        for link in links(page)
+        if "://" not in link
+    }
+    assert [page for page in PAGES if page.resolve() not in found and page != README] == []
+
+
+CONTRIBUTING = [ROOT / "CONTRIBUTING.md", *sorted((DOCS / "contributing").glob("*.md"))]
+_PATH = re.compile(r"`((?:\w+/)+[\w.-]*)`")
+
+
+@pytest.mark.parametrize("page", CONTRIBUTING, ids=lambda page: page.name)
+def test_contributors_are_sent_to_files_that_exist(page: Path) -> None:
+    """A table of tasks and files is worth nothing once the files have moved."""
+    paths = _PATH.findall(page.read_text())
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_ten_usual_changes_have_their_files_named() -> None:
+    """In one table, where a newcomer finds them within a minute."""
+    table = CONTRIBUTING[0].read_text().partition("| task | files | guide |")[2]
+    rows = [row.split("|") for row in table.partition("\n\n")[0].splitlines()[2:]]
+    words = ["GPU model", "config key", "image", "platform", "alert", "taint", "addon", "policy"]
+    words += ["column", "rule of a cloud"]
+    for word in words:
+        assert [row for row in rows if word in row[1] and "`" in row[2]], word
+
+
+def test_the_readme_is_read_in_one_go() -> None:
+    """Everything else is a page of its own."""
+    assert len(README.read_text().splitlines()) <= 150
+
+
+def test_linux_is_said_at_the_beginning() -> None:
+    """Nobody finds out by a traceback."""
+    assert "**Linux**" in "\n".join(README.read_text().splitlines()[:10])
+
+
+@pytest.mark.parametrize("page", write.PAGES, ids=lambda page: page.name)
+def test_generated_pages_are_up_to_date(page: Path) -> None:
+    """`gpu-cluster docs` writes them."""
+    assert page.read_text() == write.PAGES[page]()
+
+
+@pytest.mark.parametrize("file", keys.PAGES)
+def test_the_pages_of_config_keys_are_up_to_date(file: str) -> None:
+    """Every config key stands there with its type and default; `gpu-cluster docs` writes it."""
+    assert (keys.FOLDER / f"{file}.md").read_text() == keys.pages()[file]
+
+
+def test_every_policy_is_on_its_page() -> None:
+    """With its weight, reason, settings and defaults."""
+    for rule in RULES:
+        assert f"| `{rule.name}` |" in policies.markdown()
+
+
+def test_every_snippet_is_where_the_engine_reads_it() -> None:
+    """Below `config:`: pasted at column 0, a key would be one beside it, which the engine
+    ignores."""
+    found = list(snippets())
+    assert any("gpu-cluster:gpuPools:" in snippet for _, snippet in found)
+    for page, snippet in found:
+        document = yaml.safe_load(snippet)
+        if "gpu-cluster:" in snippet:
+            assert list(document) == ["config"], page
+
+
+def test_a_setting_is_set_in_the_stack_that_is_named() -> None:
+    """Without `-s` the engine writes into whichever stack is selected."""
+    commands = [
+        command
+        for page in PAGES
+        for command in re.findall(r"pulumi config set [^`]*gpu-cluster:", page.read_text())
+    ]
+    assert commands
+    assert [one for one in commands if " -s " not in one] == []
+
+
+def test_no_kubeconfig_is_written_where_others_can_read_it() -> None:
+    """Nor into the repository, where the next commit may take it along."""
+    writes = [
+        line
+        for page in PAGES
+        for line in page.read_text().splitlines()
+        if "stack output kubeconfig" in line
+    ]
+    assert writes
+    assert [one for one in writes if not re.search(r"umask 077;.*> ~/\.kube/", one)] == []
+    assert "/kubeconfig*" in (ROOT / ".gitignore").read_text().splitlines()
+
+
+def test_every_sample_is_in_the_readme() -> None:
+    """No environment that comes with the program goes unmentioned; a user's own may."""
+    text = README.read_text()
+    for stack in SAMPLES:
+        assert (ROOT / f"Pulumi.{stack}.yaml").is_file()
+        assert f"| `Pulumi.{stack}.yaml` |" in text
+
+
+def test_the_maintenance_sample_is_one_that_the_settings_take() -> None:
+    """Read as YAML, where a time without quotes would be a date."""
+    (given,) = [
+        yaml.safe_load(snippet)["config"]["gpu-cluster:cluster"]["maintenance"]
+        for _, snippet in snippets()
+        if "maintenance:" in snippet
+    ]
+    args = decode("maintenance", GkeMaintenanceArgs, given)
+    assert list(args.exclusions) == ["long-run"]
