@@ -12,6 +12,8 @@ import typing
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
+from components.renamed import RENAMED
+
 T = TypeVar("T")
 
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -30,6 +32,13 @@ def unknown(word: str, allowed: Collection[str]) -> str:
     return (
         (f"did you mean {near[0]!r}? " if near else "") + "allowed: " + ", ".join(sorted(allowed))
     )
+
+
+def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:
+    """What to say of the key at `path` that is not among `allowed`: its new name, if it has one."""
+    if (new := RENAMED.get(key)) in allowed:
+        return f"{path}: is called {new} now; rename it"
+    return f"{path}: there is no such key; {unknown(key, allowed)}"
 
 
 def decode(path: str, kind: type[T], value: object) -> T:
@@ -91,7 +100,7 @@ def _record(path: str, kind: type, value: object) -> Any:
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
     for key in value:
         if key not in fields:
-            raise ValueError(f"{path}.{key}: there is no such key; {unknown(key, fields)}")
+            raise ValueError(no_such_key(f"{path}.{key}", key, fields))
     given: dict[str, Any] = {}
     for key, field in fields.items():
         if key in value and value[key] is not None:

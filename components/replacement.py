@@ -14,6 +14,7 @@ from typing import Any, Literal
 import pulumi
 
 from components.decode import camel
+from components.renamed import present
 
 Loss = Literal["cluster", "node pools", "GPU pool", "system pool"]
 
@@ -115,7 +116,8 @@ class LastingSettings(pulumi.ComponentResource):
                 remembered[key], rules[key] = valued(block, path), rule
 
         def compare(change: pulumi.ResourceHookArgs) -> None:
-            before = (change.old_inputs or {}).get("settings") or {}
+            remembers = (change.old_inputs or {}).get("settings") or {}
+            before = {present(key): value for key, value in remembers.items()}
             for line in warnings(before, remembered, rules):
                 pulumi.log.warn(line, self)
 

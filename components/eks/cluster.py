@@ -70,7 +70,7 @@ class EksCluster(pulumi.ComponentResource):
 
     def _control_plane(self, name: str, args: EksClusterArgs, region: str) -> aws.eks.Cluster:
         child = pulumi.ResourceOptions(parent=self)
-        key: pulumi.Input[str] = args.secrets_key or self._secrets_key(name, args)
+        key: pulumi.Input[str] = args.secrets_encryption_key or self._secrets_key(name, args)
         role = EksRole(
             role_name(name, "cluster"),
             region=region,

@@ -131,7 +131,7 @@ class EksClusterArgs:
     addon_versions: Mapping[str, str] = field(default_factory=dict)
     """Addon -> version such as `v1.20.4-eksbuild.1`; left out, EKS's default when the addon is
     made. It does not follow a new `version` by itself."""
-    secrets_key: str | None = None
+    secrets_encryption_key: str | None = None
     """ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
     log_retention_days: int = 90
     """Of the control plane's logs in CloudWatch."""
@@ -170,9 +170,10 @@ class EksClusterArgs:
                     f"addonVersions.{addon}: {version!r} is not an addon's version such as "
                     "v1.20.4-eksbuild.1"
                 )
-        if self.secrets_key is not None and not KMS_KEY.fullmatch(self.secrets_key):
+        key = self.secrets_encryption_key
+        if key is not None and not KMS_KEY.fullmatch(key):
             raise ValueError(
-                f"secretsKey: {self.secrets_key!r} is not a KMS key; give its ARN, "
+                f"secretsEncryptionKey: {key!r} is not a KMS key; give its ARN, "
                 "arn:aws:kms:REGION:ACCOUNT:key/ID"
             )
         if self.log_retention_days not in RETENTION_DAYS:
@@ -278,11 +279,11 @@ class EksClusterArgs:
             self.network.check_in(region)
         except ValueError as error:
             raise ValueError(f"network.{error}") from None
-        key = KMS_KEY.fullmatch(self.secrets_key or "")
+        key = KMS_KEY.fullmatch(self.secrets_encryption_key or "")
         if key and key["region"] != region:
             raise ValueError(
-                f"secretsKey: {self.secrets_key!r} is not in {region}; EKS takes a key of the "
-                "cluster's own region"
+                f"secretsEncryptionKey: {key[0]!r} is not in {region}; EKS takes a key of "
+                "the cluster's own region"
             )
         partition = regions.partition(region)
         for position, arn in enumerate(self.admins):

@@ -43,7 +43,7 @@ CLUSTER: Lasting = {
     "version": next_minor,
     # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
     # would delete its own, without which no secret can be read.
-    "secrets_key": NEVER,
+    "secrets_encryption_key": NEVER,
     # The provider keeps what is no longer given: the field is optional and computed.
     "addon_versions": kept("name the addon's version to change to"),
     "system_pool.instance_types": "system pool",
@@ -54,7 +54,7 @@ POOL: Lasting = {
     "instance_types": "GPU pool",
     "zones": "GPU pool",
     "subnet_ids": "GPU pool",
-    "capacity": "GPU pool",
+    "capacity_type": "GPU pool",
     "reservation": "GPU pool",
     "os": "GPU pool",
     "ami_type": "GPU pool",

@@ -61,7 +61,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             node_role_arn=node_role,
             subnet_ids=list(subnets),
             ami_type=args.image,
-            capacity_type=_CAPACITY[args.capacity],
+            capacity_type=_CAPACITY[args.capacity_type],
             # A Capacity Block wants its type in the launch template, and EKS in one place only.
             instance_types=None if args.reservation else list(args.instance_types),
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},

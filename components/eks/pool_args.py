@@ -48,11 +48,11 @@ class EksGpuNodeGroupArgs:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
-    capacity: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
+    capacity_type: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
     """A Capacity Block's pool takes an update (version, disk, tags) at size 0 alone: before the
     block starts, or after it ends."""
     reservation: str | None = None
-    """ID of the Capacity Block's reservation; with capacity `capacity-block`."""
+    """ID of the Capacity Block's reservation; with capacityType `capacity-block`."""
     os: str = "al2023"
     """`al2023` or `bottlerocket`; both images carry the driver."""
     ami_type: str | None = None
@@ -167,7 +167,7 @@ class EksGpuNodeGroupArgs:
             },
             taints=[GPU_TAINT, *self.taints],
             node_selector={POOL_LABEL: name},
-            spot=self.capacity == "spot",
+            spot=self.capacity_type == "spot",
             sharing=Sharing(strategy=self.sharing.strategy, replicas=self.sharing.replicas)
             if self.sharing
             else None,
@@ -207,7 +207,7 @@ class EksGpuNodeGroupArgs:
                         f"{key}: {one!r} is not of the cluster's network; allowed: "
                         f"{', '.join(offered)}"
                     )
-        if self.capacity == "capacity-block" and len(self.places_in(cluster)) != 1:
+        if self.capacity_type == "capacity-block" and len(self.places_in(cluster)) != 1:
             key = "subnetIds" if network.subnet_ids else "zones"
             raise ValueError(
                 f"{key}: a Capacity Block is in one zone; name the one of {self.reservation}"
@@ -318,15 +318,15 @@ class EksGpuNodeGroupArgs:
         check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
 
     def _check_capacity(self) -> None:
-        block = self.capacity == "capacity-block"
+        block = self.capacity_type == "capacity-block"
         if block != (self.reservation is not None):
             raise ValueError(
-                "reservation: goes together with capacity capacity-block; "
-                + ("name it" if block else "set capacity, or drop the key")
+                "reservation: goes together with capacityType capacity-block; "
+                + ("name it" if block else "set capacityType, or drop the key")
             )
         if self.instance_type.block_only and not block:
             raise ValueError(
-                f"capacity: EC2 has {self.instance_types[0]} in Capacity Blocks alone; set "
+                f"capacityType: EC2 has {self.instance_types[0]} in Capacity Blocks alone; set "
                 "capacity-block, with the block's reservation"
             )
         if self.reservation is not None and not RESERVATION.fullmatch(self.reservation):

@@ -76,7 +76,7 @@ class GkeControlPlaneArgs:
     """Pulumi and its provider refuse to delete or replace the cluster. GKE itself has no such
     protection: gcloud and the console still delete it, unless a lien or an IAM deny policy stops
     them."""
-    secrets_key: str | None = None
+    secrets_encryption_key: str | None = None
     """Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd, on
     top of Google's own encryption at rest."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -112,9 +112,10 @@ class GkeControlPlaneArgs:
                     f"authorizedNetworks.{name}: '{block}' is public, and with privateEndpoint "
                     "only private addresses reach the control plane; drop it or privateEndpoint"
                 )
-        if self.secrets_key is not None and "/cryptoKeys/" not in self.secrets_key:
+        key = self.secrets_encryption_key
+        if key is not None and "/cryptoKeys/" not in key:
             raise ValueError(
-                f"secretsKey: {self.secrets_key!r} is not a Cloud KMS key; give it as "
+                f"secretsEncryptionKey: {key!r} is not a Cloud KMS key; give it as "
                 "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
             )
         for key, value in self.labels.items():

@@ -60,8 +60,8 @@ def control_plane(
         "maintenance_policy": args.maintenance.policy() if args.maintenance else None,
         # Left out after a key was there, it would stay encrypted: the provider keeps what the
         # cluster has.
-        "database_encryption": {"state": "ENCRYPTED", "key_name": args.secrets_key}
-        if args.secrets_key
+        "database_encryption": {"state": "ENCRYPTED", "key_name": args.secrets_encryption_key}
+        if args.secrets_encryption_key
         else {"state": "DECRYPTED"},
         "master_auth": {"client_certificate_config": {"issue_client_certificate": False}},
         "workload_identity_config": {"workload_pool": f"{project}.svc.id.goog"},

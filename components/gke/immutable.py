@@ -35,7 +35,7 @@ CLUSTER: Lasting = {
 POOL: Lasting = {
     "accelerator": "GPU pool",
     "gpus_per_node": "GPU pool",
-    "capacity": "GPU pool",
+    "capacity_type": "GPU pool",
     "reservation": "GPU pool",
     "driver": "GPU pool",
     "driver_version": "GPU pool",

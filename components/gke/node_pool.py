@@ -52,12 +52,12 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             },
             ignore_node_count_changes=True,
             # GKE neither repairs nor keeps flex-start nodes: they end by themselves.
-            management={"auto_repair": args.capacity != "flex-start", "auto_upgrade": True},
+            management={"auto_repair": args.capacity_type != "flex-start", "auto_upgrade": True},
             # No spare GPU is needed to upgrade: one node goes, then its successor comes. On
             # flex-start GKE sets a strategy of its own, and any other is a difference for ever:
             # https://github.com/crossplane-contrib/provider-upjet-gcp/pull/1029
             upgrade_settings=None
-            if args.capacity == "flex-start"
+            if args.capacity_type == "flex-start"
             else {"max_surge": 0, "max_unavailable": 1},
             placement_policy={"type": "COMPACT"} if args.compact_placement else None,
             node_config=_gpu_node_config(args, self.pool, service_account),
@@ -65,7 +65,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
                 parent=self,
                 depends_on=list(depends_on),
                 deleted_with=cluster,
-                delete_before_replace=args.replace_order == "delete-first",
+                delete_before_replace=args.delete_before_replace,
                 ignore_changes=_owned_by_gke(args),
                 custom_timeouts=patience(args.max_nodes),
                 hooks=recycling_check(name, f"gpuPools.{name}"),
@@ -106,8 +106,8 @@ def _gpu_node_config(
         if args.image_streaming is not None
         else None,
         "gvnic": {"enabled": True} if args.machine.accelerator is not None else None,
-        "spot": args.capacity == "spot",
-        "flex_start": True if args.capacity == "flex-start" else None,
+        "spot": args.capacity_type == "spot",
+        "flex_start": True if args.capacity_type == "flex-start" else None,
         "max_run_duration": f"{duration}s" if duration is not None else None,
         "reservation_affinity": _reservation(args),
     }
@@ -142,6 +142,6 @@ def _reservation(
             "key": "compute.googleapis.com/reservation-name",
             "values": [args.reservation],
         }
-    if args.capacity in ("spot", "flex-start"):
+    if args.capacity_type in ("spot", "flex-start"):
         return {"consume_reservation_type": "NO_RESERVATION"}
     return None

@@ -34,9 +34,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
-    capacity: Capacity = "on-demand"
+    capacity_type: Capacity = "on-demand"
     reservation: str | None = None
-    """Name of the reservation; with capacity `reservation`."""
+    """Name of the reservation; with capacityType `reservation`."""
     os_image: Literal["cos", "ubuntu"] = "cos"
     driver: Literal["managed", "daemonset"] = "managed"
     """`managed`: GKE installs it. `daemonset`: a DaemonSet of this stack does."""
@@ -60,9 +60,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     compact_placement: bool = False
     """Puts the nodes close together; one zone only."""
     max_run_duration_seconds: int | None = None
-    """Nodes are deleted after this time; with capacity `flex-start`, at most 7 days."""
-    replace_order: Literal["delete-first", "create-first"] = "delete-first"
-    """`create-first` keeps the old nodes while a replacement starts, and takes the quota twice."""
+    """Nodes are deleted after this time; with capacityType `flex-start`, at most 7 days."""
+    delete_before_replace: bool = True
+    """`false` keeps the old nodes while a replacement starts, and takes the quota twice."""
 
     def __post_init__(self) -> None:
         # A dataclass with slots is made anew, which zero-argument super() does not follow.
@@ -80,12 +80,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             )
         if (
             self.compact_placement
-            and self.capacity == "flex-start"
+            and self.capacity_type == "flex-start"
             and self.machine_type not in catalog.FLEX_START_COMPACT
         ):
             raise ValueError(
-                f"compactPlacement: {self.machine_type} cannot have it with capacity flex-start; "
-                f"machine types that can: {', '.join(catalog.FLEX_START_COMPACT)}; drop it"
+                f"compactPlacement: {self.machine_type} cannot have it with capacityType "
+                f"flex-start; machine types that can: {', '.join(catalog.FLEX_START_COMPACT)}; "
+                "drop it"
             )
 
     @property
@@ -174,8 +175,8 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         needs: dict[str, tuple[str, ...]] = {}
         if self.machine.min_gke is not None:
             needs[f"machineType: {self.machine_type}"] = (self.machine.min_gke,)
-        if self.capacity == "flex-start":
-            needs["capacity: flex-start"] = catalog.FIRST_VERSIONS["flex-start"]
+        if self.capacity_type == "flex-start":
+            needs["capacityType: flex-start"] = catalog.FIRST_VERSIONS["flex-start"]
         for what, first in needs.items():
             if version is not None and catalog.meets(version, first) is False:
                 raise ValueError(
@@ -198,13 +199,17 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,
             labels=labels,
-            taints=[GPU_TAINT, *([SPOT_TAINT] if self.capacity == "spot" else []), *self.taints],
+            taints=[
+                GPU_TAINT,
+                *([SPOT_TAINT] if self.capacity_type == "spot" else []),
+                *self.taints,
+            ],
             # Pods that enter the host's IPC for MPS say so: they are on nodes with MPS alone.
             node_selector={
                 POOL_LABEL: name,
                 **({names.GKE_GPU_SHARING_STRATEGY: "mps"} if self._mps else {}),
             },
-            spot=self.capacity == "spot",
+            spot=self.capacity_type == "spot",
             # GKE's own taint on every Arm node; it tolerates for pods that select the architecture.
             extra_tolerations=[ARM_TOLERATION] if self.machine.arch == "arm64" else [],
             sharing=self.sharing.of(self.card) if self.sharing else None,
@@ -227,19 +232,20 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def _check_capacity(self) -> None:
         offered = self.machine.provisioning
-        if self.capacity not in offered:
+        if self.capacity_type not in offered:
             raise ValueError(
-                f"capacity: {self.machine_type} is not sold as {self.capacity}; allowed: "
+                f"capacityType: {self.machine_type} is not sold as {self.capacity_type}; allowed: "
                 f"{', '.join(offered)}"
             )
-        if (self.capacity == "reservation") != (self.reservation is not None):
+        if (self.capacity_type == "reservation") != (self.reservation is not None):
             raise ValueError(
-                "reservation: goes together with capacity reservation; "
-                + ("name it" if self.reservation is None else "set capacity, or drop the key")
+                "reservation: goes together with capacityType reservation; "
+                + ("name it" if self.reservation is None else "set capacityType, or drop the key")
             )
-        if self.capacity == "flex-start" and self.min_nodes:
+        if self.capacity_type == "flex-start" and self.min_nodes:
             raise ValueError(
-                f"minNodes: {self.min_nodes} is not possible with capacity flex-start; allowed: 0"
+                f"minNodes: {self.min_nodes} is not possible with capacityType flex-start; "
+                "allowed: 0"
             )
         seconds = self.max_run_duration_seconds
         if seconds is not None and not 0 < seconds <= catalog.MAX_RUN_SECONDS:

@@ -35,9 +35,9 @@ class GkeAutopilotPoolArgs:
     """As the node label `cloud.google.com/gke-accelerator` has it."""
     gpus_per_node: int | None = None
     """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""
-    capacity: Capacity = "on-demand"
+    capacity_type: Capacity = "on-demand"
     reservation: str | None = None
-    """Name of the reservation; with capacity `reservation`."""
+    """Name of the reservation; with capacityType `reservation`."""
     driver_version: Literal["default", "latest"] | None = None
     """Left out, GKE's default for the accelerator."""
     sharing: GkeSharingArgs | None = None
@@ -59,16 +59,16 @@ class GkeAutopilotPoolArgs:
                 f"{', '.join(map(str, card.autopilot_counts))}"
             )
         ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
-        if self.capacity not in ways:
+        if self.capacity_type not in ways:
             count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
             raise ValueError(
-                f"capacity: nodes with {count}{card.name} are not sold as {self.capacity}; "
-                f"allowed: {', '.join(ways)}"
+                f"capacityType: nodes with {count}{card.name} are not sold as "
+                f"{self.capacity_type}; allowed: {', '.join(ways)}"
             )
-        if (self.capacity == "reservation") != (self.reservation is not None):
+        if (self.capacity_type == "reservation") != (self.reservation is not None):
             raise ValueError(
-                "reservation: goes together with capacity reservation; "
-                + ("name it" if self.reservation is None else "set capacity, or drop the key")
+                "reservation: goes together with capacityType reservation; "
+                + ("name it" if self.reservation is None else "set capacityType, or drop the key")
             )
         if self.sharing is not None:
             if self.sharing.strategy == "mps":
@@ -90,7 +90,7 @@ class GkeAutopilotPoolArgs:
         card = catalog.ACCELERATORS[self.accelerator]
         sharing = self.sharing.of(card) if self.sharing else None
         counts = (self.gpus_per_node,) if self.gpus_per_node else card.autopilot_counts
-        spot = self.capacity == "spot"
+        spot = self.capacity_type == "spot"
         return GpuPool(
             name=name,
             accelerator=card.name,
@@ -110,8 +110,8 @@ class GkeAutopilotPoolArgs:
     def _selectors(self, sharing: Sharing | None) -> dict[str, str]:
         chosen: dict[str, str | None] = {
             names.GKE_ACCELERATOR_COUNT: str(self.gpus_per_node) if self.gpus_per_node else None,
-            names.GKE_SPOT: "true" if self.capacity == "spot" else None,
-            names.GKE_FLEX_START: "true" if self.capacity == "flex-start" else None,
+            names.GKE_SPOT: "true" if self.capacity_type == "spot" else None,
+            names.GKE_FLEX_START: "true" if self.capacity_type == "flex-start" else None,
             names.GKE_RESERVATION_NAME: self.reservation,
             names.GKE_RESERVATION_AFFINITY: "specific" if self.reservation else None,
             names.GKE_GPU_DRIVER_VERSION: self.driver_version,

@@ -17,7 +17,7 @@ from pulumi.runtime import config as runtime_config
 from components.batch.load import check_workloads, read_batch, read_training_jobs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool, Platform
-from components.decode import decode, decode_map, shown, unknown
+from components.decode import decode, decode_map, no_such_key, shown, unknown
 from components.gpu.check_args import GpuCheckArgs, job_name
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
@@ -77,7 +77,7 @@ def _read(config: Mapping[str, str]) -> Settings:
     }
     for key in given:
         if key not in _KEYS:
-            raise ValueError(f"{NAMESPACE}:{key}: there is no such key; {unknown(key, _KEYS)}")
+            raise ValueError(no_such_key(f"{NAMESPACE}:{key}", key, _KEYS))
     cluster = _structured(given, "cluster")
     pools = _structured(given, "gpuPools")
     workloads = decode_map(f"{NAMESPACE}:workloads", WorkloadArgs, _structured(given, "workloads"))

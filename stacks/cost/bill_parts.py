@@ -50,7 +50,7 @@ def pod_gpu(pool: GpuPool) -> PodGpu:
 
 
 def bought_as(capacity: str) -> Bought:
-    """What a pool's `capacity` means on the bill."""
+    """What a pool's `capacityType` means on the bill."""
     if capacity in ("on-demand", "spot"):
         return "spot" if capacity == "spot" else "on-demand"
     return "other"
@@ -59,10 +59,10 @@ def bought_as(capacity: str) -> Bought:
 def pool_notes(pools: Mapping[str, Any]) -> list[str]:
     """A line for each pool that is bought in a way whose price is not known."""
     return [
-        f"pool {name}: capacity {pool.capacity} has a price of its own that is not known here"
-        + (", and is billed whether it is used or not" if pool.reservation else "")
+        f"pool {name}: capacityType {pool.capacity_type} has a price of its own that is not known "
+        "here" + (", and is billed whether it is used or not" if pool.reservation else "")
         for name, pool in pools.items()
-        if bought_as(pool.capacity) == "other"
+        if bought_as(pool.capacity_type) == "other"
     ]
 
 

@@ -53,7 +53,7 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
                 f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
                 _gpu_disk(pool),
                 (pool.min_nodes, pool.max_nodes),
-                bought_as(pool.capacity),
+                bought_as(pool.capacity_type),
                 pool.gpu_pool(name),
             )
         )
@@ -72,7 +72,7 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
         items.append(
             Item(name="NAT", what="gateway and address", parts=parts, idle=gateways, full=gateways)
         )
-    if cluster.secrets_key is None:
+    if cluster.secrets_encryption_key is None:
         key = price_of("aws", "kms-key")
         items.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))
     notes = [

@@ -47,7 +47,7 @@ def standard_bill(settings: GkeSettings) -> Bill:
                 f"{pool.machine_type}, {pool.gpus} {pool.card.name}, {pool.disk_size_gb} GiB",
                 extra,
                 (pool.min_nodes, pool.max_nodes),
-                bought_as(pool.capacity),
+                bought_as(pool.capacity_type),
                 pool.gpu_pool(name),
             )
         )
@@ -60,7 +60,7 @@ def standard_bill(settings: GkeSettings) -> Bill:
         items=[fee, *items, *_cloud_nat(least, most)],
         metered=_by_use(prometheus=cluster.managed_prometheus, flow_logs=cluster.network.flow_logs),
         notes=[
-            *_notes(cluster.region, free=zonal, key=cluster.secrets_key),
+            *_notes(cluster.region, free=zonal, key=cluster.secrets_encryption_key),
             *pool_notes(settings.pools),
         ],
     )
@@ -76,7 +76,7 @@ def autopilot_bill(settings: AutopilotSettings) -> Bill:
             parts=[Part(name="pods", on_demand=None, spot=None, source="")],
             idle=0,
             full=None,
-            bought=bought_as(pool.capacity),
+            bought=bought_as(pool.capacity_type),
             pod_gpu=pod_gpu(pool.gpu_pool(name)),
         )
         for name, pool in settings.pools.items()
@@ -85,7 +85,7 @@ def autopilot_bill(settings: AutopilotSettings) -> Bill:
         items=[_fee("GKE Autopilot"), *pods, *_cloud_nat(None, None)],
         metered=_by_use(prometheus=True, flow_logs=cluster.network.flow_logs),
         notes=[
-            *_notes(cluster.region, free=True, key=cluster.secrets_key),
+            *_notes(cluster.region, free=True, key=cluster.secrets_encryption_key),
             "Autopilot bills pods by what they request; its prices are not known here, and nothing "
             "bounds how many there are",
         ],

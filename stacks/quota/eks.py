@@ -34,14 +34,14 @@ def needs(pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str) -> tuple[lis
     quotas: dict[str, dict[str, int]] = {}
     notes = []
     for name, pool in pools.items():
-        if pool.capacity == "capacity-block":
+        if pool.capacity_type == "capacity-block":
             notes.append(
                 f"pool {name}: not counted, Capacity Blocks have a quota of their own that this "
                 "check does not read"
             )
             continue
         for kind in pool.instance_types:
-            quota = quota_of(kind, spot=pool.capacity == "spot")
+            quota = quota_of(kind, spot=pool.capacity_type == "spot")
             row = catalog.instance_type(kind)
             assert quota is not None and row is not None  # noqa: PT018  the pool has checked it
             counted = quotas.setdefault(quota, {})

@@ -94,7 +94,7 @@ def needs(
     metrics: dict[str, dict[str, int]] = {}
     notes = []
     for name, pool in pools.items():
-        if pool.capacity == "reservation":
+        if pool.capacity_type == "reservation":
             # The reservation itself was counted when it was made.
             notes.append(
                 f"pool {name}: not counted, its nodes come out of reservation {pool.reservation}"
@@ -104,7 +104,7 @@ def needs(
             continue
         accelerator = pool.card.name if isinstance(pool, GkeGpuNodePoolArgs) else pool.accelerator
         card = catalog.ACCELERATORS[accelerator]
-        preemptible = pool.capacity in _PREEMPTIBLE
+        preemptible = pool.capacity_type in _PREEMPTIBLE
         metric = card.quota_metric_preemptible if preemptible else card.quota_metric
         metrics.setdefault(metric, {})[name] = gpus[name]
     found = [

@@ -108,9 +108,9 @@ def test_the_control_plane_stays_where_it_was_made(stack: Recording) -> None:
 
 
 def test_a_key_of_one_s_own_is_used_and_none_made() -> None:
-    """With secretsKey, no key is made."""
+    """With secretsEncryptionKey, no key is made."""
     own = "arn:aws:kms:us-east-1:123456789012:key/mine"
-    stack = declare(secrets_key=own)
+    stack = declare(secrets_encryption_key=own)
     assert stack.of("aws:kms/key:Key") == []
     assert stack.one(CLUSTER).inputs["encryptionConfig"]["provider"]["keyArn"] == own
 

@@ -237,7 +237,7 @@ def test_bottlerockets_mps_keeps_the_resources_name() -> None:
 
 def test_spot_takes_several_types_of_equal_gpus() -> None:
     """A Spot pool names all its instance types."""
-    found = group(capacity="spot", instance_types=["g4dn.xlarge", "g4dn.2xlarge"])
+    found = group(capacity_type="spot", instance_types=["g4dn.xlarge", "g4dn.2xlarge"])
     assert found["capacityType"] == "SPOT"
     assert found["instanceTypes"] == ["g4dn.xlarge", "g4dn.2xlarge"]
 
@@ -246,7 +246,7 @@ def test_a_capacity_block_has_its_type_in_the_template() -> None:
     """EKS wants instance type, market and reservation of a Capacity Block in the template alone."""
     args = {
         "instance_types": ["p5.48xlarge"],
-        "capacity": "capacity-block",
+        "capacity_type": "capacity-block",
         "reservation": "cr-0123456789abcdef0",
         "zones": ["us-east-1a"],
     }

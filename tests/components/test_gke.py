@@ -218,7 +218,7 @@ def test_sharing_is_one_value(
 
 def test_spot_is_a_taint_a_selector_and_no_reservation() -> None:
     """A Spot pool keeps out pods that do not know it, and takes no reservation."""
-    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity="spot")
+    args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity_type="spot")
     config = pool_of(args).inputs["nodeConfig"]
     assert config["spot"] is True
     assert {taint["key"] for taint in config["taints"]} == {

@@ -21,7 +21,7 @@ def in_zone(args: GkeGpuNodePoolArgs) -> Registration:
 
 def test_flex_start_has_the_upgrades_that_gke_gives_it() -> None:
     """Any strategy that one sets for it is a difference for ever: GKE sets its own."""
-    pool = pool_of(GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity="flex-start"))
+    pool = pool_of(GkeGpuNodePoolArgs(machine_type="g2-standard-4", capacity_type="flex-start"))
     assert "upgradeSettings" not in pool.inputs
     assert pool.inputs["management"]["autoRepair"] is False
 
@@ -40,7 +40,7 @@ def test_a_node_boots_from_a_disk_that_its_machine_takes(
     machine: str, capacity: str, disk: str
 ) -> None:
     """Without a choice it is a disk type that the machine type can have."""
-    args = GkeGpuNodePoolArgs(machine_type=machine, capacity=capacity)  # type: ignore[arg-type]
+    args = GkeGpuNodePoolArgs(machine_type=machine, capacity_type=capacity)  # type: ignore[arg-type]
     assert in_zone(args).inputs["nodeConfig"]["diskType"] == disk
 
 
@@ -54,7 +54,7 @@ def test_a_reservation_is_looked_for_in_the_zones_that_are_named() -> None:
     """Reservations of the same name may be in several zones; who names these is believed."""
     args = GkeGpuNodePoolArgs(
         machine_type="a2-highgpu-1g",
-        capacity="reservation",
+        capacity_type="reservation",
         reservation="mine",
         zones=["us-central1-a", "us-central1-b"],
     )
@@ -73,7 +73,7 @@ def test_placement_that_cannot_change_is_remembered() -> None:
 def test_pods_tolerate_that_a_node_is_arm() -> None:
     """GKE taints every Arm node, and tolerates only for pods that select the architecture."""
     arm = GkeGpuNodePoolArgs(
-        machine_type="a4x-highgpu-4g", capacity="reservation", reservation="mine"
+        machine_type="a4x-highgpu-4g", capacity_type="reservation", reservation="mine"
     )
     wanted = Toleration(
         key="kubernetes.io/arch", operator="Equal", value="arm64", effect="NoSchedule"

@@ -58,17 +58,17 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
             {"machineType": "n1-standard-8", "accelerator": "nvidia-tesla-t4", **NODES},
             **PARTS,
             gpusPerNode=st.sampled_from([1, 2]),
-            capacity=st.sampled_from(["on-demand", "spot"]),
+            capacityType=st.sampled_from(["on-demand", "spot"]),
             driver=st.sampled_from(["managed", "daemonset"]),
             osImage=st.sampled_from(["cos", "ubuntu"]),
-            replaceOrder=st.just("create-first"),
+            deleteBeforeReplace=st.just(False),
         ),
         some({"machineType": st.sampled_from(["g2-standard-4", "a2-highgpu-1g"]), **NODES},
              **PARTS, sharing=SHARING, devicePlugin=st.just("gke")),
     ),
     "autopilot": some(
         {"accelerator": st.sampled_from(["nvidia-tesla-t4", "nvidia-l4"])},
-        capacity=st.sampled_from(["on-demand", "spot"]),
+        capacityType=st.sampled_from(["on-demand", "spot"]),
         gpusPerNode=st.sampled_from([1, 2]),
         sharing=st.fixed_dictionaries(
             {"strategy": st.just("time-slicing"), "replicas": st.integers(2, 8)}
@@ -82,7 +82,7 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
             **NODES,
         },
         **PARTS,
-        capacity=st.sampled_from(["on-demand", "spot"]),
+        capacityType=st.sampled_from(["on-demand", "spot"]),
         os=st.sampled_from(["al2023", "bottlerocket"]),
         diskThroughput=st.integers(125, 700),
         diskIops=st.integers(3000, 9000),
@@ -149,7 +149,7 @@ CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
             [{"vpn": "10.200.0.0/16"}, {"vpn": "10.200.0.0/16", "office": "203.0.113.0/24"}]
         ),
         privateEndpoint=st.booleans(),
-        secretsKey=st.just("arn:aws:kms:us-east-1:123456789012:key/00000000"),
+        secretsEncryptionKey=st.just("arn:aws:kms:us-east-1:123456789012:key/00000000"),
         tags=st.just({"team": "ml"}),
         addonVersions=st.just({"coredns": "v1.12.1-eksbuild.2"}),
         autoscaler=st.just({"scaleDownUnneededTime": "5m", "image": "example.com/autoscaler:1"}),

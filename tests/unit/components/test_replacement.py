@@ -13,6 +13,7 @@ from components.gke.cluster_args import GkeClusterArgs, GkeNetworkArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from components.renamed import present
 from components.replacement import (
     NEVER,
     Lasting,
@@ -54,6 +55,12 @@ def test_the_setting_is_named_with_what_goes() -> None:
 def test_what_was_not_remembered_is_not_compared() -> None:
     """A pool that is new, and the state of a version that remembered less."""
     assert list(warnings({}, BEFORE, RULES)) == []
+
+
+def test_a_setting_that_was_renamed_is_compared_under_its_new_name() -> None:
+    """The state of 0.1.0 remembers it under the old one."""
+    assert present("cluster.secretsKey") == "cluster.secretsEncryptionKey"
+    assert present("cluster.network.podsCidr") == "cluster.network.podsCidr"
 
 
 def test_a_setting_that_cannot_change_is_refused() -> None:
@@ -125,7 +132,7 @@ def test_every_lasting_setting_is_one(lasting: Lasting, args: type) -> None:
 
 def test_a_cluster_s_secrets_keep_their_key() -> None:
     """EKS keeps the first one, which the stack would delete once another is named."""
-    assert eks.CLUSTER["secrets_key"] == NEVER
+    assert eks.CLUSTER["secrets_encryption_key"] == NEVER
 
 
 def said(lasting: Lasting, path: str, old: str, new: str) -> list[str]:

@@ -14,12 +14,12 @@ from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
     [
         (
             {"accelerator": "nvidia-b200"},
-            "capacity: nodes with nvidia-b200 are not sold as on-demand; allowed: spot, "
+            "capacityType: nodes with nvidia-b200 are not sold as on-demand; allowed: spot, "
             "flex-start, reservation",
         ),
         (
             {"accelerator": "nvidia-h100-80gb", "gpus_per_node": 1},
-            "capacity: nodes with 1 nvidia-h100-80gb are not sold as on-demand; allowed: spot, "
+            "capacityType: nodes with 1 nvidia-h100-80gb are not sold as on-demand; allowed: spot, "
             "flex-start",
         ),
     ],
@@ -34,7 +34,7 @@ def test_takes_nodes_that_are_sold_so() -> None:
     """A node with all eight, or of a size that the pod decides, can be had on demand."""
     GkeAutopilotPoolArgs(accelerator="nvidia-h100-80gb")
     GkeAutopilotPoolArgs(accelerator="nvidia-h100-80gb", gpus_per_node=8)
-    GkeAutopilotPoolArgs(accelerator="nvidia-b200", capacity="spot")
+    GkeAutopilotPoolArgs(accelerator="nvidia-b200", capacity_type="spot")
 
 
 def test_every_card_of_autopilot_can_be_had_in_each_of_its_counts() -> None:
@@ -47,5 +47,5 @@ def test_every_card_of_autopilot_can_be_had_in_each_of_its_counts() -> None:
 def test_a_spot_pod_does_not_ask_to_keep_its_node() -> None:
     """Autopilot grants an extended run time to others alone."""
     for capacity, keeps in (("spot", False), ("on-demand", True)):
-        pool = GkeAutopilotPoolArgs(accelerator="nvidia-l4", capacity=capacity)
+        pool = GkeAutopilotPoolArgs(accelerator="nvidia-l4", capacity_type=capacity)
         assert pool.gpu_pool("l4").keeps_pods == keeps

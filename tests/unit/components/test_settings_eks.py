@@ -109,7 +109,7 @@ def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: st
         return
     block: dict[str, Any] = {}
     if row.block_only:
-        block = {"capacity": "capacity-block", "reservation": "cr-0123456789abcdef0"}
+        block = {"capacity_type": "capacity-block", "reservation": "cr-0123456789abcdef0"}
     if refused := catalog.image_refusal(row, os, None):
         with pytest.raises(ValueError, match=re.escape(": ".join(refused))):
             EksGpuNodeGroupArgs(instance_types=[name], os=os, **block)
@@ -152,7 +152,7 @@ def test_a_capacity_block_is_accepted_in_one_zone() -> None:
     """A Capacity Block with its reservation, one type and one zone is a pool like any other."""
     found = read(
         [*POOL, "instanceTypes", ["p5.48xlarge"]],
-        [*POOL, "capacity", "capacity-block"],
+        [*POOL, "capacityType", "capacity-block"],
         [*POOL, "reservation", "cr-0123456789abcdef0"],
         [*POOL, "zones", ["us-east-1b"]],
     )

@@ -139,7 +139,7 @@ def test_the_table_has_three_kinds_of_change() -> None:
                not_made=second),
         effect("gpuPools.spot", replaced=("GPU pool",), because=("spot",), warned=("w",),
                made=True),
-        effect("gpuPools.capacity", replaced=("GPU pool",), because=("spot",), warned=("w",)),
+        effect("gpuPools.capacityType", replaced=("GPU pool",), because=("spot",), warned=("w",)),
         effect("gpuPools.diskSizeGb", recycled=("GPU pool",), made=True),
         effect("cluster.zones", kept=True, made=True),
         effect("cluster.network.podsCidr", refused=True),
@@ -147,7 +147,7 @@ def test_the_table_has_three_kinds_of_change() -> None:
     assert list(changes_rows(found)) == [
         f"| gke | `{name}` | replaces cluster, GPU pool | `name` | warns | {second} |",
         "| gke | `gpuPools.spot` | replaces GPU pool | `spot` | warns | yes |",
-        "| gke | `gpuPools.capacity` | replaces GPU pool | `spot` | warns | **no** |",
+        "| gke | `gpuPools.capacityType` | replaces GPU pool | `spot` | warns | **no** |",
         "| gke | `gpuPools.diskSizeGb` | recycles nodes of GPU pool | - | warns | yes |",
         "| gke | `cluster.zones` | nothing | the cloud keeps what it has | warns | yes |",
         "| gke | `cluster.network.podsCidr` | nothing | the cloud changes it in no way | refuses | "

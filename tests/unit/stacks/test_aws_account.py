@@ -45,7 +45,10 @@ def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
     assert offers_of(ec2, eks_settings(zones, G7E, one)) == []
     block = [
         ["gpu-cluster:gpuPools", "train-gpu", key, value]
-        for key, value in (("capacity", "capacity-block"), ("reservation", "cr-0123456789abcdef0"))
+        for key, value in (
+            ("capacityType", "capacity-block"),
+            ("reservation", "cr-0123456789abcdef0"),
+        )
     ]
     bought = ["gpu-cluster:gpuPools", "train-gpu", "zones", ["us-east-1b"]]
     assert offers_of(ec2, eks_settings(zones, G7E, *block, bought)) == []

@@ -105,7 +105,7 @@ def test_a_pool_is_counted_as_it_is_bought() -> None:
     """As configured, a Spot pool costs its Spot price."""
     l4 = {"machineType": "g2-standard-4", "accelerator": None, "gpusPerNode": None,
           "driver": "managed"}  # fmt: skip
-    bill = changed("dev", capacity="spot", **l4)
+    bill = changed("dev", capacityType="spot", **l4)
     pool = item(bill, "train-gpu")
     machine = machine_type("g2-standard-4")
     assert machine is not None
@@ -119,7 +119,7 @@ def test_a_pool_is_counted_as_it_is_bought() -> None:
 
 def test_an_unknown_price_is_unknown_and_not_zero() -> None:
     """EKS Spot has no price here: the pool is named as missing, and the sum says `at least`."""
-    bill = changed("train", capacity="spot")
+    bill = changed("train", capacityType="spot")
     total = bill.total("configured", "full")
     assert item(bill, "train-gpu").cost("configured", "full") is None
     assert total.missing == ["train-gpu"]
@@ -130,7 +130,7 @@ def test_an_unknown_price_is_unknown_and_not_zero() -> None:
 
 def test_nothing_of_an_unknown_price_costs_nothing() -> None:
     """No node costs no money, whatever a node would cost."""
-    assert item(changed("train", capacity="spot"), "train-gpu").cost("configured", "idle") == 0
+    assert item(changed("train", capacityType="spot"), "train-gpu").cost("configured", "idle") == 0
 
 
 @pytest.mark.parametrize("gone", ["on_demand", "count"])
@@ -150,10 +150,10 @@ def test_capacity_with_a_price_of_its_own_is_unknown(capacity: str) -> None:
     extra = {"reservation": "mine"} if capacity == "reservation" else {}
     l4 = {"machineType": "g2-standard-4", "accelerator": None, "gpusPerNode": None,
           "driver": "managed"}  # fmt: skip
-    bill = changed("dev", capacity=capacity, **l4, **extra)
+    bill = changed("dev", capacityType=capacity, **l4, **extra)
     assert item(bill, "train-gpu").cost("configured", "full") is None
     assert item(bill, "train-gpu").cost("on-demand", "full") is not None
-    assert any(f"capacity {capacity} has a price of its own" in note for note in bill.notes)
+    assert any(f"capacityType {capacity} has a price of its own" in note for note in bill.notes)
 
 
 def test_cloud_nat_has_a_most() -> None:

@@ -85,8 +85,10 @@ def test_google_counts_by_card_market_and_project() -> None:
     assert gke_needs(
         one=GkeGpuNodePoolArgs(**t4, max_nodes=3),
         two=GkeGpuNodePoolArgs(**t4, gpus_per_node=2, max_nodes=4),
-        spot=GkeGpuNodePoolArgs(**t4, max_nodes=5, capacity="spot"),
-        flex=GkeGpuNodePoolArgs(machine_type="g2-standard-24", max_nodes=2, capacity="flex-start"),
+        spot=GkeGpuNodePoolArgs(**t4, max_nodes=5, capacity_type="spot"),
+        flex=GkeGpuNodePoolArgs(
+            machine_type="g2-standard-24", max_nodes=2, capacity_type="flex-start"
+        ),
     ) == {
         "NVIDIA_T4_GPUS": (REGION, {"one": 3, "two": 8}),
         "PREEMPTIBLE_NVIDIA_T4_GPUS": (REGION, {"spot": 5}),
@@ -99,7 +101,7 @@ def test_reserved_nodes_are_left_out_and_named() -> None:
     """A pool on a reservation counts nothing, and the check says so."""
     pools = {
         "r": GkeGpuNodePoolArgs(
-            machine_type="a3-highgpu-8g", capacity="reservation", reservation="mine"
+            machine_type="a3-highgpu-8g", capacity_type="reservation", reservation="mine"
         )
     }
     found, notes = google_quota.needs(pools, {"r": 8}, project="p", region=REGION)
@@ -439,7 +441,7 @@ def test_aws_counts_vcpus_by_family_and_market() -> None:
     assert eks_needs(
         v100={"instance_types": ["p3dn.24xlarge"], "max_nodes": 2},
         t4={"instance_types": ["g4dn.xlarge", "g4dn.2xlarge"], "max_nodes": 3},
-        spot={"instance_types": ["g4dn.xlarge"], "max_nodes": 5, "capacity": "spot"},
+        spot={"instance_types": ["g4dn.xlarge"], "max_nodes": 5, "capacity_type": "spot"},
     ) == {
         "L-417A185B P on demand": {"v100": 192},
         "L-DB2E81BA G/VT on demand": {"t4": 24},

@@ -1,0 +1,21 @@
+"""Config keys that had another name in 0.1.0.
+
+The old name is refused with the new one. What a state of 0.1.0 remembers of a setting is compared
+under the new name.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+RENAMED: Final[Mapping[str, str]] = {
+    "capacity": "capacityType",
+    "replaceOrder": "deleteBeforeReplace",
+    "secretsKey": "secretsEncryptionKey",
+}
+"""Old key -> new key, wherever the old one is no key any more."""
+
+
+def present(path: str) -> str:
+    """A setting's path, such as `cluster.secretsKey`, by the name that its key has now."""
+    head, dot, key = path.rpartition(".")
+    return f"{head}{dot}{RENAMED.get(key, key)}"
