@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from stacks.urn import Urn
+from stacks.urn import Urn, of_reference
 from tests.components.recording import Registration, record
 from tests.program import effects
 from tests.program.environments import STACKS, run_program, values_of
@@ -55,6 +55,8 @@ def _lines(each: Registration) -> Iterator[str]:
         given = getattr(each, option)
         for value in sorted(given) if isinstance(given, frozenset | tuple) else [given]:
             if value:
+                if option == "provider":
+                    value, _ = of_reference(value)
                 yield f"({option}) {_last(value) if isinstance(value, str) else value}"
     if each.type.endswith(":CustomResourceDefinition"):
         yield _shown(json.dumps(each.inputs, sort_keys=True))
