@@ -10,12 +10,14 @@ from typing import Any
 import tools
 from components.settings.load import from_config
 from components.settings.model import ExistingSettings, Settings
+from stacks import files
 from stacks.engine import remedy, said
-from stacks.files import PLACEHOLDER, ROOT, document_in, read_stack, without_secrets
+from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
 from stacks.names import StackError
 from stacks.outcome import CheckError
 from stacks.owners import refuse_shared
 
+ROOT = files.ROOT
 CLUSTER = "gpu-cluster:cluster"
 OUTPUT_SECONDS = 60.0
 

@@ -73,6 +73,10 @@ PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
     ),
 }
 """File -> the page's title, and its tables: title -> the class."""
+TABLES: Mapping[str, type] = {
+    title: kind for _, tables in PAGES.values() for title, kind in tables.items()
+}
+"""Every table."""
 
 _HEAD = """\
 `gpu-cluster docs` writes this page from the classes that the settings are read into. A key that is
@@ -116,11 +120,11 @@ def leaves(kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
     hints = typing.get_type_hints(kind)
     for field in dataclasses.fields(kind):
         key, hint = prefix + camel(field.name), hints[field.name]
-        nested, suffix = _nested(hint)
-        if nested is None:
-            yield key, _plain(hint)
+        inner, suffix = nested(hint)
+        if inner is None:
+            yield key, plain(hint)
         else:
-            yield from leaves(nested, f"{key}{suffix}.")
+            yield from leaves(inner, f"{key}{suffix}.")
 
 
 def choices(hint: Any) -> tuple[Any, ...]:
@@ -133,9 +137,9 @@ def _rows(kind: type, prefix: str) -> Iterator[tuple[str, str, str, str]]:
     for field in dataclasses.fields(kind):
         key, hint = prefix + camel(field.name), hints[field.name]
         yield f"`{key}`", _type(hint), _default(field), described.get(field.name, "")
-        nested, suffix = _nested(hint)
-        if nested is not None:
-            yield from _rows(nested, f"{key}{suffix}.")
+        inner, suffix = nested(hint)
+        if inner is not None:
+            yield from _rows(inner, f"{key}{suffix}.")
 
 
 def meanings(kind: type) -> dict[str, str]:
@@ -155,15 +159,16 @@ def meanings(kind: type) -> dict[str, str]:
     return found
 
 
-def _plain(hint: Any) -> Any:
-    """Without `| None`."""
+def plain(hint: Any) -> Any:
+    """A type without `| None`."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
     return hint
 
 
-def _nested(hint: Any) -> tuple[type | None, str]:
-    hint = _plain(hint)
+def nested(hint: Any) -> tuple[type | None, str]:
+    """The class of a key's values, or None, and what stands for their names in its path."""
+    hint = plain(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     for suffix, kind in (
         ("", hint),
@@ -176,7 +181,7 @@ def _nested(hint: Any) -> tuple[type | None, str]:
 
 
 def _type(hint: Any) -> str:
-    hint = _plain(hint)
+    hint = plain(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Literal:
         return " | ".join(f"`{choice}`" for choice in inner)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cli.docs import alerts, keys, outputs, policies, support_matrix
+from cli.docs import alerts, keys, outputs, policies, stack_schema, support_matrix
 from tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
 
 PAGES: Mapping[Path, Callable[[], str]] = {
     alerts.PAGE: alerts.markdown,
     outputs.PAGE: outputs.markdown,
     policies.PAGE: policies.markdown,
+    stack_schema.FILE: stack_schema.text,
     support_matrix.PAGE: support_matrix.markdown,
 }
 """Page -> what its text is; the pages of config keys come beside."""

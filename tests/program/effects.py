@@ -31,7 +31,7 @@ def leaves(platform: str) -> Mapping[str, Any]:
     """Every key of the platform that holds a value -> the value's type."""
     found = {}
     for title, kind in keys.TABLES.items():
-        parts = TITLE.match(f"#### {title}")
+        parts = TITLE.match(f"## {title}")
         assert parts
         if (parts[2] or parts[3] or platform) == platform:
             found |= {f"{parts[1]}.{key}": hint for key, hint in keys.leaves(kind)}

@@ -14,6 +14,7 @@ from tests.policy.test_environments import resources_of
 from tests.program.environments import as_engine_config, run_program
 from tests.program.generated import PLATFORM_STACKS, broken, configs
 from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.unit.cli.test_stack_schema import complaints
 
 QUICK = settings(
     deadline=None,
@@ -91,6 +92,18 @@ def test_a_broken_config_is_refused_in_one_line(stack: str) -> None:
 
     check()
     assert refused >= 20
+
+
+@pytest.mark.parametrize("stack", PLATFORM_STACKS)
+def test_an_editor_underlines_nothing_that_is_accepted(stack: str) -> None:
+    """The JSON Schema of stack files lets every accepted config pass."""
+
+    @settings(QUICK, max_examples=40)
+    @given(values=configs(stack).filter(lambda values: refusal(values) is None))
+    def check(values: dict[str, Any]) -> None:
+        assert complaints({"config": values}) == []
+
+    check()
 
 
 @given(value=st.recursive(st.integers() | st.text(max_size=3), st.lists, max_leaves=4))

@@ -1,0 +1,295 @@
+"""What a single setting may be beyond its type, as JSON Schema has it: patterns, bounds, lists.
+
+Each follows from a constant of the class that checks the setting, or from the catalog. What several
+settings decide together is not here: no schema says it in words that help.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from components.catalog import eks, gke, kubernetes
+from components.catalog.eks_addons import ADDONS
+from components.catalog.gke_shapes import CPU_MACHINE_TYPES
+from components.catalog.images import cluster_autoscaler
+from components.cluster import GPU_RESOURCE
+from components.eks.autoscaler_args import DURATION, FLAG, EksAutoscalerArgs
+from components.eks.cluster_args import ADDON_VERSION, ADMIN, KMS_KEY, RETENTION_DAYS
+from components.eks.disk_args import LEAST_DISK_GIB
+from components.eks.network_args import SUBNET
+from components.eks.pool_args import MAX_UNAVAILABLE, RESERVATION
+from components.eks.regions import REGION
+from components.eks.sharing_args import MAX_REPLICAS
+from components.gke.cluster_args import LABEL
+from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
+from components.gpu.monitoring_args import CHANNEL
+from components.kube.quantity import QUANTITY
+
+Fragment = Mapping[str, Any]
+
+
+def matching(pattern: re.Pattern[str], *others: re.Pattern[str]) -> dict[str, Any]:
+    """The whole value matches one of these, written as ECMA-262 has it: no named groups."""
+    texts = [one.pattern.removeprefix("^").removesuffix("$") for one in (pattern, *others)]
+    return {"pattern": f"^(?:{re.sub('[?]P<[^>]+>', '', '|'.join(texts))})$"}
+
+
+def between(least: int | None, most: int | None = None) -> dict[str, Any]:
+    """A number that is neither below nor above these."""
+    return {
+        key: value for key, value in (("minimum", least), ("maximum", most)) if value is not None
+    }
+
+
+def one_of(*words: Any) -> dict[str, Any]:
+    """One of these, which an editor then offers."""
+    return {"enum": list(words)}
+
+
+def names(fragment: Fragment) -> dict[str, Any]:
+    """A map whose keys are so."""
+    return {"propertyNames": dict(fragment)}
+
+
+def values(fragment: Fragment) -> dict[str, Any]:
+    """A map whose values are so."""
+    return {"additionalProperties": dict(fragment)}
+
+
+def items(fragment: Fragment, **more: Any) -> dict[str, Any]:
+    """A list whose entries are so."""
+    return {"items": dict(fragment), **more}
+
+
+def cidr(least: int, most: int, *, private: bool = False) -> dict[str, Any]:
+    """An IPv4 network with a prefix of so many bits. The form alone: not whether host bits are set;
+    `private`: RFC 1918's, as components/eks/network_args.py has them."""
+    start = r"(?:10|172\.(?:1[6-9]|2[0-9]|3[01])|192\.168)" if private else "[0-9]{1,3}"
+    bits = "|".join(map(str, range(least, most + 1)))
+    return matching(re.compile(rf"{start}(?:\.[0-9]{{1,3}}){{1,3}}/(?:{bits})"))
+
+
+DNS_LABEL = {**matching(kubernetes.DNS_LABEL), "maxLength": 63}
+POOL_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?"))
+TRAINING_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?"))
+ENV = names({"pattern": "^[^=]+$"})
+IMAGE = matching(kubernetes.IMAGE)
+ABSOLUTE = {"pattern": "^/"}
+SHARE = between(0, 1)
+PERCENT = between(1, 100)
+_N1 = re.compile(r"(?:n1-)?custom-[0-9]+-[0-9]+")
+_GPU_MACHINES = [
+    *(name for name, row in gke.MACHINE_TYPES.items() if row.gpus == int(row.gpus)),
+    *(name for name in CPU_MACHINE_TYPES if name.startswith("n1-")),
+]
+"""With their GPUs built in, or to attach some to."""
+_MINORS = [minor for minor in eks.KUBERNETES_VERSIONS if cluster_autoscaler(minor)]
+_LABELS = {
+    **names(matching(re.compile(rf"(?:[^/]+/)?{kubernetes.LABEL_NAME.pattern}"))),
+    **values(matching(re.compile(rf"(?:{kubernetes.LABEL_NAME.pattern})?"))),
+}
+_EKS_LABELS = {
+    "propertyNames": {**_LABELS["propertyNames"], "maxLength": eks.LABEL_KEY_MAX},
+    "additionalProperties": {**_LABELS["additionalProperties"], "minLength": eks.LABEL_VALUE_MIN},
+}
+_WORKLOAD = {"image": IMAGE, "namespace": DNS_LABEL, "env": ENV}
+
+LIMITS: Mapping[str, Mapping[str, Fragment]] = {
+    "GkeControlPlaneArgs": {
+        "name": matching(gke.CLUSTER_NAME),
+        "location": matching(gke.REGION, gke.ZONE),
+        "authorized_networks": values(cidr(8, 32)),
+        "secrets_key": {"pattern": "/cryptoKeys/"},
+        "labels": {**names({**matching(LABEL), "minLength": 1}), **values(matching(LABEL))},
+    },
+    "GkeAutopilotArgs": {"location": matching(gke.REGION)},
+    "GkeClusterArgs": {"zones": items(matching(gke.ZONE))},
+    "GkeNetworkArgs": {
+        "nodes_cidr": cidr(8, 27),
+        "pods_cidr": cidr(8, 24),
+        "services_cidr": cidr(8, 27),
+    },
+    "GkeMaintenanceArgs": {
+        "start": matching(TIME_OF_DAY, INSTANT),
+        "end": matching(INSTANT),
+        "recurrence": {"pattern": "(^|;)FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)(;|$)"},
+        "exclusions": {"maxProperties": 20},
+    },
+    "GkeMaintenanceExclusionArgs": {"start": matching(INSTANT), "end": matching(INSTANT)},
+    "GkeSystemPoolArgs": {
+        "machine_type": {"not": one_of(*gke.MACHINE_TYPES)},
+        "min_nodes": between(1),
+        "max_nodes": between(1),
+        "disk_size_gb": between(gke.MIN_DISK_GB),
+    },
+    "GkeGpuMachineArgs": {
+        "machine_type": {"anyOf": [one_of(*_GPU_MACHINES), matching(_N1)]},
+        "accelerator": one_of(*(n for n, row in gke.ACCELERATORS.items() if not row.retired)),
+        "gpus_per_node": between(1),
+    },
+    "GkeGpuNodePoolArgs": {
+        "min_nodes": between(0),
+        "max_nodes": between(1),
+        "zones": items(matching(gke.ZONE)),
+        "labels": _LABELS,
+        "installer_image": IMAGE,
+        "disk_size_gb": between(gke.MIN_DISK_GB),
+        "disk_type": one_of(*gke.DISK_TYPES),
+        "max_run_duration_seconds": between(1, gke.MAX_RUN_SECONDS),
+    },
+    "GkeAutopilotPoolArgs": {
+        "accelerator": one_of(*(n for n, row in gke.ACCELERATORS.items() if row.autopilot_counts)),
+        "gpus_per_node": between(1),
+    },
+    "GkeSharingArgs": {"replicas": between(1, gke.MAX_SHARED_CLIENTS)},
+    "EksClusterArgs": {
+        "name": {**matching(eks.CLUSTER_NAME), "maxLength": eks.CLUSTER_NAME_MAX},
+        "admins": items(matching(ADMIN), minItems=1, uniqueItems=True),
+        "authorized_networks": values(cidr(8, 32)),
+        "version": one_of(*_MINORS),
+        "service_cidr": cidr(12, 24, private=True),
+        "addon_versions": {
+            **names(one_of(*(addon.name for addon in ADDONS))),
+            **values(matching(ADDON_VERSION)),
+        },
+        "secrets_key": matching(KMS_KEY),
+        "log_retention_days": one_of(*RETENTION_DAYS),
+    },
+    "EksNetworkArgs": {
+        "zones": {"minItems": 2, "maxItems": 3, "uniqueItems": True},
+        "cidr": cidr(16, 18, private=True),
+        "subnet_ids": items(matching(SUBNET), minItems=eks.MIN_SUBNETS),
+    },
+    "EksSystemPoolArgs": {
+        "instance_types": items(one_of(*eks.CPU_INSTANCE_TYPES), minItems=1),
+        "min_nodes": between(1),
+        "max_nodes": between(1),
+        "disk_size_gb": between(eks.DEFAULT_DISK_GIB),
+    },
+    "EksAutoscalerArgs": {
+        "scan_interval": matching(DURATION),
+        "scale_down_unneeded_time": matching(DURATION),
+        "scale_down_unready_time": matching(DURATION),
+        "scale_down_delay_after_add": matching(DURATION),
+        "scale_down_utilization_threshold": SHARE,
+        "scale_down_gpu_utilization_threshold": SHARE,
+        "max_node_provision_time": matching(DURATION),
+        "max_nodes_total": between(0),
+        "verbosity": between(0, 10),
+        "image": IMAGE,
+        "extra_flags": names(matching(FLAG) | {"not": one_of(*EksAutoscalerArgs().flags(""))}),
+    },
+    "EksPoolAutoscalerArgs": {
+        "scale_down_unneeded_time": matching(DURATION),
+        "scale_down_unready_time": matching(DURATION),
+        "scale_down_utilization_threshold": SHARE,
+        "scale_down_gpu_utilization_threshold": SHARE,
+    },
+    "EksGpuNodeGroupArgs": {
+        "instance_types": items(
+            one_of(*(name for name in eks.INSTANCE_TYPES if eks.refusal(name) is None)),
+            minItems=1,
+            maxItems=eks.MAX_INSTANCE_TYPES,
+            uniqueItems=True,
+        ),
+        "gpus_per_node": between(1),
+        "min_nodes": between(0),
+        "max_nodes": between(1),
+        "zones": {"uniqueItems": True},
+        "subnet_ids": items(matching(SUBNET), uniqueItems=True),
+        "labels": _EKS_LABELS,
+        "ami_type": {"not": one_of(*eks.REMOVED_AMI_TYPES)},
+        "reservation": matching(RESERVATION),
+        "os": one_of("al2023", "bottlerocket"),
+        "disk_size_gb": between(LEAST_DISK_GIB),
+        "disk_throughput": between(*eks.GP3_THROUGHPUT),
+        "disk_iops": between(*eks.GP3_IOPS),
+        "max_unavailable": between(1, MAX_UNAVAILABLE),
+        "max_unavailable_percentage": PERCENT,
+    },
+    "EksSharingArgs": {
+        "strategy": one_of("time-slicing", "mps"),
+        "replicas": between(2, MAX_REPLICAS),
+    },
+    "EksNodeRepairArgs": {
+        "max_parallel_nodes_repaired_count": between(1),
+        "max_parallel_nodes_repaired_percentage": PERCENT,
+        "max_unhealthy_node_threshold_count": between(1),
+        "max_unhealthy_node_threshold_percentage": PERCENT,
+    },
+    "EksNodeRepairOverrideArgs": {
+        "node_monitoring_condition": {"pattern": r"\S"},
+        "node_unhealthy_reason": {"pattern": r"\S"},
+        "min_repair_wait_time_mins": between(1),
+    },
+    "ExistingClusterArgs": {"name": DNS_LABEL},
+    "ExistingGpuPoolArgs": {
+        "node_selector": {**_LABELS, "minProperties": 1},
+        "gpus_per_node": between(1, 16),
+    },
+    "ExistingSharingArgs": {"replicas": between(2)},
+    "WorkloadArgs": {
+        **_WORKLOAD,
+        "gpus": between(0),
+        "replicas": between(0),
+        "completions": between(1),
+        "parallelism": between(0),
+        "backoff_limit": between(0),
+        "ports": {
+            **names({**matching(re.compile("[-a-z0-9]*[a-z][-a-z0-9]*")), "maxLength": 15}),
+            **values(between(1, 65535)),
+        },
+        "node_selector": _LABELS,
+        "shared_memory": matching(QUANTITY),
+        "driver_libraries": ABSOLUTE,
+        "resource": one_of(GPU_RESOURCE),
+    },
+    "ResourcesArgs": {"cpu": matching(QUANTITY), "memory": matching(QUANTITY)},
+    "MonitoringArgs": {
+        "interval_seconds": between(10, 300),
+        "notification_channels": items(matching(CHANNEL)),
+        "prometheus_labels": _LABELS,
+    },
+    "GpuCheckArgs": {
+        **_WORKLOAD,
+        "pools": {"minItems": 1, "uniqueItems": True},
+        "round": between(1),
+        "gpus": between(1),
+        "mounts": {**names(ABSOLUTE), **values(ABSOLUTE)},
+    },
+    "QueueArgs": {
+        "pools": {"minItems": 1, "uniqueItems": True},
+        "namespaces": items(DNS_LABEL, minItems=1, uniqueItems=True),
+        "gpus": values(between(1)),
+    },
+    "TrainingArgs": {
+        **_WORKLOAD,
+        "nodes": between(1),
+        "gpus": between(1),
+        "command": {"minItems": 1},
+        "env": names({"pattern": "^[^=]+$", "not": one_of("MASTER_ADDR", "MASTER_PORT")}),
+        "max_restarts": between(0),
+    },
+}
+"""Class -> field -> what its value may be. A class that derives from another has its limits too."""
+
+PROVIDERS: Mapping[str, Fragment] = {
+    "gcp:project": matching(re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")),
+    "aws:region": matching(REGION),
+}
+"""Keys of the providers' own config that the program reads, strings all."""
+
+ASSUMED_ROLES: Fragment = {
+    "type": "array",
+    "maxItems": 1,
+    "items": {"type": "object", "required": ["roleArn"]},
+}
+"""`aws:assumeRoles`, of which `aws eks get-token` can assume one."""
+
+NAMES: Mapping[str, Fragment] = {
+    "gpuPools": POOL_NAME,
+    "workloads": DNS_LABEL,
+    "trainingJobs": TRAINING_NAME,
+    "queues": DNS_LABEL,
+}
+"""Map -> what its entries may be called."""

@@ -1,0 +1,155 @@
+"""The JSON Schema of stack files says what the program says, as far as a schema can."""
+
+import copy
+import json
+import typing
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from cli.docs import keys, stack_schema
+from cli.docs.limits import LIMITS
+from stacks.files import EXAMPLES, ROOT, SAMPLES, document_in
+from tests.program.environments import values_of
+from tests.unit.components import test_settings, test_settings_batch, test_settings_eks
+
+FIXTURES = ROOT / "tests" / "fixtures" / "stacks"
+COMMITTED = sorted([*EXAMPLES.glob("Pulumi.*.yaml"), *FIXTURES.glob("Pulumi.*.yaml")])
+UNSEEN: dict[str, dict[str, int]] = yaml.safe_load(
+    Path(__file__).with_name("unseen_by_schema.yaml").read_text()
+)
+SCHEMA = json.loads(stack_schema.FILE.read_text())
+VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
+
+
+def complaints(document: Any) -> list[str]:
+    """What the schema says of a stack file's content, each with the path of the key."""
+    return [
+        f"{'.'.join(map(str, error.absolute_path))}: {error.message}"
+        for error in VALIDATOR.iter_errors(document)
+    ]
+
+
+def changed(values: dict[str, Any], changes: list[list[Any]]) -> dict[str, Any]:
+    """A config after changes, each `[path..., value]`; "absent" removes the key."""
+    values = copy.deepcopy(values)
+    for *path, last, value in changes:
+        place = values
+        for key in path:
+            place = place[key]
+        if value == "absent":
+            del place[last]
+        else:
+            place[last] = value
+    return values
+
+
+def refused() -> Iterator[tuple[str, dict[str, Any]]]:
+    """What the program says of each refused config, and the config."""
+    for rows, values in (
+        (test_settings.REFUSED, values_of("dev")),
+        (test_settings_eks.REFUSED, values_of("train")),
+        (test_settings_batch.REFUSED, test_settings_batch.dev()),
+    ):
+        for row in rows:
+            yield row["says"], changed(values, row["change"])
+
+
+def test_the_file_is_up_to_date() -> None:
+    """`gpu-cluster docs` writes it, from the classes of the settings."""
+    assert stack_schema.FILE.read_text() == stack_schema.text()
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.name.split(".")[1])
+def test_a_committed_stack_file_passes(file: Path) -> None:
+    """Neither the samples nor users' stacks of the tests have anything underlined."""
+    assert complaints(document_in(file.read_bytes(), file.name)) == []
+
+
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.name.split(".")[1])
+def test_a_committed_stack_file_names_the_schema(file: Path) -> None:
+    """In its first line, relative to its folder, so that an editor finds it."""
+    first, *_ = file.read_text().splitlines()
+    found = first.removeprefix("# yaml-language-server: $schema=")
+    assert (file.parent / found).resolve() == stack_schema.FILE
+
+
+@pytest.mark.parametrize("stack", SAMPLES)
+def test_the_file_at_the_root_names_the_schema_too(stack: str) -> None:
+    """Unless its user has taken the line out, or the file."""
+    file = ROOT / f"Pulumi.{stack}.yaml"
+    first = file.read_text().splitlines()[0] if file.is_file() else ""
+    if first.startswith("# yaml-language-server:"):
+        assert first.endswith("$schema=docs/reference/stack.schema.json")
+
+
+def test_what_the_program_refuses_the_schema_refuses_or_cannot_see() -> None:
+    """A row of the tables of refusals that passes stands in `unseen_by_schema.yaml`, with why."""
+    everything = list(refused())
+    passing = [says for says, values in everything if not complaints({"config": values})]
+    print(f"{len(passing)} of {len(everything)} refusals are beyond the schema")
+    known = Counter({path: rows for paths in UNSEEN.values() for path, rows in paths.items()})
+    assert Counter(says.split(": ")[0] for says in passing) == known
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            [["platfrom", "gke"]],
+            "not allowed ('platfrom' was unexpected)",
+        ),
+        ([["platform", "aks"]], "'aks' is not one of ['eks', 'existing', 'gke', 'gke-autopilot']"),
+        ([["name", "absent"]], "'name' is a required property"),
+        ([["releaseChannel", "fast"]], "'fast' is not one of ['rapid', 'regular', "),
+        ([["deletionProtection", "no"]], "'no' is not of type 'boolean', 'null'"),
+    ],
+)
+def test_a_mistake_is_said_once_and_in_place(changes: list[list[Any]], says: str) -> None:
+    """The platform decides by `if` and `then`, so that an editor shows no other platform's keys."""
+    changes = [["gpu-cluster:cluster", *change] for change in changes]
+    (said,) = complaints({"config": changed(values_of("dev"), changes)})
+    assert said.startswith("config.gpu-cluster:cluster")
+    assert says in said
+
+
+def test_an_encrypted_value_passes_where_a_string_does() -> None:
+    """`pulumi config set --secret --path` leaves a map with the key `secure`."""
+    values = values_of("onprem")
+    values["gpu-cluster:cluster"]["kubeconfig"] = {"secure": "v1:abc"}
+    values["aws:secretKey"] = {"secure": "v1:abc"}
+    assert complaints({"config": values, "encryptionsalt": "v1:x"}) == []
+    values["gpu-cluster:cluster"]["kubeconfig"] = {"secrue": "v1:abc"}
+    assert complaints({"config": values})
+
+
+def test_what_is_beside_the_config_is_refused() -> None:
+    """The engine ignores a key that is not indented, without a word."""
+    assert complaints({"config": values_of("dev"), "gpu-cluster:workloads": {}})
+
+
+def test_every_limit_is_of_a_setting() -> None:
+    """A class or a field that is renamed takes its limits along."""
+    found = {(kind.__name__, field.name) for kind in classes() for field in fields(kind)}
+    assert {(kind, name) for kind, limits in LIMITS.items() for name in limits} <= found
+
+
+def classes() -> set[Any]:
+    """Every class that a part of a stack file becomes."""
+    kinds: set[Any] = set()
+    waiting: list[Any] = list(keys.TABLES.values())
+    while waiting:
+        kind = waiting.pop()
+        if kind in kinds:
+            continue
+        kinds |= set(kind.__mro__[:-1])
+        inner = (keys.nested(hint)[0] for hint in typing.get_type_hints(kind).values())
+        waiting += [each for each in inner if each is not None]
+    return kinds
