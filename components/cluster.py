@@ -30,9 +30,12 @@ class Taint:
     """A node taint, in Kubernetes spelling."""
 
     key: str
+    """The taint's key."""
     value: str
-    """Never empty: Cluster Autoscaler drops an EKS node group's taint that has no value."""
+    """The taint's value. It is never empty: Cluster Autoscaler drops an EKS node group's taint that
+    has no value."""
     effect: Effect = "NoSchedule"
+    """What happens to pods that do not tolerate it."""
 
     @property
     def cloud_effect(self) -> str:
@@ -45,9 +48,13 @@ class Toleration:
     """A pod's toleration. `value` is unset with operator `Exists`."""
 
     key: str
+    """The key of the taint that is tolerated."""
     operator: Literal["Exists", "Equal"] = "Exists"
+    """Whether any value is tolerated (`Exists`) or one (`Equal`)."""
     value: str | None = None
+    """The value that is tolerated; with operator `Equal`."""
     effect: Effect | None = None
+    """The effect that is tolerated; left out, every effect."""
 
     def manifest(self) -> TolerationArgsDict:
         """The toleration as a pod spec has it."""

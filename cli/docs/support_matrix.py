@@ -125,7 +125,9 @@ def _sharing() -> Iterator[tuple[str, ...]]:
 def _accepted(kind: type, given: Mapping[str, Any], sharing: Mapping[str, Any]) -> str:
     try:
         pool_of(kind, {**given, "sharing": sharing})
-    except ValueError:
+    except ValueError as error:
+        if "there is no such key" in str(error):
+            raise
         return "refused"
     return "yes"
 
@@ -153,10 +155,15 @@ def _gpus() -> Iterator[tuple[str, ...]]:
 def _offered(machine: MachineType) -> bool:
     """Whether a pool can have it, in any of the ways in which it is sold."""
     (capacity, *_) = machine.provisioning
-    reserved = {"reservation": "mine"} if capacity == "reservation" else {}
+    given = {"machineType": machine.name, "capacityType": capacity}
     try:
-        pool_of(GkeGpuNodePoolArgs, {"machineType": machine.name, "capacity": capacity, **reserved})
-    except ValueError:
+        pool_of(
+            GkeGpuNodePoolArgs,
+            {**given, "reservation": "mine"} if capacity == "reservation" else given,
+        )
+    except ValueError as error:
+        if "there is no such key" in str(error):
+            raise
         return False
     return True
 

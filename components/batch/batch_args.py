@@ -13,12 +13,13 @@ class QueueArgs:
     """A queue, and the pools whose GPUs it hands out, whole jobs at a time."""
 
     pools: Sequence[str]
-    """Each pool is one queue's alone. A job that names none gets the first with GPUs to spare."""
+    """The queue's pools; each pool is one queue's alone. A job that names none gets the first with
+    GPUs to spare."""
     namespaces: Sequence[str] = ("default",)
-    """Where jobs may name it."""
+    """The namespaces in which jobs may name the queue."""
     gpus: Mapping[str, int] = field(default_factory=dict)
-    """Pool -> how much of its GPU resource the queue hands out at once. Left out, `maxNodes` times
-    what a node offers."""
+    """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
+    `maxNodes` times what a node has allocatable."""
 
     def __post_init__(self) -> None:
         for key, given in (("pools", self.pools), ("namespaces", self.namespaces)):
@@ -73,7 +74,8 @@ class QueueRequest:
     pool: GpuPool
     pods: int
     gpus: int
-    """Of each pod."""
+    """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
+    `maxNodes` times what a node has allocatable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +83,10 @@ class BatchArgs:
     """The controllers for jobs on several nodes, and for jobs that wait their turn."""
 
     job_set: bool = False
-    """Whether this stack runs the JobSet controller, which `trainingJobs` need. Once it is gone, so
-    is every JobSet of the cluster."""
+    """Whether this stack runs the JobSet controller, which `trainingJobs` need. When it is taken
+    away, every JobSet of the cluster is deleted."""
     queues: Mapping[str, QueueArgs] = field(default_factory=dict)
-    """Queue name -> queue. With any, this stack runs Kueue."""
+    """The queues by name. With any, this stack runs Kueue."""
 
     def __post_init__(self) -> None:
         owners: dict[str, str] = {}

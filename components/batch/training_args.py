@@ -18,22 +18,26 @@ class TrainingArgs:
     """PyTorch's `torchrun` on several nodes of a pool, one worker pod on each, all or none."""
 
     pool: str
+    """The GPU pool on which the workers run."""
     image: str
-    """Has `torchrun` on its PATH, as PyTorch's images do."""
+    """The workers' image; it has `torchrun` on its PATH, as PyTorch's images do."""
     nodes: int
-    """Worker pods, each on a node of its own."""
+    """How many worker pods there are, each on a node of its own."""
     command: Sequence[str]
     """What torchrun starts once for each GPU, and its arguments: `[train.py, --epochs, "3"]`."""
     gpus: int | None = None
-    """GPUs of each worker; left out, all of a node."""
+    """The GPUs of each worker; left out, all of a node."""
     queue: str | None = None
-    """Queue of `batch.queues` in which it waits until the GPUs for all workers are free."""
+    """The queue of `batch.queues` in which the job waits until the GPUs for all workers are
+    free."""
     namespace: str = "default"
+    """The namespace; it must exist."""
     env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of every worker."""
     requests: ResourcesArgs = field(default_factory=ResourcesArgs)
-    """Of each worker."""
+    """What each worker requests."""
     limits: ResourcesArgs = field(default_factory=ResourcesArgs)
-    """Of each worker."""
+    """What each worker may use at most."""
     max_restarts: int = 3
     """How often all workers start again after one of them failed."""
     wait: bool = False

@@ -22,12 +22,15 @@ class EksAutoscalerArgs:
     """Which of several pools that fit grows. `priority` reads the ConfigMap
     cluster-autoscaler-priority-expander in kube-system, which is yours to write."""
     scan_interval: str = "10s"
+    """How often the autoscaler looks for pods that need a node."""
     scale_down_enabled: bool = True
+    """Whether nodes are deleted at all."""
     scale_down_unneeded_time: str = "10m"
-    """How long a node has nothing to do before it goes."""
+    """How long a node must be unneeded before it is deleted."""
     scale_down_unready_time: str = "20m"
+    """How long a node must be unready before it is deleted."""
     scale_down_delay_after_add: str = "10m"
-    """How long no node goes after one has come."""
+    """How long no node is deleted after one was added."""
     scale_down_utilization_threshold: float = 0.5
     """Requested share of cpu or memory below which a node without GPUs is not needed."""
     scale_down_gpu_utilization_threshold: float = 0.5
@@ -35,21 +38,23 @@ class EksAutoscalerArgs:
     max_node_provision_time: str = "20m"
     """How long a node may take; a GPU can take 15 minutes to be allocatable."""
     max_nodes_total: int = 0
-    """In the whole cluster; 0 means no bound but the pools' own."""
+    """The largest number of nodes in the whole cluster; 0 means no bound but the pools' own."""
     balance_similar_node_groups: bool = False
-    """Spreads nodes over pools of the same shape, as with one pool per zone."""
+    """Whether nodes are spread over pools of the same shape, as with one pool per zone."""
     skip_nodes_with_local_storage: bool = False
-    """Keeps nodes whose pods have an emptyDir."""
+    """Whether nodes stay whose pods have an emptyDir."""
     skip_nodes_with_system_pods: bool = True
-    """Keeps nodes with kube-system pods other than DaemonSets' and mirrors, from Cluster
-    Autoscaler 1.34 on for an hour alone (its --blocking-system-pod-distruption-timeout); then they
-    are evicted, but for its own."""
+    """Whether nodes stay that have kube-system pods other than DaemonSets' and mirrors. From
+    Cluster Autoscaler 1.34 on they stay for an hour alone (its
+    --blocking-system-pod-distruption-timeout); then such pods are evicted, except its own."""
     ignore_daemonsets_utilization: bool = False
+    """Whether the requests of DaemonSets' pods count as no use of a node."""
     verbosity: int = 4
+    """The level of the autoscaler's log."""
     image: str | None = None
-    """One's own image instead of the pinned one, e.g. from a registry of one's own."""
+    """Your own image instead of the pinned one, for instance from a registry of yours."""
     extra_flags: Mapping[str, str] = field(default_factory=dict)
-    """Any other flag: name without dashes -> value."""
+    """Any other flag of Cluster Autoscaler: its name without dashes, and its value."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -126,9 +131,13 @@ class EksPoolAutoscalerArgs:
     """Cluster Autoscaler's options for one pool; left out, those of the cluster."""
 
     scale_down_unneeded_time: str | None = None
+    """How long a node of this pool must be unneeded before it is deleted."""
     scale_down_unready_time: str | None = None
+    """How long a node of this pool must be unready before it is deleted."""
     scale_down_utilization_threshold: float | None = None
+    """The requested share of cpu or memory below which a node of this pool is not needed."""
     scale_down_gpu_utilization_threshold: float | None = None
+    """The requested share of GPUs below which a node of this pool is not needed."""
 
     def __post_init__(self) -> None:
         for name in ("scale_down_unneeded_time", "scale_down_unready_time"):

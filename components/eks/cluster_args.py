@@ -41,13 +41,17 @@ class EksSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
     instance_types: Sequence[str] = ("m7i.large",)
+    """The instance types of the system nodes."""
     min_nodes: int = 1
-    """1 or more: with none, nothing of the cluster itself runs."""
+    """The least number of nodes, 1 or more: without one, none of the cluster's own pods run."""
     max_nodes: int = 3
+    """The largest number of nodes."""
     desired_nodes: int | None = None
-    """As on a GPU pool: for one update only."""
+    """The size, for one update only, as on a GPU pool."""
     disk_size_gb: int = 50
+    """The size of a node's volume."""
     spot: bool = False
+    """Whether the system nodes are Spot instances."""
 
     def __post_init__(self) -> None:
         if not self.instance_types:
@@ -110,8 +114,9 @@ class EksClusterArgs:
     """An EKS cluster."""
 
     name: str
-    """Physical name: fixed, so that a lost state can be recovered by import."""
+    """The physical name. It is fixed, so that a lost state can be recovered by import."""
     network: EksNetworkArgs
+    """The VPC that the stack makes, or the subnets of one that exists."""
     admins: Sequence[str] = ()
     """ARNs of the IAM roles and users that administer the cluster. Whoever runs Pulumi must be
     among them: the creator gets nothing by itself."""
@@ -119,26 +124,29 @@ class EksClusterArgs:
     """Who may reach the control plane: display name -> IPv4 CIDR. Public addresses come to the
     public endpoint; private ones, of a VPN or the VPC itself, to the private one."""
     private_endpoint: bool = False
-    """No public endpoint at all: only nodes and the authorized networks that are routed into the
-    VPC reach the control plane. Pulumi must run in one of them."""
+    """Whether the control plane has no public endpoint: only nodes and the authorized networks that
+    are routed into the VPC reach it. Pulumi must run in one of them."""
     version: str = DEFAULT_VERSION
-    """Kubernetes minor, also of the nodes; goes up by one at a time. EKS can roll a cluster back
-    within seven days; this program does not."""
+    """The Kubernetes minor version, also of the nodes; it goes up by one at a time. EKS can roll a
+    cluster back within seven days; this program does not."""
     service_cidr: str = "172.20.0.0/16"
-    """Addresses of services; can never be changed."""
+    """The range of the services; it can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
+    """The nodes without GPUs, on which the cluster's own pods run."""
     autoscaler: EksAutoscalerArgs = field(default_factory=EksAutoscalerArgs)
+    """The options of Cluster Autoscaler, which scales every pool."""
     addon_versions: Mapping[str, str] = field(default_factory=dict)
-    """Addon -> version such as `v1.20.4-eksbuild.1`; left out, EKS's default when the addon is
-    made. It does not follow a new `version` by itself."""
+    """The version of an addon, such as `v1.20.4-eksbuild.1`, by its name; left out, EKS's default
+    when the addon is made. It does not follow a new `version` by itself."""
     secrets_encryption_key: str | None = None
-    """ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
+    """The ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
     log_retention_days: int = 90
-    """Of the control plane's logs in CloudWatch."""
+    """How long CloudWatch keeps the control plane's logs."""
     deletion_protection: bool = True
-    """Refuses to delete or replace the cluster, in EKS and in Pulumi."""
+    """Whether EKS and Pulumi refuse to delete or replace the cluster."""
     tags: Mapping[str, str] = field(default_factory=dict)
-    """On the cluster and on every instance and volume, for billing. A change recycles all nodes."""
+    """Tags of the cluster and of every instance and volume, for billing. A change recycles all
+    nodes."""
 
     def __post_init__(self) -> None:
         if len(self.name) > catalog.CLUSTER_NAME_MAX or not catalog.CLUSTER_NAME.fullmatch(

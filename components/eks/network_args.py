@@ -27,10 +27,11 @@ class EksNetworkArgs:
     zones a region has differs by account, and asking AWS would make a preview need the network.
     A third can be added later, at the end, for nodes alone."""
     cidr: str = "10.0.0.0/16"
-    """/16 to /18. Each zone's private subnet takes an eighth of it, its public one a 256th."""
+    """The range of the VPC, /16 to /18. Each zone's private subnet takes an eighth of it, its
+    public one a 256th."""
     nat: Literal["single", "per-zone"] = "single"
-    """NAT gateways. `single` costs a third, and takes the way out from all zones if its zone
-    fails."""
+    """How many NAT gateways there are. `single` costs a third, and takes the way out from all zones
+    if its zone fails."""
     subnet_ids: Sequence[str] = ()
     """Private subnets of an existing VPC, with a way out, in at least two zones. The control plane
     stays in those that it was made in."""

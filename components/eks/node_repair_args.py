@@ -14,12 +14,13 @@ class EksNodeRepairOverrideArgs:
     """Another answer to one finding of the node monitoring agent."""
 
     node_monitoring_condition: str
-    """Such as `AcceleratedHardwareReady`."""
+    """The condition, such as `AcceleratedHardwareReady`."""
     node_unhealthy_reason: str
-    """Such as `NvidiaXID64Error`."""
+    """The reason, such as `NvidiaXID64Error`."""
     min_repair_wait_time_mins: int
-    """Minutes that the finding must last, 1 or more."""
+    """How many minutes the finding must last, 1 or more."""
     repair_action: Literal["Replace", "Reboot", "NoAction"]
+    """What EKS does with the node."""
 
     def __post_init__(self) -> None:
         for name in ("node_monitoring_condition", "node_unhealthy_reason"):
@@ -37,6 +38,7 @@ class EksNodeRepairArgs:
     """Node auto repair: EKS replaces or reboots nodes that the monitoring agent finds unhealthy."""
 
     enabled: bool = True
+    """Whether EKS repairs nodes."""
     max_parallel_nodes_repaired_count: int | None = None
     """How many nodes are repaired at a time; this or the percentage."""
     max_parallel_nodes_repaired_percentage: int | None = None

@@ -30,13 +30,16 @@ class EksGpuNodeGroupArgs:
     """A GPU node group on EKS."""
 
     instance_types: Sequence[str]
-    """One, or several with the same GPUs of which EC2 takes what it has; the smallest first."""
+    """One instance type, or several with the same GPUs of which EC2 takes what it has; the smallest
+    first."""
     accelerator: str | None = None
-    """Derived from the instance type, as `k8s.amazonaws.com/accelerator` has it."""
+    """The GPU, as `k8s.amazonaws.com/accelerator` has it; it follows from the instance type."""
     gpus_per_node: int | None = None
-    """Derived from the instance type."""
+    """GPUs of a node; they follow from the instance type."""
     min_nodes: int = 0
+    """The least number of nodes in the whole pool."""
     max_nodes: int = 1
+    """The largest number of nodes in the whole pool."""
     desired_nodes: int | None = None
     """The size, for one update: needed where minNodes rises above the running size or maxNodes
     falls below it. Take it out afterwards, and the number is the autoscaler's again."""
@@ -46,39 +49,42 @@ class EksGpuNodeGroupArgs:
     subnet_ids: Sequence[str] = ()
     """Some of an existing network's subnets; left out, all of them."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Further labels of the nodes."""
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
     capacity_type: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
-    """A Capacity Block's pool takes an update (version, disk, tags) at size 0 alone: before the
-    block starts, or after it ends."""
+    """How the nodes are bought. The pool of a Capacity Block takes an update (version, disk, tags)
+    at size 0 alone: before the block starts, or after it ends."""
     reservation: str | None = None
-    """ID of the Capacity Block's reservation; with capacityType `capacity-block`."""
+    """The ID of the Capacity Block's reservation; with capacityType `capacity-block`."""
     os: str = "al2023"
-    """`al2023` or `bottlerocket`; both images carry the driver."""
+    """The image of the nodes, `al2023` or `bottlerocket`; both carry the driver."""
     ami_type: str | None = None
-    """Derived from `os` and the instance type."""
+    """The image type of EKS; it follows from `os` and the instance type."""
     release_version: str | None = None
     """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
     or its Kubernetes version changes."""
     sharing: EksSharingArgs | None = None
+    """How pods share a GPU; left out, each GPU is one pod's."""
     disk_size_gb: int = LEAST_DISK_GIB
-    """Encrypted gp3 volume for images and pods."""
+    """The size of a node's encrypted gp3 volume, for images and pods."""
     disk_throughput: int = 500
-    """MiB/s of that volume, 125 to 2000: a CUDA image of 20 GB unpacks no faster, and until then
-    the GPU is idle."""
+    """The throughput of that volume in MiB/s, 125 to 2000: a CUDA image of 20 GB unpacks no faster,
+    and until then the GPU is idle."""
     disk_iops: int = 3000
-    """Operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at most 500
-    for each GiB."""
+    """The operations per second of that volume, 3000 to 80000: at least 4 for each MiB/s, at most
+    500 for each GiB."""
     max_unavailable: int | None = None
     """How many nodes an update replaces at a time, 1 to 100; left out, one."""
     max_unavailable_percentage: int | None = None
     """The same as a share of the pool's nodes, 1 to 100; instead of maxUnavailable."""
     force_update: bool = False
-    """An update ends pods that no disruption budget lets go; otherwise it fails after 15
+    """Whether an update ends pods that a disruption budget keeps; otherwise it fails after 15
     minutes."""
     node_repair: EksNodeRepairArgs = field(default_factory=EksNodeRepairArgs)
     """What EKS does with nodes whose GPUs or kubelet fail."""
     autoscaler: EksPoolAutoscalerArgs = field(default_factory=EksPoolAutoscalerArgs)
+    """Options of Cluster Autoscaler for this pool alone; left out, the cluster's."""
 
     def __post_init__(self) -> None:
         self._check_instance_types()

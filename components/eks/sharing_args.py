@@ -17,8 +17,9 @@ class EksSharingArgs:
     """How several pods share a GPU of the pool."""
 
     strategy: Literal["time-slicing", "mps", "mig"]
+    """How a GPU is shared: in turns, or by NVIDIA's MPS."""
     replicas: int
-    """Pods per GPU, 2 to 48."""
+    """How many pods share a GPU, 2 to 48."""
 
     def __post_init__(self) -> None:
         if self.strategy == "mig":

@@ -29,11 +29,12 @@ class ExistingClusterArgs:
     name: str
     """What this stack calls it. Changing it replaces everything that the stack runs there."""
     kubeconfig: str | None = None
-    """Content; set it with `pulumi config set --secret --path`."""
+    """The content of a kubeconfig; set it with `pulumi config set --secret --path`."""
     kubeconfig_file: str | None = None
-    """Path, `~` allowed. Without either key: `$KUBECONFIG`, else `~/.kube/config`."""
+    """The path of a kubeconfig, `~` allowed. Without either key it is `$KUBECONFIG`, else
+    `~/.kube/config`."""
     context: str | None = None
-    """Left out, the kubeconfig's current context."""
+    """The context to use; left out, the kubeconfig's current context."""
 
     def __post_init__(self) -> None:
         if reason := names.invalid_dns_label(self.name):
@@ -119,8 +120,9 @@ class ExistingSharingArgs:
     """How several pods share a GPU, through NVIDIA's device plugin."""
 
     strategy: Literal["time-slicing", "mps"]
+    """How a GPU is shared: in turns, or by NVIDIA's MPS."""
     replicas: int
-    """Pods per GPU, 2 or more; with MPS at most 48."""
+    """How many pods share a GPU, 2 or more; with MPS at most 48."""
 
     def __post_init__(self) -> None:
         if self.replicas < 2:
@@ -136,19 +138,22 @@ class ExistingGpuPoolArgs:
     """GPU nodes of a cluster that is already there, with their driver on the host."""
 
     node_selector: Mapping[str, str]
-    """Labels that these nodes have and no others."""
+    """The labels that these nodes have and no others."""
     gpus_per_node: int
+    """GPUs of a node."""
     accelerator: str = "nvidia"
-    """The user's word for the card."""
+    """Your own word for the GPU."""
     taints: Sequence[Taint] = (GPU_TAINT,)
     """Taints that the nodes have; tolerating one that they lack does no harm."""
     tolerations: Sequence[Toleration] = ()
     """Further tolerations of pods on these nodes."""
     device_plugin: Literal["nvidia", "none"] = "nvidia"
-    """`none`: somebody else runs one."""
+    """Whose device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or somebody
+    else's (`none`)."""
     runtime_class: str | None = None
-    """RuntimeClass of GPU pods, where the NVIDIA runtime is not the nodes' default."""
+    """The RuntimeClass of GPU pods, where the NVIDIA runtime is not the nodes' default."""
     sharing: ExistingSharingArgs | None = None
+    """How pods share a GPU; left out, each GPU is one pod's."""
 
     def __post_init__(self) -> None:
         if not self.node_selector:

@@ -21,14 +21,14 @@ class GkeNetworkArgs:
     """Address ranges (IPv4 CIDR) of the subnetwork; they may not overlap."""
 
     nodes_cidr: str = "10.0.0.0/20"
-    """Nodes: a /20 holds 4,092."""
+    """The range of the nodes; a /20 holds 4,092."""
     pods_cidr: str = "10.16.0.0/14"
-    """Pods: each node takes a /24 of it."""
+    """The range of the pods; each node takes a /24 of it."""
     services_cidr: str = "10.20.0.0/20"
-    """Services: a /20 holds 4,096."""
+    """The range of the services; a /20 holds 4,096."""
     flow_logs: bool = False
-    """VPC flow logs, on GKE Standard also of traffic between pods of one node; they are billed by
-    volume."""
+    """Whether the VPC logs its flows, on GKE Standard also between pods of one node. The logs are
+    billed by volume."""
 
     def __post_init__(self) -> None:
         taken: list[tuple[str, ipaddress.IPv4Network]] = []
@@ -54,33 +54,35 @@ class GkeControlPlaneArgs:
     """A GKE cluster's control plane."""
 
     name: str
-    """Physical name: fixed, so that a lost state can be recovered by import."""
+    """The physical name. It is fixed, so that a lost state can be recovered by import."""
     location: str
     """A zone (cheaper, one control plane) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
+    """The addresses of the VPC that the stack makes."""
     authorized_networks: Mapping[str, str] = field(default_factory=dict)
     """Who may reach the control plane's address: display name -> IPv4 CIDR; public networks up to
     a /16. With `privateEndpoint`, private networks that are routed into the VPC."""
     private_endpoint: bool = False
-    """No public address: only the cluster's own subnetwork and the authorized networks reach the
-    control plane. Pulumi must run in one of them, or `dnsEndpoint` be on."""
+    """Whether the control plane has no public address: only the cluster's own subnetwork and the
+    authorized networks reach it. Pulumi must run in one of them, or `dnsEndpoint` be on."""
     dns_endpoint: bool = False
-    """A DNS name of the control plane beside its address, which the kubeconfig then uses: from
-    anywhere, IAM decides who gets in (`container.clusters.connect`), no network does."""
+    """Whether the control plane has a DNS name beside its address, which the kubeconfig then uses.
+    From anywhere, IAM decides who gets in (`container.clusters.connect`), and no network does."""
     release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
+    """The release channel, which decides when GKE upgrades."""
     version: str | None = None
-    """Minimum version of the control plane; left out, the channel's default."""
+    """The minimum version of the control plane; left out, the channel's default."""
     maintenance: GkeMaintenanceArgs | None = None
     """When GKE may upgrade the cluster and its nodes; left out, at any time."""
     deletion_protection: bool = True
-    """Pulumi and its provider refuse to delete or replace the cluster. GKE itself has no such
-    protection: gcloud and the console still delete it, unless a lien or an IAM deny policy stops
-    them."""
+    """Whether Pulumi and its provider refuse to delete or replace the cluster. GKE itself has no
+    such protection: gcloud and the console still delete it, unless a lien or an IAM deny policy
+    stops them."""
     secrets_encryption_key: str | None = None
-    """Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd, on
-    top of Google's own encryption at rest."""
+    """The Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd,
+    on top of Google's own encryption at rest."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels on the cluster resource, for billing."""
+    """The labels of the cluster resource, for billing."""
 
     def __post_init__(self) -> None:
         if not _NAME.match(self.name):
@@ -149,11 +151,16 @@ class GkeSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
     machine_type: str = "e2-standard-2"
+    """The machine type of the system nodes."""
     min_nodes: int = 1
-    """Nodes in the whole pool, 1 or more: with none, nothing of the cluster itself runs."""
+    """The least number of nodes in the whole pool, 1 or more: without one, none of the cluster's
+    own pods run."""
     max_nodes: int = 3
+    """The largest number of nodes in the whole pool."""
     disk_size_gb: int = 50
+    """The size of a node's boot disk."""
     spot: bool = False
+    """Whether the system nodes are Spot machines."""
 
     def __post_init__(self) -> None:
         machine = catalog.machine_type(self.machine_type)
@@ -177,9 +184,11 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     """A GKE Standard cluster."""
 
     zones: Sequence[str] = ()
-    """Zones of a regional cluster's nodes; left out, GKE takes three."""
+    """The zones of a regional cluster's nodes; left out, GKE takes three."""
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
+    """The nodes without GPUs, on which the cluster's own pods run."""
     managed_prometheus: bool = True
+    """Whether Google's managed Prometheus collects the cluster's metrics."""
 
     def __post_init__(self) -> None:
         # A dataclass with slots is made anew, which zero-argument super() does not follow.

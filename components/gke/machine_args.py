@@ -10,10 +10,12 @@ class GkeGpuMachineArgs:
     """A machine type with its GPUs, built in or attached."""
 
     machine_type: str
+    """The machine type of a node."""
     accelerator: str | None = None
-    """`guestAccelerators.type`; derived where the machine type has its GPUs built in."""
+    """The GPU, as `guestAccelerators.type` has it; derived where the machine type has its GPUs
+    built in."""
     gpus_per_node: int | None = None
-    """Derived where the machine type has its GPUs built in; else 1."""
+    """GPUs of a node; derived where the machine type has its GPUs built in, else 1."""
 
     def __post_init__(self) -> None:
         machine, card = self.machine, self.card

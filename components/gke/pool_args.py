@@ -25,44 +25,52 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """A GPU node pool on GKE Standard."""
 
     min_nodes: int = 0
-    """Nodes in the whole pool, not per zone."""
+    """The least number of nodes in the whole pool, not per zone."""
     max_nodes: int = 1
-    """Nodes in the whole pool, not per zone."""
+    """The largest number of nodes in the whole pool, not per zone."""
     zones: Sequence[str] = ()
-    """Of the cluster's region, also where the cluster itself is in one zone. Left out: every zone
-    of the cluster's location that is known to have the accelerator."""
+    """The zones of the nodes, all in the cluster's region, also where the cluster itself is in one
+    zone. Left out, every zone of the cluster's location that is known to have the accelerator."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Further labels of the nodes."""
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
     capacity_type: Capacity = "on-demand"
+    """How the nodes are bought."""
     reservation: str | None = None
-    """Name of the reservation; with capacityType `reservation`."""
+    """The name of the reservation; with capacityType `reservation`."""
     os_image: Literal["cos", "ubuntu"] = "cos"
+    """The image of the nodes: Container-Optimized OS or Ubuntu."""
     driver: Literal["managed", "daemonset"] = "managed"
-    """`managed`: GKE installs it. `daemonset`: a DaemonSet of this stack does."""
+    """Who installs the driver: GKE (`managed`), or a DaemonSet of this stack (`daemonset`)."""
     driver_version: Literal["default", "latest"] = "default"
-    """With driver `managed`."""
+    """The driver that GKE installs; with driver `managed`."""
     installer_image: str | None = None
-    """With driver `daemonset`: one's own installer image instead of the one that GKE preloads."""
+    """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
     device_plugin: Literal["gke", "nvidia"] = "gke"
-    """`gke`: GKE runs its own. `nvidia`: NVIDIA's, from this stack."""
+    """Whose device plugin runs: GKE's (`gke`), or NVIDIA's in a DaemonSet of this stack
+    (`nvidia`)."""
     sharing: GkeSharingArgs | None = None
+    """How pods share a GPU; left out, each GPU is one pod's."""
     disk_size_gb: int = 100
-    """Boot disk; CUDA images take 5 to 20 GB each."""
+    """The size of the boot disk; CUDA images take 5 to 20 GB each."""
     disk_type: str | None = None
-    """Left out, `pd-balanced`, or `hyperdisk-balanced` on machine types that take no other."""
+    """The type of the boot disk; left out, `pd-balanced`, or `hyperdisk-balanced` on machine types
+    that take no other."""
     image_streaming: bool | None = None
-    """Starts containers while their images still load; images must be in Artifact Registry, and
-    the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
+    """Whether containers start while their images still load. The images must be in Artifact
+    Registry, and the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
     secure_boot: bool | None = None
-    """Left out: on, except where the driver's kernel module may be unsigned (driver `daemonset`
-    with Ubuntu or with one's own installer image)."""
+    """Whether the nodes boot only signed software. Left out, they do, except where the driver's
+    kernel module may be unsigned (driver `daemonset` with Ubuntu or with your own installer
+    image)."""
     compact_placement: bool = False
-    """Puts the nodes close together; one zone only."""
+    """Whether the nodes are close together; one zone only."""
     max_run_duration_seconds: int | None = None
-    """Nodes are deleted after this time; with capacityType `flex-start`, at most 7 days."""
+    """The time after which a node is deleted; with capacityType `flex-start`, at most 7 days."""
     delete_before_replace: bool = True
-    """`false` keeps the old nodes while a replacement starts, and takes the quota twice."""
+    """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a
+    replacement starts, and takes the quota twice."""
 
     def __post_init__(self) -> None:
         # A dataclass with slots is made anew, which zero-argument super() does not follow.

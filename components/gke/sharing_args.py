@@ -12,10 +12,12 @@ class GkeSharingArgs:
     """How several pods share a GPU of the pool."""
 
     strategy: Literal["time-slicing", "mps", "mig"]
+    """How a GPU is shared: in turns, by NVIDIA's MPS, or in MIG partitions."""
     replicas: int = 1
-    """Pods per GPU, or per MIG partition: 2 to 48 with time-slicing or MPS, 1 with MIG alone."""
+    """How many pods share a GPU, or a MIG partition: 2 to 48 with time-slicing or MPS, 1 with MIG
+    alone."""
     partition: str | None = None
-    """MIG profile such as `1g.5gb`."""
+    """The MIG profile, such as `1g.5gb`."""
 
     def of(self, card: catalog.Accelerator) -> Sharing:
         """How many pods a GPU of this card then holds."""

@@ -32,15 +32,17 @@ class GkeAutopilotPoolArgs:
     """GPUs that pods may have on Autopilot. There is no node pool: GKE starts a node for a pod."""
 
     accelerator: str
-    """As the node label `cloud.google.com/gke-accelerator` has it."""
+    """The GPU, as the node label `cloud.google.com/gke-accelerator` has it."""
     gpus_per_node: int | None = None
     """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""
     capacity_type: Capacity = "on-demand"
+    """How the nodes are bought."""
     reservation: str | None = None
-    """Name of the reservation; with capacityType `reservation`."""
+    """The name of the reservation; with capacityType `reservation`."""
     driver_version: Literal["default", "latest"] | None = None
-    """Left out, GKE's default for the accelerator."""
+    """The driver that GKE installs; left out, GKE's default for the accelerator."""
     sharing: GkeSharingArgs | None = None
+    """How pods share a GPU; left out, each GPU is one pod's."""
 
     def __post_init__(self) -> None:
         card = catalog.ACCELERATORS.get(self.accelerator)

@@ -24,28 +24,33 @@ class GpuCheckArgs:
     broken or slow."""
 
     pools: Sequence[str]
-    """Each costs a node of that pool for some minutes, after every change of this block."""
+    """The pools to measure. Each costs a node of that pool for some minutes, after every change of
+    this block."""
     image: str
-    """Any with Python 3.10 and PyTorch for the cards in question."""
+    """An image with Python 3.10 or later and a PyTorch for the GPUs in question."""
     round: int = 1
     """Raise it to measure again."""
     gpus: int | None = None
-    """GPUs to measure; left out, all of a node. On Autopilot, where a node is as large as its pod
-    asks for: left out, the pool's `gpusPerNode`, else the fewest that a pod may have."""
+    """How many GPUs to measure; left out, all of a node. On Autopilot, where a node is as large as
+    its pod asks for, it is, left out, the pool's `gpusPerNode`, else the fewest that a pod may
+    have."""
     thresholds: ThresholdsArgs = field(default_factory=ThresholdsArgs)
+    """What share of the data sheet a GPU must reach."""
     namespace: str = "default"
+    """The namespace; it must exist."""
     python: str = "python3"
     """The interpreter that has PyTorch, where it is not the image's `python3`."""
     mounts: Mapping[str, str] = field(default_factory=dict)
-    """Path in the container -> directory of the host, read-only: for PyTorch or driver libraries
-    that are on the node and not in the image."""
+    """Directories of the host, read-only, by their path in the container: for PyTorch or driver
+    libraries that are on the node and not in the image."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Such as `LD_LIBRARY_PATH`, or what NCCL is to know."""
+    """Environment variables, such as `LD_LIBRARY_PATH`, or what NCCL is to know."""
     requests: ResourcesArgs = field(
         default_factory=lambda: ResourcesArgs(cpu="2", memory=LEAST_MEMORY)
     )
-    """Left out, 2 CPUs and 8Gi."""
+    """What the pod requests; left out, 2 CPUs and 8Gi."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """When the image is pulled; left out, Kubernetes' default."""
     wait: bool = False
     """Whether `pulumi up` waits until the GPUs are measured, and fails where one is not good."""
 

@@ -12,16 +12,17 @@ class ThresholdsArgs:
     """The least share of the data sheet's figure that a good GPU reaches, above 0 and up to 1."""
 
     matrix: float | None = None
-    """Of the dense bf16 rate, on older cards fp16. Left out, 0.6; 0.3 on cards of at most 75 W,
-    whose power limit does not let them hold the clock of that figure."""
+    """The share of the dense bf16 rate, on older GPUs fp16. Left out, 0.6; 0.3 on GPUs of at most
+    75 W, whose power limit does not let them hold the clock of that figure."""
     fp32: float | None = None
-    """Of the fp32 rate, without TF32. Left out, 0.6; 0.3 on cards of at most 75 W."""
+    """The share of the fp32 rate, without TF32. Left out, 0.6; 0.3 on GPUs of at most 75 W."""
     memory: float | None = None
-    """Of the memory bandwidth. Left out, 0.8; 0.7 on GDDR, where error correction takes a part."""
+    """The share of the memory bandwidth. Left out, 0.8; 0.7 on GDDR, where error correction takes a
+    part."""
     host: float | None = None
-    """Of the PCIe link, each direction alone. Left out, 0.6."""
+    """The share of the PCIe link, each direction alone. Left out, 0.6."""
     all_reduce: float | None = None
-    """Of one direction of NVLink. Left out, 0.6."""
+    """The share of one direction of NVLink. Left out, 0.6."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -16,19 +16,21 @@ class MonitoringArgs:
     """Metrics of every GPU, a dashboard and alerts."""
 
     enabled: bool
+    """Whether the stack monitors its GPUs."""
     source: Source | None = None
-    """`exporter`: NVIDIA's DCGM exporter, run by this stack. `managed`: GKE's own, which has
-    neither XID errors nor throttling times, and so no alert for either. Left out: `managed` on
-    Autopilot, which admits no other, `exporter` elsewhere."""
+    """Who collects the metrics. `exporter` is NVIDIA's DCGM exporter, run by this stack. `managed`
+    is GKE's own, which has neither XID errors nor throttling times, and so no alert for either.
+    Left out, it is `managed` on Autopilot, which admits no other, and `exporter` elsewhere."""
     interval_seconds: int = 30
-    """How often the exporter samples, and is asked; 10 to 300. GKE's own: always 30."""
+    """How often the exporter samples, and is asked; 10 to 300. GKE's own always takes 30."""
     notification_channels: Sequence[str] = ()
-    """Google Cloud only: who hears of alerts, as `projects/.../notificationChannels/...`."""
+    """Who hears of alerts, as `projects/.../notificationChannels/...`; on Google Cloud only."""
     prometheus_operator: bool = False
-    """Not on Google Cloud: the cluster has the Prometheus Operator's resource types, so that a
-    ServiceMonitor and a PrometheusRule take the place of a scrape config and of a rules file."""
+    """Whether the cluster has the Prometheus Operator's resource types, so that a ServiceMonitor
+    and a PrometheusRule take the place of a scrape config and of a rules file; not on Google
+    Cloud."""
     prometheus_labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels by which that Prometheus selects what it reads, such as `release: prometheus`."""
+    """The labels by which that Prometheus selects what it reads, such as `release: prometheus`."""
 
     def __post_init__(self) -> None:
         if not 10 <= self.interval_seconds <= 300:

@@ -20,10 +20,13 @@ class ProbeArgs:
     """An HTTP probe."""
 
     path: str = "/"
+    """The path that is asked."""
     port: str
-    """Name of one of the workload's ports."""
+    """The name of one of the workload's ports."""
     initial_delay_seconds: int = 10
+    """How long the first question waits."""
     period_seconds: int = 5
+    """The time between two questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,9 @@ class ResourcesArgs:
     """Quantities as Kubernetes writes them: `200m`, `256Mi`."""
 
     cpu: str | None = None
+    """A quantity, such as `500m` or `4`."""
     memory: str | None = None
+    """A quantity, such as `16Gi`."""
 
     def __post_init__(self) -> None:
         for key, text in (("cpu", self.cpu), ("memory", self.memory)):
@@ -68,43 +73,57 @@ class WorkloadArgs:
     """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
 
     kind: Literal["deployment", "pod", "job"]
+    """What runs: a Deployment, a Pod or a Job."""
     pool: str
+    """The GPU pool on which it runs."""
     image: str
+    """The container's image."""
     gpus: int = 1
-    """Units of the pool's GPU resource for one pod. 0 asks for none: with an NVIDIA runtime such a
-    pod sees every GPU of its node, also those that others hold."""
+    """How many units of the pool's GPU resource one pod has. A pod with 0, with an NVIDIA runtime,
+    sees every GPU of its node, also those that others hold."""
     namespace: str = "default"
+    """The namespace; it must exist."""
     replicas: int | None = None
-    """Pods of a deployment; left out, 1."""
+    """How many pods a deployment has; left out, 1."""
     command: Sequence[str] = ()
+    """The container's command; left out, the image's."""
     args: Sequence[str] = ()
+    """The arguments of the command; left out, the image's."""
     env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables."""
     ports: Mapping[str, int] = field(default_factory=dict)
-    """Port name -> container port."""
+    """The container's ports: their names and numbers."""
     readiness_probe: ProbeArgs | None = None
+    """When the container is ready, asked over HTTP."""
     liveness_probe: ProbeArgs | None = None
+    """When the container is restarted, asked over HTTP."""
     requests: ResourcesArgs = field(default_factory=ResourcesArgs)
+    """What one pod requests."""
     limits: ResourcesArgs = field(default_factory=ResourcesArgs)
+    """What one pod may use at most."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    """When the image is pulled; left out, Kubernetes' default."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    """On top of the pool's."""
+    """Further labels that the node must have, beside the pool's."""
     completions: int | None = None
+    """How many pods of a job must succeed."""
     parallelism: int | None = None
+    """How many pods of a job run at once."""
     backoff_limit: int | None = None
-    """Retries of a job; left out, 3."""
+    """The retries of a job; left out, 3."""
     shared_memory: str | None = None
-    """Size of `/dev/shm`, part of the pod's memory; `"0"` for the container runtime's 64 MiB. Left
-    out, with several GPUs as large as the pod's memory, with one those 64 MiB. A pod or job that is
-    there keeps what it has when the key is removed."""
+    """The size of `/dev/shm`, part of the pod's memory; `"0"` for the container runtime's 64 MiB.
+    Left out, it is as large as the pod's memory with several GPUs, and those 64 MiB with one. A pod
+    or job that exists keeps what it has when the key is removed."""
     driver_libraries: str | None = None
-    """Host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes without
-    an NVIDIA container runtime."""
+    """The host directory with the driver's libraries, mounted at `/usr/local/nvidia`, for nodes
+    without an NVIDIA container runtime."""
     resource: str = GPU_RESOURCE
     """The resource to ask for; no other name is known any more."""
     api_version: str | None = None
-    """Left out, the kind's own."""
+    """The API version of the kind; left out, the kind's own."""
     queue: str | None = None
-    """Queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
+    """The queue of `batch.queues` in which a job waits until the GPUs for all its pods are free."""
     wait: bool = False
     """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
 

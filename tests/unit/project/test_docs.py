@@ -107,6 +107,15 @@ def test_the_pages_of_config_keys_are_up_to_date(file: str) -> None:
     assert (keys.FOLDER / f"{file}.md").read_text() == keys.pages()[file]
 
 
+def test_every_config_key_is_explained_in_a_sentence() -> None:
+    """With a subject: none begins with a preposition or a participle, and only what stands for a
+    table of its own has none."""
+    rows = re.findall(r"^\| `([^`]+)` \| .* \| ([^|]*) \|$", keys.markdown(), re.MULTILINE)
+    assert len(rows) > 200
+    riddle = re.compile(r"(Of|As|With|Where|On|In|Derived|Left out|Has|Such|Never|Not)\b")
+    assert [row for row in rows if not row[1] or riddle.match(row[1])] == []
+
+
 def test_every_policy_is_on_its_page() -> None:
     """With its weight, reason, settings and defaults."""
     for rule in RULES:
