@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli.docs import keys, policies, write
+from cli.docs import keys, policies, support_matrix, write
 from components.decode import decode
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from policy.pack import RULES
@@ -114,6 +114,17 @@ def test_every_config_key_is_explained_in_a_sentence() -> None:
     assert len(rows) > 200
     riddle = re.compile(r"(Of|As|With|Where|On|In|Derived|Left out|Has|Such|Never|Not)\b")
     assert [row for row in rows if not row[1] or riddle.match(row[1])] == []
+
+
+def test_what_is_supported_is_what_the_settings_accept() -> None:
+    """The page's rows are asked of the settings: some are refused, and not for a misspelt key."""
+    text = support_matrix.markdown()
+    assert "| gke | yes | yes | yes |" in text
+    assert "| gke-autopilot | yes | refused | yes |" in text
+    assert "| eks, AL2023 | yes | yes | refused |" in text
+    (h100,) = re.findall(r"^\| H100 \|(.*)\|$", text, re.MULTILINE)
+    assert "`a3-highgpu-8g`" in h100
+    assert "`p5.48xlarge`" in h100
 
 
 def test_every_policy_is_on_its_page() -> None:
