@@ -112,7 +112,7 @@ engine: $(VENV)/.ready
 	@$(RUN) -m tools path pulumi > /dev/null 2>&1 || $(RUN) -m tools build pulumi
 
 rehearse: $(if $(NODE),real-node) setup
-	@$(RUN) -m rehearsal run '$(STACK)' $(call flag,KEEP,--keep) $(call flag,REPLACE,--replace) \
+	@$(RUN) -m cli rehearse '$(STACK)' $(call flag,KEEP,--keep) $(call flag,REPLACE,--replace) \
 	  $(call option,NODE,--node)
 
 # NODE=gpu: this machine as one of the nodes. Says at once where it cannot be, then builds.
@@ -121,10 +121,10 @@ real-node: $(VENV)/.ready
 	@$(RUN) -m tools build $(REAL_NODE)
 
 down: $(VENV)/.ready
-	@$(RUN) -m rehearsal down '$(STACK)'
+	@$(RUN) -m cli down '$(STACK)'
 
 list: $(VENV)/.ready
-	@$(RUN) -m rehearsal list
+	@$(RUN) -m cli list
 
 # make ends with 2 whenever a recipe fails; the check's own code, 1 or 2, is in its last line, or
 # run the command itself.

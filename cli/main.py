@@ -25,6 +25,12 @@ from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode
 
 NAME = "gpu-cluster"
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Rehearse": {
+        "rehearse": ("cli.rehearse:rehearse", "a stack's whole life on this machine"),
+        "down": ("cli.rehearse:down", "end the rehearsal that was kept running"),
+        "list": ("cli.rehearse:listed", "the rehearsals, and whether they run"),
+        "inventory": ("cli.rehearse:inventory", "write down an existing cluster's machines"),
+    },
     "Before it is up": {
         "cost": ("cli.cost:cost", "list prices per hour and month, at minimum and maximum size"),
         "quota": (
@@ -85,6 +91,9 @@ class Commands(click.Group):
             # Nobody reads any more. Else the interpreter complains once more when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return CLOSED
+        except (StackError, CheckError) as error:
+            print(f"{ctx.command_path} {ctx.invoked_subcommand}: {error}", file=sys.stderr)
+            return ExitCode.UNKNOWN
         return code
 
 
@@ -110,9 +119,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = context.command_path if context else NAME
         message = error.format_message().replace("\n", " ")
         print(f"{path}: {message} (--help says what it takes)", file=sys.stderr)
-        return ExitCode.UNKNOWN
-    except (StackError, CheckError) as error:
-        print(f"{NAME}: {error}", file=sys.stderr)
         return ExitCode.UNKNOWN
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

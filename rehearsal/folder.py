@@ -169,8 +169,8 @@ def _lock(folder: Path, descriptor: int, replace: str) -> None:
             other = holder(folder)
         waited = time.monotonic() - started
         if not replace and waited > PATIENCE_SECONDS:
-            how = f"make down STACK={other.rehearsal}" if other and other.kept else "wait for it"
-            raise FolderError(f"{other or 'a rehearsal'} is running: {how}, or REPLACE=1")
+            how = f"gpu-cluster down {other.rehearsal}" if other and other.kept else "wait for it"
+            raise FolderError(f"{other or 'a rehearsal'} is running: {how}, or --replace")
         # The lock is held now, so the id in it is not one that was used again.
         if replace and other and not asked:
             (folder / ENDED_BY).write_text(f"{replace} (pid {os.getpid()})")

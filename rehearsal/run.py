@@ -1,14 +1,12 @@
 """A whole rehearsal of one stack, from an empty sandbox to the report."""
 
 import json
-import os
 import shutil
-import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ from rehearsal import simulated
 from rehearsal.event_log import Event
 from rehearsal.gpu_node import host_changes as footprint
 from rehearsal.processes import end_leftovers
+from rehearsal.progress import Progress
 from rehearsal.report import (
     Report,
     created,
@@ -53,15 +52,22 @@ def hold(
     a rehearsal that runs in the folder is ended; without it, FolderError is raised."""
     began = time.monotonic()
     how = {"folder": folder, "kept": keep is not None, "replace": replace}
-    run = _rehearsal(stack, how, deadline, machine)
+    with Progress() as progress:
+        run = _rehearsal(stack, how, deadline, machine, progress.say)
+        return _rehearse(run, progress, keep, began)
+
+
+def _rehearse(
+    run: Rehearsal, progress: Progress, keep: Callable[[int], None] | None, began: float
+) -> int:
     sandbox = run.sandbox
-    _say(f"rehearsing {stack}: the sandbox goes up ...")
+    progress.say(f"rehearsing {sandbox.stack}: the sandbox goes up ...")
     with sandbox:
-        sandbox.journal.listen(_tell)
+        sandbox.journal.listen(partial(_tell, progress))
         running = run.until_running()
         if keep is not None:
-            _write(sandbox, make_report(run, time.monotonic() - began))
-            _say(_how_to_use(sandbox, running))
+            _write(sandbox, make_report(run, time.monotonic() - began), progress)
+            progress.say(_how_to_use(sandbox, running))
             keep(0 if running else 1)
             return 0
         if running:
@@ -72,16 +78,20 @@ def hold(
     for name in SECRET:
         _remove(sandbox.folder / name)
     report = make_report(run, report_seconds, left)
-    _write(sandbox, report)
+    _write(sandbox, report, progress)
     return 0 if report.ok else 1
 
 
 def _rehearsal(
-    stack: str, how: Mapping[str, Any], deadline: float, machine: "Machine | None"
+    stack: str,
+    how: Mapping[str, Any],
+    deadline: float,
+    machine: "Machine | None",
+    say: Callable[[str], None],
 ) -> Rehearsal:
     if machine is None:
         return Rehearsal(
-            sandbox=Sandbox(stack, **how), deadline=deadline, policy_pack=POLICIES, say=_say
+            sandbox=Sandbox(stack, **how), deadline=deadline, policy_pack=POLICIES, say=say
         )
     # Its node is this machine's own: what is needed for that is loaded only here.
     from rehearsal.gpu_node.host_node import here
@@ -93,7 +103,7 @@ def _rehearsal(
         sandbox=Sandbox(stack, mutate=overrides, here=node, **how),
         deadline=deadline,
         policy_pack=POLICIES,
-        say=_say,
+        say=say,
         machine=machine,
         overrides=overrides,
         pytorch=node.pytorch,
@@ -165,49 +175,38 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
     }
 
 
-def _write(sandbox: Sandbox, report: Report) -> None:
+def _write(sandbox: Sandbox, report: Report, progress: Progress) -> None:
     (sandbox.folder / "report.json").write_text(json.dumps(report.document(), indent=1) + "\n")
     (sandbox.folder / "timeline.svg").write_text(svg(report))
-    (sandbox.folder / "report.txt").write_text(text(report) + "\n")
-    _print(f"\n{text(report)}\n\n{sandbox.folder / 'timeline.svg'}")
+    progress.stop()
+    shown = text(report)
+    (sandbox.folder / "report.txt").write_text(shown + "\n")
+    everything, _, verdict = f"\n{shown}".rpartition("\n")
+    progress.print(everything)
+    progress.print(verdict, "bold green" if report.ok else "bold red")
+    progress.print(f"\n{sandbox.folder / 'timeline.svg'}")
 
 
 def _how_to_use(sandbox: Sandbox, running: bool) -> str:
     state = "It is running" if running else "It failed and is left as it is"
     return (
-        f"{state}, until `make down STACK={sandbox.stack}`. To look around:\n"
+        f"{state}, until `gpu-cluster down {sandbox.stack}`. To look around:\n"
         f"  export KUBECONFIG={sandbox.control_plane.kubeconfig}\n"
         "  kubectl get nodes,pods --all-namespaces"
     )
 
 
-def _tell(event: Event) -> None:
+def _tell(progress: Progress, event: Event) -> None:
     """One line for what people want to see while they wait."""
     if event.kind == "node" and event.what in ("joined", "left"):
-        _say(f"  node {event.subject} {event.what}")
+        progress.say(f"  node {event.subject} {event.what}")
     elif event.kind == "node" and event.what == "gpus":
-        _say(f"  node {event.subject} offers {event.detail['gpus']} GPUs")
+        progress.say(f"  node {event.subject} offers {event.detail['gpus']} GPUs")
     elif event.kind == "cloud" and event.what == "refused":
-        _say(f"  the cloud refuses a node of {event.subject}: {event.detail['message']}")
+        progress.say(f"  the cloud refuses a node of {event.subject}: {event.detail['message']}")
     elif event.kind == "pod" and event.what in ("pending", "ready", "succeeded", "failed"):
         where = f" on {event.detail['node']}" if event.detail["node"] else ""
-        _say(f"  {event.detail['workload']}: {event.what}{where}")
-
-
-_began = time.monotonic()
-
-
-def _say(line: str) -> None:
-    _print(f"{time.monotonic() - _began:6.1f} s  {line}")
-
-
-def _print(text: str) -> None:
-    """To whoever listens; where nobody does any more, the rehearsal ends as if it were asked to."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        os.kill(os.getpid(), signal.SIGTERM)
+        progress.say(f"  {event.detail['workload']}: {event.what}{where}")
 
 
 def _remove(path: Path) -> None:

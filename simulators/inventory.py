@@ -98,7 +98,7 @@ def machines(
     named = ", ".join(str(machine["name"]) for machine in derived)
     return derived, [
         f"these machines are simulated: {named}; no inventory describes yours, so they are derived "
-        f"from gpuPools: python -m rehearsal inventory {stack} writes {_shown(stack)}"
+        f"from gpuPools: gpu-cluster inventory {stack} writes {_shown(stack)}"
     ]
 
 

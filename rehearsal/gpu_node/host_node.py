@@ -22,6 +22,9 @@ from stacks.names import StackError
 from stacks.outcome import CheckError
 from stacks.settings import config_of, platform_of
 
+PROGRAMS = ("kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit")
+"""What the node runs, of what `tools` builds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
@@ -94,15 +97,15 @@ def pool_of(stack: str) -> str:
         config = config_of(stack)
         if (platform := platform_of(config)) != "existing":
             raise NodeError(
-                f"NODE=gpu needs a cluster that is already there, and {stack} is on {platform}: "
-                "take STACK=onprem"
+                f"--node gpu needs a cluster that is already there, and {stack} is on {platform}: "
+                "take onprem"
             )
         found = inventory(stack)
         real, *_ = with_real_node(stack, checked_machines(stack, found) if found else [], {})
     except (CheckError, StackError) as error:
-        raise NodeError(f"NODE=gpu: {error}") from None
+        raise NodeError(f"--node gpu: {error}") from None
     labels = real.get("labels") or {}
     for name, pool in config[POOLS].items():
         if all(labels.get(key) == value for key, value in pool["nodeSelector"].items()):
             return str(name)
-    raise NodeError(f"NODE=gpu: no pool of {stack} selects the machine {real['name']}")
+    raise NodeError(f"--node gpu: no pool of {stack} selects the machine {real['name']}")

@@ -53,14 +53,14 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
     `ask` gets the path of `nvidia-smi` and returns what it prints for FIELDS.
     """
     if sys.platform != "linux":
-        raise NodeError("NODE=gpu needs Linux: a kubelet runs nowhere else")
+        raise NodeError("--node gpu needs Linux: a kubelet runs nowhere else")
     if os.geteuid() != 0:
-        raise NodeError("NODE=gpu needs root: a kubelet mounts and makes namespaces; use sudo")
+        raise NodeError("--node gpu needs root: a kubelet mounts and makes namespaces; use sudo")
     found = nvidia_smi()
     if found is None:
         raise NodeError(
-            "NODE=gpu needs an NVIDIA driver, and there is no nvidia-smi on PATH or in "
-            f"{DRIVER_FOLDER}/bin; without NODE the nodes are played"
+            "--node gpu needs an NVIDIA driver, and there is no nvidia-smi on PATH or in "
+            f"{DRIVER_FOLDER}/bin; without --node the nodes are simulated"
         )
     own = DRIVER_FOLDER / "lib64"
     machine = read((ask or _ask)(found))
@@ -88,11 +88,11 @@ def read(answer: str) -> Machine:
             gpus.append(Gpu(name=name, uuid=uuid, memory_mib=int(memory)))
         except ValueError:
             raise NodeError(
-                f"NODE=gpu needs a GPU, and nvidia-smi says: {line}; see that it lists one"
+                f"--node gpu needs a GPU, and nvidia-smi says: {line}; see that it lists one"
             ) from None
         drivers.add(driver)
     if not gpus:
-        raise NodeError("NODE=gpu needs a GPU, and nvidia-smi lists none")
+        raise NodeError("--node gpu needs a GPU, and nvidia-smi lists none")
     return Machine(gpus=tuple(gpus), driver=drivers.pop(), nvidia_smi=Path("nvidia-smi"))
 
 
@@ -102,9 +102,9 @@ def _ask(program: Path) -> str:
         done = subprocess.run(query, capture_output=True, text=True, timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
         raise NodeError(
-            f"NODE=gpu needs a working driver: nvidia-smi gave no answer in {ANSWER_SECONDS:.0f} s"
+            f"--node gpu needs a working driver: no answer of nvidia-smi in {ANSWER_SECONDS:.0f} s"
         ) from None
     if done.returncode:
         said = " ".join((done.stdout + done.stderr).split())
-        raise NodeError(f"NODE=gpu needs a working driver, and nvidia-smi says: {said}")
+        raise NodeError(f"--node gpu needs a working driver, and nvidia-smi says: {said}")
     return done.stdout

@@ -17,7 +17,7 @@ def blocks(node: Mapping[str, Any]) -> list[str]:
         f"allocatable nvidia.com/gpu of the real node: {offered}",
     ]
     if node["check"]:
-        parts.append(f"make gpus\n{node['check']}")
+        parts.append(f"gpu-cluster gpus\n{node['check']}")
     for name, sample in node["samples"].items():
         said = sample.get("said") or f"{sample['scheduler']}\n{sample['why']}"
         where = f" on {sample['node']}" if "node" in sample else ""

@@ -46,7 +46,7 @@ class RealNodeRehearsal(Rehearsal):
     offered: list[tuple[float, int]] = field(default_factory=list)
     """(seconds, `nvidia.com/gpu` of the node from then on)."""
     check: str = ""
-    """What `make gpus` shows once the GPUs are there."""
+    """What `gpu-cluster gpus` shows once the GPUs are there."""
     measured: dict[str, Any] | None = None
     """What the acceptance workload found, in its own words."""
 
@@ -59,7 +59,7 @@ class RealNodeRehearsal(Rehearsal):
                 ("pulumi preview", self._preview),
                 ("pulumi up", self._up),
                 ("GPUs appear", lambda: self._offers(len(self.machine.gpus))),
-                ("make gpus shows them", self._gpus_checked),
+                ("gpu-cluster gpus shows them", self._gpus_checked),
                 ("samples run", self._samples_run),
                 ("pulumi up again", self._up_again),
                 ("gpu-check measures", self._measured),
@@ -210,7 +210,7 @@ class RealNodeRehearsal(Rehearsal):
         self.measured = result_in(log)
         if self.measured is None:
             raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
-        # For `make cards`.
+        # For `gpu-cluster docs`.
         (sandbox.folder / "gpu-check.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         self.samples[label] = {
             "state": phase(pods()[0]), "node": NAME, "said": result_text(self.measured),

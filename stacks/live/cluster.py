@@ -40,7 +40,7 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
         given = ROOT / ".rehearsal" / stack / "kubeconfig"
         if not given.exists():
             raise CheckError(
-                f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
+                f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
             )
     if given is None:
         return _of_stack(stack)

@@ -134,7 +134,7 @@ def rehearsed_endpoint(stack: str) -> str:
         api = json.loads(file.read_text()).get("cloudApi")
     except (OSError, ValueError):
         raise CheckError(
-            f"no rehearsal of {stack} is kept: run make rehearse STACK={stack} KEEP=1"
+            f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
         ) from None
     if not api:
         raise CheckError(f"the rehearsal of {stack} plays no cloud API")

@@ -144,7 +144,7 @@ with Sandbox("onprem", folder=Path(sys.argv[1]), mutate=here.overrides(), here=h
 
 
 def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path) -> None:
-    """Killed without a word, its processes go at once; the rest goes with `make down`."""
+    """Killed without a word, its processes go at once; the rest goes with `gpu-cluster down`."""
     folder = tmp_path / "sandbox"
     command = [sys.executable, "-c", HELD, str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as held:

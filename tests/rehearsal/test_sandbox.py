@@ -24,7 +24,7 @@ from tests.rehearsal.conftest import changed
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "rehearsal", *arguments],
+        [sys.executable, "-m", "cli", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -79,7 +79,7 @@ def until_nothing_is_left(folder: Path) -> None:
 def test_the_whole_rehearsal_of_dev(tmp_path: Path) -> None:
     """GPU nodes go 0, 1, 0; the sample runs on that node; nothing changes twice or is left."""
     folder = tmp_path / "sandbox"
-    run = start("run", "dev", "--folder", str(folder))
+    run = start("rehearse", "dev", "--folder", str(folder))
     said, _ = run.communicate(timeout=300)
     assert run.returncode == 0, said
     report = json.loads((folder / "report.json").read_text())
@@ -109,7 +109,7 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
         "pulumi up ...",
         "workloads run ...",
     ):
-        run = start("run", "dev", "--folder", str(folder))
+        run = start("rehearse", "dev", "--folder", str(folder))
         assert run.stdout is not None
         for line in run.stdout:
             if point in line:
@@ -128,19 +128,19 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
 def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
     """`--keep` leaves a cluster, on loopback alone; `down` leaves nothing."""
     folder = tmp_path / "sandbox"
-    run = start("run", "dev", "--keep", "--folder", str(folder))
+    run = start("rehearse", "dev", "--keep", "--folder", str(folder))
     said, _ = run.communicate(timeout=200)
     assert run.returncode == 0, said
     assert f"export KUBECONFIG={folder / 'kubeconfig'}" in said
     (api_server,) = [line for line in marked(folder) if "kube-apiserver" in line]
     port = int(json.loads((folder / "sandbox.json").read_text())["apiServer"].split(":")[1])
     assert f"--secure-port={port} " in api_server
-    second = start("run", "dev", "--folder", str(folder))
+    second = start("rehearse", "dev", "--folder", str(folder))
     refused, _ = second.communicate(timeout=60)
     assert second.returncode == 2
     assert re.fullmatch(
         r"rehearsal of dev: a kept rehearsal of dev \(pid \d+, since [-\d: ]+\) is running: "
-        r"make down STACK=dev, or REPLACE=1\n",
+        r"gpu-cluster down dev, or --replace\n",
         refused.splitlines(keepends=True)[-1],
     )
     addresses = listening(folder)
@@ -155,9 +155,9 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
 
 
 def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
-    """`make rehearse | head -4` is no reason for a traceback, nor for keys that stay."""
+    """`gpu-cluster rehearse dev | head -4` is no reason for a traceback, nor for keys that stay."""
     folder = tmp_path / "sandbox"
-    line = f"{sys.executable} -m rehearsal run dev --folder {folder} | head -2"
+    line = f"{sys.executable} -m cli rehearse dev --folder {folder} | head -2"
     done = subprocess.run(
         ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
@@ -188,9 +188,9 @@ def test_two_sandboxes_at_once_do_not_disturb_each_other(tmp_path: Path) -> None
 
 def test_without_its_file_a_stack_is_refused(tmp_path: Path) -> None:
     """Nothing is started, and the stacks that exist are named."""
-    run = start("run", "nowhere", "--folder", str(tmp_path / "sandbox"))
+    run = start("rehearse", "nowhere", "--folder", str(tmp_path / "sandbox"))
     said, _ = run.communicate(timeout=30)
-    assert run.returncode == 1
+    assert run.returncode == 2
     assert "there is no Pulumi.nowhere.yaml: the stacks here are " in said
     assert "Traceback" not in said
     assert not (tmp_path / "sandbox").exists()

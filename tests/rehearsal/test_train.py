@@ -20,7 +20,7 @@ def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
     """GPU nodes go 0, 1, 0; the tags, read back, are what came up; no GPU before the plugin ran."""
     folder = tmp_path / "sandbox"
     done = subprocess.run(
-        [sys.executable, "-m", "rehearsal", "run", "train", "--folder", str(folder)],
+        [sys.executable, "-m", "cli", "rehearse", "train", "--folder", str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,

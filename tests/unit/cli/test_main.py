@@ -167,3 +167,40 @@ def test_the_script_of_the_package_is_this_command() -> None:
     assert project["project"]["scripts"] == {NAME: "cli.main:main"}
     rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
     assert set(project["tool"]["setuptools"]["packages"]) == rooms
+
+
+ELSEWHERE = """
+import sys, types
+sys.platform = "darwin"
+sys.modules["_scproxy"] = proxies = types.ModuleType("_scproxy")
+proxies._get_proxy_settings = proxies._get_proxies = dict
+for name in ("fcntl", "resource", "termios", "pty"):
+    sys.modules[name] = None
+from cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command on a Mac, but without what Windows has not either."""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["rehearse", "dev"], 2),
+        (["down", "dev"], 2),
+        (["list"], 2),
+        (["--help"], 0),
+        (["cost", "dev"], 0),
+        (["quota", "onprem"], 0),
+        (["leftovers", "onprem", "--kubeconfig", "tests/program/kubeconfig.yaml"], 0),
+        (["gpus", "dev", "--kubeconfig", "nowhere"], 2),
+    ],
+)
+def test_only_rehearsals_need_linux(arguments: list[str], code: int) -> None:
+    """Elsewhere they say what to do; what asks a cloud or a cluster works there."""
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("\n") == (code != 0)
+    refused = "a rehearsal needs Linux" in done.stderr and ".devcontainer" in done.stderr
+    assert refused == (arguments[0] in ("rehearse", "down", "list"))

@@ -1,5 +1,6 @@
 """A rehearsal's folder: nothing is deleted but what a rehearsal made, nobody is ended unasked."""
 
+import json
 import re
 import signal
 import subprocess
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal import __main__ as rehearsal
+from cli.main import main
 from rehearsal import folder as folders
+from rehearsal import held
 from rehearsal.folder import FolderError, end, take_over
 from stacks.names import StackError, stack_name
 
@@ -19,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 HELD = """
 import sys, time
 from pathlib import Path
-from rehearsal import __main__ as command, run
+from rehearsal import held, run
 from rehearsal.folder import take_over
 
 def hold(stack, folder, *, keep, replace, **_):
@@ -28,7 +30,7 @@ def hold(stack, folder, *, keep, replace, **_):
     time.sleep(60)
 
 run.hold = hold
-sys.exit(command._hold("dev", Path(sys.argv[1]), True, 1.0, 1, node=None, replace=""))
+sys.exit(held._hold(held.Wanted(stack="dev", folder=sys.argv[1], keep=True), 1))
 """
 """A rehearsal without a sandbox: the process that holds the folder."""
 
@@ -49,7 +51,7 @@ def holding(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "rehearsal", *arguments]
+    line = [sys.executable, "-m", "cli", *arguments]
     return subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
 
 
@@ -60,22 +62,17 @@ def precious(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("verb", ["run", "down", "hold"])
+@pytest.mark.parametrize("verb", ["rehearse", "down"])
 @pytest.mark.parametrize("name", ["..", "../x", "a/b", "/tmp", "a..b", "", "~", "a b", "x" * 101])
-def test_a_path_is_no_stack(
-    verb: str, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_path_is_no_stack(verb: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Refused in one line, before any folder is looked at."""
-    monkeypatch.setattr(sys, "argv", ["rehearsal", verb, "--", name])
-    with pytest.raises(SystemExit) as refused:
-        rehearsal.main()
-    assert refused.value.code == 2
+    assert main([verb, "--", name]) == 2
     said = capsys.readouterr().err
-    assert re.fullmatch(r"rehearsal \w+: argument stack: .* is no stack's name: .*\n", said)
+    assert re.fullmatch(r"gpu-cluster \w+: .*'STACK': .* is no stack's name: .*\n", said)
 
 
 def test_down_with_a_path_deletes_nothing(tmp_path: Path) -> None:
-    """`make down STACK=/some/folder` once deleted it."""
+    """`down /some/folder` once deleted it."""
     folder = precious(tmp_path / "work")
     assert command("down", str(folder)).returncode == 2
     assert (folder / "thesis").read_text() == "five years"
@@ -109,13 +106,13 @@ def test_a_folder_without_a_rehearsals_lock_is_left_alone(
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("verb", ["run", "down"])
+@pytest.mark.parametrize("verb", ["rehearse", "down"])
 def test_somebody_elses_folder_is_refused_in_one_line(verb: str, tmp_path: Path) -> None:
-    """`run` once emptied whatever `--folder` named."""
+    """`rehearse` once emptied whatever `--folder` named."""
     folder = precious(tmp_path / "work")
     done = command(verb, "dev", "--folder", str(folder))
     assert done.returncode == 2
-    assert re.fullmatch(r"rehearsal of dev: .* is no rehearsal's folder.*\n", done.stderr)
+    assert re.fullmatch(r".*rehearsal of dev: .* is no rehearsal's folder.*\n", done.stderr)
     assert (folder / "thesis").is_file()
 
 
@@ -193,7 +190,7 @@ def test_a_second_run_asks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             take_over(folder, "dev")
         assert re.fullmatch(
             rf"a kept rehearsal of dev \(pid {first.pid}, since \d\d:\d\d\) is running: "
-            "make down STACK=dev, or REPLACE=1",
+            "gpu-cluster down dev, or --replace",
             str(refused.value),
         )
         assert first.poll() is None
@@ -206,7 +203,7 @@ def test_one_that_is_not_kept_ends_by_itself(
     """So nobody is told to bring it down."""
     monkeypatch.setattr(folders, "PATIENCE_SECONDS", 0.2)
     unlock = take_over(tmp_path / "sandbox", "dev")
-    with pytest.raises(FolderError, match=r"a rehearsal of dev .* is running: wait for it, or REP"):
+    with pytest.raises(FolderError, match=r"a rehearsal of dev .* is running: wait for it, or"):
         take_over(tmp_path / "sandbox", "dev")
     unlock()
 
@@ -215,12 +212,12 @@ def test_who_is_replaced_is_told_by_whom(tmp_path: Path) -> None:
     """The words are the command's that ended it."""
     folder = tmp_path / "sandbox"
     with holding(folder) as first:
-        take_over(folder, "dev", replace="make rehearse STACK=dev REPLACE=1")()
+        take_over(folder, "dev", replace="gpu-cluster rehearse dev --replace")()
         assert first.wait(10) == 130
         assert first.stderr is not None
         said = first.stderr.read()
     assert re.fullmatch(
-        r"rehearsal of dev: ended by make rehearse STACK=dev REPLACE=1 \(pid \d+\)\n", said
+        r"rehearsal of dev: ended by gpu-cluster rehearse dev --replace \(pid \d+\)\n", said
     )
 
 
@@ -228,7 +225,7 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
     """And that alone counts as ended."""
     folder = tmp_path / "sandbox"
     with holding(folder) as first:
-        assert end(folder, "make down STACK=dev") == "ended"
+        assert end(folder, "gpu-cluster down dev") == "ended"
         assert first.wait(10) == 130
     assert not folder.exists()
 
@@ -246,15 +243,15 @@ def test_the_list_has_what_runs_and_what_has_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Other folders beside them are nobody's rehearsal."""
-    monkeypatch.setattr(rehearsal, "REHEARSALS", tmp_path)
-    assert rehearsal._list() == 0
+    monkeypatch.setattr(held, "REHEARSALS", tmp_path)
+    assert main(["list"]) == 0
     assert capsys.readouterr().out == "no rehearsal is running, and none has left a report\n"
     precious(tmp_path / "bench")
     for stack in ("train", "onprem"):
         take_over(tmp_path / stack, stack)()
     (tmp_path / "train" / "report.json").write_text('{"ok": false}')
     with holding(tmp_path / "dev") as first:
-        assert rehearsal._list() == 0
+        assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(
         rf"dev: a kept rehearsal of dev \(pid {first.pid}, since .*\) is running; "
@@ -263,8 +260,13 @@ def test_the_list_has_what_runs_and_what_has_run(
     )
     assert lines[1:] == [
         "onprem: ended early, without a report",
-        f"train: failed: {tmp_path}/train/report.txt",
+        f"train: failed; {tmp_path}/train/report.txt",
     ]
+    assert main(["list", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["rehearsals"][2] == {
+        "stack": "train", "state": "failed", "see": f"{tmp_path}/train/report.txt",
+    }  # fmt: skip
 
 
 def test_what_is_another_users_is_said_in_one_line(
@@ -276,14 +278,14 @@ def test_what_is_another_users_is_said_in_one_line(
         raise PermissionError(13, "Permission denied", "/somewhere/lock")
 
     monkeypatch.setattr(folders, "end", denied)
-    monkeypatch.setattr(sys, "argv", ["rehearsal", "down", "dev"])
-    assert rehearsal.main() == 2
-    assert capsys.readouterr().err == "rehearsal of dev: /somewhere/lock: not yours to change\n"
+    assert main(["down", "dev"]) == 2
+    said = "gpu-cluster down: rehearsal of dev: /somewhere/lock: not yours to change\n"
+    assert capsys.readouterr().err == said
 
 
 def test_down_of_an_unknown_stack_names_those_that_there_are() -> None:
     """A misspelt name has nothing to bring down."""
     done = command("down", "nosuch")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("rehearsal of nosuch: there is no Pulumi.nosuch.yaml: the stacks")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("gpu-cluster down: there is no Pulumi.nosuch.yaml: the stacks")
     assert done.stderr.count("\n") == 1

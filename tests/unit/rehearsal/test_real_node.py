@@ -49,10 +49,15 @@ def test_the_cards_are_read_from_the_driver() -> None:
 @pytest.mark.parametrize(
     ("user", "driver", "answer", "message"),
     [
-        (1000, True, TWO, "NODE=gpu needs root: a kubelet mounts and makes namespaces; use sudo"),
-        (0, False, TWO, "NODE=gpu needs an NVIDIA driver, and there is no nvidia-smi on PATH or "),
-        (0, True, "No devices were found\n", "NODE=gpu needs a GPU, and nvidia-smi says: No dev"),
-        (0, True, "\n", "NODE=gpu needs a GPU, and nvidia-smi lists none"),
+        (1000, True, TWO, "--node gpu needs root: a kubelet mounts and makes namespaces; use sudo"),
+        (
+            0,
+            False,
+            TWO,
+            "--node gpu needs an NVIDIA driver, and there is no nvidia-smi on PATH",
+        ),
+        (0, True, "No devices were found\n", "--node gpu needs a GPU, and nvidia-smi says: No dev"),
+        (0, True, "\n", "--node gpu needs a GPU, and nvidia-smi lists none"),
     ],
 )
 def test_a_machine_that_cannot_be_a_node_says_why_in_one_line(
@@ -119,7 +124,7 @@ def test_a_real_node_is_known_by_its_name() -> None:
 def test_a_stack_of_a_cloud_has_no_real_node() -> None:
     """Only a cluster that is already there takes a machine; one line says so."""
     assert pool_of("onprem") == "gpus"
-    with pytest.raises(NodeError, match="dev is on gke: take STACK=onprem"):
+    with pytest.raises(NodeError, match="dev is on gke: take onprem"):
         pool_of("dev")
 
 

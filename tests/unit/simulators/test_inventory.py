@@ -9,7 +9,7 @@ import yaml
 
 from components.settings.model import Settings
 from rehearsal.existing import ExistingCluster, on_its_own_cluster
-from rehearsal.inventory_command import from_nodes
+from rehearsal.inventory_file import from_nodes
 from rehearsal.simulators import settings_in
 from simulators.inventory import checked_machines, inventory, machines, network
 from stacks.names import StackError
@@ -45,7 +45,7 @@ def test_machines_are_derived_from_the_pools(tmp_path: Path) -> None:
     assert [taint["key"] for taint in found[1]["taints"]] == ["nvidia.com/gpu"]
     (note,) = notes
     assert note.startswith("these machines are simulated: control, machines-1, ")
-    assert "python -m rehearsal inventory lab writes simulators/inventories/lab.yaml" in note
+    assert "gpu-cluster inventory lab writes simulators/inventories/lab.yaml" in note
     assert len(ExistingCluster(found, dict).node_groups()) == 5  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""`python -m rehearsal inventory STACK`: writes down the machines of an existing cluster."""
+"""Writes down the machines of an existing cluster, for rehearsals of it."""
 
 import json
 import os

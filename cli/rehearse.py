@@ -1,0 +1,141 @@
+"""`gpu-cluster rehearse`, `down`, `list` and `inventory`."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.options import json_option, stack_argument
+from cli.output import say
+from stacks.names import StackError
+from stacks.outcome import Answer, ExitCode
+
+_folder_option: Any = click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where it keeps its files; left out, .rehearsal/STACK.",
+)
+
+
+def linux_only(command: Callable[..., int]) -> Callable[..., int]:
+    """Refuses the command on other systems, before anything is loaded that only Linux has."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> int:
+        if sys.platform != "linux":
+            raise StackError(
+                "a rehearsal needs Linux, as its control plane and its processes do: open this "
+                "folder in the container that .devcontainer describes"
+            )
+        return command(*args, **options)
+
+    return run
+
+
+@click.command(epilog="Example: gpu-cluster rehearse dev --keep")
+@stack_argument
+@click.option("--keep", is_flag=True, help="Leave it running once the workloads do.")
+@click.option("--replace", is_flag=True, help="End the rehearsal that runs already.")
+@click.option(
+    "--deadline", type=float, default=90.0, metavar="SECONDS", show_default=True,
+    help="How long the workloads may take to run.",
+)  # fmt: skip
+@click.option("--node", type=click.Choice(["gpu"]), help="Make this machine one of the nodes.")
+@_folder_option
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON at the end.")
+@linux_only
+def rehearse(
+    stack: str, keep: bool, replace: bool, deadline: float, node: str | None, folder: Path | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Rehearse the whole life of STACK on this machine: up, workloads, again, destroy.
+
+    It runs the real Pulumi engine and a real control plane against simulated clouds, so nothing
+    costs anything. Exit code 1: the stack failed. 2: the rehearsal could not run.
+    """
+    from rehearsal import held
+
+    where = (folder or held.REHEARSALS / stack).absolute()
+    if node is not None:
+        _prepare_node(stack)
+    wanted = held.Wanted(
+        stack=stack,
+        folder=str(where),
+        keep=keep,
+        replace=f"gpu-cluster rehearse {stack} --replace" if replace else "",
+        deadline=deadline,
+        real_node=node is not None,
+    )
+    code = held.run(wanted, quiet=as_json)
+    if as_json and code in (ExitCode.OK, ExitCode.FINDING) and (where / "report.json").is_file():
+        print((where / "report.json").read_text(), end="")
+    return code
+
+
+def _prepare_node(stack: str) -> None:
+    """Says which GPUs will be a node, and builds what that needs; raises StackError."""
+    from rehearsal.gpu_node.host_node import PROGRAMS, pool_of
+    from rehearsal.gpu_node.machine import NodeError, look
+    from tools.build import build
+    from tools.programs import ToolError, program
+
+    try:
+        pool, machine = pool_of(stack), look()
+        print(f"this machine will be a node of pool {pool} of {stack}: {machine.description}")
+        build([program(name) for name in PROGRAMS])
+    except (NodeError, ToolError) as error:
+        raise StackError(str(error)) from None
+
+
+@click.command(epilog="Example: gpu-cluster down dev")
+@stack_argument
+@_folder_option
+@linux_only
+def down(stack: str, folder: Path | None) -> ExitCode:
+    """End the rehearsal of STACK that was kept running, and remove what it left."""
+    from rehearsal import held
+    from rehearsal.folder import FolderError
+
+    try:
+        done, left = held.down(stack, (folder or held.REHEARSALS / stack).absolute())
+    except FolderError as error:
+        raise StackError(f"rehearsal of {stack}: {error}") from None
+    except PermissionError as error:
+        raise StackError(f"rehearsal of {stack}: {error.filename}: not yours to change") from None
+    print(f"rehearsal of {stack}: {done}")
+    for line in left:
+        print(f"its real node left {line}", file=sys.stderr)
+    return ExitCode.FINDING if left else ExitCode.OK
+
+
+@click.command("list", epilog="Example: gpu-cluster list --json")
+@json_option
+@linux_only
+def listed(as_json: bool) -> ExitCode:
+    """The rehearsals of this checkout, whether they run, and where their reports are."""
+    from rehearsal import held
+
+    def ask() -> Answer:
+        found = list(held.known())
+        lines = [f"{stack}: {state}{where and '; '}{where}" for stack, state, where in found]
+        nothing = "no rehearsal is running, and none has left a report"
+        rows = [{"stack": stack, "state": state, "see": where} for stack, state, where in found]
+        return ExitCode.OK, {"rehearsals": rows}, "\n".join(lines) or nothing
+
+    return say("list", ask, as_json=as_json)
+
+
+@click.command(epilog="Example: gpu-cluster inventory onprem --nodes nodes.json")
+@stack_argument
+@click.option(
+    "--nodes", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False), metavar="FILE",
+    help="Output of kubectl get nodes -o json, - for standard input; left out, kubectl is asked.",
+)  # fmt: skip
+def inventory(stack: str, nodes: Path | None) -> None:
+    """Write down the machines of the existing cluster of STACK, for rehearsals of it."""
+    from rehearsal.inventory_file import write
+
+    print(f"wrote {write(stack, nodes)}")

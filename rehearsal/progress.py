@@ -1,0 +1,92 @@
+"""What a rehearsal says while it runs: plain lines, or a terminal's colours and status line.
+
+Anywhere but on a terminal each line is the same on every machine, so that it can be searched. Where
+`NO_COLOR` is set the terminal gets no colour.
+"""
+
+import os
+import signal
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+RUNNING = " ..."
+"""The end of a line that names a step which has begun; its result follows."""
+
+
+class Progress:
+    """Lines with the seconds since the start; on a terminal the step that runs stands below them,
+    with the time that it has taken."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._step, self._since = "", self._began
+        self._console: Console | None = None
+        self._live: Live | None = None
+
+    def __enter__(self) -> "Progress":
+        if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+            from rich.console import Console
+            from rich.live import Live
+
+            self._console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+            self._live = Live(
+                get_renderable=self._status,
+                console=self._console,
+                refresh_per_second=2,  # the rehearsal needs the processor more
+                transient=True,
+            )
+            self._live.start()
+            self._console.show_cursor(True)  # a rehearsal that is killed leaves it so
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.stop()
+
+    def stop(self) -> None:
+        """Takes the status line away."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def say(self, line: str) -> None:
+        """One line, with the time. One that ends in ` ...` is the status until the next of these
+        or its result."""
+        now = time.monotonic()
+        if line.endswith(RUNNING):
+            self._step, self._since = line.removesuffix(RUNNING), now
+            if self._live is not None:
+                return
+        style = "red" if "FAILED" in line else "dim" if line.startswith("  ") else ""
+        self.print(f"{now - self._began:6.1f} s  {line}", style)
+
+    def print(self, text: str, style: str = "") -> None:
+        """As it is. Where nobody reads any more, the rehearsal ends as if it were asked to."""
+        try:
+            if self._console is None:
+                print(text, flush=True)
+            else:
+                self._console.print(text, style=style)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _status(self) -> "Text":
+        from rich.text import Text
+
+        now = time.monotonic()
+        status = Text(f"{_clock(now - self._began)}  ", "bold cyan", no_wrap=True, end="")
+        return status.append(f"{self._step}, {_clock(now - self._since)}", "cyan")
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds // 60)}:{int(seconds % 60):02}"
