@@ -14,6 +14,7 @@ from typing import Any
 import tools
 import tools.programs
 from rehearsal.processes import kill_tree, leashed
+from stacks.engine import Pulumi
 from stacks.state import ROOT_TYPE, Row, resources
 from stacks.urn import Urn
 
@@ -51,7 +52,7 @@ class Outcome:
         return sum(count for what, count in self.changes.items() if what not in QUIET)
 
 
-class Engine:
+class Engine(Pulumi):
     """The engine with its own state, home and environment under one folder."""
 
     def __init__(
@@ -68,18 +69,16 @@ class Engine:
         on_event: Callable[[str, str, str], None] = lambda operation, what, urn: None,
     ) -> None:
         self._folder = folder
-        self._program = program
-        self._stack = stack
         self._on_event = on_event
         """Called with the command, the operation on a resource and its URN, once it is done."""
         self._process: subprocess.Popen[bytes] | None = None
         self._runs = 0
-        self._cli, in_front = tools.pulumi()
+        command, in_front = tools.pulumi()
         for name in ("home", "pulumi", "state"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         path = [BIN, *in_front, *plugins, kept.get("PATH", os.defpath)]
-        self.environment = {
+        own = {
             **kept,
             "PATH": os.pathsep.join(map(str, path)),
             "HOME": str(folder / "home"),
@@ -100,44 +99,28 @@ class Engine:
             "REHEARSAL": mark,
             **(environment or {}),
         }
-
-    def init(self) -> None:
-        """Creates the stack, empty."""
-        done = self._short("stack", "init", self._stack, "--secrets-provider", "passphrase")
-        if done.returncode:
-            raise RuntimeError(f"pulumi stack init: {done.stderr.strip()}")
+        super().__init__(command=command, program=program, stack=stack, environment=own)
 
     def preview(self, policy_pack: Path | None = None) -> Outcome:
-        return self._run("preview", policy_pack)
+        return self._operate("preview", policy_pack)
 
     def up(self, policy_pack: Path | None = None, *, refresh: bool = False) -> Outcome:
         """`refresh` first reads what the clouds and the cluster have by now."""
-        return self._run("up", policy_pack, *(["--refresh"] if refresh else []))
+        return self._operate("up", policy_pack, *(["--refresh"] if refresh else []))
 
     def refresh(self) -> Outcome:
-        return self._run("refresh")
+        return self._operate("refresh")
 
     def destroy(self) -> Outcome:
-        return self._run("destroy")
-
-    def outputs(self) -> dict[str, Any]:
-        """The stack's outputs, secrets in plain text."""
-        done = self._short("stack", "output", "--json", "--show-secrets")
-        if done.returncode:
-            raise RuntimeError(f"pulumi stack output: {done.stderr.strip()}")
-        outputs: dict[str, Any] = json.loads(done.stdout)
-        return outputs
+        return self._operate("destroy")
 
     def resources(self) -> list[Row]:
         """The resources in the state, as `pulumi stack export` has them."""
-        done = self._short("stack", "export")
-        if done.returncode:
-            raise RuntimeError(f"pulumi stack export: {done.stderr.strip()}")
-        return resources(json.loads(done.stdout))
+        return resources(self.export())
 
     def version(self) -> str:
         """Of the engine; also when the sandbox is gone."""
-        done = subprocess.run([self._cli, "version"], capture_output=True, text=True, check=True)
+        done = subprocess.run([self.command, "version"], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
     def interrupt(self) -> None:
@@ -150,29 +133,13 @@ class Engine:
         if self._process is not None and self._process.poll() is None:
             kill_tree(self._process.pid)
 
-    @property
-    def cli(self) -> Path:
-        """The `pulumi` that runs here."""
-        return self._cli
-
-    def _short(self, *command: str) -> subprocess.CompletedProcess[str]:
-        chosen = ["--stack", self._stack] if "init" not in command else []
-        return subprocess.run(
-            [self._cli, *command, *chosen, "--non-interactive"],
-            cwd=self._program,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-
-    def _run(self, operation: str, policy_pack: Path | None = None, *more: str) -> Outcome:
+    def _operate(self, operation: str, policy_pack: Path | None = None, *more: str) -> Outcome:
         self._runs += 1
         log = self._folder / "logs" / f"pulumi-{self._runs}-{operation}.log"
         events = log.with_suffix(".events.jsonl")
         log.parent.mkdir(parents=True, exist_ok=True)
         events.touch()
-        flags = ["--stack", self._stack, "--non-interactive", "--parallel", "32", *more]
+        flags = ["--stack", self.stack, "--non-interactive", "--parallel", "32", *more]
         flags += ["--event-log", str(events), "--suppress-progress", "--color", "never"]
         if operation != "preview":
             flags += ["--yes", "--skip-preview"]
@@ -182,8 +149,8 @@ class Engine:
         started = time.monotonic()
         with log.open("wb") as output:
             self._process = leashed(
-                [self._cli, operation, *flags],
-                cwd=self._program,
+                [self.command, operation, *flags],
+                cwd=self.program,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

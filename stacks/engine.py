@@ -1,15 +1,121 @@
-"""What the engine said when it failed, in one line, and what to do about it where that is known."""
+"""The one driver of the engine's command line: what it is called with, and what it says.
+
+`rehearsal.engine` adds events and killing, `stacks.recovery.engine` the repair of a backend.
+
+Why not `pulumi.automation` (tried with 3.259, `onprem` on 2 busy cores): each of its `up`s asks for
+the outputs twice and for the history, 1.5 to 2.0 s on top of 4.1 to 4.8 s, and reading an output
+takes two commands instead of one; it selects the stack, and the person's next `pulumi up` is of
+another one than before; it exports a state with its secrets in plain text, and writes those to a
+file to import it; its command adds this process's environment, with its cloud credentials, and can
+be neither killed nor interrupted; an operation that its events do not list is an error. With all
+that overridden, the flags of four commands would be left to it.
+"""
 
 import json
-from typing import Any
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
-MOST = 500
+import tools
+from stacks.state import Deployment
+
+LONGEST_LINE = 500
 """Characters of a line that people still read."""
 _REMEDIES = (
     ("PULUMI_ACCESS_TOKEN must be set", "nobody is signed in to a backend: run `pulumi login`"),
     ("passphrase must be set", "set PULUMI_CONFIG_PASSPHRASE, the passphrase of the backend"),
 )
 """Part of what the engine says -> what to do."""
+
+
+class EngineError(Exception):
+    """The engine refused; one line that says why, or what to do."""
+
+
+@dataclass(kw_only=True)
+class Pulumi:
+    """How the engine is called for one stack."""
+
+    command: Path
+    program: Path
+    """The folder of `Pulumi.yaml`."""
+    stack: str
+    environment: dict[str, str]
+    """All that the engine gets: nothing of this process's own is added."""
+    seconds: float | None = None
+    """How long a command may take; None: as long as it does."""
+
+    @classmethod
+    def signed_in(cls, program: Path, stack: str, *, seconds: float | None = None) -> Self:
+        """The engine as the person who runs this has it. Raises tools.ToolError without one."""
+        command, in_front = tools.pulumi()
+        path = os.pathsep.join([*map(str, in_front), os.environ.get("PATH", os.defpath)])
+        environment = {**os.environ, "PATH": path, "PULUMI_SKIP_UPDATE_CHECK": "true"}
+        return cls(
+            command=command, program=program, stack=stack, environment=environment, seconds=seconds
+        )
+
+    def execute(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs one command; `environment` is added to its own. Raises EngineError without an
+        answer in time."""
+        try:
+            return subprocess.run(
+                [self.command, *arguments, "--non-interactive"],
+                cwd=self.program,
+                env={**self.environment, **environment},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=self.seconds,
+            )
+        except subprocess.TimeoutExpired:
+            command = " ".join(arguments[:2])
+            raise EngineError(f"pulumi {command}: no answer in {self.seconds:.0f} s") from None
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command on the stack."""
+        return self.execute(*arguments, "--stack", self.stack, **environment)
+
+    def must(self, *arguments: str) -> str:
+        """Its standard output; raises EngineError with the engine's own words."""
+        return self._output(self.run(*arguments), arguments[0])
+
+    def init(self) -> None:
+        """Makes the stack, empty, with secrets by passphrase."""
+        command = ("stack", "init", self.stack, "--secrets-provider", "passphrase")
+        self._output(self.execute(*command), "stack init")
+
+    def export(self, *, secrets: bool = False) -> Deployment:
+        """The state; with `secrets` these are in plain text."""
+        shown = ["--show-secrets"] if secrets else []
+        deployment: Deployment = json.loads(self.must("stack", "export", *shown))
+        return deployment
+
+    def write(self, deployment: Deployment) -> subprocess.CompletedProcess[str]:
+        """Replaces the state, by a file that this user alone can read."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(deployment, file)
+            file.flush()
+            return self.run("stack", "import", "--file", file.name)
+
+    def load(self, deployment: Deployment) -> None:
+        """Replaces the state; raises EngineError with the engine's own words."""
+        self._output(self.write(deployment), "stack import")
+
+    def outputs(self) -> dict[str, Any]:
+        """The stack's outputs, secrets in plain text."""
+        outputs: dict[str, Any] = json.loads(
+            self.must("stack", "output", "--json", "--show-secrets")
+        )
+        return outputs
+
+    def _output(self, done: subprocess.CompletedProcess[str], command: str) -> str:
+        if done.returncode:
+            raise EngineError(f"pulumi {command}: {said(done.stderr, done.stdout)}")
+        return done.stdout
 
 
 def remedy(text: str) -> str:
@@ -19,14 +125,14 @@ def remedy(text: str) -> str:
 
 def said(stderr: str, stdout: str = "") -> str:
     """One line: why the engine failed, from its output, which may be JSON (`preview --json`)."""
-    text = "; ".join(_errors(stdout)) or stderr or stdout
+    text = "; ".join(errors(stdout)) or stderr or stdout
     line = " ".join(text.split()).removeprefix("error: ")
     if how := remedy(line):
         return how
-    return line if len(line) <= MOST else f"{line[:MOST].rstrip()} ..."
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE].rstrip()} ..."
 
 
-def _errors(stdout: str) -> list[str]:
+def errors(stdout: str) -> list[str]:
     """The errors among the diagnostics of JSON output; empty where that is something else."""
     try:
         document = json.loads(stdout)

@@ -1,8 +1,6 @@
 """A stack's settings without an engine, and its outputs through one."""
 
 import json
-import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ import tools
 from components.settings.load import from_config
 from components.settings.model import ExistingSettings, Settings
 from stacks import files
-from stacks.engine import remedy, said
+from stacks.engine import EngineError, Pulumi, remedy, said
 from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
 from stacks.names import StackError
 from stacks.outcome import CheckError
@@ -91,23 +89,12 @@ def own_kubeconfig(stack: str, config: Mapping[str, Any]) -> str | None:
 def kubeconfig_output(stack: str) -> str:
     """The stack's output `kubeconfig`, from the backend that the engine is logged in to."""
     try:
-        cli, in_front = tools.pulumi()
+        pulumi = Pulumi.signed_in(files.ROOT, stack, seconds=OUTPUT_SECONDS)
+        done = pulumi.run("stack", "output", "kubeconfig", "--show-secrets", "--color", "never")
     except tools.ToolError as error:
         raise CheckError(f"no engine to ask for the stack's outputs: {error}") from None
-    command = [str(cli), "stack", "output", "kubeconfig", "--show-secrets", "--stack", stack]
-    path = os.pathsep.join([*map(str, in_front), os.environ.get("PATH", os.defpath)])
-    try:
-        done = subprocess.run(
-            [*command, "--non-interactive", "--color", "never"],
-            cwd=ROOT,
-            env={**os.environ, "PATH": path, "PULUMI_SKIP_UPDATE_CHECK": "true"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=OUTPUT_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise CheckError(f"pulumi stack output: no answer in {OUTPUT_SECONDS:.0f} s") from None
+    except EngineError as error:
+        raise CheckError(str(error)) from None
     if done.returncode:
         first = remedy(done.stderr) or (
             f"pulumi stack output: {said(done.stderr)}; run `pulumi up` first"

@@ -4,12 +4,12 @@ clouds."""
 import json
 import os
 import shutil
-import subprocess
 import time
 from pathlib import Path
 from typing import Any, Literal
 
 from rehearsal.sandbox import Sandbox
+from stacks.engine import Pulumi
 
 PROBE = Path(__file__).with_name("probe")
 Operation = Literal["preview", "up"]
@@ -19,28 +19,27 @@ class Program:
     """A program folder with its own state, run by the sandbox's engine."""
 
     def __init__(self, sandbox: Sandbox, name: str, program: Path) -> None:
-        self._sandbox = sandbox
-        self._program = program
         self._folder = sandbox.folder / "bench" / name
         for part in ("home", "pulumi", "state"):
             (self._folder / part).mkdir(parents=True)
-        self._environment = {
-            **sandbox.engine.environment,
-            "HOME": str(self._folder / "home"),
-            "PULUMI_HOME": str(self._folder / "pulumi"),
-            "PULUMI_BACKEND_URL": f"file://{self._folder / 'state'}",
-            "PYTHONPATH": str(PROBE),
-            "BENCH_PROBE": str(self._folder / "probe.json"),
-        }
-        self._pulumi(
-            "stack", "init", sandbox.stack, "--secrets-provider", "passphrase", stack=False
+        self._pulumi = Pulumi(
+            command=sandbox.engine.command,
+            program=program,
+            stack=sandbox.stack,
+            environment={
+                **sandbox.engine.environment,
+                "HOME": str(self._folder / "home"),
+                "PULUMI_HOME": str(self._folder / "pulumi"),
+                "PULUMI_BACKEND_URL": f"file://{self._folder / 'state'}",
+                "PYTHONPATH": str(PROBE),
+                "BENCH_PROBE": str(self._folder / "probe.json"),
+            },
         )
+        self._pulumi.init()
 
     def load(self, deployment: Any) -> None:
         """Takes over an exported state, secrets in plain text."""
-        file = self._folder / "import.json"
-        file.write_text(json.dumps(deployment))
-        self._pulumi("stack", "import", "--file", str(file))
+        self._pulumi.load(deployment)
 
     def run(self, operation: Operation) -> dict[str, float]:
         """Seconds of the whole command (`wall`) and of the program alone (`program`), MiB at the
@@ -51,38 +50,17 @@ class Program:
         flags = ["--parallel", "32", "--suppress-progress", "--color", "never"]
         flags += ["--yes", "--skip-preview"] if operation == "up" else []
         began = time.perf_counter()
-        self._pulumi(operation, "--expect-no-changes", *flags)
+        done = self._pulumi.run(operation, "--expect-no-changes", *flags)
         wall = time.perf_counter() - began
-        return {"wall": wall, **json.loads(probe.read_text())}
-
-    def _pulumi(self, *command: str, stack: bool = True) -> str:
-        chosen = ["--stack", self._sandbox.stack] if stack else []
-        done = subprocess.run(
-            [self._sandbox.engine.cli, *command, *chosen, "--non-interactive"],
-            cwd=self._program,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
         if done.returncode:
             said = f"{done.stdout}\n{done.stderr}".strip()
-            raise RuntimeError(f"pulumi {command[0]} in {self._folder}: {said[-3000:]}")
-        return done.stdout
+            raise RuntimeError(f"pulumi {operation} in {self._folder}: {said[-3000:]}")
+        return {"wall": wall, **json.loads(probe.read_text())}
 
 
 def exported(sandbox: Sandbox) -> Any:
     """The sandbox's own state, secrets in plain text."""
-    done = subprocess.run(
-        [sandbox.engine.cli, "stack", "export", "--show-secrets", "--stack", sandbox.stack],
-        cwd=sandbox.folder / "program",
-        env=sandbox.engine.environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    return sandbox.engine.export(secrets=True)
 
 
 def copied(sandbox: Sandbox, name: str) -> Path:

@@ -5,7 +5,6 @@ Each is previewed; those of the cluster and the pools are then applied, the ones
 """
 
 import json
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -222,14 +221,7 @@ def changed(stack_file: str, change: Change) -> str:
 
 def _effect(bench: Bench, change: Change) -> Effect:
     engine = bench.sandbox.engine
-    done = subprocess.run(
-        [engine.cli, "preview", "--stack", bench.stack, "--json", "--non-interactive"],
-        cwd=bench.folder / "program",
-        env={**engine.environment, "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    done = engine.run("preview", "--json", PULUMI_ENABLE_STREAMING_JSON_PREVIEW="true")
     plan = read_plan(done.stdout or "{}", change.key)
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
     refused = any(REFUSAL in error for error in errors)

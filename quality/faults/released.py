@@ -60,7 +60,7 @@ def main() -> int:
 
 def exported(sandbox: Sandbox) -> str:
     """The sandbox's state as it is, secrets in plain text."""
-    return _pulumi(sandbox, "export", "--show-secrets")
+    return sandbox.engine.must("stack", "export", "--show-secrets")
 
 
 def kept(state: str, sandbox: Sandbox) -> str:
@@ -86,11 +86,9 @@ def restored(file: Path, sandbox: Sandbox) -> None:
     state = file.read_text()
     for value, placeholder in _own(sandbox).items():
         state = state.replace(placeholder, value)
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as target:
-        target.write(state)
-        target.flush()
-        _pulumi(sandbox, "import", "--file", target.name)
-    objects = [row for row in resources(json.loads(state)) if row["type"].startswith("kubernetes:")]
+    deployment = json.loads(state)
+    sandbox.engine.load(deployment)
+    objects = [row for row in resources(deployment) if row["type"].startswith("kubernetes:")]
     _stand(objects, sandbox.control_plane)
 
 
@@ -114,21 +112,6 @@ def _own(sandbox: Sandbox) -> dict[str, str]:
         base64.b64encode(plane.ca_certificate).decode(): CERTIFICATE,
         str(sandbox.folder): FOLDER,
     }
-
-
-def _pulumi(sandbox: Sandbox, *command: str) -> str:
-    engine = sandbox.engine
-    done = subprocess.run(
-        [engine.cli, "stack", *command, "--stack", sandbox.stack, "--non-interactive"],
-        cwd=sandbox.folder / "program",
-        env=engine.environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"pulumi stack {command[0]}: {done.stderr.strip()}")
-    return done.stdout
 
 
 def _git(*command: str) -> None:

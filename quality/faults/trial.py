@@ -12,8 +12,9 @@ from quality.faults.account import StandIns
 from quality.faults.strike import Point, Strike, kill_at
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import Sandbox
+from stacks.engine import EngineError
 from stacks.recovery.command import recover
-from stacks.recovery.engine import Pulumi, RecoveryError
+from stacks.recovery.engine import RecoveringPulumi
 from stacks.state import Row, in_backend
 from stacks.urn import Urn
 
@@ -66,11 +67,12 @@ class Bench:
             self.stack, folder=self.folder, faults=faults, scaling=False, warm=True
         )
         self.sandbox.__enter__()
-        self._pulumi = Pulumi(
-            command=self.sandbox.engine.cli,
-            program=self.folder / "program",
+        engine = self.sandbox.engine
+        self._pulumi = RecoveringPulumi(
+            command=engine.command,
+            program=engine.program,
             stack=self.stack,
-            environment=self.sandbox.engine.environment,
+            environment=engine.environment,
         )
         return self
 
@@ -128,7 +130,7 @@ class Bench:
             self.tries = max(self.tries, tries)
             try:
                 self.recover()
-            except (RecoveryError, Trouble) as error:
+            except (EngineError, Trouble) as error:
                 self.seen = str(error)
             else:
                 return tries

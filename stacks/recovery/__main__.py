@@ -3,18 +3,18 @@
 Then run again what was killed. What the cloud had made unheard is adopted, not made a second time.
 """
 
-import os
 import sys
 from pathlib import Path
 
 import tools
 from stacks import command as commands
+from stacks.engine import EngineError
 from stacks.files import read_stack
 from stacks.names import StackError
 from stacks.owners import refuse_shared
 from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import Recovery, recover
-from stacks.recovery.engine import Pulumi, RecoveryError
+from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,25 +39,18 @@ def main() -> int:
     try:
         profile = _profile(program, args.stack)  # what is wrong with the stack's file comes first
         recovery = recover(
-            _pulumi(program, args.stack),
+            RecoveringPulumi.signed_in(program, args.stack),
             clouds=LiveClouds(profile=profile, endpoint=args.endpoint),
             unheard=args.unheard,
             agree=(lambda candidates: True) if args.yes else _ask,
             over=(lambda holder: True) if args.yes else _is_over,
             say=lambda line: print(f"recovery of {args.stack}: {line}", flush=True),
         )
-    except (RecoveryError, StackError, tools.ToolError) as error:
+    except (EngineError, StackError, tools.ToolError) as error:
         print(f"recovery of {args.stack}: {error}", file=sys.stderr)
         return 1
     print(_text(args.stack, recovery))
     return 0
-
-
-def _pulumi(program: Path, stack: str) -> Pulumi:
-    command, in_front = tools.pulumi()
-    path = os.pathsep.join([*map(str, in_front), os.environ.get("PATH", os.defpath)])
-    environment = {**os.environ, "PATH": path, "PULUMI_SKIP_UPDATE_CHECK": "true"}
-    return Pulumi(command=command, program=program, stack=stack, environment=environment)
 
 
 def _profile(program: Path, stack: str) -> str | None:

@@ -1,10 +1,8 @@
 """Recovery, step by step: unlock, see what may be there, adopt it, read what was interrupted."""
 
-import json
 import os
 import re
 import socket
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any, Protocol
 
 from stacks.recovery import google
 from stacks.recovery.amazon import Amazon
-from stacks.recovery.engine import Pulumi, RecoveryError
+from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.state import (
     Interrupted,
     NotOursError,
@@ -49,7 +47,7 @@ class Recovery:
 
 
 def recover(
-    pulumi: Pulumi,
+    pulumi: RecoveringPulumi,
     *,
     clouds: Clouds,
     unheard: bool = False,
@@ -60,7 +58,7 @@ def recover(
     """Puts the state in order. `clouds` asks them; `unheard` also looks for
     what an earlier run made although it was told otherwise; `agree` is shown what may be adopted
     before anything is written; `over` says whether the run of another machine, by what is known of
-    it, is over. Raises RecoveryError."""
+    it, is over. Raises EngineError."""
     preview = pulumi.preview() if unheard else {}
     agreed: dict[str, str] | None = None
     while True:
@@ -179,12 +177,9 @@ def _own_container(mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
     return found[1] if found else None
 
 
-def _write(pulumi: Pulumi, deployment: Deployment) -> str | None:
+def _write(pulumi: RecoveringPulumi, deployment: Deployment) -> str | None:
     """Replaces the state. Where a run that may be gone still locks it, says whose that was."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(deployment, file)
-        file.flush()
-        done = pulumi.run("stack", "import", "--file", file.name)
+    done = pulumi.write(deployment)
     if not done.returncode:
         return None
     said = " ".join((done.stderr or done.stdout).split()).removeprefix("error: ")

@@ -4,7 +4,6 @@ Only the engine shows what ignored changes send to the provider, and when a hook
 """
 
 import os
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import tools
 from plugins.cloud.handler import CloudError, Config, Handler
 from plugins.cloud.server import ProviderServer, ProviderSettings
+from stacks.engine import Pulumi
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,7 +97,7 @@ class Stack:
             path.mkdir()
         (self.program / "__main__.py").write_text(PROGRAM)
         (self.program / "Pulumi.yaml").write_text("name: small\nruntime: python\n")
-        self.cli, in_front = tools.pulumi()
+        cli, in_front = tools.pulumi()
         self.environment = {
             **os.environ,
             "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
@@ -109,7 +109,14 @@ class Stack:
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_DEBUG_PROVIDERS": f"aws:{port}",
         }
-        self.run("stack", "init", "train")
+        self.pulumi = Pulumi(
+            command=cli,
+            program=self.program,
+            stack="train",
+            environment=self.environment,
+            seconds=120,
+        )
+        self.pulumi.init()
         self.run("config", "set", "aws:region", "us-east-1")
 
     def up(self, size: str, *flags: str, edition: str = "1", fails: bool = False) -> str:
@@ -118,14 +125,7 @@ class Stack:
         return self.run("up", "--yes", *flags, fails=fails)
 
     def run(self, *command: str, fails: bool = False) -> str:
-        done = subprocess.run(
-            [self.cli, *command, "--non-interactive", "--cwd", self.program],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = self.pulumi.execute(*command)
         assert (done.returncode != 0) is fails, done.stdout + done.stderr
         return done.stdout + done.stderr
 

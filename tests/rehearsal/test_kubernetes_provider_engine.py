@@ -5,7 +5,6 @@ Only the engine shows whether states, secrets, replacements and half-made object
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import tools
 from plugins.kubernetes import KubernetesProviderServer
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.processes import Processes
+from stacks.engine import Pulumi
 from stacks.state import resources
 from stacks.urn import Urn
 from tests.rehearsal.kubernetes_engine import kubeconfig
@@ -95,7 +95,7 @@ class Stack:
 
     def __init__(self, folder: Path, port: int, config: str) -> None:
         self.folder = folder
-        self.cli, in_front = tools.pulumi()
+        cli, in_front = tools.pulumi()
         (folder / "program").mkdir()
         (folder / "state").mkdir()
         (folder / "program" / "__main__.py").write_text(PROGRAM)
@@ -112,18 +112,18 @@ class Stack:
             "PULUMI_DEBUG_PROVIDERS": f"kubernetes:{port}",
             "TEST_KUBECONFIG": config,
         }
-        self.run("stack", "init", "dev")
+        self.pulumi = Pulumi(
+            command=cli,
+            program=folder / "program",
+            stack="dev",
+            environment=self.environment,
+            seconds=120,
+        )
+        self.pulumi.init()
         self.set(value="1", image="x:1", wait="")
 
     def run(self, *command: str, fails: bool = False) -> str:
-        done = subprocess.run(
-            [self.cli, *command, "--non-interactive", "--cwd", self.folder / "program"],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = self.pulumi.execute(*command)
         assert (done.returncode != 0) is fails, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -5,7 +5,6 @@ what the program declares now.
 """
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -38,13 +37,8 @@ def preview(folder: Path, file: Path, mutate: Mutation | None = None) -> str:
     stack = file.stem.removeprefix("state-").rpartition("-")[0]
     with Sandbox(stack, folder=folder / "sandbox", mutate=mutate) as sandbox:
         restored(file, sandbox)
-        done = subprocess.run(
-            [sandbox.engine.cli, "preview", "--stack", stack, "--json", "--non-interactive"],
-            cwd=sandbox.folder / "program",
-            env={**sandbox.engine.environment, "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"},
-            capture_output=True,
-            text=True,
-        )
+        streamed = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
+        done = sandbox.engine.run("preview", "--json", **streamed)
     assert done.stdout, done.stderr
     return done.stdout
 

@@ -22,7 +22,7 @@ from stacks.recovery import google as on_google
 from stacks.recovery.amazon import Amazon, route_id
 from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import recover
-from stacks.recovery.engine import Pulumi, RecoveryError
+from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.state import adopting, interrupted
 from stacks.recovery.unheard import UNKNOWN, twins, with_unheard
 
@@ -68,20 +68,17 @@ NETWORK = row(
 )
 
 
-class FakePulumi(Pulumi):
+class FakePulumi(RecoveringPulumi):
     """Keeps a deployment as the engine would, and notes the commands."""
-
-    __slots__ = ("answers", "calls", "deployment", "gone")
 
     def __init__(self, deployment: Any, **answers: str) -> None:
         super().__init__(command=Path("pulumi"), program=Path(), stack="dev", environment={})
-        set_ = object.__setattr__
-        set_(self, "deployment", deployment)
-        set_(self, "calls", [])
-        set_(self, "answers", answers)
-        set_(self, "gone", set())
+        self.deployment = deployment
+        self.calls: list[tuple[str, ...]] = []
+        self.answers = answers
+        self.gone: set[str] = set()
 
-    def _once_anywhere(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def execute(self, *arguments: str, **_: str) -> "subprocess.CompletedProcess[str]":
         self.calls.append(arguments[:2])
         command = " ".join(arguments[:2])
         if refusal := self.answers.get(arguments[0]) or self.answers.get(command):
@@ -90,8 +87,7 @@ class FakePulumi(Pulumi):
         if command == "stack export":
             return subprocess.CompletedProcess(arguments, 0, json.dumps(self.deployment), "")
         if command == "stack import":
-            set_ = object.__setattr__
-            set_(self, "deployment", json.loads(Path(arguments[3]).read_text()))
+            self.deployment = json.loads(Path(arguments[3]).read_text())
         if arguments[0] == "refresh":
             body = self.deployment["deployment"]
             body["resources"] = [r for r in body["resources"] if r.get("id") not in self.gone]
@@ -209,11 +205,9 @@ def test_a_container_is_known_by_its_own_id(tmp_path: Path) -> None:
 class FailingPreview(FakePulumi):
     """Its preview fails, and says so as JSON."""
 
-    __slots__ = ()
-
-    def _once_anywhere(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    def execute(self, *arguments: str, **_: str) -> "subprocess.CompletedProcess[str]":
         if arguments[0] != "preview":
-            return super()._once_anywhere(*arguments)
+            return super().execute(*arguments)
         said = [
             {"severity": "info", "message": "reading"},
             {"severity": "error", "message": "preview failed\n"},

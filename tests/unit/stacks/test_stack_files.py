@@ -10,13 +10,12 @@ import pytest
 
 from cli.docs import gpus as measured_gpus
 from stacks import settings as stack
-from stacks.engine import said
+from stacks.engine import EngineError, Pulumi, said
 from stacks.files import read_stack
 from stacks.live import cluster
 from stacks.names import StackError
 from stacks.outcome import CheckError
 from stacks.program import copy_program
-from stacks.recovery.engine import Pulumi, RecoveryError
 from stacks.settings import own_kubeconfig
 
 ROOT = Path(__file__).parents[3]
@@ -112,13 +111,13 @@ def test_nobody_is_signed_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine speaks of a token; what helps is to log in."""
     words = "error: PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions\n"
     failed = subprocess.CompletedProcess([], 255, "", words)
-    monkeypatch.setattr(stack.tools, "pulumi", lambda: ("pulumi", []))
+    monkeypatch.setattr(stack.tools, "pulumi", lambda: (Path("pulumi"), []))
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: failed)
     expected = r"^nobody is signed in to a backend: run `pulumi login`, or give --kubeconfig FILE"
     with pytest.raises(CheckError, match=expected):
         stack.kubeconfig_output("dev")
     engine = Pulumi(command=Path("pulumi"), program=ROOT, stack="dev", environment={})
-    with pytest.raises(RecoveryError, match="nobody is signed in to a backend: run `pulumi login`"):
+    with pytest.raises(EngineError, match="nobody is signed in to a backend: run `pulumi login`"):
         engine.must("stack", "export")
 
 
