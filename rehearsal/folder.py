@@ -2,6 +2,9 @@
 
 One rehearsal per folder. What an earlier one left is removed by the next; one that still runs is
 ended only where somebody says so, and is told who that was.
+
+The lock file says whose it is. Not `filelock`: asking it whether a folder is held makes the file,
+which is the very thing that says that a folder may be emptied.
 """
 
 import fcntl

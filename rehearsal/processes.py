@@ -2,16 +2,17 @@
 
 import os
 import random
-import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 LEASH = Path(__file__).with_name("pdeathsig.py")
 PORTS = range(20_000, 32_000)
@@ -124,20 +125,20 @@ def leashed(
 
 def kill_tree(pid: int) -> None:
     """SIGKILL to a process and everything below it, itself first."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            # The program's name, in brackets, may have spaces in it.
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it ended meanwhile
-            continue
-        children.setdefault(parent, []).append(int(folder.name))
-    doomed = [pid]
-    for each in doomed:
-        doomed += children.get(each, ())
-    for each in doomed:
-        with suppress(ProcessLookupError):
-            os.kill(each, signal.SIGKILL)
+    with suppress(psutil.NoSuchProcess):
+        top = psutil.Process(pid)
+        for each in (top, *top.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+
+
+def marked(mark: str) -> Iterator[psutil.Process]:
+    """The processes, other than this one, that carry this mark in their environment."""
+    for process in psutil.process_iter():
+        # What ended meanwhile, or belongs to somebody else, is not ours.
+        with suppress(psutil.Error):
+            if process.pid != os.getpid() and process.environ().get("REHEARSAL") == mark:
+                yield process
 
 
 def end_leftovers(mark: str) -> list[int]:
@@ -146,14 +147,9 @@ def end_leftovers(mark: str) -> list[int]:
     The leash takes a killed sandbox's own children along; this also finds their children, such as
     an engine's language host.
     """
-    wanted = f"REHEARSAL={mark}".encode()
     ended = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        pid = int(folder.name)
-        try:
-            if pid != os.getpid() and wanted in (folder / "environ").read_bytes().split(b"\0"):
-                os.kill(pid, signal.SIGKILL)
-                ended.append(pid)
-        except OSError:  # it ended by itself, or belongs to somebody else
-            continue
+    for process in marked(mark):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+            ended.append(process.pid)
     return ended

@@ -1,4 +1,8 @@
-"""One lock per program, which the kernel frees when its holder dies, however it dies."""
+"""One lock per program, which the kernel frees when its holder dies, however it dies.
+
+Not `filelock`: it takes as many lines for "wait, and say so", and what builds the engine needs
+nothing but Python, so that it can build while packages are still installed.
+"""
 
 import fcntl
 import shutil
