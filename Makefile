@@ -61,7 +61,7 @@ make quota STACK=dev      whether the cloud's GPU quotas let the pools grow to m
 make gpus STACK=dev       every node's GPUs, and what GPU nodes lack
 make leftovers STACK=dev  what Services, Ingresses and volumes made in the cloud, which destroy
                           would leave there
-make check STACK=dev      what the acceptance workload (gpuCheck) measured on the stack's GPUs
+make check STACK=dev      what the acceptance test (gpuTest) measured on the stack's GPUs
                           quota, gpus, leftovers, check: REHEARSAL=1 asks the rehearsal that KEEP=1 left;
                           gpus, leftovers, check: KUBECONFIG_FILE=FILE asks that cluster
 make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)

@@ -5,7 +5,7 @@ import gc
 import pulumi
 
 from components.batch.declare import declare_batch
-from components.gpu.check import GpuCheck
+from components.gpu.acceptance import GpuTest
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
 from components.gpu.workload import GpuWorkload
@@ -45,8 +45,8 @@ if stack.monitoring and stack.monitoring.source == "exporter":
 batch = declare_batch(stack.batch, stack.training_jobs, cluster=cluster)
 for name, workload in stack.workloads.items():
     GpuWorkload(name, workload, cluster=cluster, queues=batch, plugins=plugins)
-if stack.check:
-    GpuCheck("gpu-check", stack.check, cluster=cluster)
+if stack.gpu_test:
+    GpuTest("gpu-test", stack.gpu_test, cluster=cluster)
 
 pulumi.export("platform", cluster.platform)
 pulumi.export("clusterName", cluster.name)

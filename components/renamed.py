@@ -9,7 +9,11 @@ from typing import Final
 
 RENAMED: Final[Mapping[str, str]] = {
     "capacity": "capacityType",
+    "gpuCheck": "gpuTest",
+    "host": "pcie",
+    "matrix": "matmul",
     "replaceOrder": "deleteBeforeReplace",
+    "round": "generation",
     "secretsKey": "secretsEncryptionKey",
 }
 """Old key -> new key, wherever the old one is no key any more."""

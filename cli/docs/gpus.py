@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from components.gpu.check_program.report import result_in
+from components.gpu.acceptance_program.report import result_in
 from stacks import command as commands
 from stacks.outcome import CheckError, ExitCode
 from tools.sections import BENCHMARKS, DOCS, fill

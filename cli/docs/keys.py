@@ -21,7 +21,7 @@ from components.existing.cluster_args import ExistingClusterArgs, ExistingGpuPoo
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
-from components.gpu.check_args import GpuCheckArgs
+from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
 from tools.sections import REFERENCE, table
@@ -68,7 +68,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
         "Monitoring and the GPU test, on every platform",
         {
             "`gpu-cluster:monitoring`, everywhere": MonitoringArgs,
-            "`gpu-cluster:gpuCheck`, everywhere": GpuCheckArgs,
+            "`gpu-cluster:gpuTest`, everywhere": GpuTestArgs,
         },
     ),
 }

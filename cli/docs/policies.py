@@ -53,7 +53,7 @@ An exemption names a control by its id.
 _PATHS = """## Directories of the node
 
 `host-paths` takes the place of the standard's *HostPath Volumes*, which allows none.
-`driverLibraries`, `gpuCheck.mounts` and persistent volumes are judged by it. What is not here,
+`driverLibraries`, `gpuTest.mounts` and persistent volumes are judged by it. What is not here,
 or in its setting `paths`, is the node's own.
 """
 _SYSTEM = """## Pods with powers over their node

@@ -18,7 +18,7 @@ from components.batch.load import check_workloads, read_batch, read_training_job
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool, Platform
 from components.decode import decode, decode_map, no_such_key, shown, unknown
-from components.gpu.check_args import GpuCheckArgs, job_name
+from components.gpu.acceptance_args import GpuTestArgs, job_name
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.settings.model import (
@@ -36,7 +36,7 @@ _LONGEST = 2000
 PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
 PROJECT_ID = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """An organization's old projects have its domain in front."""
-_KEYS = ("cluster", "gpuPools", "workloads", "monitoring", "gpuCheck", "batch", "trainingJobs")
+_KEYS = ("cluster", "gpuPools", "workloads", "monitoring", "gpuTest", "batch", "trainingJobs")
 
 
 def load() -> Settings:
@@ -99,7 +99,7 @@ def _read(config: Mapping[str, str]) -> Settings:
     settings = replace(settings, monitoring=_monitoring(given, settings))
     gpu_pools = {n: pool.gpu_pool(n) for n, pool in settings.pools.items()}
     _check_workloads(workloads, gpu_pools, settings.platform)
-    settings = replace(settings, check=_gpu_check(given, settings, gpu_pools))
+    settings = replace(settings, gpu_test=_gpu_test(given, settings, gpu_pools))
     batch = read_batch(f"{NAMESPACE}:batch", _structured(given, "batch"), gpu_pools)
     jobs = read_training_jobs(
         f"{NAMESPACE}:trainingJobs", _structured(given, "trainingJobs"), batch, gpu_pools
@@ -217,14 +217,14 @@ def _monitoring(given: Mapping[str, str], settings: Settings) -> MonitoringArgs 
         raise ValueError(f"{path}.{error}") from None
 
 
-def _gpu_check(
+def _gpu_test(
     given: Mapping[str, str], settings: Settings, pools: Mapping[str, GpuPool]
-) -> GpuCheckArgs | None:
-    value = _structured(given, "gpuCheck")
-    path = f"{NAMESPACE}:gpuCheck"
+) -> GpuTestArgs | None:
+    value = _structured(given, "gpuTest")
+    path = f"{NAMESPACE}:gpuTest"
     if not value:
         return None
-    args = decode(path, GpuCheckArgs, value)
+    args = decode(path, GpuTestArgs, value)
     for position, pool in enumerate(args.pools):
         if pool not in pools:
             raise ValueError(

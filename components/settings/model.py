@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs
-from components.gpu.check_args import GpuCheckArgs
+from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
 
@@ -28,7 +28,7 @@ class CommonSettings:
 
     workloads: Mapping[str, WorkloadArgs]
     monitoring: MonitoringArgs | None = None
-    check: GpuCheckArgs | None = None
+    gpu_test: GpuTestArgs | None = None
     batch: BatchArgs | None = None
     training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
 

@@ -38,7 +38,7 @@ class Here:
     programs: Mapping[str, Path]
     """What the node's images hold beside a shell."""
     pytorch: PyTorch | None = None
-    """What the acceptance workload runs with; without one it is left out."""
+    """What the acceptance test runs with; without one it is left out."""
 
     @property
     def inventory(self) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ PLUGIN = "localhost/nvidia-device-plugin:rehearsal"
 SAMPLE = "localhost/cuda-base:rehearsal"
 IMAGES = Path("components", "catalog", "images.py")
 POOLS, WORKLOADS = "gpu-cluster:gpuPools", "gpu-cluster:workloads"
-CHECK = "gpu-cluster:gpuCheck"
+CHECK = "gpu-cluster:gpuTest"
 EVERYTHING = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 """What NVIDIA's own images say: without a limit, a container sees every GPU of its node."""
 
@@ -88,7 +88,7 @@ def _version() -> str:
 
 
 def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:
-    """Puts the acceptance workload in the place of the pool's samples; returns their names."""
+    """Puts the acceptance test in the place of the pool's samples; returns their names."""
     config[CHECK] = how.config(pool, SAMPLE)
     return _without_samples(config, pool)
 

@@ -1,4 +1,4 @@
-"""The machine's own PyTorch, for the acceptance workload: no image with one can be pulled here."""
+"""The machine's own PyTorch, for the acceptance test: no image with one can be pulled here."""
 
 import json
 import shutil
@@ -31,7 +31,7 @@ class PyTorch:
     """Path in the container -> directory here."""
 
     def config(self, pool: str, image: str) -> dict[str, Any]:
-        """The stack's `gpu-cluster:gpuCheck` with it."""
+        """The stack's `gpu-cluster:gpuTest` with it."""
         return {
             "pools": [pool],
             "image": image,

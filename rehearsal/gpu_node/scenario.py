@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.gpu.check_args import job_name
-from components.gpu.check_program.report import result_in
-from components.gpu.check_program.report import text as result_text
+from components.gpu.acceptance_args import job_name
+from components.gpu.acceptance_program.report import result_in
+from components.gpu.acceptance_program.report import text as result_text
 from rehearsal.engine import run_in_thread
 from rehearsal.gpu_node import overrides
 from rehearsal.gpu_node.machine import NAME, Machine
@@ -29,7 +29,7 @@ from stacks.settings import config_of, settings_of
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
 """A card's own number: enough of it to tell two apart."""
 MEASURE_SECONDS = 300.0
-"""How long the acceptance workload may take, once nothing else has the GPUs."""
+"""How long the acceptance test may take, once nothing else has the GPUs."""
 REPLICAS = 4
 """Pods on one GPU, once it is shared."""
 
@@ -48,7 +48,7 @@ class RealNodeRehearsal(Rehearsal):
     check: str = ""
     """What `gpu-cluster gpus` shows once the GPUs are there."""
     measured: dict[str, Any] | None = None
-    """What the acceptance workload found, in its own words."""
+    """What the acceptance test found, in its own words."""
 
     def until_running(self) -> bool:
         """The node, its GPUs, the samples on them, a second up, then shared GPUs."""
@@ -62,7 +62,7 @@ class RealNodeRehearsal(Rehearsal):
                 ("gpu-cluster gpus shows them", self._gpus_checked),
                 ("samples run", self._samples_run),
                 ("pulumi up again", self._up_again),
-                ("gpu-check measures", self._measured),
+                ("gpu-test measures", self._measured),
                 ("pulumi up with shared GPUs", self._share),
                 ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
                 ("pulumi up with one pod more than shares", self._share_pods),
@@ -90,7 +90,7 @@ class RealNodeRehearsal(Rehearsal):
             "allocatable": self.offered,
             "samples": self.samples,
             "check": self.check,
-            "gpuCheck": self.measured,
+            "gpuTest": self.measured,
             "left": dict(left),
         }
 
@@ -186,7 +186,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def _measured(self) -> str:
-        """The acceptance workload, with the machine's PyTorch, on all GPUs."""
+        """The acceptance test, with the machine's PyTorch, on all GPUs."""
         if self.pytorch is None:
             return "not measured: this machine's python3 has no PyTorch"
         sandbox, how = self.sandbox, self.pytorch
@@ -211,7 +211,7 @@ class RealNodeRehearsal(Rehearsal):
         if self.measured is None:
             raise Failure(f"{label} left no result: {' | '.join(log.strip().splitlines()[-3:])}")
         # For `gpu-cluster docs`.
-        (sandbox.folder / "gpu-check.json").write_text(json.dumps(self.measured, indent=1) + "\n")
+        (sandbox.folder / "gpu-test.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         self.samples[label] = {
             "state": phase(pods()[0]), "node": NAME, "said": result_text(self.measured),
         }  # fmt: skip

@@ -5,8 +5,8 @@ from typing import Any
 
 import kubernetes.client
 
-from components.gpu.check_args import GpuCheckArgs, job_name
-from components.gpu.check_program.report import result_in, text
+from components.gpu.acceptance_args import GpuTestArgs, job_name
+from components.gpu.acceptance_program.report import result_in, text
 from stacks.live.cluster import asked, client_of, items
 from stacks.outcome import Answer, CheckError, ExitCode, worst
 from stacks.settings import config_of, settings_of
@@ -19,17 +19,17 @@ _LINES = 2000
 
 def answer(stack: str, kubeconfig: str) -> Answer:
     """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
-    args = settings_of(stack, config_of(stack), kubeconfig=kubeconfig).check
+    args = settings_of(stack, config_of(stack), kubeconfig=kubeconfig).gpu_test
     if args is None:
         raise CheckError(
-            f"Pulumi.{stack}.yaml has no gpu-cluster:gpuCheck: name pools and an image there, and "
+            f"Pulumi.{stack}.yaml has no gpu-cluster:gpuTest: name pools and an image there, and "
             "run pulumi up"
         )
     pools = outcomes(args, kubeconfig)
     return exit_code(pools), {"stack": stack, "pools": pools}, "\n\n".join(map(_text, pools))
 
 
-def outcomes(args: GpuCheckArgs, kubeconfig: str) -> list[dict[str, Any]]:
+def outcomes(args: GpuTestArgs, kubeconfig: str) -> list[dict[str, Any]]:
     """What came of each pool's Job, in the cluster's own words."""
     client = client_of(kubeconfig)
     return [_pool(client, args, pool) for pool in args.pools]
@@ -91,7 +91,7 @@ def _ended(status: Object) -> str:
     return ""
 
 
-def _pool(client: Any, args: GpuCheckArgs, pool: str) -> dict[str, Any]:
+def _pool(client: Any, args: GpuTestArgs, pool: str) -> dict[str, Any]:
     batch, core = kubernetes.client.BatchV1Api(client), kubernetes.client.CoreV1Api(client)
     name = job_name(pool)
     jobs = items(

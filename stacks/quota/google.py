@@ -24,7 +24,7 @@ from components.batch.training_args import TrainingArgs
 from components.catalog import gke as catalog
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
-from components.gpu.check_args import GpuCheckArgs
+from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.verdict import Known, Need, Unknown
@@ -49,7 +49,7 @@ def workload_gpus(
     pools: Mapping[str, GkeAutopilotPoolArgs],
     workloads: Iterable[WorkloadArgs],
     training_jobs: Iterable[TrainingArgs] = (),
-    check: GpuCheckArgs | None = None,
+    check: GpuTestArgs | None = None,
 ) -> dict[str, int]:
     """Autopilot pool -> physical GPUs of the nodes that the stack's own pods fill.
 

@@ -90,7 +90,7 @@ def _of(
                     settings.pools,
                     settings.workloads.values(),
                     settings.training_jobs.values(),
-                    settings.check,
+                    settings.gpu_test,
                 )
                 extra = ["Autopilot has no maxNodes: counted is what the stack's workloads ask for"]
             region = region_of(settings.cluster.location)

@@ -1,1 +1,1 @@
-"""The acceptance workload beside a program written for the card, on one machine in one run."""
+"""The acceptance test beside a program written for the card, on one machine in one run."""

@@ -1,8 +1,8 @@
-"""`python3 -m quality.bench.card [--rounds N] [--out FILE]`: the acceptance workload and a tuned
+"""`python3 -m quality.bench.card [--rounds N] [--out FILE]`: the acceptance test and a tuned
 CUDA program, alternately on the same GPU, with the ratio of each figure.
 
 Needs a GPU, PyTorch and nvcc. Exit code 0: each figure is at least 0.9 of the hand-tuned one.
-1: one is not, or the acceptance workload finds the card broken or slow. 2: could not be run.
+1: one is not, or the acceptance test finds the card broken or slow. 2: could not be run.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.check_program.report import result_in
-from components.gpu.check_request import ThresholdsArgs, request
+from components.gpu.acceptance_program.report import result_in
+from components.gpu.acceptance_request import ThresholdsArgs, request
 
 ROOT = Path(__file__).parents[3]
 SOURCE = Path(__file__).with_name("card.cu")
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def run(rounds: int, architecture: str) -> dict[str, Any]:
-    """The last round's document of the acceptance workload, with `sideBySide` of all rounds."""
+    """The last round's document of the acceptance test, with `sideBySide` of all rounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = folder / "card"
@@ -60,7 +60,7 @@ def run(rounds: int, architecture: str) -> dict[str, Any]:
             pool=None, gpus=1, expected=DATA_SHEETS.values(), thresholds=ThresholdsArgs()
         )
         (folder / "request.json").write_text(json.dumps(asked))
-        workload = [sys.executable, "-m", "components.gpu.check_program"]
+        workload = [sys.executable, "-m", "components.gpu.acceptance_program"]
         documents, tuned = [], []
         for number in range(rounds):
             print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
@@ -72,10 +72,10 @@ def run(rounds: int, architecture: str) -> dict[str, Any]:
 
 
 def result(printed: str) -> dict[str, Any]:
-    """The document in the acceptance workload's output. Raises RunError where there is none."""
+    """The document in the acceptance test's output. Raises RunError where there is none."""
     document = result_in(printed)
     if document is None:
-        raise RunError("the acceptance workload printed no result")
+        raise RunError("the acceptance test printed no result")
     if not document["gpus"] or "measures" not in document["gpus"][0]:
         raise RunError(f"nothing was measured: {document['verdict']['findings']}")
     return document

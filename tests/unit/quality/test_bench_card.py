@@ -1,11 +1,11 @@
-"""The comparison of the acceptance workload with a program written for the card."""
+"""The comparison of the acceptance test with a program written for the card."""
 
 import json
 
 import pytest
 
 from cli.docs.gpus import measured
-from components.gpu.check_program.report import MARKER
+from components.gpu.acceptance_program.report import MARKER
 from quality.bench.card.__main__ import ENOUGH, RunError, result, side_by_side
 
 

@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 from cli.docs.gpus import SECTION, documents_in, keep, markdown, measured
-from components.gpu.check_args import GpuCheckArgs
-from components.gpu.check_program.report import MARKER
+from components.gpu.acceptance_args import GpuTestArgs
+from components.gpu.acceptance_program.report import MARKER
 from stacks.live.gpu_test import exit_code, newest, outcome, outcomes
 from stacks.outcome import CheckError
 from tools.sections import BENCHMARKS, between
 
-JOB: dict[str, Any] = {"metadata": {"name": "gpu-check-p"}}
+JOB: dict[str, Any] = {"metadata": {"name": "gpu-test-p"}}
 
 
 def a_pod(phase: str, **status: Any) -> dict[str, Any]:
     return {
-        "metadata": {"name": "gpu-check-p-x", "creationTimestamp": "2026-11-21T05:00:00Z"},
+        "metadata": {"name": "gpu-test-p-x", "creationTimestamp": "2026-11-21T05:00:00Z"},
         "status": {"phase": phase, **status},
     }
 
@@ -32,18 +32,18 @@ def a_pod(phase: str, **status: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("job", "pods", "why"),
     [
-        (None, [], "there is no Job gpu-check-p: run pulumi up"),
-        (JOB, [], "Job gpu-check-p has no pod: kubectl describe job gpu-check-p says why"),
+        (None, [], "there is no Job gpu-test-p: run pulumi up"),
+        (JOB, [], "Job gpu-test-p has no pod: kubectl describe job gpu-test-p says why"),
         (JOB, [a_pod("Pending", conditions=[{"message": "0/3 nodes are available"}])],
-         "Job gpu-check-p is not done: its pod is Pending (0/3 nodes are available)"),
-        (JOB, [a_pod("Running")], "Job gpu-check-p is not done: its pod is Running"),
+         "Job gpu-test-p is not done: its pod is Pending (0/3 nodes are available)"),
+        (JOB, [a_pod("Running")], "Job gpu-test-p is not done: its pod is Running"),
         (JOB, [a_pod("Failed", message="Pod was active on the node longer than the deadline")],
-         "Job gpu-check-p left no result: its pod is Failed (Pod was active on the node longer "
+         "Job gpu-test-p left no result: its pod is Failed (Pod was active on the node longer "
          "than the deadline)"),
         (JOB, [a_pod("Failed", containerStatuses=[
             {"state": {"terminated": {"reason": "StartError", "exitCode": 128}}}])],
-         "Job gpu-check-p left no result: its pod is Failed (StartError, exit code 128)"),
-        (JOB, [a_pod("Succeeded")], "Job gpu-check-p left no result: its pod is Succeeded"),
+         "Job gpu-test-p left no result: its pod is Failed (StartError, exit code 128)"),
+        (JOB, [a_pod("Succeeded")], "Job gpu-test-p left no result: its pod is Succeeded"),
     ],
 )  # fmt: skip
 def test_what_left_no_result_says_why(job: Any, pods: list[Any], why: str) -> None:
@@ -146,7 +146,7 @@ def found_by(api: Any) -> dict[str, Any]:
         "clusters": [{"name": "c", "cluster": {"server": api.url}}],
         "users": [{"name": "c", "user": {}}],
     }
-    args = GpuCheckArgs(pools=["p"], image="pytorch:1", namespace="gpus")
+    args = GpuTestArgs(pools=["p"], image="pytorch:1", namespace="gpus")
     (found,) = outcomes(args, json.dumps(kubeconfig))
     return found
 
@@ -158,8 +158,8 @@ def test_the_end_of_the_newest_pod_s_log_is_read(api: type[ApiServer]) -> None:
     """Of all that the API server has, the Job's name selects the Job and its pods."""
     assert found_by(api)["exit"] == 0
     assert api.asked == [
-        "/apis/batch/v1/namespaces/gpus/jobs?fieldSelector=metadata.name%3Dgpu-check-p",
-        "/api/v1/namespaces/gpus/pods?labelSelector=job-name%3Dgpu-check-p",
+        "/apis/batch/v1/namespaces/gpus/jobs?fieldSelector=metadata.name%3Dgpu-test-p",
+        "/api/v1/namespaces/gpus/pods?labelSelector=job-name%3Dgpu-test-p",
         f"{LOG}?tailLines=2000",
     ]
 
@@ -180,7 +180,7 @@ def test_a_log_that_cannot_be_read_is_not_an_empty_one(
     api.cut = cut
     found = found_by(api)
     assert (found["exit"], found["result"]) == (2, None)
-    assert found["why"].startswith(f"Job gpu-check-p: its log cannot be read ({why}")
+    assert found["why"].startswith(f"Job gpu-test-p: its log cannot be read ({why}")
     assert found["why"].endswith("and its pod is Succeeded")
 
 

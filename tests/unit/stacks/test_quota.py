@@ -19,7 +19,7 @@ from components.batch.training_args import TrainingArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
-from components.gpu.check_args import GpuCheckArgs
+from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
 from stacks.files import EXAMPLES, PLACEHOLDER
 from stacks.outcome import CheckError
@@ -138,7 +138,7 @@ def test_autopilot_counts_training_jobs_and_the_acceptance_workload(
     """Each worker has a node of its own, and so has whoever measures the GPUs."""
     pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", gpus_per_node=on_node)}
     job = TrainingArgs(pool="t4", image="x", nodes=3, gpus=2, command=["train.py"])
-    check = GpuCheckArgs(pools=["t4"], image="x")
+    check = GpuTestArgs(pools=["t4"], image="x")
     assert google_quota.workload_gpus(pools, [], [job], check) == {"t4": needed}
 
 

@@ -1,7 +1,7 @@
-"""The acceptance workload: Jobs that measure the GPUs of a node, on any pool of any platform.
+"""The acceptance test: Jobs that measure the GPUs of a node, on any pool of any platform.
 
-The program is in `check_program/` and travels in a ConfigMap, so that it runs in whatever image
-with PyTorch the user names.
+The program is in `acceptance_program/` and travels in a ConfigMap, so that it runs in whatever
+image with PyTorch the user names.
 """
 
 import hashlib
@@ -21,34 +21,36 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from components.catalog import data_sheets
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
+from components.gpu.acceptance_args import GpuTestArgs, job_name
+from components.gpu.acceptance_request import request
 from components.gpu.awaiting import awaited
-from components.gpu.check_args import GpuCheckArgs, job_name
-from components.gpu.check_request import request
 from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
 
-_PROGRAM = Path(__file__).parent / "check_program"
-_FOLDER = "/gpu-check"
+_PROGRAM = Path(__file__).parent / "acceptance_program"
+_FOLDER = "/gpu-test"
 _POD_SECONDS = 1800
 """From the pod's start on its node, its image of some gigabytes included; a broken GPU may hang."""
 
 
-class GpuCheck(pulumi.ComponentResource):
+class GpuTest(pulumi.ComponentResource):
     """A Job and its ConfigMap for each pool that is to be measured."""
 
     def __init__(
         self,
         name: str,
-        args: GpuCheckArgs,
+        args: GpuTestArgs,
         *,
         cluster: Cluster,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("gpu-cluster:gpu:Check", name, None, opts)
+        aliases = [pulumi.Alias(type_="gpu-cluster:gpu:Check", name="gpu-check")]
+        opts = pulumi.ResourceOptions.merge(pulumi.ResourceOptions(aliases=aliases), opts)
+        super().__init__("gpu-cluster:gpu:AcceptanceTest", name, None, opts)
         for pool in args.pools:
             self._job(args, cluster.pools[pool], cluster)
         self.register_outputs({})
 
-    def _job(self, args: GpuCheckArgs, pool: GpuPool, cluster: Cluster) -> None:
+    def _job(self, args: GpuTestArgs, pool: GpuPool, cluster: Cluster) -> None:
         name = job_name(pool.name)
         labels = {"app": name}
         metadata: ObjectMetaArgsDict = {
@@ -74,9 +76,9 @@ class GpuCheck(pulumi.ComponentResource):
                     "metadata": {
                         "labels": labels,
                         # A Job's template cannot change: another program or request, or another
-                        # round, is another Job, and measures anew.
+                        # generation, is another Job, and measures anew.
                         "annotations": {
-                            "gpu-cluster/check": _digest(files, args.round),
+                            "gpu-cluster/acceptance": _digest(files, args.generation),
                             **staying(pool),
                         },
                     },
@@ -90,7 +92,7 @@ class GpuCheck(pulumi.ComponentResource):
         )
 
 
-def program(args: GpuCheckArgs, pool: GpuPool, platform: str) -> dict[str, str]:
+def program(args: GpuTestArgs, pool: GpuPool, platform: str) -> dict[str, str]:
     """File name -> content: the program's modules and its request."""
     asked = request(
         pool=pool.name,
@@ -108,7 +110,7 @@ def _digest(files: dict[str, str], number: int) -> str:
 
 
 def _pod_spec(
-    name: str, args: GpuCheckArgs, pool: GpuPool, config_map: kubernetes.core.v1.ConfigMap
+    name: str, args: GpuTestArgs, pool: GpuPool, config_map: kubernetes.core.v1.ConfigMap
 ) -> PodSpecArgsDict:
     gpus = args.gpus_on(pool)
     requests = {"cpu": args.requests.cpu, "memory": args.requests.memory}
@@ -122,7 +124,7 @@ def _pod_spec(
         {"name": "shared-memory", "empty_dir": {"medium": "Memory", "size_limit": "1Gi"}},
     ]
     mounts: list[VolumeMountArgsDict] = [
-        {"name": "program", "mount_path": f"{_FOLDER}/gpu_check", "read_only": True},
+        {"name": "program", "mount_path": f"{_FOLDER}/gpu_test", "read_only": True},
         {"name": "shared-memory", "mount_path": "/dev/shm"},
     ]
     for number, (inside, host) in enumerate({**libraries, **args.mounts}.items()):
@@ -147,7 +149,7 @@ def _pod_spec(
                 "name": name,
                 "image": args.image,
                 "image_pull_policy": args.image_pull_policy,
-                "command": [args.python, "-m", "gpu_check"],
+                "command": [args.python, "-m", "gpu_test"],
                 "working_dir": _FOLDER,
                 "env": environment,
                 "resources": {

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MARKER = "gpu-check-result "
+MARKER = "gpu-test-result "
 """What the line with the whole document as JSON begins with, the last one of the log."""
 
 _VERDICTS = ("good", "a GPU is broken or slow", "could not be measured")

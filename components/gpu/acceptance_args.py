@@ -1,4 +1,4 @@
-"""What a user says of the acceptance workload, and whether a pool can run it."""
+"""What a user says of the acceptance test, and whether a pool can run it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Literal
 
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool, Platform
-from components.gpu.check_request import ThresholdsArgs
+from components.gpu.acceptance_request import ThresholdsArgs
 from components.gpu.workload_args import ResourcesArgs, check_room
 
 LEAST_MEMORY = "8Gi"
@@ -15,11 +15,11 @@ LEAST_MEMORY = "8Gi"
 
 def job_name(pool: str) -> str:
     """The name of a pool's Job, of its ConfigMap, and the label `app` of its pod."""
-    return f"gpu-check-{pool}"
+    return f"gpu-test-{pool}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuCheckArgs:
+class GpuTestArgs:
     """A Job for each of some pools that measures every GPU of one node, and fails where one is
     broken or slow."""
 
@@ -28,7 +28,7 @@ class GpuCheckArgs:
     this block."""
     image: str
     """An image with Python 3.10 or later and a PyTorch for the GPUs in question."""
-    round: int = 1
+    generation: int = 1
     """Raise it to measure again."""
     gpus: int | None = None
     """How many GPUs to measure; left out, all of a node. On Autopilot, where a node is as large as
@@ -62,8 +62,8 @@ class GpuCheckArgs:
                 raise ValueError(f"pools[{position}]: {pool!r} is there already; drop it")
         if reason := names.invalid_image(self.image):
             raise ValueError(f"image: {reason}")
-        if self.round < 1:
-            raise ValueError(f"round: {self.round} is too small; allowed: 1 or more")
+        if self.generation < 1:
+            raise ValueError(f"generation: {self.generation} is too small; allowed: 1 or more")
         if self.gpus is not None and self.gpus < 1:
             raise ValueError(f"gpus: {self.gpus} is too small; allowed: 1 or more")
         if reason := names.invalid_dns_label(self.namespace):

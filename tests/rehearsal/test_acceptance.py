@@ -1,4 +1,4 @@
-"""The acceptance workload on a rehearsed pool: scheduled, completed, asked for its result.
+"""The acceptance test on a rehearsed pool: scheduled, completed, asked for its result.
 
 Only a real scheduler and API server show that its Job fits a node of the pool that it measures.
 """
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.gpu.check_args import GpuCheckArgs, job_name
+from components.gpu.acceptance_args import GpuTestArgs, job_name
 from rehearsal.nodes.pods import gpus_asked, holds
 from stacks.live.gpu_test import outcomes
 from tests.rehearsal.conftest import Rehearse, configured
@@ -32,7 +32,7 @@ def test_it_completes_on_a_node_of_its_pool(
 ) -> None:
     """A node comes for it where none is free; a played pod leaves no log, which the check says."""
     check: dict[str, Any] = {"pools": [pool], "image": IMAGE, "gpus": gpus}
-    change = configured(lambda config: config.update({"gpu-cluster:gpuCheck": check}))
+    change = configured(lambda config: config.update({"gpu-cluster:gpuTest": check}))
     rehearsal = rehearse(change, stack=stack, deadline=60)
     assert rehearsal.failures == []
     observed, name = rehearsal.sandbox.observed, job_name(pool)
@@ -45,7 +45,7 @@ def test_it_completes_on_a_node_of_its_pool(
     selector = pod["spec"]["nodeSelector"]
     assert selector.items() <= node["metadata"]["labels"].items()
     kubeconfig = rehearsal.sandbox.control_plane.kubeconfig.read_text()
-    (found,) = outcomes(GpuCheckArgs(pools=[pool], image=IMAGE), kubeconfig)
+    (found,) = outcomes(GpuTestArgs(pools=[pool], image=IMAGE), kubeconfig)
     assert found["exit"] == 2
     assert found["why"].startswith(f"Job {name}: its log cannot be read (")
     assert found["why"].endswith("its pod is Succeeded (Completed, exit code 0)")
@@ -55,7 +55,7 @@ def test_it_completes_on_a_node_of_its_pool(
 def test_another_round_is_another_job(rehearse: Rehearse) -> None:
     """A Job never runs twice: raising `round` makes it, and the program that it mounts, anew."""
     check: dict[str, Any] = {"pools": ["train-gpu"], "image": IMAGE}
-    change = configured(lambda config: config.update({"gpu-cluster:gpuCheck": check}))
+    change = configured(lambda config: config.update({"gpu-cluster:gpuTest": check}))
     rehearsal = rehearse(change, deadline=60)
     sandbox = rehearsal.sandbox
 
@@ -64,7 +64,7 @@ def test_another_round_is_another_job(rehearse: Rehearse) -> None:
         return found
 
     first = job()["metadata"]["uid"]
-    configured(lambda config: config["gpu-cluster:gpuCheck"].update(round=2, wait=True))(
+    configured(lambda config: config["gpu-cluster:gpuTest"].update(generation=2, wait=True))(
         sandbox.folder / "program"
     )
     outcome = sandbox.engine.up()

@@ -11,7 +11,7 @@ from components.catalog.data_sheets import DATA_SHEETS, DataSheet
 class ThresholdsArgs:
     """The least share of the data sheet's figure that a good GPU reaches, above 0 and up to 1."""
 
-    matrix: float | None = None
+    matmul: float | None = None
     """The share of the dense bf16 rate, on older GPUs fp16. Left out, 0.6; 0.3 on GPUs of at most
     75 W, whose power limit does not let them hold the clock of that figure."""
     fp32: float | None = None
@@ -19,7 +19,7 @@ class ThresholdsArgs:
     memory: float | None = None
     """The share of the memory bandwidth. Left out, 0.8; 0.7 on GDDR, where error correction takes a
     part."""
-    host: float | None = None
+    pcie: float | None = None
     """The share of the PCIe link, each direction alone. Left out, 0.6."""
     all_reduce: float | None = None
     """The share of one direction of NVLink. Left out, 0.6."""
@@ -42,10 +42,10 @@ class ThresholdsArgs:
         # T4 0.37. A card that another program uses as well came to 0.31.
         rates = 0.3 if sheet.low_power else 0.6
         least = {
-            "matrix": (self.matrix, rates),
+            "matrix": (self.matmul, rates),
             "fp32": (self.fp32, rates),
             "memory": (self.memory, 0.8 if sheet.memory == "HBM" else 0.7),
-            "host": (self.host, 0.6),
+            "host": (self.pcie, 0.6),
             "allReduce": (self.all_reduce, 0.6),
         }
         return {key: own if given is None else given for key, (given, own) in least.items()}

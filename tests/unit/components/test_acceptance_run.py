@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.check_program import __main__ as program
-from components.gpu.check_program import all_reduce
-from components.gpu.check_request import ThresholdsArgs, request
+from components.gpu.acceptance_program import __main__ as program
+from components.gpu.acceptance_program import all_reduce
+from components.gpu.acceptance_request import ThresholdsArgs, request
 
 
 def python(code: str) -> list[str]:

@@ -1,7 +1,7 @@
-"""`python3 -m gpu_check [REQUEST]`: measures every GPU of this node and says whether each is good.
+"""`python3 -m gpu_test [REQUEST]`: measures every GPU of this node and says whether each is good.
 
 REQUEST is a JSON file: pool, GPUs asked for, data sheets with thresholds; left out, `request.json`
-beside this file. Prints tables and, as the last line, `gpu-check-result` and the whole as JSON.
+beside this file. Prints tables and, as the last line, `gpu-test-result` and the whole as JSON.
 Exit code 0: good. 1: a GPU is broken or slow. 2: something could not be measured.
 """
 
@@ -26,7 +26,7 @@ _GPU_SECONDS = 300
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__)
+    parser = argparse.ArgumentParser(prog="gpu_test", description=__doc__)
     parser.add_argument("request", nargs="?", type=Path)
     # How this program calls itself: a process for each GPU, so that one that hangs ends alone.
     parser.add_argument("--one", metavar="MATRIX", help=argparse.SUPPRESS)
@@ -117,7 +117,7 @@ def _one(matrix: str) -> dict[str, Any]:
 
 
 def _self(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", __package__ or "gpu_check", *arguments]
+    return [sys.executable, "-m", __package__ or "gpu_test", *arguments]
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""What of the acceptance workload's config is accepted, and what is refused in one line."""
+"""What of the acceptance test's config is accepted, and what is refused in one line."""
 
 from typing import Any
 
 import pytest
 
 from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.check_request import ThresholdsArgs
+from components.gpu.acceptance_request import ThresholdsArgs
 from components.settings import load as settings
 from components.settings import model
 from tests.program.environments import ROOT, as_engine_config, values_of
 
-KEY = "gpu-cluster:gpuCheck"
+KEY = "gpu-cluster:gpuTest"
 IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 
 
@@ -39,7 +39,7 @@ def read(stack: str, check: Any, **pool: Any) -> model.Settings:
 @pytest.mark.parametrize("stack", ["dev", "train-gke", "train", "autopilot", "onprem"])
 def test_there_is_none_unless_it_is_asked_for(stack: str) -> None:
     """No environment measures GPUs by itself: that takes a node."""
-    assert read(stack, {}).check is None
+    assert read(stack, {}).gpu_test is None
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_there_is_none_unless_it_is_asked_for(stack: str) -> None:
 def test_it_takes_every_gpu_of_a_node(stack: str, pool: dict[str, Any], gpus: int) -> None:
     """Left out, the number is the pool's; on Autopilot without a size, the least there is."""
     found = read(stack, {"pools": [pool_of(stack)], "image": IMAGE}, **pool)
-    assert found.check is not None
-    assert found.check.gpus_on(found.pools[pool_of(stack)].gpu_pool(pool_of(stack))) == gpus
+    assert found.gpu_test is not None
+    assert found.gpu_test.gpus_on(found.pools[pool_of(stack)].gpu_pool(pool_of(stack))) == gpus
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ def test_it_takes_every_gpu_of_a_node(stack: str, pool: dict[str, Any], gpus: in
          "gpus: 0 is too small; allowed: 1 or more"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "gpus": 2}, {},
          "gpus: 2 are more than a node of pool train-gpu has, 1; lower it, or leave it out"),
-        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "round": 0}, {},
-         "round: 0 is too small; allowed: 1 or more"),
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "generation": 0}, {},
+         "generation: 0 is too small; allowed: 1 or more"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "namespace": "A"}, {},
          "namespace: 'A' must be lowercase letters, digits and hyphens, with a letter or digit at "
          "each end"),
-        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"matrix": 60}}, {},
-         "thresholds.matrix: 60 is out of range; allowed: above 0 and up to 1, the share of the "
+        ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"matmul": 60}}, {},
+         "thresholds.matmul: 60 is out of range; allowed: above 0 and up to 1, the share of the "
          "data sheet's figure"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"allReduce": 0}}, {},
          "thresholds.allReduce: 0 is out of range; allowed: above 0 and up to 1, the share of the "
          "data sheet's figure"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "thresholds": {"bf16": 0.5}}, {},
-         "thresholds.bf16: there is no such key; allowed: allReduce, fp32, host, matrix, memory"),
+         "thresholds.bf16: there is no such key; allowed: allReduce, fp32, matmul, memory, pcie"),
         ("onprem", {"pools": ["gpus"], "image": IMAGE, "mounts": {"/opt/torch": "opt"}}, {},
          "mounts./opt/torch: 'opt' is not an absolute path"),
         ("onprem", {"pools": ["gpus"], "image": IMAGE, "env": {"A=B": "c"}}, {},
@@ -109,7 +109,7 @@ def test_refuses_what_cannot_be_measured(
     stack: str, check: dict[str, Any], pool: dict[str, Any], says: str
 ) -> None:
     """Each refusal names the key, what was given and what to do, in one line."""
-    with pytest.raises(ValueError, match=r"^gpu-cluster:gpuCheck\.") as refused:
+    with pytest.raises(ValueError, match=r"^gpu-cluster:gpuTest\.") as refused:
         read(stack, check, **pool)
     assert str(refused.value) == f"{KEY}.{says}"
 
@@ -117,14 +117,14 @@ def test_refuses_what_cannot_be_measured(
 def test_autopilot_mounts_nothing_of_the_host() -> None:
     """Said before GKE's admission does."""
     check = {"pools": [pool_of("autopilot")], "image": IMAGE, "mounts": {"/opt": "/opt"}}
-    with pytest.raises(ValueError, match=r"gpuCheck\.mounts: Autopilot admits no directory"):
+    with pytest.raises(ValueError, match=r"gpuTest\.mounts: Autopilot admits no directory"):
         read("autopilot", check)
 
 
 def test_autopilot_gives_a_pod_some_counts_only() -> None:
     """Three T4 are not to be had there."""
     check = {"pools": [pool_of("autopilot")], "image": IMAGE, "gpus": 3}
-    with pytest.raises(ValueError, match=r"gpuCheck\.gpus: 3 is not possible for a pod on pool"):
+    with pytest.raises(ValueError, match=r"gpuTest\.gpus: 3 is not possible for a pod on pool"):
         read("autopilot", check)
 
 
@@ -132,10 +132,10 @@ def test_a_workload_may_not_take_the_job_s_name() -> None:
     """Two objects of one name would be one object with two owners."""
     values = {**values_of("dev"), KEY: {"pools": ["train-gpu"], "image": IMAGE}}
     sample = next(iter(values["gpu-cluster:workloads"].values()))
-    values["gpu-cluster:workloads"] = {"gpu-check-train-gpu": sample}
+    values["gpu-cluster:workloads"] = {"gpu-test-train-gpu": sample}
     with pytest.raises(ValueError, match="is the name of the Job that measures") as refused:
         settings.from_config(as_engine_config(values))
-    assert str(refused.value).startswith("gpu-cluster:workloads.gpu-check-train-gpu: ")
+    assert str(refused.value).startswith("gpu-cluster:workloads.gpu-test-train-gpu: ")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_workload_may_not_take_the_job_s_name() -> None:
 def test_thresholds_follow_the_card(model: str, least: dict[str, float]) -> None:
     """A card of 75 W cannot hold its clocks, and GDDR gives up bandwidth for error correction."""
     assert ThresholdsArgs().on(DATA_SHEETS[model]) == least
-    assert ThresholdsArgs(matrix=0.5, memory=0.9).on(DATA_SHEETS[model]) == {
+    assert ThresholdsArgs(matmul=0.5, memory=0.9).on(DATA_SHEETS[model]) == {
         **least,
         "matrix": 0.5,
         "memory": 0.9,

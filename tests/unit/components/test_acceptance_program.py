@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.check_program import measures
-from components.gpu.check_program.all_reduce import bus_bandwidth
-from components.gpu.check_program.nvml import kernel_log_xids
-from components.gpu.check_program.report import MARKER, result_in, text
-from components.gpu.check_program.verdict import BAD, GOOD, UNMEASURED, judge, sheet_of
-from components.gpu.check_request import ThresholdsArgs, request
+from components.gpu.acceptance_program import measures
+from components.gpu.acceptance_program.all_reduce import bus_bandwidth
+from components.gpu.acceptance_program.nvml import kernel_log_xids
+from components.gpu.acceptance_program.report import MARKER, result_in, text
+from components.gpu.acceptance_program.verdict import BAD, GOOD, UNMEASURED, judge, sheet_of
+from components.gpu.acceptance_request import ThresholdsArgs, request
 
 ROOT = Path(__file__).parents[3]
 H100 = ROOT / "docs" / "measured" / "1-nvidia-h100-80gb-hbm3-580.159.04.json"
@@ -335,16 +335,16 @@ def test_a_result_that_is_still_being_written_is_none() -> None:
 
 def test_it_runs_from_a_folder_of_its_own_and_says_that_there_is_no_driver(tmp_path: Path) -> None:
     """As in a pod: the modules and a request in one folder, nothing of this project around."""
-    shutil.copytree(ROOT / "components" / "gpu" / "check_program", tmp_path / "gpu_check")
+    shutil.copytree(ROOT / "components" / "gpu" / "acceptance_program", tmp_path / "gpu_test")
     asked = request(
         pool="train",
         gpus=1,
         expected=[DATA_SHEETS["T4"]],
         thresholds=ThresholdsArgs(),
     )
-    (tmp_path / "gpu_check" / "request.json").write_text(json.dumps(asked))
+    (tmp_path / "gpu_test" / "request.json").write_text(json.dumps(asked))
     done = subprocess.run(
-        [sys.executable, "-m", "gpu_check"],
+        [sys.executable, "-m", "gpu_test"],
         cwd=tmp_path,
         # A machine with a driver must not be measured here.
         env={"LD_LIBRARY_PATH": "", "PYTHONDONTWRITEBYTECODE": "1", "GPU_CHECK_NVML": "/none"},

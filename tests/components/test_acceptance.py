@@ -1,4 +1,4 @@
-"""The acceptance workload, as the real program declares it on every platform."""
+"""The acceptance test, as the real program declares it on every platform."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.catalog.data_sheets import DATA_SHEETS
-from components.gpu.check_program.report import MARKER
+from components.gpu.acceptance_program.report import MARKER
 from tests.components.recording import Recording, record
 from tests.program.environments import ROOT, STACKS, as_engine_config, run_program, values_of
 from tests.program.test_environments import CLUSTER_OUTPUTS
@@ -28,13 +28,13 @@ def pool_of(stack: str) -> str:
 def declared(stack: str, *, preview: bool = False, **check: Any) -> Recording:
     """What the stack registers with its first pool to be measured."""
     values = values_of(stack)
-    values["gpu-cluster:gpuCheck"] = {"pools": [pool_of(stack)], "image": IMAGE, **check}
+    values["gpu-cluster:gpuTest"] = {"pools": [pool_of(stack)], "image": IMAGE, **check}
     outputs = None if preview else CLUSTER_OUTPUTS
     return record(run_program, config=as_engine_config(values), outputs=outputs, preview=preview)
 
 
 def job_of(recording: Recording, stack: str) -> Any:
-    return recording.one(JOB, f"gpu-check-{pool_of(stack)}").inputs
+    return recording.one(JOB, f"gpu-test-{pool_of(stack)}").inputs
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -47,7 +47,7 @@ def test_it_reaches_its_pool_through_the_pool(stack: str) -> None:
     assert pod["tolerations"] == contract["tolerations"]
     assert pod.get("runtimeClassName") == contract.get("runtimeClass")
     (container,) = pod["containers"]
-    asked = json.loads(recording.one(CONFIG_MAP, f"gpu-check-{pool_of(stack)}").inputs["data"]
+    asked = json.loads(recording.one(CONFIG_MAP, f"gpu-test-{pool_of(stack)}").inputs["data"]
                        ["request.json"])  # fmt: skip
     assert container["resources"]["limits"] == {contract["resource"]: str(asked["gpus"])}
     assert asked["gpus"] in contract["gpusPerPod"]
@@ -65,7 +65,7 @@ def test_it_reaches_its_pool_through_the_pool(stack: str) -> None:
 )
 def test_the_request_names_the_pool_s_cards(stack: str, models: list[str]) -> None:
     """The pool's accelerator decides which card is expected; all data sheets travel along."""
-    data = declared(stack).one(CONFIG_MAP, f"gpu-check-{pool_of(stack)}").inputs["data"]
+    data = declared(stack).one(CONFIG_MAP, f"gpu-test-{pool_of(stack)}").inputs["data"]
     asked = json.loads(data["request.json"])
     assert asked["expected"] == models
     assert asked["pool"] == pool_of(stack)
@@ -76,7 +76,7 @@ def test_a_pod_has_the_pool_s_runtime_class() -> None:
     """Where the NVIDIA runtime is not the node's default, the pod says that it wants it."""
     values = values_of("onprem")
     values["gpu-cluster:gpuPools"]["gpus"]["runtimeClass"] = "nvidia"
-    values["gpu-cluster:gpuCheck"] = {"pools": ["gpus"], "image": IMAGE}
+    values["gpu-cluster:gpuTest"] = {"pools": ["gpus"], "image": IMAGE}
     found = record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
     pod = job_of(found, "onprem")["spec"]["template"]["spec"]
     assert pod["runtimeClassName"] == "nvidia"
@@ -86,7 +86,7 @@ def test_a_pod_has_the_driver_where_nvidia_s_plugin_runs_on_gke() -> None:
     """That plugin hands out the device alone, and GKE's nodes have no runtime that adds to it."""
     values = values_of("dev")
     values["gpu-cluster:gpuPools"]["train-gpu"]["devicePlugin"] = "nvidia"
-    values["gpu-cluster:gpuCheck"] = {"pools": ["train-gpu"], "image": IMAGE}
+    values["gpu-cluster:gpuTest"] = {"pools": ["train-gpu"], "image": IMAGE}
     found = record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
     pod = job_of(found, "dev")["spec"]["template"]["spec"]
     paths = [volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume]
@@ -102,15 +102,15 @@ def test_a_pod_has_the_driver_where_nvidia_s_plugin_runs_on_gke() -> None:
 def test_the_program_travels_whole() -> None:
     """The ConfigMap has every module, which the pod finds as one package."""
     recording = declared("dev")
-    data = recording.one(CONFIG_MAP, "gpu-check-train-gpu").inputs["data"]
+    data = recording.one(CONFIG_MAP, "gpu-test-train-gpu").inputs["data"]
     assert {"__init__.py", "__main__.py", "measures.py", "verdict.py"} <= set(data)
     assert MARKER in "".join(data.values())
     pod = job_of(recording, "dev")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    assert container["command"] == ["python3", "-m", "gpu_check"]
+    assert container["command"] == ["python3", "-m", "gpu_test"]
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    assert mounts["program"] == f"{container['workingDir']}/gpu_check"
-    assert pod["volumes"][0] == {"name": "program", "configMap": {"name": "gpu-check-train-gpu"}}
+    assert mounts["program"] == f"{container['workingDir']}/gpu_test"
+    assert pod["volumes"][0] == {"name": "program", "configMap": {"name": "gpu-test-train-gpu"}}
 
 
 def test_the_same_check_is_the_same_job_and_another_one_is_not() -> None:
@@ -118,10 +118,10 @@ def test_the_same_check_is_the_same_job_and_another_one_is_not() -> None:
 
     def digest(**check: Any) -> str:
         template = job_of(declared("dev", **check), "dev")["spec"]["template"]
-        return str(template["metadata"]["annotations"]["gpu-cluster/check"])
+        return str(template["metadata"]["annotations"]["gpu-cluster/acceptance"])
 
     assert digest() == digest()
-    different = {digest(), digest(round=2), digest(thresholds={"matrix": 0.5})}
+    different = {digest(), digest(generation=2), digest(thresholds={"matmul": 0.5})}
     assert len(different) == 3
 
 
