@@ -99,7 +99,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "name": matching(gke.CLUSTER_NAME),
         "location": matching(gke.REGION, gke.ZONE),
         "authorized_networks": values(cidr(8, 32)),
-        "secrets_key": {"pattern": "/cryptoKeys/"},
+        "secrets_encryption_key": {"pattern": "/cryptoKeys/"},
         "labels": {**names({**matching(LABEL), "minLength": 1}), **values(matching(LABEL))},
     },
     "GkeAutopilotArgs": {"location": matching(gke.REGION)},
@@ -152,7 +152,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
             **names(one_of(*(addon.name for addon in ADDONS))),
             **values(matching(ADDON_VERSION)),
         },
-        "secrets_key": matching(KMS_KEY),
+        "secrets_encryption_key": matching(KMS_KEY),
         "log_retention_days": one_of(*RETENTION_DAYS),
     },
     "EksNetworkArgs": {
@@ -250,7 +250,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "notification_channels": items(matching(CHANNEL)),
         "prometheus_labels": _LABELS,
     },
-    "GpuCheckArgs": {
+    "GpuTestArgs": {
         **_WORKLOAD,
         "pools": {"minItems": 1, "uniqueItems": True},
         "round": between(1),
