@@ -253,7 +253,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
     "GpuTestArgs": {
         **_WORKLOAD,
         "pools": {"minItems": 1, "uniqueItems": True},
-        "round": between(1),
+        "generation": between(1),
         "gpus": between(1),
         "mounts": {**names(ABSOLUTE), **values(ABSOLUTE)},
     },
