@@ -7,9 +7,9 @@ left it. The pages are written once everything has been done.
 import sys
 import time
 
-from quality.faults import shards
-from quality.faults.shards import Part, parts_of
+from quality.faults import workers
 from quality.faults.table import document, markdown, read, replacements, summary
+from quality.faults.workers import Part, parts_of
 from rehearsal.sandbox import ROOT
 from stacks import command as commands
 from stacks.files import SAMPLES, use_examples
@@ -38,7 +38,7 @@ def main() -> int:
     parts = [part for part in every if _name(part) in (args.work or names)]
     earlier, minutes = read(FILE.read_text()) if args.work and FILE.is_file() else ([], 0.0)
     began = time.monotonic()
-    anew = shards.run(
+    anew = workers.run(
         parts, FILE.parent, workers=args.workers, until=began + args.minutes * 60, say=_say
     )
     minutes += (time.monotonic() - began) / 60

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from quality.faults.trial import Bench, Trouble
+from quality.faults.fault_run import Bench, Trouble
 from stacks.plan import Change as Planned
 from stacks.plan import read_plan
 from stacks.urn import Urn

@@ -6,8 +6,8 @@ The texts are those of the official providers once their own retries have failed
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from quality.faults.strike import Moment
-from quality.faults.trial import TRIES, Bench, Trial, Trouble
+from quality.faults.fault_injector import Moment
+from quality.faults.fault_run import TRIES, Bench, Trial, Trouble
 from rehearsal.engine import Outcome
 from stacks.urn import Urn
 

@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Any
 
 from quality.faults.changes import Effect
-from quality.faults.shards import Part, Result
-from quality.faults.trial import Trial
+from quality.faults.fault_run import Trial
+from quality.faults.workers import Part, Result
 
 HEAD = (
     "| fault | environment | tried at | recoveries | recovered | lost |",

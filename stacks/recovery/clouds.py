@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stacks.recovery.amazon import Amazon
+from stacks.recovery.aws import Amazon
 
 
 class LiveClouds:

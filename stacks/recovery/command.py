@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from stacks.recovery import google
-from stacks.recovery.amazon import Amazon
+from stacks.recovery.aws import Amazon
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
+from stacks.recovery.orphans import twins, with_unheard
 from stacks.recovery.state import (
     Interrupted,
     NotOursError,
@@ -18,7 +19,6 @@ from stacks.recovery.state import (
     auto_named,
     interrupted,
 )
-from stacks.recovery.unheard import twins, with_unheard
 from stacks.state import Deployment, identities, resources
 from stacks.urn import Urn
 

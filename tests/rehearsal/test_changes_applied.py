@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from quality.faults.trial import Bench
+from quality.faults.fault_run import Bench
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from tests.rehearsal.conftest import entered

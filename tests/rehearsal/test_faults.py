@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from quality.faults.account import StandIns
+from quality.faults.fake_cloud_api import StandIns
+from quality.faults.fault_injector import Point
+from quality.faults.fault_run import Bench, cycle
 from quality.faults.injected import FAULTS, inject
-from quality.faults.strike import Point
-from quality.faults.trial import Bench, cycle
 from stacks.recovery import __main__ as command
 
 

@@ -1,7 +1,7 @@
-"""What the last tagged version made is updated by this one: nothing is made anew.
+"""What the last tagged version made is updated by this one: nothing is replaced.
 
-The states are kept by `python -m quality.faults.released TAG`; only the engine compares them with
-what the program declares now.
+The states are kept by `python -m quality.faults.state_fixtures TAG`; only the engine compares them
+with what the program declares now.
 """
 
 import json
@@ -11,7 +11,7 @@ import pytest
 
 from cli.ci.kept_state import opened
 from quality.faults.changes import warnings
-from quality.faults.released import FIXTURES, restored
+from quality.faults.state_fixtures import FIXTURES, restored
 from rehearsal.sandbox import Sandbox
 from stacks.plan import Plan, read_plan
 from stacks.program import Mutation

@@ -9,7 +9,7 @@ from moto import mock_aws
 
 from components.ownership import google_label
 from stacks.recovery import google as on_google
-from stacks.recovery.amazon import Amazon
+from stacks.recovery.aws import Amazon
 from stacks.recovery.command import recover
 from stacks.recovery.state import NotOursError
 from tests.unit.simulators.google_stack import CLUSTER as CLUSTER_TYPE

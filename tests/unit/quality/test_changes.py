@@ -23,9 +23,9 @@ from quality.faults.changes import (
     not_as_said,
     table,
 )
-from quality.faults.shards import Part, Result
+from quality.faults.fault_run import Bench, Trouble
 from quality.faults.table import changes_rows, replacements, summary
-from quality.faults.trial import Bench, Trouble
+from quality.faults.workers import Part, Result
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import ROOT
 from rehearsal.simulators import platform_of

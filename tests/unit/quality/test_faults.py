@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from plugins.cloud.handler import CloudError
-from quality.faults import shards
+from quality.faults import workers
 from quality.faults.changes import Effect
+from quality.faults.fault_injector import Moment, Point, Strike, kill_at
+from quality.faults.fault_run import TRIES, Bench, Trial, Trouble, cycle
 from quality.faults.injected import FAULTS, hits_any
-from quality.faults.shards import Part, Result, dealt, parts_of, together
-from quality.faults.strike import Moment, Point, Strike, kill_at
 from quality.faults.table import document, markdown, read, summary
-from quality.faults.trial import TRIES, Bench, Trial, Trouble, cycle
+from quality.faults.workers import Part, Result, dealt, parts_of, together
 from rehearsal.engine import Outcome
 
 
@@ -236,8 +236,8 @@ def test_a_part_that_breaks_is_a_row_of_the_table(
     def broken(*_: object) -> None:
         raise KeyError("checkpoint")
 
-    monkeypatch.setattr(shards, "Bench", broken)
+    monkeypatch.setattr(workers, "Bench", broken)
     part = Part(stack="dev", work=work)  # type: ignore[arg-type]
-    result = shards.one(part, tmp_path, time.monotonic() + 60)
+    result = workers.one(part, tmp_path, time.monotonic() + 60)
     assert [trial.lost for trial in result.trials] == [("KeyError: 'checkpoint'",)]
     assert len(summary([result])) == 1

@@ -19,12 +19,12 @@ from moto import mock_aws
 
 from stacks.recovery import command
 from stacks.recovery import google as on_google
-from stacks.recovery.amazon import Amazon, route_id
+from stacks.recovery.aws import Amazon, route_id
 from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
+from stacks.recovery.orphans import UNKNOWN, twins, with_unheard
 from stacks.recovery.state import adopting, interrupted
-from stacks.recovery.unheard import UNKNOWN, twins, with_unheard
 
 STACK = "urn:pulumi:dev::gpu-cluster::pulumi:pulumi:Stack::gpu-cluster-dev"
 GCP = "urn:pulumi:dev::gpu-cluster::pulumi:providers:gcp::default"

@@ -1,4 +1,4 @@
-"""`python -m quality.faults.released TAG`: each environment's state as a tagged version makes it.
+"""`python -m quality.faults.state_fixtures TAG`: each environment's state, as a tag makes it.
 
 Kept in `tests/fixtures`, it shows that a later version updates what an earlier one made: a preview
 on it may replace neither a cluster nor a GPU pool. All in it comes from a rehearsal.
@@ -32,7 +32,7 @@ PLACES = ("sourcePosition", "stackTrace")
 
 def main() -> int:
     """Parses the command line; returns the exit status."""
-    parser = commands.Parser(prog="quality.faults.released", description=__doc__)
+    parser = commands.Parser(prog="quality.faults.state_fixtures", description=__doc__)
     parser.add_argument("tag", help="such as v0.1.0")
     parser.add_argument("--stack", type=commands.stack, help="this one alone")
     args = parser.parse_args()

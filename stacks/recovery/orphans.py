@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stacks.recovery.amazon import Amazon
+from stacks.recovery.aws import Amazon
 from stacks.recovery.state import NotOursError
 from stacks.state import Deployment, identities, needs, pending, resources
 from stacks.urn import Urn

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 
 from plugins.faults import Faults
-from quality.faults.account import StandIns
-from quality.faults.strike import Point, Strike, kill_at
+from quality.faults.fake_cloud_api import StandIns
+from quality.faults.fault_injector import Point, Strike, kill_at
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import Sandbox
 from stacks.engine import EngineError

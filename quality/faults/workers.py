@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from quality.faults.changes import Effect, effects, makings, table
+from quality.faults.fault_injector import Moment, Point
+from quality.faults.fault_run import Bench, Trial, Trouble, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
-from quality.faults.strike import Moment, Point
-from quality.faults.trial import Bench, Trial, Trouble, cycle
 from rehearsal.processes import ProcessError
 from rehearsal.sandbox import ROOT
 from rehearsal.simulators import platform_of

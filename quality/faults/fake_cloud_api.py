@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from simulators.cloud import Cloud
-from stacks.recovery.amazon import Amazon
+from stacks.recovery.aws import Amazon
 from stacks.recovery.google import COMPUTE, CONTAINER, MONITORING
 
 
