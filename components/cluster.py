@@ -6,13 +6,15 @@ one `GpuPool`; no value of it is written down a second time.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-import pulumi
-import pulumi_kubernetes as kubernetes
-from pulumi_kubernetes.core.v1 import TolerationArgsDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from components.kube.taints import CLOUD_EFFECTS, Effect
+
+# Settings are read by commands that answer at once and declare nothing: the SDKs take a second.
+if TYPE_CHECKING:
+    import pulumi
+    import pulumi_kubernetes as kubernetes
+    from pulumi_kubernetes.core.v1 import TolerationArgsDict
 
 Platform = Literal["gke", "gke-autopilot", "eks", "existing"]
 Installer = Literal["cos", "ubuntu"]
@@ -56,7 +58,7 @@ class Toleration:
     effect: Effect | None = None
     """The effect that is tolerated; left out, every effect."""
 
-    def manifest(self) -> TolerationArgsDict:
+    def manifest(self) -> "TolerationArgsDict":
         """The toleration as a pod spec has it."""
         manifest: TolerationArgsDict = {"key": self.key, "operator": self.operator}
         if self.value is not None:
@@ -184,27 +186,29 @@ class Cluster:
 
     name: str
     platform: Platform
-    provider: kubernetes.Provider
+    provider: "kubernetes.Provider"
     """The only provider through which Kubernetes objects are made."""
-    kubeconfig: pulumi.Output[str]
+    kubeconfig: "pulumi.Output[str]"
     """Exec plugins only, never a token."""
     pools: Mapping[str, GpuPool]
-    ready: Sequence[pulumi.Resource] = ()
+    ready: Sequence["pulumi.Resource"] = ()
     """What must stand before objects of the GPU layer are made, and must outlive them."""
-    system_nodes: Sequence[pulumi.Resource] = ()
+    system_nodes: Sequence["pulumi.Resource"] = ()
     """Nodes that run the cloud's own webhooks: before, objects of kinds that the cloud brings are
     refused. Nothing else waits for them, so that a GPU node can start while they do."""
-    deleted_with: pulumi.Resource | None = None
+    deleted_with: "pulumi.Resource | None" = None
     """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
 
     def options(
         self,
-        parent: pulumi.Resource,
+        parent: "pulumi.Resource",
         *,
         delete_before_replace: bool | None = None,
-        depends_on: Sequence[pulumi.Resource] = (),
-    ) -> pulumi.ResourceOptions:
+        depends_on: Sequence["pulumi.Resource"] = (),
+    ) -> "pulumi.ResourceOptions":
         """The options of a Kubernetes object inside this cluster."""
+        import pulumi
+
         return pulumi.ResourceOptions(
             parent=parent,
             provider=self.provider,

@@ -11,9 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import pulumi
-from pulumi.runtime import config as runtime_config
-
 from components.batch.load import check_workloads, read_batch, read_training_jobs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool, Platform
@@ -44,6 +41,10 @@ def load() -> Settings:
 
     Raises pulumi.RunError, which the engine shows as one line without a traceback.
     """
+    # Whoever reads settings without an engine, `from_config`, does without the SDK.
+    import pulumi
+    from pulumi.runtime import config as runtime_config
+
     try:
         return from_config({**runtime_config.get_config_env(), **runtime_config.CONFIG.get()})
     except ValueError as error:
