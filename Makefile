@@ -24,7 +24,7 @@ TAKES_gpus := STACK REHEARSAL KUBECONFIG_FILE JSON
 TAKES_leftovers := STACK REHEARSAL KUBECONFIG_FILE JSON
 TAKES_check := STACK REHEARSAL KUBECONFIG_FILE JSON
 TAKES_cost := STACK COMPARE CEILING JSON
-TAKES_recover := STACK UNHEARD YES
+TAKES_recover := STACK ADOPT_ORPHANS YES
 TAKES_cards := FILES
 TAKES_prove := PARTS MINUTES
 TAKES_bench := PARTS RUNS
@@ -66,8 +66,8 @@ make check STACK=dev      what the acceptance test (gpuTest) measured on the sta
                           gpus, leftovers, check: KUBECONFIG_FILE=FILE asks that cluster
 make cost STACK=dev       what it costs per hour and month, idle and full (COMPARE=REV, CEILING=DOLLARS)
                           quota, gpus, leftovers, check, cost: JSON=1 prints JSON
-make recover STACK=dev    puts the state in order after a killed up or destroy (UNHEARD=1: a lost
-                          answer; YES=1: without asking)
+make recover STACK=dev    puts the state in order after a killed up or destroy (ADOPT_ORPHANS=1: a
+                          lost answer; YES=1: without asking)
 make setup                what the others need: Python packages, the engine, a control plane
 make engine               the same without the control plane: what recover, gpus, leftovers and check need
 make clean                removes the Python packages and every rehearsal's report
@@ -148,7 +148,7 @@ cost: $(VENV)/.ready
 	@$(RUN) -m cli cost $(ASKED) $(call option,COMPARE,--compare) $(call option,CEILING,--ceiling)
 
 recover: engine
-	@$(RUN) -m stacks.recovery '$(STACK)' $(call flag,UNHEARD,--unheard) $(call flag,YES,--yes)
+	@$(RUN) -m stacks.recovery '$(STACK)' $(call flag,ADOPT_ORPHANS,--adopt-orphans) $(call flag,YES,--yes)
 
 prove: setup
 	@$(RUN) -m quality.faults $(PARTS) $(call option,MINUTES,--minutes)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from simulators.cloud import Cloud
-from stacks.recovery.aws import Amazon
+from stacks.recovery.aws import Aws
 from stacks.recovery.google import COMPUTE, CONTAINER, MONITORING
 
 
@@ -16,7 +16,7 @@ class StandIns:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud: Any = cloud
 
-    def amazon(self, region: str) -> Amazon:
+    def aws(self, region: str) -> Aws:
         """moto's API, and what moto's lacks."""
         account = self._cloud.account
 
@@ -41,7 +41,7 @@ class StandIns:
                 made.meta.events.register(event, associations, unique_id="associations")
             return made
 
-        return Amazon(client)
+        return Aws(client)
 
     def google(self, url: str) -> Mapping[str, Any]:
         """The few lists that recovery reads."""

@@ -99,7 +99,7 @@ class Bench:
         """Runs the engine to its end, killed at these operations, all at one moment.
 
         After each kill the documented way: recover, then what was interrupted; again if that
-        fails. An operation that the cloud had finished unheard when the engine was killed at
+        fails. An operation that the cloud had finished, unreported, when the engine was killed at
         another does not come any more, and is not in `struck` then.
         """
         self.struck, self.tries, self.seen = [], 0, ""
@@ -136,9 +136,11 @@ class Bench:
                 return tries
         raise Trouble(self.seen)
 
-    def recover(self, *, unheard: bool = False) -> None:
+    def recover(self, *, adopt_orphans: bool = False) -> None:
         """The documented command; what it leaves for people to look at is trouble."""
-        found = recover(self._pulumi, clouds=StandIns(self.sandbox.cloud), unheard=unheard)
+        found = recover(
+            self._pulumi, clouds=StandIns(self.sandbox.cloud), adopt_orphans=adopt_orphans
+        )
         if found.notes:
             raise Trouble(*found.notes)
 

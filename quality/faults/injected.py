@@ -182,7 +182,9 @@ def inject(bench: Bench, fault: Fault) -> Trial | None:
         if struck:
             if outcome.ok:
                 raise Trouble("the command took no notice")
-            tries = _again(bench, run, unheard=fault.command == "up" and fault.moment == "done")
+            tries = _again(
+                bench, run, adopt_orphans=fault.command == "up" and fault.moment == "done"
+            )
         if fault.command == "destroy":
             bench.empty()
         elif struck:
@@ -202,12 +204,12 @@ def inject(bench: Bench, fault: Fault) -> Trial | None:
     )
 
 
-def _again(bench: Bench, command: Callable[[], Outcome], *, unheard: bool) -> int:
+def _again(bench: Bench, command: Callable[[], Outcome], *, adopt_orphans: bool) -> int:
     """The command once more; where an answer was lost, recovery comes first. Returns the tries that
     it took."""
     for tries in range(1, TRIES + 1):
-        if unheard or tries > 1:
-            bench.recover(unheard=True)
+        if adopt_orphans or tries > 1:
+            bench.recover(adopt_orphans=True)
         outcome = command()
         if outcome.ok:
             return tries

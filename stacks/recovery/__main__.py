@@ -1,8 +1,10 @@
 """`python -m stacks.recovery STACK`: puts the state in order after a killed `up` or `destroy`.
 
-Then run again what was killed. What the cloud had made unheard is adopted, not made a second time.
+Then run again what was killed. What the cloud made and the state does not have is adopted, not made
+a second time.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -29,22 +31,25 @@ def main() -> int:
         help="adopt what is found, and unlock what another machine locked, without asking",
     )
     parser.add_argument(
-        "--unheard",
+        "--adopt-orphans",
         action="store_true",
-        help="also adopt what an earlier run made although it was told that it failed",
+        help="also adopt orphaned resources: made by an earlier run that was told that it failed",
     )
-    parser.add_argument("--endpoint", help="URL of a stand-in for AWS")
+    parser.add_argument("--unheard", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--endpoint", help="URL of a simulated AWS")
     args = parser.parse_args()
+    if args.unheard:
+        parser.error("--unheard is called --adopt-orphans now")
     program = Path.cwd() if Path("Pulumi.yaml").exists() else ROOT
     try:
         profile = _profile(program, args.stack)  # what is wrong with the stack's file comes first
         recovery = recover(
             RecoveringPulumi.signed_in(program, args.stack),
             clouds=LiveClouds(profile=profile, endpoint=args.endpoint),
-            unheard=args.unheard,
-            agree=(lambda candidates: True) if args.yes else _ask,
-            over=(lambda holder: True) if args.yes else _is_over,
-            say=lambda line: print(f"recovery of {args.stack}: {line}", flush=True),
+            adopt_orphans=args.adopt_orphans,
+            confirm=(lambda candidates: True) if args.yes else _ask,
+            confirm_unlock=(lambda holder: True) if args.yes else _is_over,
+            log=lambda line: print(f"recovery of {args.stack}: {line}", flush=True),
         )
     except (EngineError, StackError, tools.ToolError) as error:
         print(f"recovery of {args.stack}: {error}", file=sys.stderr)
@@ -82,8 +87,8 @@ def _yes(question: str) -> bool:
 
 def _text(stack: str, recovery: Recovery) -> str:
     lines = []
-    told = [one for one in recovery.operations if not one.unheard or one.urn in recovery.adopted]
-    for one in told:
+    shown = [one for one in recovery.operations if not one.orphaned or one.urn in recovery.adopted]
+    for one in shown:
         if one.urn in recovery.adopted:
             outcome = f"adopted {recovery.adopted[one.urn]}"
         elif one.may_be_there:
@@ -91,7 +96,7 @@ def _text(stack: str, recovery: Recovery) -> str:
         else:
             outcome = f"was {one.operation}: read again"
         lines.append(f"  {one.name}: {outcome}")
-    count = sum(not one.unheard for one in recovery.operations)
+    count = sum(not one.orphaned for one in recovery.operations)
     head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
     tail = [f"  look: {note}" for note in recovery.notes]
     return "\n".join([head, *lines, *tail, "Now run again what was interrupted."])

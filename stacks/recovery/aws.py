@@ -17,7 +17,7 @@ hour."""
 _NOT_FOUND = ("NotFound", "NotFoundException", "NoSuchEntity")
 
 
-class Amazon:
+class Aws:
     """Finds resources of one account and region."""
 
     def __init__(self, client: Callable[[str], Any]) -> None:

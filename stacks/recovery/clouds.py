@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stacks.recovery.aws import Amazon
+from stacks.recovery.aws import Aws
 
 
 class LiveClouds:
@@ -16,7 +16,7 @@ class LiveClouds:
         """URL of a stand-in for AWS."""
         self._session: Any = None
 
-    def amazon(self, region: str) -> Amazon:
+    def aws(self, region: str) -> Aws:
         import boto3
         import botocore.exceptions
 
@@ -24,7 +24,7 @@ class LiveClouds:
             session: Any = boto3.Session(region_name=region, profile_name=self._profile)
         except botocore.exceptions.BotoCoreError as error:  # no such profile on this machine
             raise LookupError(f"AWS: {error}") from None
-        return Amazon(lambda service: session.client(service, endpoint_url=self._endpoint))
+        return Aws(lambda service: session.client(service, endpoint_url=self._endpoint))
 
     def google(self, url: str) -> Mapping[str, Any]:
         import google.auth

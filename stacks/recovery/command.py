@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from stacks.recovery import google
-from stacks.recovery.aws import Amazon
+from stacks.recovery.aws import Aws
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
-from stacks.recovery.orphans import twins, with_unheard
+from stacks.recovery.orphans import duplicates, with_orphans
 from stacks.recovery.state import (
     Interrupted,
     NotOursError,
@@ -28,7 +28,7 @@ _HOLDER = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>
 class Clouds(Protocol):
     """Who can be asked what there is."""
 
-    def amazon(self, region: str) -> Amazon: ...
+    def aws(self, region: str) -> Aws: ...
 
     def google(self, url: str) -> Mapping[str, Any]:
         """What a GET answers, empty where there is no such thing; raises LookupError in Google's
@@ -41,7 +41,7 @@ class Recovery:
 
     operations: list[Interrupted] = field(default_factory=list)
     adopted: dict[str, str] = field(default_factory=dict)
-    """URN -> the cloud's name of what was made unheard and is in the state now."""
+    """URN -> the cloud's name of what was orphaned and is in the state now."""
     notes: list[str] = field(default_factory=list)
     """What is left for people to look at, a line each."""
 
@@ -50,31 +50,31 @@ def recover(
     pulumi: RecoveringPulumi,
     *,
     clouds: Clouds,
-    unheard: bool = False,
-    agree: Callable[[dict[str, str]], bool] = lambda candidates: True,
-    over: Callable[[str], bool] = lambda holder: True,
-    say: Callable[[str], None] = lambda line: None,
+    adopt_orphans: bool = False,
+    confirm: Callable[[dict[str, str]], bool] = lambda candidates: True,
+    confirm_unlock: Callable[[str], bool] = lambda holder: True,
+    log: Callable[[str], None] = lambda line: None,
 ) -> Recovery:
-    """Puts the state in order. `clouds` asks them; `unheard` also looks for
-    what an earlier run made although it was told otherwise; `agree` is shown what may be adopted
-    before anything is written; `over` says whether the run of another machine, by what is known of
-    it, is over. Raises EngineError."""
-    preview = pulumi.preview() if unheard else {}
-    agreed: dict[str, str] | None = None
+    """Puts the state in order. `clouds` asks them; `adopt_orphans` also looks for what an earlier
+    run made although it was told otherwise; `confirm` is shown what may be adopted before anything
+    is written; `confirm_unlock` says whether the run of another machine, by what is known of it, is
+    over; `log` gets a line of what was done. Raises EngineError."""
+    preview = pulumi.preview() if adopt_orphans else {}
+    confirmed: dict[str, str] | None = None
     while True:
-        deployment = with_unheard(pulumi.export(), preview)
+        deployment = with_orphans(pulumi.export(), preview)
         recovery = Recovery(operations=interrupted(deployment))
         candidates = _candidates(deployment, recovery, clouds)
-        if candidates and candidates != agreed and not agree(candidates):
+        if candidates and candidates != confirmed and not confirm(candidates):
             raise RecoveryError("nothing was changed")
-        agreed = candidates
+        confirmed = candidates
         if (holder := _write(pulumi, adopting(deployment, candidates))) is None:
             break
-        if not _is_dead(holder) and not over(holder):
+        if not _is_dead(holder) and not confirm_unlock(holder):
             raise RecoveryError("nothing was changed: let that run finish, and then recover")
         # Its last words may have come after the export: look again.
         pulumi.must("cancel", "--yes")
-        say(f"unlocked: it was {holder}")
+        log(f"unlocked: it was {holder}")
     read = [one.urn for one in recovery.operations if one.urn in candidates or _is_kept(one)]
     if read:
         targets = [part for urn in read for part in ("--target", urn)]
@@ -82,21 +82,21 @@ def recover(
     if candidates:
         there = {row["urn"] for row in resources(pulumi.export())}
         recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
-    if unheard:
-        recovery.notes += _twins(pulumi.export(), clouds)
+    if adopt_orphans:
+        recovery.notes += _duplicates(pulumi.export(), clouds)
     return recovery
 
 
-def _twins(deployment: Deployment, clouds: Clouds) -> list[str]:
+def _duplicates(deployment: Deployment, clouds: Clouds) -> list[str]:
     outputs = [
         row.get("outputs") or {} for row in resources(deployment) if row["type"].startswith("aws:")
     ]
     regions = {str(each["region"]) for each in outputs if "region" in each}
     try:
-        amazon = {region: clouds.amazon(region) for region in regions}
+        aws = {region: clouds.aws(region) for region in regions}
     except LookupError as error:
         return [str(error)]
-    return list(twins(deployment, amazon))
+    return list(duplicates(deployment, aws))
 
 
 def _is_kept(one: Interrupted) -> bool:
@@ -135,14 +135,14 @@ def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
     if package == "gcp":
         inputs = google.complete(one.inputs, one.provider)
         known = google.identity(one.type, inputs)
-        if known is None or (one.unheard and auto_named(one.inputs)):
+        if known is None or (one.orphaned and auto_named(one.inputs)):
             return google.find(one.type, Urn.parse(one.urn).name, inputs, clouds.google)
         if one.type == "gcp:container/cluster:Cluster":
             google.check_cluster(known, inputs, clouds.google)
         return [known]
     if package == "aws":
         region = one.inputs.get("region") or one.provider.get("region")
-        return clouds.amazon(str(region)).find(one.type, one.inputs)
+        return clouds.aws(str(region)).find(one.type, one.inputs)
     return None
 
 

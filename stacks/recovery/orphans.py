@@ -1,14 +1,14 @@
-"""What a run made and was told it did not: nothing in the state says so, the program alone does.
+"""Orphaned resources: a run made them and was told that it failed, so the state has none of them.
 
-A provider that gives up waiting forgets what it made; the state then has no trace of it. The next
-`up` finds the name taken, or makes another one under another name.
+The program alone names them. A provider that gives up waiting forgets what it made; the state then
+has no trace of it. The next `up` finds the name taken, or makes another one under another name.
 """
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stacks.recovery.aws import Amazon
+from stacks.recovery.aws import Aws
 from stacks.recovery.state import NotOursError
 from stacks.state import Deployment, identities, needs, pending, resources
 from stacks.urn import Urn
@@ -17,7 +17,7 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """How the engine writes a value that only an update will know."""
 
 
-def with_unheard(deployment: Deployment, preview: Mapping[str, Any]) -> Deployment:
+def with_orphans(deployment: Deployment, preview: Mapping[str, Any]) -> Deployment:
     """The state with everything that `pulumi preview --json` would create as if it had begun.
 
     Left out is what cannot have been made: its inputs, its parent or its provider are not there.
@@ -32,23 +32,23 @@ def with_unheard(deployment: Deployment, preview: Mapping[str, Any]) -> Deployme
         if not row.get("provider"):  # a provider itself, which no cloud makes
             continue
         if needs(row) <= known and UNKNOWN not in json.dumps([row["inputs"], row["provider"]]):
-            begun.append({"type": "creating", "resource": row, "unheard": True})
+            begun.append({"type": "creating", "resource": row, "orphaned": True})
     body = {**deployment["deployment"], "pending_operations": begun}
     return {**deployment, "deployment": body}
 
 
-def twins(deployment: Deployment, amazon: Mapping[str, Amazon]) -> Iterator[str]:
+def duplicates(deployment: Deployment, aws: Mapping[str, Aws]) -> Iterator[str]:
     """A line for each thing on AWS that looks like one of the stack's and is not in the state.
 
-    `amazon`: region -> what asks there.
+    `aws`: region -> what asks there.
     """
     seen = set()
     for row in resources(deployment):
         region = str((row.get("outputs") or {}).get("region"))
-        if not row["type"].startswith("aws:") or region not in amazon:
+        if not row["type"].startswith("aws:") or region not in aws:
             continue
         try:
-            found = amazon[region].find(row["type"], row.get("inputs") or {}) or ()
+            found = aws[region].find(row["type"], row.get("inputs") or {}) or ()
         except NotOursError:  # another stack's is no twin of this one's
             continue
         except LookupError as error:  # the state is in order; this is only not known

@@ -42,7 +42,7 @@ class Interrupted:
     """Whether a provider made it: a component is made by nobody."""
     provider: Mapping[str, Any] = field(default_factory=dict)
     """The inputs of its provider: project, region."""
-    unheard: bool = False
+    orphaned: bool = False
     """Whether only the program says that it may be there; a generated name is then another one."""
 
     @property
@@ -57,7 +57,7 @@ class Interrupted:
 
     @property
     def may_be_there(self) -> bool:
-        """Whether a cloud or cluster may have made it unheard."""
+        """Whether a cloud or cluster may have made it, and the state does not know."""
         made = self.operation == "creating" and self.custom
         return made and not self.type.startswith(PROVIDER_TYPE)
 
@@ -76,7 +76,7 @@ def interrupted(deployment: Deployment) -> list[Interrupted]:
             inputs=row["resource"].get("inputs") or {},
             custom=bool(row["resource"].get("custom")),
             provider=providers.get(row["resource"].get("provider", ""), {}),
-            unheard=row.get("unheard", False),
+            orphaned=row.get("orphaned", False),
         )
         for row in pending(deployment)
     ]

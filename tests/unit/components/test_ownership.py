@@ -9,7 +9,7 @@ from moto import mock_aws
 
 from components.ownership import google_label
 from stacks.recovery import google as on_google
-from stacks.recovery.aws import Amazon
+from stacks.recovery.aws import Aws
 from stacks.recovery.command import recover
 from stacks.recovery.state import NotOursError
 from tests.unit.simulators.google_stack import CLUSTER as CLUSTER_TYPE
@@ -81,16 +81,16 @@ def test_on_aws_the_tag_decides() -> None:
     kms.create_key(Description="d", Tags=[{"TagKey": "gpu-cluster/stack", "TagValue": "b"}])
     eks.create_cluster(name="x", roleArn="arn:aws:iam::123456789012:role/r", tags=theirs,
                        resourcesVpcConfig={"subnetIds": []})  # fmt: skip
-    amazon = Amazon(client)
+    aws = Aws(client)
     group = {"name": "/aws/eks/x/cluster", "tags": ours}
     with pytest.raises(NotOursError, match="is labelled gpu-cluster/prod, not gpu-cluster/a"):
-        amazon.find("aws:cloudwatch/logGroup:LogGroup", group)
-    assert amazon.find("aws:cloudwatch/logGroup:LogGroup", group | {"tags": theirs}) == [
+        aws.find("aws:cloudwatch/logGroup:LogGroup", group)
+    assert aws.find("aws:cloudwatch/logGroup:LogGroup", group | {"tags": theirs}) == [
         "/aws/eks/x/cluster"
     ]
-    assert amazon.find("aws:kms/key:Key", {"description": "d", "tags": ours}) == []
+    assert aws.find("aws:kms/key:Key", {"description": "d", "tags": ours}) == []
     with pytest.raises(NotOursError, match="cluster x is there and is labelled gpu-cluster/prod"):
-        amazon.find("aws:eks/cluster:Cluster", {"name": "x", "tags": ours})
+        aws.find("aws:eks/cluster:Cluster", {"name": "x", "tags": ours})
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ def recipe(*arguments: str, **variables: str) -> str:
         (["recover", "STACK=dev", "REHEARSAL=1"], "make recover takes no REHEARSAL; it takes"),
         (["cost", "REHEARSAL=1"], "make cost takes no REHEARSAL; it takes"),
         (["list", "STACK=dev"], "make list takes no STACK; it takes PYTHON"),
+        (["recover", "STACK=dev", "UNHEARD=1"], "UNHEARD is called ADOPT_ORPHANS now"),
         (["down", "A=b", "STACK=dev"], "make down takes no A; it takes PYTHON, STACK"),
     ],
 )
@@ -77,14 +78,18 @@ def test_recovery_has_no_default_stack() -> None:
 @pytest.mark.parametrize("no", ["", "0", "n", "no", "No", "NO", "false", "False", "FALSE", "off"])
 def test_no_is_no(no: str) -> None:
     """`YES=0` once meant yes."""
-    assert recipe("recover", "STACK=dev", f"YES={no}", f"UNHEARD={no}").endswith("recovery 'dev'")
+    assert recipe("recover", "STACK=dev", f"YES={no}", f"ADOPT_ORPHANS={no}").endswith(
+        "recovery 'dev'"
+    )
     assert recipe("rehearse", f"KEEP={no}", f"REPLACE={no}").endswith("rehearsal run 'dev'")
     assert recipe("gpus", f"JSON={no}", f"REHEARSAL={no}").endswith("-m cli gpus 'dev'")
 
 
 def test_what_is_given_reaches_the_command() -> None:
     """Flags, values and words with spaces."""
-    assert recipe("recover", "STACK=a", "UNHEARD=1", "YES=yes").endswith("'a' --unheard --yes")
+    assert recipe("recover", "STACK=a", "ADOPT_ORPHANS=1", "YES=yes").endswith(
+        "'a' --adopt-orphans --yes"
+    )
     assert recipe("rehearse", "KEEP=1", "REPLACE=1").endswith("run 'dev' --keep --replace")
     assert recipe("rehearse", "NODE=gpu").endswith("run 'dev' --node 'gpu'")
     assert recipe("check", "KUBECONFIG_FILE=a b").endswith("'dev' --kubeconfig 'a b'")

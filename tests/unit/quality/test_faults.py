@@ -28,7 +28,7 @@ def point(number: int, moment: Moment = "done") -> Point:
 
 
 def operations(strike: Strike, count: int) -> list[str]:
-    """What becomes of so many creates: `done`, or `not asked`, or `unheard`."""
+    """What becomes of so many creates: `done`, or `not asked`, or `unreported`."""
     found = []
     for number in range(count):
         did = False
@@ -37,11 +37,11 @@ def operations(strike: Strike, count: int) -> list[str]:
                 did = True
             found.append("done")
         except CloudError:
-            found.append("unheard" if did else "not asked")
+            found.append("unreported" if did else "not asked")
     return found
 
 
-@pytest.mark.parametrize(("moment", "second"), [("asked", "not asked"), ("done", "unheard")])
+@pytest.mark.parametrize(("moment", "second"), [("asked", "not asked"), ("done", "unreported")])
 def test_one_operation_is_hit_before_or_after_the_cloud_acts(moment: str, second: str) -> None:
     """The others are left alone, and the act comes exactly once."""
     strike, acts = Strike(), []
@@ -145,7 +145,7 @@ class Played(Bench):
         self.fails = 0
         """So many runs after a recovery fail."""
 
-    def recover(self, *, unheard: bool = False) -> None:
+    def recover(self, *, adopt_orphans: bool = False) -> None:
         self.recoveries += 1
 
     def up(self) -> Outcome:

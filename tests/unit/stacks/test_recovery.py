@@ -19,11 +19,11 @@ from moto import mock_aws
 
 from stacks.recovery import command
 from stacks.recovery import google as on_google
-from stacks.recovery.aws import Amazon, route_id
+from stacks.recovery.aws import Aws, route_id
 from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
-from stacks.recovery.orphans import UNKNOWN, twins, with_unheard
+from stacks.recovery.orphans import UNKNOWN, duplicates, with_orphans
 from stacks.recovery.state import adopting, interrupted
 
 STACK = "urn:pulumi:dev::gpu-cluster::pulumi:pulumi:Stack::gpu-cluster-dev"
@@ -99,14 +99,14 @@ class FakePulumi(RecoveringPulumi):
 class Nobody:
     """Clouds that must not be asked."""
 
-    def amazon(self, region: str) -> Amazon:
+    def aws(self, region: str) -> Aws:
         raise AssertionError("AWS was asked")
 
     def google(self, url: str) -> Mapping[str, Any]:
         raise AssertionError("Google was asked")
 
 
-def test_what_was_made_unheard_is_adopted_under_its_generated_name() -> None:
+def test_what_was_orphaned_is_adopted_under_its_generated_name() -> None:
     """The state's pending operation has the name; the zone of the provider says the rest."""
     pulumi = FakePulumi(state(pending={"creating": NETWORK}))
     found = recover(pulumi, clouds=Nobody())
@@ -138,7 +138,7 @@ def test_nothing_is_adopted_without_consent() -> None:
     """Somebody else's cluster of that name is not taken over: nothing is written."""
     pulumi = FakePulumi(state(pending={"creating": NETWORK}))
     with pytest.raises(RecoveryError, match="nothing was changed"):
-        recover(pulumi, clouds=Nobody(), agree=lambda candidates: False)
+        recover(pulumi, clouds=Nobody(), confirm=lambda candidates: False)
     assert pulumi.deployment["deployment"]["pending_operations"]
 
 
@@ -157,7 +157,7 @@ def test_the_lock_of_a_dead_run_is_removed(monkeypatch: pytest.MonkeyPatch) -> N
     child.wait()
     pulumi = FakePulumi(state(), **{"stack import": locked(child.pid)})
     said: list[str] = []
-    recover(pulumi, clouds=Nobody(), over=lambda holder: False, say=said.append)
+    recover(pulumi, clouds=Nobody(), confirm_unlock=lambda holder: False, log=said.append)
     assert [" ".join(call) for call in pulumi.calls] == [
         "stack export", "stack import", "cancel --yes", "stack export", "stack import"
     ]  # fmt: skip
@@ -184,10 +184,10 @@ def test_a_run_of_another_machine_is_ended_by_nobody_but_people(refusal: str) ->
     """Whether it goes on cannot be seen from here: its lock stays, unless somebody knows."""
     pulumi = FakePulumi(state(), **{"stack import": refusal})
     with pytest.raises(RecoveryError, match="nothing was changed: let that run finish"):
-        recover(pulumi, clouds=Nobody(), over=lambda holder: False)
+        recover(pulumi, clouds=Nobody(), confirm_unlock=lambda holder: False)
     assert ("cancel", "--yes") not in pulumi.calls
     pulumi = FakePulumi(state(), **{"stack import": refusal})
-    recover(pulumi, clouds=Nobody(), over=lambda holder: holder in refusal)
+    recover(pulumi, clouds=Nobody(), confirm_unlock=lambda holder: holder in refusal)
     assert ("cancel", "--yes") in pulumi.calls
 
 
@@ -220,7 +220,7 @@ class FailingPreview(FakePulumi):
 def test_a_preview_that_fails_is_said_cause_first() -> None:
     """One line for each error; the JSON, which nobody reads, is in a file of this user's."""
     with pytest.raises(RecoveryError) as refused:
-        recover(FailingPreview(state()), clouds=Nobody(), unheard=True)
+        recover(FailingPreview(state()), clouds=Nobody(), adopt_orphans=True)
     cause, consequence, where = str(refused.value).splitlines()
     assert cause == "pulumi preview: no credentials: run aws sso"
     assert consequence == "preview failed"
@@ -281,9 +281,9 @@ def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
     provider = row("pulumi:providers:kubernetes", "k", inputs={})
     del provider["provider"]
     steps = [{"op": "create", "newState": each} for each in (wanted, unknown, orphan, provider)]
-    deployment = with_unheard(state(), {"steps": steps})
+    deployment = with_orphans(state(), {"steps": steps})
     (one,) = interrupted(deployment)
-    assert (one.urn, one.unheard) == (NETWORK["urn"], True)
+    assert (one.urn, one.orphaned) == (NETWORK["urn"], True)
 
     asked: list[str] = []
 
@@ -372,17 +372,17 @@ def test_a_rule_of_a_security_group_is_found_by_what_it_lets_in() -> None:
         }
         kind = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
         asked = {"securityGroupId": group, "ipProtocol": "tcp", "fromPort": 443, "toPort": 443}
-        amazon = Amazon(lambda service: ec2)
-        assert amazon.find(kind, {**asked, "cidrIpv4": "10.21.0.0/16"}) == [rules["10.21.0.0/16"]]
-        assert amazon.find(kind, {**asked, "cidrIpv4": "10.22.0.0/16"}) == []
+        aws = Aws(lambda service: ec2)
+        assert aws.find(kind, {**asked, "cidrIpv4": "10.21.0.0/16"}) == [rules["10.21.0.0/16"]]
+        assert aws.find(kind, {**asked, "cidrIpv4": "10.22.0.0/16"}) == []
 
 
 def test_a_second_one_on_aws_is_named() -> None:
     """What looks like the stack's and is not in the state costs money unseen."""
     kind = "aws:ec2/natGateway:NatGateway"
     known = row(kind, "nat", id="nat-1", inputs={"subnetId": "subnet-1"}, outputs={"region": "r"})
-    amazon = Amazon(lambda service: Gateways())
-    assert list(twins(state(known), {"r": amazon})) == [
+    aws = Aws(lambda service: Gateways())
+    assert list(duplicates(state(known), {"r": aws})) == [
         f"{kind} nat-2 looks like nat, and is not in the state"
     ]
 
@@ -418,16 +418,16 @@ class Account:
 
 def test_another_team_s_key_hides_none_of_ours() -> None:
     """Its policy lets nobody else look at it, and the stack made it not."""
-    amazon = Amazon(lambda service: Account())
-    assert amazon.find("aws:kms/key:Key", {"description": "secrets"}) == ["ours"]
+    aws = Aws(lambda service: Account())
+    assert aws.find("aws:kms/key:Key", {"description": "secrets"}) == ["ours"]
 
 
 def test_what_failed_on_aws_is_named_with_what_to_do() -> None:
     """As part of the stack it would look whole, and an `up` would not mend it."""
-    amazon = Amazon(lambda service: Account())
+    aws = Aws(lambda service: Account())
     inputs = {"clusterName": "c", "launchTemplate": {"id": "lt-1"}}
     with pytest.raises(LookupError, match=r"nodegroup c/gpu-1 did not .* aws eks delete-nodegroup"):
-        amazon.find("aws:eks/nodeGroup:NodeGroup", inputs)
+        aws.find("aws:eks/nodeGroup:NodeGroup", inputs)
 
 
 def test_what_aws_does_not_tell_is_left_to_people() -> None:
@@ -435,16 +435,16 @@ def test_what_aws_does_not_tell_is_left_to_people() -> None:
     kind = "aws:eks/nodeGroup:NodeGroup"
     group = {"clusterName": "c", "launchTemplate": {"id": "lt-1"}}
     rows = [row(kind, name, id=name, inputs=group, outputs={"region": "r"}) for name in "ab"]
-    (line,) = twins(state(*rows), {"r": Amazon(lambda service: Account())})
+    (line,) = duplicates(state(*rows), {"r": Aws(lambda service: Account())})
     assert line.startswith(f"{kind}: AWS: nodegroup c/gpu-1 did not become active")
     nameless = row("aws:iam/role:Role", "role", id="role", inputs={}, outputs={"region": "r"})
-    assert list(twins(state(nameless), {"r": Amazon(lambda service: Account())})) == []
+    assert list(duplicates(state(nameless), {"r": Aws(lambda service: Account())})) == []
 
 
 def test_a_profile_that_this_machine_lacks_is_said() -> None:
     """In AWS's own words, as every other error of theirs."""
     with pytest.raises(LookupError, match=r"AWS: The config profile .*nobody.* could not be found"):
-        LiveClouds(profile="nobody").amazon("us-east-1")
+        LiveClouds(profile="nobody").aws("us-east-1")
 
 
 def test_every_page_of_google_s_is_read() -> None:

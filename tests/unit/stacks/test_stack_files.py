@@ -86,6 +86,14 @@ def test_recovery_stops_at_the_stack_file(given: str, program: Path) -> None:
     assert given in done.stderr
 
 
+def test_an_option_s_old_name_is_refused_with_the_new_one() -> None:
+    line = [sys.executable, "-m", "stacks.recovery", "dev", "--unheard"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "--unheard is called --adopt-orphans now" in done.stderr
+
+
 @pytest.mark.parametrize("check", ["gpus", "test-gpus", "quota", "cost", "leftovers"])
 @pytest.mark.parametrize("given", ["nosuch", "../dev"])
 def test_a_check_of_an_unknown_stack_is_one_line(check: str, given: str) -> None:
