@@ -70,7 +70,7 @@ def settings_of(
         }
         config = {**config, CLUSTER: {**cluster, "kubeconfig": kubeconfig}}
     try:
-        return from_config({key: _text(value) for key, value in config.items()})
+        return from_config(flat(config))
     except ValueError as error:
         raise CheckError(f"Pulumi.{stack}.yaml: {error}") from None
 
@@ -101,6 +101,11 @@ def kubeconfig_output(stack: str) -> str:
         )
         raise CheckError(f"{first}, or give --kubeconfig FILE (make: KUBECONFIG_FILE=FILE)")
     return done.stdout.strip()
+
+
+def flat(config: Mapping[str, Any]) -> dict[str, str]:
+    """The config as the engine hands it to the program."""
+    return {key: _text(value) for key, value in config.items()}
 
 
 def _text(value: object) -> str:

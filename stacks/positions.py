@@ -1,0 +1,84 @@
+"""Where a key stands in a stack's file: paths as messages have them, lines as editors do."""
+
+from collections.abc import Iterator
+
+import yaml
+
+from stacks.files import EngineLoader
+
+Position = tuple[int, int]
+"""Line and column, from 1."""
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+def composed(text: str) -> yaml.Node | None:
+    """The nodes of a stack file; raises yaml.YAMLError where it is no YAML."""
+    return yaml.compose(text, EngineLoader)
+
+
+def position(root: yaml.Node | None, path: str) -> Position:
+    """Where the key at `path` is, such as `config.aws:region` or `config.a.taints[0].key`.
+
+    A key that is not there has the position of the last one on its path that is. Keys may have
+    points in them, so that the longest one that fits is taken.
+    """
+    if root is None:
+        return 1, 1
+    node, found, rest = root, root.start_mark, path
+    while rest:
+        step = _index(node, rest) if rest.startswith("[") else _key(node, rest)
+        if step is None:
+            break
+        node, found, rest = step
+    return found.line + 1, found.column + 1
+
+
+def _key(node: yaml.Node, rest: str) -> tuple[yaml.Node, yaml.Mark, str] | None:
+    best: tuple[yaml.Node, yaml.Mark, str] | None = None
+    longest = -1
+    for key, value in _pairs(node):
+        if rest.startswith(key.value) and len(key.value) > longest:
+            after = rest[len(key.value) :]
+            if not after or after[0] in ".[":
+                longest, best = len(key.value), (value, key.start_mark, after.removeprefix("."))
+    return best
+
+
+def _index(node: yaml.Node, rest: str) -> tuple[yaml.Node, yaml.Mark, str] | None:
+    number, _, after = rest[1:].partition("]")
+    if not isinstance(node, yaml.SequenceNode) or not number.isdigit():
+        return None
+    if int(number) >= len(node.value):
+        return None
+    item = node.value[int(number)]
+    return item, item.start_mark, after.removeprefix(".")
+
+
+def _pairs(node: yaml.Node) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
+    """The keys of a map with their values, those that `<<` brings included."""
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+        if key.tag == _MERGE:
+            for each in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                yield from _pairs(each)
+        elif isinstance(key, yaml.ScalarNode):
+            yield key, value
+
+
+def duplicates(root: yaml.Node | None, path: str = "") -> Iterator[tuple[str, Position, int]]:
+    """Every key that a map has twice: its path, where the second is, and the line of the first.
+
+    The engine refuses such a file; PyYAML takes the last one without a word.
+    """
+    if isinstance(root, yaml.SequenceNode):
+        for number, item in enumerate(root.value):
+            yield from duplicates(item, f"{path}[{number}]")
+    if not isinstance(root, yaml.MappingNode):
+        return
+    seen: dict[str, int] = {}
+    for key, value in root.value:
+        name = f"{path}.{key.value}".removeprefix(".")
+        if key.value in seen:
+            mark = key.start_mark
+            yield name, (mark.line + 1, mark.column + 1), seen[key.value]
+        seen.setdefault(key.value, key.start_mark.line + 1)
+        yield from duplicates(value, name)

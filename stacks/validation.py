@@ -1,0 +1,233 @@
+"""Everything that is wrong in a stack's file, each with its line; no engine, no cloud, no SDK.
+
+The program stops at the first thing that it refuses. Here, what is refused is put right or left out
+as far as nothing else depends on it, and the rest is read again: at most one finding for each pool,
+workload, queue and job besides its misspelt keys, and none behind one of the cluster.
+"""
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.settings.load import from_config
+from stacks.files import ROOT, EngineLoader, read_stack, stack_file, without_secrets
+from stacks.names import StackError
+from stacks.outcome import Answer, ExitCode
+from stacks.owners import refuse_shared
+from stacks.positions import composed, duplicates, position
+from stacks.settings import flat
+
+CLUSTER = "gpu-cluster:cluster"
+_MOST = 100
+"""Findings after which nothing more is read."""
+_HINT = re.compile(r"there is no such key; did you mean '([^']+)'|is called (\S+) now")
+_UNKNOWN = re.compile(r"there is no such key|is called \S+ now")
+_DEPENDED_ON = (CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch")
+_OWN_KUBECONFIG = ("kubeconfig", "kubeconfigFile", "context")
+_STAND_IN = json.dumps(
+    {
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {}}],
+        "users": [{"name": "a", "user": {}}],
+        "current-context": "a",
+    }
+)
+"""For an existing cluster: whether this machine has the user's kubeconfig is another question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something wrong, and where."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+    """The key's path, what was given, what is allowed, what to do."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+def answer(stack: str) -> Answer:
+    """The findings of a stack's file at the root, as a document and as text."""
+    file, found = stack_file(ROOT, stack), findings(stack)
+    text = "\n".join(map(str, found)) or f"{file.name}: nothing is wrong with it"
+    document = {"file": file.name, "findings": [asdict(finding) for finding in found]}
+    return ExitCode.FINDING if found else ExitCode.OK, document, text
+
+
+def findings(stack: str, source: Path = ROOT) -> list[Finding]:
+    """What is wrong with the stack's file, in the order of its lines.
+
+    Raises StackError where there is no such file, or it cannot be read.
+    """
+    file = stack_file(source, stack)
+    try:
+        root = composed(file.read_text())
+    except OSError as error:
+        raise StackError(f"{file.name}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        return [Finding(file=file.name, line=1, column=1, message="is not text in UTF-8")]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        said = f"is not YAML: {error.problem or error}"
+        return [Finding(file=file.name, line=line, column=column, message=said)]
+    except (yaml.YAMLError, RecursionError):
+        return [Finding(file=file.name, line=1, column=1, message="is not YAML")]
+    found = [
+        Finding(
+            file=file.name, line=line, column=column,
+            message=f"{path.removeprefix('config.')}: is there already, in line {first}; drop one",
+        )
+        for path, (line, column), first in duplicates(root)
+    ]  # fmt: skip
+    for path, message in _wrong(source, stack, file):
+        line, column = position(root, path)
+        found.append(Finding(file=file.name, line=line, column=column, message=message))
+    return sorted(found, key=lambda finding: (finding.line, finding.column))
+
+
+def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
+    """Path from the file's top, and message, of whatever is wrong with its content."""
+    try:
+        read_stack(source, stack)
+    except StackError as error:
+        message = str(error).removeprefix(f"{file.name}: ").removeprefix(f"{file.name} ")
+        yield message.partition(": ")[0], message
+    document = yaml.load(file.read_bytes(), EngineLoader)
+    config = without_secrets(document.get("config")) if isinstance(document, dict) else None
+    if not isinstance(config, dict):
+        return
+    for message in refusals(config):
+        yield f"config.{message.partition(': ')[0]}", message
+    try:
+        refuse_shared(source, stack, config)
+    except StackError as error:
+        yield f"config.{CLUSTER}.name", f"{CLUSTER}.name: {error}"
+
+
+def refusals(config: Mapping[str, Any]) -> Iterator[str]:
+    """What the program says of the config, and of the rest of it once that is put right."""
+    plain: dict[str, Any] = json.loads(json.dumps(config, default=str))
+    rest: dict[str, Any] | None = _with_a_kubeconfig(plain)
+    for _ in range(_MOST):
+        if rest is None:
+            return
+        try:
+            from_config(flat(rest))
+            return
+        except ValueError as error:
+            yield str(error)
+            rest = _put_right(rest, str(error))
+
+
+def _with_a_kubeconfig(config: dict[str, Any]) -> dict[str, Any]:
+    cluster = config.get(CLUSTER)
+    if not isinstance(cluster, dict) or cluster.get("platform") != "existing":
+        return config
+    kept = {key: value for key, value in cluster.items() if key not in _OWN_KUBECONFIG}
+    return {**config, CLUSTER: kept | {"kubeconfig": _STAND_IN}}
+
+
+def _put_right(config: dict[str, Any], message: str) -> dict[str, Any] | None:
+    """The config without what the message is about; None where the rest depends on that."""
+    path = message.partition(": ")[0]
+    if _UNKNOWN.search(message):
+        return config if _rename(config, path, message) else None
+    for room in ("gpuPools", "workloads", "trainingJobs"):
+        name = _entry(config.get(f"gpu-cluster:{room}"), path, f"gpu-cluster:{room}.")
+        if name is not None:
+            return _without(config, room, name)
+    batch = config.get("gpu-cluster:batch")
+    queues = batch.get("queues") if isinstance(batch, dict) else None
+    name = _entry(queues, path, "gpu-cluster:batch.queues.")
+    if name is not None:
+        return _without(config, "queues", name)
+    block = path.partition(".")[0]
+    if block.startswith("gpu-cluster:") and block in config and block not in _DEPENDED_ON:
+        return {key: value for key, value in config.items() if key != block}
+    return None
+
+
+def _entry(entries: Any, path: str, prefix: str) -> str | None:
+    """The name of the entry that the path is in; names may have points in them."""
+    if not isinstance(entries, dict) or not path.startswith(prefix):
+        return None
+    rest = path.removeprefix(prefix)
+    fitting = [name for name in map(str, entries) if rest == name or rest.startswith(f"{name}.")]
+    return max(fitting, key=len, default=None)
+
+
+def _rename(config: dict[str, Any], path: str, message: str) -> bool:
+    """Gives a misspelt key the name that was meant, or drops it; whether it was found."""
+    holder, key = _holder(config, path)
+    if holder is None:
+        return False
+    value = holder.pop(key)
+    hint = _HINT.search(message)
+    meant = hint and (hint[1] or hint[2])
+    if meant and f"{key}".startswith("gpu-cluster:"):
+        meant = f"gpu-cluster:{meant}"
+    if meant and meant not in holder:
+        holder[meant] = value
+    return True
+
+
+def _holder(value: Any, path: str) -> tuple[dict[str, Any] | None, str]:
+    """The map that has the key at the end of the path, and the key."""
+    while True:
+        if isinstance(value, list) and path.startswith("["):
+            number, _, path = path[1:].partition("]")
+            value, path = value[int(number)], path.removeprefix(".")
+            continue
+        if not isinstance(value, dict):
+            return None, ""
+        if path in value:
+            return value, path
+        steps = [k for k in map(str, value) if path.startswith(k) and path[len(k) :][:1] in ".["]
+        if not steps:
+            return None, ""
+        step = max(steps, key=len)
+        value, path = value[step], path[len(step) :].removeprefix(".")
+
+
+def _without(config: dict[str, Any], room: str, name: str) -> dict[str, Any]:
+    """The config without an entry and without what names it, which nothing can be said of."""
+    rest = copy.deepcopy(config)
+    batch = rest.get("gpu-cluster:batch")
+    queues = batch.get("queues") if isinstance(batch, dict) else None
+    queues = queues if isinstance(queues, dict) else {}
+    (queues if room == "queues" else rest[f"gpu-cluster:{room}"]).pop(name)
+    if room not in ("gpuPools", "queues"):
+        return rest
+    lost = {name} if room == "queues" else _drop(queues, lambda queue: name in queue["pools"])
+    for kind in ("workloads", "trainingJobs"):
+        _drop(rest.get(f"gpu-cluster:{kind}"), lambda one: one.get("queue") in lost)
+    if room == "gpuPools":
+        for kind in ("workloads", "trainingJobs"):
+            _drop(rest.get(f"gpu-cluster:{kind}"), lambda one: one["pool"] == name)
+        _drop(rest, lambda block: name in block["pools"])
+    return rest
+
+
+def _drop(entries: Any, names_it: Callable[[Any], bool]) -> set[str]:
+    """Drops the entries that name something, and returns their names; others are looked at when
+    the program reads them, whatever their form."""
+    gone = set()
+    for key, block in list(entries.items()) if isinstance(entries, dict) else ():
+        try:
+            found = names_it(block)
+        except (AttributeError, KeyError, TypeError):
+            continue
+        if found:
+            gone.add(key)
+            del entries[key]
+    return gone
