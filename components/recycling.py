@@ -1,7 +1,8 @@
 """Warns, before anything is done, of updates for which the cloud recycles a pool's nodes.
 
 A preview shows an update in place of a node pool or a launch template; the cloud drains and
-replaces every node for it, and what ran there starts again.
+replaces every node for it, and what ran there starts again. The warning ends with a code, by which
+programs know it: `GPUC-RECYCLE-GPU-POOL` or `GPUC-RECYCLE-SYSTEM-POOL`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,9 +27,11 @@ def warn(
     differ = [one for one in properties if _at(old, one) != _at(new, one)]
     if differ:
         least, most = nodes
+        pool = "GPU-POOL" if path.startswith("gpuPools.") else "SYSTEM-POOL"
         pulumi.log.warn(
             f"{path}: an update of {', '.join(differ)} recycles its nodes, {least} to {most} of "
-            "them and one at a time: each is drained and replaced, and the pods on it start again"
+            "them and one at a time: each is drained and replaced, and the pods on it start again "
+            f"[GPUC-RECYCLE-{pool}]"
         )
 
 

@@ -4,6 +4,9 @@ A preview marks the resource that would be replaced; this says which setting doe
 lost. A setting that cannot change at all while the cluster stands is refused there: the clouds' own
 providers find that out half way through an update. A setting that was taken away and that the cloud
 keeps is named as well: neither the provider nor the preview would say a word.
+
+Each message ends with a code in brackets, by which programs know it whatever its words are:
+`GPUC-REPLACE-` and what is replaced, `GPUC-KEPT`, `GPUC-IMMUTABLE`.
 """
 
 import json
@@ -147,13 +150,16 @@ def warnings(
     for key, verdict in verdicts.items():
         values = f"{key}: {changed[key]} -> {after[key]}"
         if isinstance(verdict, Kept):
-            yield f"{values} changes nothing: the cloud keeps what it has; {verdict.way}"
+            way = f"{verdict.way} [GPUC-KEPT]"
+            yield f"{values} changes nothing: the cloud keeps what it has; {way}"
         elif isinstance(verdict, str):
-            yield f"{values} replaces the {verdict}: {_LOST[verdict]}"
+            code = f"GPUC-REPLACE-{verdict.replace(' ', '-').upper()}"
+            yield f"{values} replaces the {verdict}: {_LOST[verdict]} [{code}]"
         elif verdict is not None and not _replaced_anyway(key, verdict.of, verdicts):
             raise ValueError(
                 f"{values} cannot be while the {verdict.of} stands; put the old value back, "
-                f"{verdict.way}or give the {verdict.of} another name, for a new one beside it"
+                f"{verdict.way}or give the {verdict.of} another name, for a new one beside it "
+                "[GPUC-IMMUTABLE]"
             )
 
 

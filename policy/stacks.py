@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from components.catalog import autoscaler_tags
 from components.catalog import kubernetes as names
+from components.catalog.autoscaler_tags import TEMPLATE
 from components.catalog.node_prices import PRICES_READ
 from components.catalog.prices import HOURS_PER_MONTH
 from policy.pods import asks_for_gpu, installs_driver, plugs_devices, pods_of, reaches, tolerates
@@ -16,7 +16,7 @@ Finding = tuple[str, Resource | None]
 """A message, and the resource that it is about; None means the whole stack."""
 
 TAG = "aws:autoscaling/tag:Tag"
-_TEMPLATE = f"{autoscaler_tags.TEMPLATE}/"
+_TEMPLATE = f"{TEMPLATE}/"
 
 
 def tolerations(resources: Sequence[Resource]) -> Iterator[Finding]:

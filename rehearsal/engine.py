@@ -13,7 +13,7 @@ from typing import Any
 
 import tools
 import tools.programs
-from rehearsal.processes import kill_tree, leashed
+from rehearsal.processes import kill_tree, spawn_supervised
 from stacks.engine import Pulumi
 from stacks.state import ROOT_TYPE, Row, resources
 from stacks.urn import Urn
@@ -148,7 +148,7 @@ class Engine(Pulumi):
         reader = _EventReader(operation, events, self._on_event)
         started = time.monotonic()
         with log.open("wb") as output:
-            self._process = leashed(
+            self._process = spawn_supervised(
                 [self.command, operation, *flags],
                 cwd=self.program,
                 env=self.environment,

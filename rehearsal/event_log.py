@@ -24,7 +24,7 @@ class Event:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
-class Journal:
+class EventLog:
     """Events in the order of their recording. Thread-safe."""
 
     def __init__(self, file: Path | None = None) -> None:

@@ -12,7 +12,7 @@ import yaml
 from components.settings.model import ExistingSettings, Settings
 from rehearsal.control_plane.api import Api, ApiError, Object
 from rehearsal.nodes.gpus import GPU
-from simulators.cloud import NodeGroup, NodeShape, NodeTaint, Promise, Scaler
+from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Promise, Scaler
 from simulators.inventory import Machine
 from stacks.files import EngineLoader
 from stacks.names import StackError
@@ -49,11 +49,11 @@ class ExistingCluster:
         """Nobody scales machines that stand in a room."""
         return {}
 
-    def promise(self, group: str, node: NodeShape) -> Promise | None:
+    def promise(self, group: str, node: NodeTemplate) -> Promise | None:
         """Nobody was told anything."""
         return None
 
-    def holdings(self) -> list[str]:
+    def list_resources(self) -> list[str]:
         """Every object in the cluster that Pulumi made or changed, whatever its kind."""
         api = self._api()
         return [
@@ -101,7 +101,7 @@ def with_real_node(
 
 def _group(machine: Machine, *, real: bool = False) -> NodeGroup:
     gpus = machine.get("gpus", 0)
-    shape = NodeShape(
+    shape = NodeTemplate(
         labels={"kubernetes.io/os": "linux", **machine.get("labels", {})},
         taints=tuple(NodeTaint(**taint) for taint in machine.get("taints", ())),
         capacity={

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from rehearsal.gpu_node import host_changes as footprint
+from rehearsal.gpu_node import host_changes
 from rehearsal.processes import end_leftovers
 
 LOCK, ENDED_BY = "lock", "ended-by"
@@ -71,7 +71,7 @@ def take_over(
     holder = Holder(rehearsal=stack, pid=os.getpid(), since=now, kept=kept)
     os.pwrite(descriptor, json.dumps(asdict(holder)).ljust(SIZE).encode(), 0)
     end_leftovers(str(folder))
-    if (node := footprint.read(folder)) is not None:
+    if (node := host_changes.read(folder)) is not None:
         node.take_back()
     for entry in folder.iterdir():
         if entry.name == LOCK:

@@ -53,16 +53,18 @@ KILLED = 137
 @cache
 def launcher() -> Path:
     """An executable to be used as this interpreter. Its server ends with this process."""
-    from rehearsal.processes import leashed  # not for the server, which wants nothing of ours
+    from rehearsal.processes import (
+        spawn_supervised,  # not for the server, which wants nothing of ours
+    )
 
-    folder = Path(tempfile.mkdtemp(prefix="warm-python-"))
+    folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
     # Unlike `atexit`, also at the end of a process of `multiprocessing`.
     Finalize(None, shutil.rmtree, [folder], {"ignore_errors": True}, exitpriority=0)
     address = str(folder / "socket")
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
     listening.listen(64)
-    leashed(
+    spawn_supervised(
         [sys.executable, "-u", "-P", __file__, str(listening.fileno()), str(folder / "learnt")],
         pass_fds=[listening.fileno()],
         start_new_session=True,

@@ -19,7 +19,7 @@ from rehearsal import folder as folders
 from rehearsal.folder import FolderError, Holder
 from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.machine import NodeError, look
-from rehearsal.processes import LEASH, ProcessError
+from rehearsal.processes import PDEATHSIG, ProcessError
 from stacks.files import read_stack
 from stacks.names import StackError
 from stacks.outcome import CheckError, ExitCode
@@ -53,7 +53,7 @@ def run(wanted: Wanted, *, quiet: bool = False) -> int:
     command = [sys.executable, "-m", "rehearsal.held", str(writing), json.dumps(asdict(wanted))]
     if not wanted.keep:
         # Whatever ends this process ends the rehearsal with it.
-        command = [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), *command]
+        command = [sys.executable, "-I", "-S", str(PDEATHSIG), str(os.getpid()), *command]
     holder = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,

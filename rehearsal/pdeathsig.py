@@ -1,6 +1,6 @@
 """Becomes another program that the kernel kills as soon as the process that started it is gone.
 
-With `--deaf` that program cannot be reached either: what it listens on never hears anything.
+With `--no-listen` that program cannot be reached either: what it listens on never hears anything.
 Karpenter serves metrics and health on every address of the machine and has no setting for another.
 """
 
@@ -23,20 +23,20 @@ CALLS = {"x86_64": (50, 288), "aarch64": (201, 242)}
 
 
 def main() -> None:
-    """`leash.py [--deaf] PARENT_PID PROGRAM ARGUMENT...`"""
+    """`pdeathsig.py [--no-listen] PARENT_PID PROGRAM ARGUMENT...`"""
     arguments = sys.argv[1:]
-    deaf = arguments[0] == "--deaf"
-    parent, *command = arguments[deaf:]
+    no_listen = arguments[0] == "--no-listen"
+    parent, *command = arguments[no_listen:]
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != int(parent):
         sys.exit("the starting process is already gone")
-    if deaf:
-        _deafen(libc)
+    if no_listen:
+        _block_listening(libc)
     os.execvp(command[0], command)
 
 
-def _deafen(libc: ctypes.CDLL) -> None:
+def _block_listening(libc: ctypes.CDLL) -> None:
     """`listen` does nothing and says it did; `accept4` says that nobody has called yet."""
     listen, accept = CALLS[platform.machine()]
     instructions = [
@@ -52,7 +52,7 @@ def _deafen(libc: ctypes.CDLL) -> None:
     program = struct.pack("HP", len(instructions), ctypes.addressof(buffer))
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0) != 0:
-        print(f"cannot be made deaf: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
+        print(f"cannot block listening: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
 
 
 if __name__ == "__main__":

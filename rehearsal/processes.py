@@ -14,12 +14,12 @@ from typing import Any
 
 import psutil
 
-LEASH = Path(__file__).with_name("pdeathsig.py")
+PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
 PORTS = range(20_000, 32_000)
 """Below Linux's ephemeral range, so that no outgoing connection takes a port that was picked."""
 
 _spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
-"""Linux kills a leashed child when the *thread* that started it ends: this one lasts."""
+"""Linux kills a supervised child when the *thread* that started it ends: this one lasts."""
 
 
 class ProcessError(Exception):
@@ -55,16 +55,16 @@ class Processes:
         command: Sequence[str | Path],
         env: Mapping[str, str] | None = None,
         *,
-        deaf: bool = False,
+        no_listen: bool = False,
     ) -> subprocess.Popen[bytes]:
         """Starts a server in its own session, so that a terminal's Ctrl-C does not reach it.
 
-        `deaf`: nobody can connect to it, whatever it listens on.
+        `no_listen`: nobody can connect to it, whatever it listens on.
         """
         with (self.logs / f"{name}.log").open("ab") as log:
-            child = leashed(
+            child = spawn_supervised(
                 command,
-                deaf=deaf,
+                no_listen=no_listen,
                 env={**os.environ, **(env or {}), "REHEARSAL": self.mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -110,11 +110,11 @@ class Processes:
         return " | ".join(log[-lines:]) or "its log is empty"
 
 
-def leashed(
-    command: Sequence[str | Path], *, deaf: bool = False, **options: Any
+def spawn_supervised(
+    command: Sequence[str | Path], *, no_listen: bool = False, **options: Any
 ) -> subprocess.Popen[bytes]:
     """`subprocess.Popen` of a command that is killed when this process is."""
-    line = [sys.executable, "-I", "-S", str(LEASH), *(["--deaf"] if deaf else [])]
+    line = [sys.executable, "-I", "-S", str(PDEATHSIG), *(["--no-listen"] if no_listen else [])]
     line += [str(os.getpid()), *map(str, command)]
 
     def start() -> subprocess.Popen[bytes]:

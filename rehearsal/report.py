@@ -1,4 +1,4 @@
-"""What a rehearsal saw: read from its journal, as a table for people and as JSON for programs."""
+"""What a rehearsal saw: read from its event log, as a table for people and as JSON for programs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tools.programs
 from rehearsal import simulated
 from rehearsal.event_log import Event
-from rehearsal.gpu_node import host_changes as footprint
+from rehearsal.gpu_node import host_changes
 from rehearsal.processes import end_leftovers
 from rehearsal.progress import Progress
 from rehearsal.report import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 POLICIES = ROOT / "policy"
 """The pack that every rehearsal keeps."""
 
-SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program", footprint.FILE)
+SECRET = ("pki", "etcd", "kubeconfig", "home", "pulumi", "program", host_changes.FILE)
 """What a finished rehearsal does not leave in its folder."""
 
 
@@ -63,15 +63,15 @@ def _rehearse(
     sandbox = run.sandbox
     progress.say(f"rehearsing {sandbox.stack}: the sandbox goes up ...")
     with sandbox:
-        sandbox.journal.listen(partial(_tell, progress))
-        running = run.until_running()
+        sandbox.event_log.listen(partial(_tell, progress))
+        running = run.run_until_ready()
         if keep is not None:
             _write(sandbox, make_report(run, time.monotonic() - began), progress)
             progress.say(_how_to_use(sandbox, running))
             keep(0 if running else 1)
             return 0
         if running:
-            run.away()
+            run.teardown()
         report_seconds = time.monotonic() - began
     run.failures += leftovers(sandbox)
     left = traces(sandbox)
@@ -127,7 +127,7 @@ def leftovers(sandbox: Sandbox) -> list[str]:
 
 def traces(sandbox: Sandbox) -> dict[str, list[str]]:
     """Sort of trace -> what a real node left on the machine; empty without one."""
-    node = footprint.read(sandbox.folder)
+    node = host_changes.read(sandbox.folder)
     if node is None:
         return {}
     return {sort: [f"{line} ({sort})" for line in lines] for sort, lines in node.left().items()}
@@ -137,7 +137,7 @@ def make_report(
     run: Rehearsal, seconds: float, left: Mapping[str, Sequence[str]] | None = None
 ) -> Report:
     """The report of a run as far as it has got; `left`: the traces of its real node."""
-    events = run.sandbox.journal.events
+    events = run.sandbox.event_log.events
     nodes = node_lives(events)
     ups = [outcome for outcome in run.outcomes if outcome.operation == "up"]
     return Report(
@@ -169,7 +169,7 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
         **{word: tools.programs.program(name).version() for name, word in names.items()},
         **{
             simulated.CONTROLLERS[name]: tools.programs.program(name).version()
-            for name in sorted(simulated.controllers(sandbox.journal.events))
+            for name in sorted(simulated.controllers(sandbox.event_log.events))
         },
         "kubernetes provider:": sandbox.kubernetes_provider,
     }

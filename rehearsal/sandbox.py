@@ -14,31 +14,31 @@ from typing import TYPE_CHECKING, Any
 from plugins.faults import Faults
 from plugins.kubernetes.plugin import official_plugin, sdk_version
 from plugins.kubernetes.server import KubernetesProviderServer
-from rehearsal import simulators as clouds
-from rehearsal.control_plane.cluster_cache import Observed
+from rehearsal import simulators
+from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.controllers import Controllers, provide
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.engine import BIN, Engine
-from rehearsal.event_log import Journal
+from rehearsal.event_log import EventLog
 from rehearsal.existing import on_its_own_cluster, with_runtime_classes
 from rehearsal.folder import take_over
 from rehearsal.fork_server import launcher
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.bounds import Bounds
-from rehearsal.nodes.kwok import Kubelets
+from rehearsal.nodes.kwok import Kwok
 from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.processes import ProcessError, Processes
-from rehearsal.verify.diagnosis import Situation
+from rehearsal.verify.diagnosis import ClusterSnapshot
 from simulators.cloud import Cloud
 from simulators.inventory import INVENTORIES
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program
 
 if TYPE_CHECKING:
-    from rehearsal.gpu_node.host_node import Here
+    from rehearsal.gpu_node.host_node import HostNode
     from rehearsal.gpu_node.node import RealNode
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,15 +59,15 @@ class Sandbox:
         mutate: Mutation | None = None,
         job_seconds: float = 5.0,
         scaling: bool = True,
-        warm: bool = False,
-        here: "Here | None" = None,
+        preload_sdks: bool = False,
+        here: "HostNode | None" = None,
         kept: bool = False,
         replace: str = "",
         inventories: Path = INVENTORIES,
     ) -> None:
-        """Without `scaling` no node joins but those that the cloud itself keeps. `warm`: the SDKs
-        are imported once for all sandboxes of this process. With `here`, this machine is one of an
-        existing cluster's nodes. `kept`, `replace`: as `take_over` has them."""
+        """Without `scaling` no node joins but those that the cloud itself keeps. `preload_sdks`:
+        they are imported once for all sandboxes of this process. With `here`, this machine is one
+        of an existing cluster's nodes. `kept`, `replace`: as `take_over` has them."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
         self._source = source
@@ -76,7 +76,7 @@ class Sandbox:
         self.job_seconds = job_seconds
         """How long a Job's pods run."""
         self._scaling = scaling
-        self._warm = warm
+        self._preload_sdks = preload_sdks
         self._here = here
         self._kept, self._replace = kept, replace
         self._inventories = inventories
@@ -109,13 +109,13 @@ class Sandbox:
         )
         copy_program(self._source, self.stack, self.folder / "program", self._mutate)
         copied = self.folder / "program" / f"Pulumi.{self.stack}.yaml"
-        self.platform = clouds.platform_of(copied)
+        self.platform = simulators.platform_of(copied)
         provide(copied)
-        self._settings = clouds.settings_in(copied, self.stack)
+        self._settings = simulators.settings_in(copied, self.stack)
         if self.platform == "existing":
             self.notes += on_its_own_cluster(copied)
-        self.journal = Journal(self.folder / "events.jsonl")
-        self.observed = Observed(self.journal)
+        self.event_log = EventLog(self.folder / "events.jsonl")
+        self.cluster_cache = ClusterCache(self.event_log)
         self.processes = Processes(self.folder / "logs", self.mark)
         self._closers.append(self.processes.stop)
         network = PodNetwork(self.folder)
@@ -128,9 +128,14 @@ class Sandbox:
             egress=network.egress,
         )
         self._controllers = Controllers(
-            self.folder, self.control_plane, self.processes, network, self.observed, self.journal
+            self.folder,
+            self.control_plane,
+            self.processes,
+            network,
+            self.cluster_cache,
+            self.event_log,
         )
-        self._kubelets = Kubelets(self.folder, self.processes, job_seconds=self.job_seconds)
+        self._kwok = Kwok(self.folder, self.processes, job_seconds=self.job_seconds)
         bounds = Bounds(self.control_plane.pki)
         self._closers.append(bounds.stop)
         self._autoscaler = Autoscaler(
@@ -141,7 +146,7 @@ class Sandbox:
         self._closers += [self.control_plane.stop, prewarm.join]
         ports = self._start_providers()
         self.nodes = Nodes(
-            self.control_plane, self.cloud, self._autoscaler, self.observed, self.journal
+            self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log
         )
         self._nodes_made.set()
         if self._here is not None:
@@ -157,8 +162,8 @@ class Sandbox:
             mark=self.mark,
             plugins=(self._plugin.parent,) if self._plugin else (),
             environment=self._served.environment
-            | ({"GPU_CLUSTER_PYTHON": str(launcher())} if self._warm else {}),
-            on_event=lambda operation, what, urn: self.journal.record(
+            | ({"GPU_CLUSTER_PYTHON": str(launcher())} if self._preload_sdks else {}),
+            on_event=lambda operation, what, urn: self.event_log.record(
                 "engine", operation, what, urn=urn
             ),
         )
@@ -180,25 +185,25 @@ class Sandbox:
             return f"official plugin {self._plugin.name}"
         return f"stand-in for {sdk_version()}"
 
-    def situation(self) -> Situation:
+    def snapshot(self) -> ClusterSnapshot:
         """The cluster and the cloud as they are now, for a diagnosis."""
-        groups = scaled_groups(self.cloud, self.observed.pods)
+        groups = scaled_groups(self.cloud, self.cluster_cache.pods)
         nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}
-        for node in self.observed.nodes:
+        for node in self.cluster_cache.nodes:
             if (name := group_name(node, groups)) is not None:
                 nodes[name].append(node)
-        return Situation(
+        return ClusterSnapshot(
             groups=groups,
             nodes=nodes,
-            pods=self.observed.pods,
-            daemon_sets=self.observed.all("DaemonSet"),
-            events=self.observed.all("Event"),
+            pods=self.cluster_cache.pods,
+            daemon_sets=self.cluster_cache.all("DaemonSet"),
+            events=self.cluster_cache.all("Event"),
             refusals=dict(self.nodes.refusals),
             shares=dict(self.nodes.shares),
         )
 
     def _start_providers(self) -> dict[str, int]:
-        self._served = clouds.serve(
+        self._served = simulators.serve(
             self.platform,
             self.stack,
             self.control_plane,
@@ -234,10 +239,10 @@ class Sandbox:
             self.control_plane.ensure_started()
         except ProcessError as error:
             # The cluster resource will try again, and tell the engine if that fails as well.
-            self.journal.record("cloud", "control plane", "error", message=str(error))
+            self.event_log.record("cloud", "control plane", "error", message=str(error))
 
     def _cluster_started(self) -> None:
-        self._kubelets.start(self.control_plane.kubeconfig)
+        self._kwok.start(self.control_plane.kubeconfig)
         self._nodes_made.wait()
         if not self._stopping:
             self.nodes.start()
@@ -248,9 +253,9 @@ class Sandbox:
         if hasattr(self, "nodes"):
             self.nodes.stop()
         self._autoscaler.stop()
-        self._kubelets.stop()
+        self._kwok.stop()
 
-    def _start_real_node(self, here: "Here") -> None:
+    def _start_real_node(self, here: "HostNode") -> None:
         self.control_plane.ensure_started()
         (group,) = (group for group in self.cloud.node_groups() if group.real)
         node = here.node(self.folder, self.processes, self.control_plane, group)
@@ -264,7 +269,7 @@ class Sandbox:
         with_runtime_classes(self.control_plane.api, self._settings)
         expected = len(self.cloud.node_groups())
         deadline = time.monotonic() + MACHINES_SECONDS
-        while len(self.observed.nodes) < expected:
+        while len(self.cluster_cache.nodes) < expected:
             if time.monotonic() > deadline:
                 raise ProcessError(f"the cluster's {expected} machines did not join; see the logs")
             time.sleep(0.05)

@@ -15,9 +15,7 @@ from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
-from rehearsal.verify import assertions as proof
-from rehearsal.verify import stack_output_checks as contract
-from rehearsal.verify import workers
+from rehearsal.verify import assertions, stack_output_checks, workers
 from rehearsal.verify.assertions import SETTLE_SECONDS
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
 from stacks.urn import Urn
@@ -64,7 +62,7 @@ class Rehearsal:
     promises: list[dict[str, Any]] = field(default_factory=list)
     """What the pools' tags say of their nodes, as the report has it."""
 
-    def until_running(self) -> bool:
+    def run_until_ready(self) -> bool:
         """Preview, up, wait, check; a second up. Returns whether all went well."""
         return all(
             self._step(name, step)
@@ -78,7 +76,7 @@ class Rehearsal:
             )
         )
 
-    def quickly(self) -> bool:
+    def run_up_only(self) -> bool:
         """Only what shows whether the workloads get to run: up and wait."""
         return all(
             self._step(name, step)
@@ -90,7 +88,7 @@ class Rehearsal:
             )
         )
 
-    def away(self) -> bool:
+    def teardown(self) -> bool:
         """The samples leave, GPU nodes follow, then everything else."""
         return all(
             self._step(name, step)
@@ -107,24 +105,24 @@ class Rehearsal:
         return None
 
     def _step(self, name: str, run: Callable[[], str]) -> bool:
-        began = self.sandbox.journal.now
-        self.sandbox.journal.record("step", name, "began")
+        began = self.sandbox.event_log.now
+        self.sandbox.event_log.record("step", name, "began")
         self.say(f"{name} ...")
         try:
             detail, ok = run(), True
         except Failure as failure:
             self.failures += [line for line in failure.lines if line not in self.failures]
             detail, ok = failure.lines[0], False
-        findings = [f for f in self.sandbox.journal.findings if f not in self.failures]
+        findings = [f for f in self.sandbox.event_log.findings if f not in self.failures]
         if ok and not self.workloads:
             findings = []  # let the workloads' own words come first
         self.failures += findings
         ok = ok and not findings
-        seconds = round(self.sandbox.journal.now - began, 2)
+        seconds = round(self.sandbox.event_log.now - began, 2)
         self.steps.append(
             Step(name=name, began=round(began, 2), seconds=seconds, ok=ok, detail=detail)
         )
-        self.sandbox.journal.record("step", name, "ended", ok=ok)
+        self.sandbox.event_log.record("step", name, "ended", ok=ok)
         self.say(f"{name}: {'' if ok else 'FAILED: '}{detail} ({seconds:.1f} s)")
         return ok
 
@@ -143,16 +141,16 @@ class Rehearsal:
         """`up` with an eye on the cluster: a workload that is awaited in vain ends it."""
         sandbox = self.sandbox
         thread, outcomes = run_in_thread(lambda: sandbox.engine.up(self.policy_pack))
-        hopeless: dict[str, float] = {}
+        permanent: dict[str, float] = {}
         while thread.is_alive():
             thread.join(0.2)
-            last = max((e.at for e in sandbox.journal.events if e.kind == "engine"), default=0.0)
-            idle = sandbox.journal.now - last
+            last = max((e.at for e in sandbox.event_log.events if e.kind == "engine"), default=0.0)
+            idle = sandbox.event_log.now - last
             if idle < 5 * SETTLE_SECONDS:
                 continue
             # Nothing else is being made any more, so what is wrong now stays wrong.
             waiting = self._waiting(self._from_cluster())
-            lines = self._hopeless(waiting, hopeless)
+            lines = self._permanent(waiting, permanent)
             if waiting and idle > self.deadline:
                 lines = self._in_vain(waiting)
             if lines:
@@ -166,13 +164,13 @@ class Rehearsal:
         return self._engine(lambda: outcomes[0])
 
     def _from_cluster(self) -> list[Workload]:
-        observed = self.sandbox.observed
+        cluster_cache = self.sandbox.cluster_cache
         return [
             Workload(
                 kind=kind, namespace=item["metadata"]["namespace"], name=item["metadata"]["name"]
             )
             for kind in ("Deployment", "DaemonSet", "Job", "Pod")
-            for item in observed.all(kind)
+            for item in cluster_cache.all(kind)
             if not item["metadata"].get("ownerReferences")
         ]
 
@@ -181,9 +179,9 @@ class Rehearsal:
         if not self.workloads:
             return "the stack declares none"
         began = time.monotonic()
-        hopeless: dict[str, float] = {}
+        permanent: dict[str, float] = {}
         while waiting := self._waiting(self.workloads):
-            if lines := self._hopeless(waiting, hopeless):
+            if lines := self._permanent(waiting, permanent):
                 raise Failure(*lines, *self._behind_it())
             if time.monotonic() - began > self.deadline:
                 raise Failure(*self._in_vain(waiting), *self._behind_it())
@@ -191,38 +189,38 @@ class Rehearsal:
         return f"all have reached their state: {', '.join(map(str, self.workloads))}"
 
     def _in_vain(self, waiting: list[Workload]) -> list[str]:
-        situation = self.sandbox.situation()
+        snapshot = self.sandbox.snapshot()
         return [
-            f"{why_not(w, self._item(w), situation).message} (waited {self.deadline:.0f} s)"
+            f"{why_not(w, self._item(w), snapshot).message} (waited {self.deadline:.0f} s)"
             for w in waiting
         ]
 
     def _behind_it(self) -> list[str]:
         """What the autoscaler was told wrongly, and did: the reason, where pods wait in vain."""
-        self.promises = proof.promises(self.sandbox.cloud, self.sandbox.observed)
-        return [*proof.broken(self.promises), *self._for_nothing()]
+        self.promises = assertions.promises(self.sandbox.cloud, self.sandbox.cluster_cache)
+        return [*assertions.broken(self.promises), *self._for_nothing()]
 
     def _for_nothing(self) -> list[str]:
-        journal = self.sandbox.journal
-        return proof.for_nothing(node_lives(journal.events), journal.now)
+        event_log = self.sandbox.event_log
+        return assertions.for_nothing(node_lives(event_log.events), event_log.now)
 
     def _item(self, workload: Workload) -> Mapping[str, Any] | None:
-        return workload.find(self.sandbox.observed.all(workload.kind))
+        return workload.find(self.sandbox.cluster_cache.all(workload.kind))
 
     def _waiting(self, workloads: list[Workload]) -> list[Workload]:
         return [w for w in workloads if not reached(w, self._item(w))]
 
-    def _hopeless(self, waiting: list[Workload], since: dict[str, float]) -> list[str]:
-        """The verdicts that have stood long enough; `since` remembers when each was first seen."""
-        situation = self.sandbox.situation()
+    def _permanent(self, waiting: list[Workload], since: dict[str, float]) -> list[str]:
+        """The diagnoses that have stood long enough; `since` remembers when each was first seen."""
+        snapshot = self.sandbox.snapshot()
         now = time.monotonic()
         messages = set()
         for workload in waiting:
             item = self._item(workload)
-            verdict = why_not(workload, item, situation)
-            if verdict.hopeless and not reached(workload, item):
-                messages.add(verdict.message)
-                since.setdefault(verdict.message, now)
+            diagnosis = why_not(workload, item, snapshot)
+            if diagnosis.permanent and not reached(workload, item):
+                messages.add(diagnosis.message)
+                since.setdefault(diagnosis.message, now)
         for message in [message for message in since if message not in messages]:
             del since[message]
         return [message for message, first in since.items() if now - first >= SETTLE_SECONDS]
@@ -231,18 +229,18 @@ class Rehearsal:
         """GPU pods sit on nodes with those GPUs, which came when they were due; installers and
         plugins sit on GPU nodes alone."""
         sandbox = self.sandbox
-        groups, events = sandbox.cloud.node_groups(), sandbox.journal.events
-        wrong = proof.misplaced(groups, sandbox.observed)
-        wrong += proof.too_early(groups, node_lives(events), pod_lives(events))
-        wrong += proof.without_gpus(sandbox.situation())
-        pods = sandbox.observed.pods
+        groups, events = sandbox.cloud.node_groups(), sandbox.event_log.events
+        wrong = assertions.misplaced(groups, sandbox.cluster_cache)
+        wrong += assertions.too_early(groups, node_lives(events), pod_lives(events))
+        wrong += assertions.without_gpus(sandbox.snapshot())
+        pods = sandbox.cluster_cache.pods
         if workers.workers(pods):
             policies = sandbox.control_plane.api.items(POLICIES)
             wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]
-        wrong += evictable(groups, sandbox.observed.gpu_nodes, pods, rules(pods))
+        wrong += evictable(groups, sandbox.cluster_cache.gpu_nodes, pods, rules(pods))
         if wrong:
             raise Failure(*wrong)
-        there = [pod for pod in sandbox.observed.pods if phase(pod) in ("ready", "succeeded")]
+        there = [pod for pod in sandbox.cluster_cache.pods if phase(pod) in ("ready", "succeeded")]
         gpu_pods = sum(1 for pod in there if gpus_asked(pod["spec"]))
         daemons = sum(1 for pod in there if part(pod))
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
@@ -250,10 +248,10 @@ class Rehearsal:
     def _promised(self) -> str:
         """The autoscaler was told the truth about the nodes, and so are other projects."""
         sandbox = self.sandbox
-        self.promises = proof.promises(sandbox.cloud, sandbox.observed)
-        pools = contract.exported(sandbox.engine.resources())
-        wrong = proof.broken(self.promises)
-        wrong += contract.broken(pools, sandbox.situation(), sandbox.observed)
+        self.promises = assertions.promises(sandbox.cloud, sandbox.cluster_cache)
+        pools = stack_output_checks.exported(sandbox.engine.resources())
+        wrong = assertions.broken(self.promises)
+        wrong += stack_output_checks.broken(pools, sandbox.snapshot(), sandbox.cluster_cache)
         if wrong:
             raise Failure(*wrong, *self._for_nothing())
         tags = sum(len(promise["tags"]) for promise in self.promises)
@@ -294,16 +292,16 @@ class Rehearsal:
         return "every GPU pool is back at its minimum"
 
     def _above_minimum(self) -> dict[str, int]:
-        situation = self.sandbox.situation()
+        snapshot = self.sandbox.snapshot()
         return {
-            group.name: len(situation.of(group))
-            for group in situation.groups
+            group.name: len(snapshot.of(group))
+            for group in snapshot.groups
             if GPU in group.node.capacity
-            and len(situation.of(group)) > max(group.target_nodes, group.min_nodes)
+            and len(snapshot.of(group)) > max(group.target_nodes, group.min_nodes)
         }
 
     def _nothing_left(self) -> str:
-        left = [f"the cloud still holds {line}" for line in self.sandbox.cloud.holdings()]
+        left = [f"the cloud still holds {line}" for line in self.sandbox.cloud.list_resources()]
         left += [f"the state still has {r['urn']}" for r in self.sandbox.engine.resources()]
         theirs = self.sandbox.platform == "existing"
         if self.sandbox.control_plane.running != theirs:

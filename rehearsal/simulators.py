@@ -30,7 +30,7 @@ PLATFORMS = ("gke", "gke-autopilot", "eks", "existing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class RunningSimulator:
     """A cloud and what serves it."""
 
     cloud: Cloud
@@ -72,7 +72,7 @@ def serve(
     settings: Settings | None,
     inventories: Path = inventory.INVENTORIES,
     here: Mapping[str, Any] | None = None,
-) -> Served:
+) -> RunningSimulator:
     """Starts the platform's stand-ins. Each imports its SDK, so only the needed one is loaded.
 
     `settings`: what the stack asks for; None where the program will refuse that. `here`: what the
@@ -102,7 +102,7 @@ def serve(
             ending.callback(server.stop)
             ending.callback(answer_quotas(faults))
             ending.callback(answer_caller(amazon.account))
-            return Served(
+            return RunningSimulator(
                 cloud=amazon,
                 ports={"aws": server.port},
                 api=amazon.endpoint,
@@ -117,7 +117,7 @@ def serve(
             there = ExistingCluster(
                 machines, lambda: control_plane.api, real=here["name"] if here else None
             )
-            return Served(
+            return RunningSimulator(
                 cloud=there,
                 environment={"KUBECONFIG": str(control_plane.kubeconfig)},
                 notes=tuple(notes),
@@ -133,7 +133,7 @@ def serve(
             ending.callback(server.stop)
             api = QuotaApi(google)
             ending.callback(api.stop)
-            return Served(
+            return RunningSimulator(
                 cloud=google,
                 ports={"gcp": server.port},
                 api=api.endpoint,

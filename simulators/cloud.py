@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-Doer = Literal["cloud", "pod"]
+ProvidedBy = Literal["cloud", "pod"]
 """Who does a part: the cloud (or the node's image) by itself, or a pod that runs on the node."""
 
 MOST_MPS_CLIENTS = 48
@@ -32,7 +32,7 @@ class NodeTaint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeShape:
+class NodeTemplate:
     """A node as the scheduler sees it: labels, taints, and capacity as Kubernetes quantities."""
 
     labels: Mapping[str, str]
@@ -66,13 +66,13 @@ class NodeGroup:
     max_nodes: int
     target_nodes: int
     """Nodes that the cloud itself keeps (initial or minimum count); the autoscaler adds more."""
-    template: NodeShape
+    template: NodeTemplate
     """What the cloud's autoscaler believes of a node that is not there yet. On EKS that is the
     instance type and the Auto Scaling group's tags; on GKE the node pool itself."""
-    node: NodeShape
+    node: NodeTemplate
     """What really joins."""
-    driver: Doer = "cloud"
-    plugin: Doer = "cloud"
+    driver: ProvidedBy = "cloud"
+    plugin: ProvidedBy = "cloud"
     node_os: Literal["cos", "ubuntu", "al2023", "bottlerocket", "other"] = "other"
     spot: bool = False
     on_demand_per_hour: float | None = None
@@ -154,11 +154,11 @@ class Cloud(Protocol):
         """Group -> why none of these autoscalers changes its size. Empty where the cloud scales
         its groups itself."""
 
-    def promise(self, group: str, node: NodeShape) -> Promise | None:
+    def promise(self, group: str, node: NodeTemplate) -> Promise | None:
         """What the autoscaler was told of the group's nodes, against this one; None where it sees
         the group itself. Raises KeyError for an unknown group."""
 
-    def holdings(self) -> list[str]:
+    def list_resources(self) -> list[str]:
         """One line for each thing the cloud holds; empty after a complete `pulumi destroy`."""
 
     def on_change(self, callback: Callable[[], None]) -> None:

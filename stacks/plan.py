@@ -5,6 +5,7 @@ PULUMI_ENABLE_STREAMING_JSON_PREVIEW, which alone says what policies said.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -26,6 +27,7 @@ _VERB_OF: Mapping[str, Verb] = {
     "import": "create",
     "import-replacement": "replace",
 }
+_CODE = re.compile(r"\[GPUC-([A-Z-]+)\]")
 _CLUSTERS = ("gcp:container/cluster:Cluster", "aws:eks/cluster:Cluster")
 _POOLS = ("gcp:container/nodePool:NodePool", "aws:eks/nodeGroup:NodeGroup")
 _GPU_COMPONENTS = ("gpu-cluster:gke:GpuNodePool", "gpu-cluster:eks:GpuNodeGroup")
@@ -72,6 +74,8 @@ class Plan:
     """What the engine, the program and mandatory policies complained of."""
     advice: Sequence[str] = ()
     """What advisory policies said."""
+    warnings: Sequence[str] = ()
+    """What the program and the providers warn of."""
 
     def count(self, verb: Verb) -> int:
         return sum(change.verb == verb for change in self.changes)
@@ -99,7 +103,8 @@ def read_plan(text: str, source: str) -> Plan:
             changes=_changes(first.get("steps") or []),
             # Steps that change nothing are counted and not listed.
             same=int(same),
-            errors=_errors(first.get("diagnostics") or []),
+            errors=_said("error", first.get("diagnostics") or []),
+            warnings=_said("warning", first.get("diagnostics") or []),
         )
     raise CheckError(f"{source}: not the output of pulumi preview --json: it has no steps")
 
@@ -127,8 +132,9 @@ def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
     return Plan(
         changes=_changes(steps),
         same=int(same),
-        errors=list(dict.fromkeys([*errors, *_errors(of("diagnosticEvent"))])),
+        errors=list(dict.fromkeys([*errors, *_said("error", of("diagnosticEvent"))])),
         advice=list(dict.fromkeys(text for level, text in policies if level != "mandatory")),
+        warnings=_said("warning", of("diagnosticEvent")),
     )
 
 
@@ -159,8 +165,15 @@ def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ())
 
 
-def _errors(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
-    said = [
-        str(one.get("message", "")).strip() for one in diagnostics if one.get("severity") == "error"
+def _said(severity: str, diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
+    messages = [
+        str(one.get("message", "")).strip()
+        for one in diagnostics
+        if one.get("severity") == severity
     ]
-    return list(dict.fromkeys(message for message in said if message))
+    return list(dict.fromkeys(message for message in messages if message))
+
+
+def codes(message: str) -> list[str]:
+    """The codes by which a message of the program is known, such as `REPLACE-CLUSTER`."""
+    return _CODE.findall(message)

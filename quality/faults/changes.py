@@ -14,7 +14,7 @@ import yaml
 
 from quality.faults.fault_run import Bench, Trouble
 from stacks.plan import Change as Planned
-from stacks.plan import read_plan
+from stacks.plan import codes, read_plan
 from stacks.urn import Urn
 
 CHANGES = Path(__file__).with_suffix(".yaml")
@@ -25,17 +25,15 @@ MADE = ("cluster", "gpuPools")
 and waits for nodes that a stack under proof does not get."""
 ABSENT = "absent"
 """A value that takes the setting away."""
-WARNING, RECYCLING, KEPT = " replaces the ", " recycles its nodes, ", " changes nothing: "
-"""By which the program's warnings are known."""
-REFUSAL = "cannot be while the "
-"""By which the program's refusal of a change is known."""
-GOES_WITH = {
-    "cluster": {"cluster", "GPU pool", "system pool"},
-    "node pools": {"GPU pool", "system pool"},
-    "GPU pool": {"GPU pool"},
-    "system pool": {"system pool"},
+REPLACES = {
+    "REPLACE-CLUSTER": {"cluster", "GPU pool", "system pool"},
+    "REPLACE-NODE-POOLS": {"GPU pool", "system pool"},
+    "REPLACE-GPU-POOL": {"GPU pool"},
+    "REPLACE-SYSTEM-POOL": {"system pool"},
 }
-"""What a warning says is replaced -> all that may then be lost."""
+"""Code of a warning -> all that may be lost by what it warns of."""
+RECYCLES = {"RECYCLE-GPU-POOL": "GPU pool", "RECYCLE-SYSTEM-POOL": "system pool"}
+"""Code of a warning -> whose nodes are recycled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +156,7 @@ class _Standing:
     """The clusters and node pools at one moment."""
 
     created: Mapping[str, tuple[str, str]]
-    """URN -> which of `GOES_WITH` it is, and when it was made."""
+    """URN -> what it is: `cluster`, `GPU pool`, `system pool`, and when it was made."""
     revisions: Mapping[str, int]
     """Group of nodes -> how often the cloud recycled it."""
 
@@ -224,11 +222,12 @@ def _effect(bench: Bench, change: Change) -> Effect:
     done = engine.run("preview", "--json", PULUMI_ENABLE_STREAMING_JSON_PREVIEW="true")
     plan = read_plan(done.stdout or "{}", change.key)
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
-    refused = any(REFUSAL in error for error in errors)
+    refused = any("IMMUTABLE" in codes(error) for error in errors)
     # What a refused change would have replaced stands.
     lost = [] if refused else plan.losses
-    said = list(warnings(done.stdout))
-    warned = tuple(line for line in said if WARNING in line)
+    said = {line: codes(line) for line in plan.warnings}
+    warned = tuple(line for line, found in said.items() if REPLACES.keys() & {*found})
+    recycled = [RECYCLES[code] for found in said.values() for code in found if code in RECYCLES]
     return Effect(
         environment=bench.stack,
         platform=bench.sandbox.platform,
@@ -238,14 +237,8 @@ def _effect(bench: Bench, change: Change) -> Effect:
         replaced=tuple(dict.fromkeys(str(one.loss) for one in lost)),
         because=tuple(dict.fromkeys(path for one in lost for path in one.paths)),
         warned=warned,
-        recycled=tuple(
-            dict.fromkeys(
-                "system pool" if line.startswith("cluster.systemPool") else "GPU pool"
-                for line in said
-                if RECYCLING in line
-            )
-        ),
-        kept=any(KEPT in line for line in said),
+        recycled=tuple(dict.fromkeys(recycled)),
+        kept=any("KEPT" in found for found in said.values()),
         refused=refused,
         wrong=() if refused else tuple(errors or not_as_said(lost, warned)),
     )
@@ -253,18 +246,9 @@ def _effect(bench: Bench, change: Change) -> Effect:
 
 def not_as_said(lost: list[Planned], warned: tuple[str, ...]) -> Iterator[str]:
     """A replacement that the program does not know of is one that the cloud does not demand."""
-    said = {what for what in GOES_WITH if any(f"{WARNING}{what}: " in line for line in warned)}
-    expected = set().union(*(GOES_WITH[what] for what in said))
+    expected = set().union(*(REPLACES[code] for line in warned for code in codes(line)))
     if unsaid := [one for one in lost if one.loss not in expected]:
         names = ", ".join(f"{one.loss} {one.name}" for one in unsaid)
         yield f"would replace the {names}, and no warning says so"
     if warned and not lost:
         yield f"the program warns for nothing: {warned[0]}"
-
-
-def warnings(events: str) -> Iterator[str]:
-    """What the program warns of in a preview that was printed as a stream of events."""
-    for line in events.splitlines():
-        said = json.loads(line).get("diagnosticEvent") or {}
-        if said.get("severity") == "warning":
-            yield said["message"].strip()

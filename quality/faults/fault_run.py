@@ -64,7 +64,7 @@ class Bench:
     def __enter__(self) -> "Bench":
         faults = Faults(around=self.strike.around)
         self.sandbox = Sandbox(
-            self.stack, folder=self.folder, faults=faults, scaling=False, warm=True
+            self.stack, folder=self.folder, faults=faults, scaling=False, preload_sdks=True
         )
         self.sandbox.__enter__()
         engine = self.sandbox.engine
@@ -165,14 +165,14 @@ class Bench:
 
     def empty(self) -> None:
         """Nothing is left in the cloud or in the state."""
-        left = [f"left: {line}" for line in self.sandbox.cloud.holdings()]
+        left = [f"left: {line}" for line in self.sandbox.cloud.list_resources()]
         left += [f"left in the state: {row['urn']}" for row in self.resources()]
         if left:
             raise Trouble(*left)
         # The next cluster need not wait for its control plane.
         threading.Thread(target=self.sandbox.control_plane.ensure_started, daemon=True).start()
 
-    def away(self) -> None:
+    def teardown(self) -> None:
         """A `destroy` without a fault."""
         self.must(self.sandbox.engine.destroy)
         self.empty()
@@ -180,7 +180,7 @@ class Bench:
     def _kinds(self) -> Counter[str]:
         """How many of each kind of thing the cloud holds; the last word is its name, before what
         is said about it in brackets."""
-        lines = (line.partition(" (")[0] for line in self.sandbox.cloud.holdings())
+        lines = (line.partition(" (")[0] for line in self.sandbox.cloud.list_resources())
         return Counter(line.rpartition(" ")[0] for line in lines)
 
     def resources(self) -> list[Row]:

@@ -182,7 +182,7 @@ def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[
             elif downs:
                 trials.append(inject(bench, downs.pop(0)))
             else:
-                bench.away()
+                bench.teardown()
             result.tried += len(trials)
             yield [trial for trial in trials if trial]
             if trials[-1] and trials[-1].lost:

@@ -4,7 +4,7 @@ import threading
 from typing import Any
 
 from rehearsal.control_plane.watch import Change
-from rehearsal.event_log import Journal
+from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import STARTING
 from rehearsal.nodes.gpus import part
 from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
@@ -22,11 +22,11 @@ KINDS = {
 }
 
 
-class Observed:
+class ClusterCache:
     """Objects by kind and name. Thread-safe; the objects themselves must not be changed."""
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, event_log: EventLog) -> None:
+        self._event_log = event_log
         self._items: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in KINDS}
         self._lock = threading.Lock()
         self._with_gpus: dict[str, dict[str, Any]] = {}
@@ -89,20 +89,20 @@ class Observed:
     def _record_node(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         if after is None:
             if before is not None:
-                self._journal.record("node", before["metadata"]["name"], "left")
+                self._event_log.record("node", before["metadata"]["name"], "left")
             return
         name = after["metadata"]["name"]
         if before is None:
-            self._journal.record("node", name, "joined")
+            self._event_log.record("node", name, "joined")
         if holds(after, "Ready") and not (before and holds(before, "Ready")):
-            self._journal.record("node", name, "ready")
+            self._event_log.record("node", name, "ready")
 
     def _record_pod(self, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         now = "deleted" if after is None else phase(after)
         pod = after or before
         if pod is None or (before is not None and after is not None and phase(before) == now):
             return
-        self._journal.record(
+        self._event_log.record(
             "pod",
             full_name(pod),
             now,

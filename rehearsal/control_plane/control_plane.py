@@ -43,7 +43,7 @@ class LocalControlPlane:
         self._folder = folder
         self._processes = processes
         self._on_start = on_start
-        """Called once the API server answers, e.g. to start what plays the kubelets."""
+        """Called once the API server answers, e.g. to start what simulates the kubelets."""
         self._egress = egress
         """How the API server reaches webhooks; None: as it comes, which is not at all."""
         self._on_stop = on_stop

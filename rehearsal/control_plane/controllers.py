@@ -21,10 +21,10 @@ import yaml
 import tools
 from rehearsal.control_plane import mounted
 from rehearsal.control_plane.api import STRATEGIC, Api, ApiError
-from rehearsal.control_plane.cluster_cache import Observed
+from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
-from rehearsal.event_log import Journal
+from rehearsal.event_log import EventLog
 from rehearsal.nodes.pods import phase
 from rehearsal.processes import ProcessError, Processes, free_port
 from tools.build import build
@@ -58,14 +58,14 @@ class Controllers:
 
     def __init__(
         self, folder: Path, control_plane: LocalControlPlane, processes: Processes,
-        network: PodNetwork, observed: Observed, journal: Journal,
+        network: PodNetwork, cluster_cache: ClusterCache, event_log: EventLog,
     ) -> None:  # fmt: skip
         self._folder = folder / "controllers"
         self._control_plane = control_plane
         self._processes = processes
         self._network = network
-        self._observed = observed
-        self._journal = journal
+        self._cluster_cache = cluster_cache
+        self._event_log = event_log
         self._played: dict[str, _Played] = {}
         """By the pod's uid."""
         self._stopped = threading.Event()
@@ -91,14 +91,14 @@ class Controllers:
                 self._tick()
             except (ApiError, urllib3.exceptions.HTTPError) as error:
                 if not self._stopped.is_set():
-                    self._journal.record("node", "controllers", "error", message=str(error))
+                    self._event_log.record("node", "controllers", "error", message=str(error))
             except (tools.ToolError, ProcessError) as error:
-                self._journal.finding("controllers", str(error))
+                self._event_log.finding("controllers", str(error))
 
     def _tick(self) -> None:
         pods = {
             pod["metadata"]["uid"]: pod
-            for pod in self._observed.pods
+            for pod in self._cluster_cache.pods
             if program_of(pod) and pod["spec"].get("nodeName") and phase(pod) != "deleting"
         }
         for uid in [uid for uid in self._played if uid not in pods]:
@@ -109,7 +109,7 @@ class Controllers:
                 self._played[uid] = _Played(
                     pod, address, self._folder / uid, self._control_plane, self._processes
                 )
-                self._journal.record(
+                self._event_log.record(
                     "node",
                     "controllers",
                     "runs",
@@ -123,7 +123,7 @@ class Controllers:
                 if played.restarted:
                     raise
                 played.restart()
-                self._journal.record("node", "controllers", "restarted", message=str(error))
+                self._event_log.record("node", "controllers", "restarted", message=str(error))
 
     def _end(self, uid: str) -> None:
         played = self._played.pop(uid)

@@ -30,7 +30,7 @@ PLACES = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Footprint:
+class HostChanges:
     """What was changed, and what was there before."""
 
     file: Path
@@ -77,12 +77,12 @@ class Footprint:
         }
 
 
-def read(folder: Path) -> Footprint | None:
-    """The footprint of a node of the sandbox in this folder; None where there is none."""
+def read(folder: Path) -> HostChanges | None:
+    """The host changes of a node of the sandbox in this folder; None where there is none."""
     file = folder / FILE
     if not file.exists():
         return None
-    return Footprint(file=file, **json.loads(file.read_text()))
+    return HostChanges(file=file, **json.loads(file.read_text()))
 
 
 def seen() -> dict[str, Any]:

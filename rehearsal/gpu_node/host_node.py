@@ -27,7 +27,7 @@ PROGRAMS = ("kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "co
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class HostNode:
     """This machine as one of a stack's machines."""
 
     machine: Machine
@@ -73,7 +73,7 @@ class Here:
         )
 
 
-def here(stack: str, machine: Machine) -> Here:
+def here(stack: str, machine: Machine) -> HostNode:
     """This machine in the place of the one that the stack's inventory marks as real.
 
     Raises NodeError where the stack has none.
@@ -82,7 +82,7 @@ def here(stack: str, machine: Machine) -> Here:
     found = pytorch.find()
     if found is not None:
         programs[str(found.binary)] = found.binary
-    return Here(
+    return HostNode(
         machine=machine,
         pool=pool_of(stack),
         drive=lambda folder, log: driver.nvidia(machine, folder, log),

@@ -1,6 +1,6 @@
 """Runs a plan's programs apart from the machine: when this process goes, all of it goes.
 
-`enclosure.py PLAN`, a JSON file. A mount namespace of its own keeps what the programs mount to
+`namespaces.py PLAN`, a JSON file. A mount namespace of its own keeps what the programs mount to
 themselves; in a process namespace of its own the kernel kills what they started, container or not,
 as soon as its first process is gone. Needs the standard library alone.
 """

@@ -16,7 +16,7 @@ from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.gpu_node import settings
 from rehearsal.gpu_node.cgroups import Cgroup
 from rehearsal.gpu_node.driver import Driver
-from rehearsal.gpu_node.host_changes import Footprint, make_folders, read, seen
+from rehearsal.gpu_node.host_changes import HostChanges, make_folders, read, seen
 from rehearsal.gpu_node.image import Image, write
 from rehearsal.gpu_node.machine import NAME
 from rehearsal.gpu_node.network import Bridge
@@ -24,7 +24,7 @@ from rehearsal.nodes.pods import holds
 from rehearsal.processes import ProcessError, Processes, free_port
 from simulators.cloud import NodeGroup
 
-ENCLOSURE = Path(__file__).with_name("enclosure.py")
+NAMESPACES = Path(__file__).with_name("namespaces.py")
 START_SECONDS = 60.0
 END_SECONDS = 10.0
 PROGRAMS = ("kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit")
@@ -51,7 +51,8 @@ class RealNode:
         images: Sequence[Image],
         programs: Mapping[str, Path],
     ) -> None:
-        """`folder` is the sandbox's, and nothing else is written to but what the footprint names.
+        """`folder` is the sandbox's, and nothing else is written to but what its HostChanges
+        name.
 
         `drive` describes the machine's GPUs to what runs the containers. `programs` is what the
         images hold beside a shell.
@@ -70,7 +71,7 @@ class RealNode:
         self._cgroup = Cgroup(f"gpu-cluster-{name}")
         self._run = Path(f"/run/gpu-cluster-{name}")
         self._socket = self._run / "containerd.sock"
-        self._footprint: Footprint | None = None
+        self._host_changes: HostChanges | None = None
         self.version: dict[str, str] = {}
         """What the node says of itself."""
 
@@ -79,7 +80,7 @@ class RealNode:
         where the machine does not let it be one."""
         if (before := read(self._sandbox)) is not None:
             before.take_back()
-        footprint = Footprint(
+        host_changes = HostChanges(
             file=self._sandbox / "node.json",
             bridge=self._bridge.name,
             subnet=self._bridge.subnet,
@@ -87,18 +88,18 @@ class RealNode:
             folders=[str(self._run)],
             before=seen(),
         )
-        footprint.write()
-        self._footprint = footprint
-        footprint.folders += make_folders([str(self._run / "containerd"), *HIDDEN])
-        footprint.write()
-        footprint.controllers = self._cgroup.make()
-        footprint.write()
+        host_changes.write()
+        self._host_changes = host_changes
+        host_changes.folders += make_folders([str(self._run / "containerd"), *HIDDEN])
+        host_changes.write()
+        host_changes.controllers = self._cgroup.make()
+        host_changes.write()
         self._bridge.make()
         deadline = time.monotonic() + START_SECONDS
         self._write_settings(driver := self._drive())
-        self._processes.start("node", ["python3", "-I", "-S", ENCLOSURE, self._plan(driver)])
-        footprint.namespace = self._namespace(deadline)
-        footprint.write()
+        self._processes.start("node", ["python3", "-I", "-S", NAMESPACES, self._plan(driver)])
+        host_changes.namespace = self._namespace(deadline)
+        host_changes.write()
         write(self._folder / "images.tar", self._images, self._programs)
         self._wait(deadline, "containerd answers", self._answers)
         self._ctr("images", "import", "--local", "--snapshotter=native",
@@ -112,8 +113,8 @@ class RealNode:
     def stop(self) -> None:
         """Ends it and takes back what it changed."""
         self._processes.stop("node", grace=END_SECONDS)
-        if self._footprint is not None:
-            self._footprint.take_back()
+        if self._host_changes is not None:
+            self._host_changes.take_back()
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def log(self, name: str, namespace: str = "default") -> str:
@@ -122,7 +123,7 @@ class RealNode:
 
     def left(self) -> dict[str, list[str]]:
         """Sort of trace -> what is there that was not before the start."""
-        return {} if self._footprint is None else self._footprint.left()
+        return {} if self._host_changes is None else self._host_changes.left()
 
     def _write_settings(self, driver: Driver) -> None:
         for name in ("cni", "volume-plugins", "opt", *filter(None, HIDDEN.values())):

@@ -50,7 +50,7 @@ class RealNodeRehearsal(Rehearsal):
     measured: dict[str, Any] | None = None
     """What the acceptance test found, in its own words."""
 
-    def until_running(self) -> bool:
+    def run_until_ready(self) -> bool:
         """The node, its GPUs, the samples on them, a second up, then shared GPUs."""
         return all(
             self._step(name, step)
@@ -70,7 +70,7 @@ class RealNodeRehearsal(Rehearsal):
             )
         )  # fmt: skip
 
-    def away(self) -> bool:
+    def teardown(self) -> bool:
         """The samples leave, then everything else; the node outlives the stack."""
         return all(
             self._step(name, step)
@@ -102,7 +102,7 @@ class RealNodeRehearsal(Rehearsal):
         node = self._view.node()
         if gpus_offered(node):
             raise Failure(f"node {NAME} offers {gpus_offered(node)} GPUs before the stack is there")
-        self.offered.append((round(self.sandbox.journal.now, 2), 0))
+        self.offered.append((round(self.sandbox.event_log.now, 2), 0))
         info = node["status"]["nodeInfo"]
         return (
             f"kubelet {info['kubeletVersion']} on {info['containerRuntimeVersion']}, "
@@ -136,22 +136,22 @@ class RealNodeRehearsal(Rehearsal):
 
         self._until(offered, why)
         before = self.offered[-1][1]
-        self.offered.append((round(self.sandbox.journal.now, 2), gpus))
+        self.offered.append((round(self.sandbox.event_log.now, 2), gpus))
         waited = time.monotonic() - began
         return f"allocatable nvidia.com/gpu {before} -> {gpus}, {waited:.1f} s after up"
 
     def _gpus_checked(self) -> str:
         """The check that people run, on the stack's file as it is here."""
         program = self.sandbox.folder / "program"
-        observed = self.sandbox.observed
+        cluster_cache = self.sandbox.cluster_cache
         settings = settings_of(
             self.sandbox.stack,
             config_of(self.sandbox.stack, program),
             kubeconfig=self.sandbox.control_plane.kubeconfig.read_text(),
         )
         pools = [pool.gpu_pool(name) for name, pool in settings.pools.items()]
-        there = [pod for pod in observed.pods if pod["spec"].get("nodeName")]
-        rows, found = survey(observed.nodes, there, observed.all("DaemonSet"), pools)
+        there = [pod for pod in cluster_cache.pods if pod["spec"].get("nodeName")]
+        rows, found = survey(cluster_cache.nodes, there, cluster_cache.all("DaemonSet"), pools)
         self.check = table_of(rows, found)
         row = next(row for row in rows if row.name == NAME)
         wrong = [f"node {one.node} {one.message}" for one in found if one.node == NAME]
@@ -197,7 +197,7 @@ class RealNodeRehearsal(Rehearsal):
         def pods() -> list[Any]:
             return [
                 pod
-                for pod in sandbox.observed.pods
+                for pod in sandbox.cluster_cache.pods
                 if pod["metadata"].get("labels", {}).get("app") == label
             ]
 
@@ -250,7 +250,7 @@ class RealNodeRehearsal(Rehearsal):
     def _gone(self) -> str:
         """Nobody waits for a sample's pod, and a real one takes up to its 30 s of grace."""
         cloud = self.sandbox.cloud
-        self._until(lambda: not cloud.holdings(), lambda: "; ".join(cloud.holdings()))
+        self._until(lambda: not cloud.list_resources(), lambda: "; ".join(cloud.list_resources()))
         return self._nothing_left()
 
     def _edit(self, change: Callable[[Any], object]) -> None:
@@ -277,11 +277,11 @@ class RealNodeRehearsal(Rehearsal):
         pod = self._view.pod(name)
         if phase(pod) != "pending":
             raise Failure(f"pod {name} is {phase(pod)}, though no GPU is free for it")
-        verdict = diagnose(pod, self.sandbox.situation())
+        diagnosis = diagnose(pod, self.sandbox.snapshot())
         said = condition(pod, "PodScheduled").get("message", "")
         if "nvidia.com/gpu" not in said:
             raise Failure(f"pod {name} waits for something else than GPUs: {said}")
-        self.samples[name] = {"state": "pending", "scheduler": said, "why": verdict.message}
+        self.samples[name] = {"state": "pending", "scheduler": said, "why": diagnosis.message}
 
     def _workloads(self) -> dict[str, Any]:
         """The stack's workloads on the real node's pool."""

@@ -18,11 +18,11 @@ class View:
 
     def node(self) -> Mapping[str, Any]:
         """The real one."""
-        return next(n for n in self._sandbox.observed.nodes if n["metadata"]["name"] == NAME)
+        return next(n for n in self._sandbox.cluster_cache.nodes if n["metadata"]["name"] == NAME)
 
     def pod(self, name: str) -> Mapping[str, Any]:
         """Raises Failure where it is not in the cluster."""
-        pods = self._sandbox.observed.pods
+        pods = self._sandbox.cluster_cache.pods
         found = [pod for pod in pods if pod["metadata"]["name"] == name]
         if not found:
             raise Failure(f"pod {name} is not in the cluster")
@@ -30,21 +30,21 @@ class View:
 
     def running(self, names: Iterable[str]) -> list[str]:
         """Those of these pods that are ready."""
-        pods = {pod["metadata"]["name"]: pod for pod in self._sandbox.observed.pods}
+        pods = {pod["metadata"]["name"]: pod for pod in self._sandbox.cluster_cache.pods}
         return [name for name in names if name in pods and phase(pods[name]) == "ready"]
 
     def not_running(self, names: Iterable[str]) -> str:
         """Why the others are not, in the rehearsal's words and the kubelet's."""
         running = self.running(names)
-        situation = self._sandbox.situation()
+        snapshot = self._sandbox.snapshot()
         waiting = [self.pod(name) for name in names if name not in running]
         return "; ".join(
-            f"{diagnose(pod, situation).message} {_of_containers(pod)}".strip() for pod in waiting
+            f"{diagnose(pod, snapshot).message} {_of_containers(pod)}".strip() for pod in waiting
         )
 
     def about_plugin(self) -> str:
         """How the device plugin on the real node is, with the end of its log."""
-        for pod in self._sandbox.observed.pods:
+        for pod in self._sandbox.cluster_cache.pods:
             name = pod["metadata"]["name"]
             if pod["spec"].get("nodeName") == NAME and name.startswith("nvidia-device-plugin"):
                 said = self.log(name, "kube-system").strip().splitlines()[-3:]

@@ -20,7 +20,7 @@ from rehearsal.nodes.bounds import NODE_CLAIMS, Bounds
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.pods import holds
 from rehearsal.processes import Processes, free_port
-from simulators.cloud import NodeGroup, NodeShape
+from simulators.cloud import NodeGroup, NodeTemplate
 
 NODE_POOLS = "/apis/karpenter.sh/v1/nodepools"
 NODE_CLASS = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/rehearsal"
@@ -141,7 +141,7 @@ class Autoscaler:
             "HEALTH_PROBE_PORT": str(free_port()),
             "BATCH_IDLE_DURATION": "300ms",
             "BATCH_MAX_DURATION": "2s",
-        }, deaf=True)  # fmt: skip
+        }, no_listen=True)  # fmt: skip
 
     def stop(self) -> None:
         """Forgets everything: the next cluster starts with another API server."""
@@ -310,16 +310,16 @@ def _type_label(group: NodeGroup) -> str:
     return group.template.labels.get(TYPE, group.name)
 
 
-def _size(shape: NodeShape) -> str:
+def _size(shape: NodeTemplate) -> str:
     return json.dumps(dict(shape.capacity), sort_keys=True)
 
 
-def _guessed_price(shape: NodeShape) -> float:
+def _guessed_price(shape: NodeTemplate) -> float:
     """Grows with the size, so that the smallest node that fits is the cheapest."""
     return 0.03 * _milli(shape.capacity["cpu"]) / 1000 + 1.0 * _gpus(shape)
 
 
-def _gpus(shape: NodeShape) -> int:
+def _gpus(shape: NodeTemplate) -> int:
     """0 where a tag says something that is no number: Karpenter would not start with it."""
     text = shape.capacity.get(GPU, "0")
     return int(text) if text.isdigit() else 0

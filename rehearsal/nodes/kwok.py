@@ -13,7 +13,7 @@ MANAGED = {"kwok.x-k8s.io/node": "fake"}
 """The annotation of the nodes that KWOK plays; Karpenter's KWOK provider sets the same one."""
 
 
-class Kubelets:
+class Kwok:
     """One KWOK process for all nodes of one cluster."""
 
     def __init__(self, folder: Path, processes: Processes, *, job_seconds: float = 5.0) -> None:

@@ -12,18 +12,18 @@ from components.kube.partial import each, get
 from components.kube.requests import requests
 from components.kube.taints import keeps_away, tolerated
 from rehearsal.nodes.gpus import GPU
-from simulators.cloud import NodeShape, NodeTaint
+from simulators.cloud import NodeTaint, NodeTemplate
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 """Taints that come and go with a node's state, and say nothing about its shape."""
 
 
-def shape_of(node: Mapping[str, Any], gpus: int | None = None) -> NodeShape:
+def shape_of(node: Mapping[str, Any], gpus: int | None = None) -> NodeTemplate:
     """A real node's shape; `gpus` stands for those that it would offer when all is well."""
     capacity = dict(node["status"].get("allocatable", {}))
     if gpus is not None:
         capacity[GPU] = str(gpus)
-    return NodeShape(
+    return NodeTemplate(
         labels=node["metadata"].get("labels") or {},
         taints=tuple(
             NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
@@ -34,7 +34,7 @@ def shape_of(node: Mapping[str, Any], gpus: int | None = None) -> NodeShape:
     )
 
 
-def mismatches(spec: Mapping[str, Any], shape: NodeShape) -> list[str]:
+def mismatches(spec: Mapping[str, Any], shape: NodeTemplate) -> list[str]:
     """Why a pod with this spec can never be on a node of this shape; empty if it can.
 
     Each line has the pod as its subject: `it does not tolerate the taint ...`.
@@ -75,13 +75,13 @@ def untolerated(taint: NodeTaint, tolerations: Iterable[Mapping[str, Any]]) -> s
     return f"it does not tolerate the taint {words}, only {theirs}"
 
 
-def _has(shape: NodeShape, key: str) -> str:
+def _has(shape: NodeTemplate, key: str) -> str:
     if key in shape.labels:
         return f"a node there has {key}={shape.labels[key]}"
     return f"a node there has no label {key}"
 
 
-def _affinity(spec: Mapping[str, Any], shape: NodeShape) -> str | None:
+def _affinity(spec: Mapping[str, Any], shape: NodeTemplate) -> str | None:
     if selectors.affine(spec, shape.labels) is not False:
         return None
     terms = each(get(spec, *selectors.REQUIRED), "nodeSelectorTerms")

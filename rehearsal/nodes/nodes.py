@@ -20,10 +20,10 @@ import urllib3
 from plugins.cloud.handler import CloudError
 from rehearsal.control_plane.api import STRATEGIC, Api, ApiError, Object
 from rehearsal.control_plane.attachments import Attachments
-from rehearsal.control_plane.cluster_cache import KINDS, Observed
+from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.watch import Change, Watcher
-from rehearsal.event_log import Journal
+from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import Autoscaler, pool_name, remove_node
 from rehearsal.nodes.gpu_sharing import Reader, refused
 from rehearsal.nodes.gpus import (
@@ -50,13 +50,13 @@ class Nodes:
 
     def __init__(
         self, control_plane: LocalControlPlane, cloud: Cloud, autoscaler: Autoscaler,
-        observed: Observed, journal: Journal,
+        cluster_cache: ClusterCache, event_log: EventLog,
     ) -> None:  # fmt: skip
         self._control_plane = control_plane
         self._cloud = cloud
         self._autoscaler = autoscaler
-        self._observed = observed
-        self._journal = journal
+        self._cluster_cache = cluster_cache
+        self._event_log = event_log
         self._changes: queue.SimpleQueue[str] = queue.SimpleQueue()
         """`cloud` or a kind of the cluster's: what changed."""
         self._intake = threading.Lock()
@@ -81,7 +81,7 @@ class Nodes:
         """Nodes that were created here and have not been seen yet -> their group."""
         self._successors: set[str] = set()
         """Those among them that stand for a node which was recycled."""
-        self._recycler = Recycler(lambda: self._api, self._journal)
+        self._recycler = Recycler(lambda: self._api, self._event_log)
         self._order: dict[str, int] = {}
         """Nodes in the order in which they were first seen."""
         self._refused: set[str] = set()
@@ -108,7 +108,7 @@ class Nodes:
             self._watcher.stop()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(10)
-        self._observed.clear()
+        self._cluster_cache.clear()
 
     def _guarded(self) -> None:
         try:
@@ -117,7 +117,7 @@ class Nodes:
             # Without this thread no node ever joins: say so instead of blaming the program.
             if not self._stopped.is_set():
                 traceback.print_exc()
-                self._journal.finding("sandbox", f"the rehearsal's own sandbox failed: {error!r}")
+                self._event_log.finding("sandbox", f"the rehearsal's own sandbox failed: {error!r}")
 
     def _run(self) -> None:
         stopped = self._stopped
@@ -129,7 +129,7 @@ class Nodes:
             if stopped.is_set():
                 return
             # One view for the whole turn: more may come to be seen meanwhile.
-            self._nodes, self._pods = self._observed.nodes, self._observed.pods
+            self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
                 found = scaled_groups(self._cloud, self._pods)
                 groups = {group.name: group for group in found}
@@ -141,21 +141,22 @@ class Nodes:
                 self._reconcile(groups)
                 self._drain(found)
                 self._attachments.follow(
-                    self._observed.all("Service"), self._observed.all("PersistentVolumeClaim")
+                    self._cluster_cache.all("Service"),
+                    self._cluster_cache.all("PersistentVolumeClaim"),
                 )
             except ApiError as error:
                 if error.status not in (404, 409):  # overtaken by a change that is on its way
-                    self._journal.record("node", "nodes", "error", message=str(error))
+                    self._event_log.record("node", "nodes", "error", message=str(error))
             except urllib3.exceptions.HTTPError as error:
                 if not stopped.is_set():
-                    self._journal.record("node", "nodes", "error", message=str(error))
+                    self._event_log.record("node", "nodes", "error", message=str(error))
 
     def _see(self, stopped: threading.Event, kind: str, change: Change, item: Object) -> None:
         """Takes in a change of the cluster at once, also while this thread is busy with another:
         a rehearsal must not take what was not looked at yet for something that is not there."""
         with self._intake:
             if not stopped.is_set():
-                self._observed.change(kind, change, item)
+                self._cluster_cache.change(kind, change, item)
         self._changes.put(kind)
 
     def _drain(self, groups: list[NodeGroup]) -> None:
@@ -164,7 +165,7 @@ class Nodes:
         if drained is None or drained.node["metadata"]["name"] in self._refused:
             return
         if finding := drained.finding():
-            self._journal.finding(drained.group, finding)
+            self._event_log.finding(drained.group, finding)
         self._refused.add(drained.node["metadata"]["name"])
         remove_node(self._api, drained.node)
 
@@ -233,7 +234,7 @@ class Nodes:
         if name not in self._members:
             gpus = int(group.node.capacity.get(GPU, 0))
             self._members.add(name)
-            self._journal.record(
+            self._event_log.record(
                 "node", name, "member", group=group.name, gpus=gpus, added=karpenters(node)
             )
         try:
@@ -269,7 +270,7 @@ class Nodes:
             return
         except CloudError as error:
             self.refusals[group.name] = str(error)
-            self._journal.record("cloud", group.name, "refused", nodes=nodes, message=str(error))
+            self._event_log.record("cloud", group.name, "refused", nodes=nodes, message=str(error))
             added = [node for node in self._of_group(group) if karpenters(node)]
             added.sort(key=lambda node: self._order[node["metadata"]["name"]])
             for node in added[before - nodes :]:
@@ -279,12 +280,12 @@ class Nodes:
             self._sizes[group.name] = min(before, nodes)
             self._scale(groups)
         else:
-            self._journal.record("cloud", group.name, "size", nodes=nodes, before=before)
+            self._event_log.record("cloud", group.name, "size", nodes=nodes, before=before)
             self._sizes[group.name] = nodes
 
     def _refuse(self, node: Mapping[str, Any]) -> None:
         """Takes back a node that the cloud would never have started."""
-        self._journal.record("node", node["metadata"]["name"], "taken back")
+        self._event_log.record("node", node["metadata"]["name"], "taken back")
         self._refused.add(node["metadata"]["name"])
         remove_node(self._api, node)
 
@@ -335,7 +336,7 @@ class Nodes:
             parts = gpu_parts(group, pods)
             wrong = conflicts(name, group, parts) + refused(name, group, shares, pods)
             for line in wrong:
-                self._journal.finding(group.name, line)
+                self._event_log.finding(group.name, line)
             due = parts.complete and not shares.fault
         self.shares[name] = shares
         wanted = has if due else 0
@@ -356,7 +357,7 @@ class Nodes:
     def _offers(self, name: str, group: NodeGroup, gpus: int) -> None:
         if self._offered.get(name, 0) != gpus:
             self._offered[name] = gpus
-            self._journal.record("node", name, "gpus", gpus=gpus, group=group.name)
+            self._event_log.record("node", name, "gpus", gpus=gpus, group=group.name)
 
     def _config_map(self, namespace: str, name: str) -> dict[str, Any] | None:
         """As it is now: what was last seen of it may be older than the pod that reads it."""

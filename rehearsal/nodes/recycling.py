@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from rehearsal.control_plane.api import Api, ApiError, Object
-from rehearsal.event_log import Journal
+from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import remove_node
 from rehearsal.nodes.node_registration import karpenters
 from rehearsal.nodes.pods import holds
@@ -17,9 +17,9 @@ whether one does."""
 class Recycler:
     """Remembers which revision of its group each node is of."""
 
-    def __init__(self, api: Callable[[], Api], journal: Journal) -> None:
+    def __init__(self, api: Callable[[], Api], event_log: EventLog) -> None:
         self._api = api
-        self._journal = journal
+        self._event_log = event_log
         self._revisions: dict[str, int] = {}
         self._leaving: set[str] = set()
 
@@ -55,7 +55,7 @@ class Recycler:
         return name
 
     def _leaves(self, name: str, group: NodeGroup) -> None:
-        self._journal.record("node", name, "recycled", group=group.name)
+        self._event_log.record("node", name, "recycled", group=group.name)
         self._leaving.add(name)
 
     def _drained(self, node: str, pods: Sequence[Object]) -> bool:

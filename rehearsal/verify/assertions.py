@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from rehearsal.control_plane.cluster_cache import Observed
+from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.nodes.gpu_sharing import template_shares
 from rehearsal.nodes.gpus import GPU, part
 from rehearsal.nodes.matching import mismatches, shape_of
@@ -12,8 +12,8 @@ from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, phase, workload
 from rehearsal.nodes.scale_down import SAFE_TO_EVICT
 from rehearsal.report import NodeLife, PodLife
-from rehearsal.verify.diagnosis import Situation
-from simulators.cloud import Cloud, NodeGroup, NodeShape
+from rehearsal.verify.diagnosis import ClusterSnapshot
+from simulators.cloud import Cloud, NodeGroup, NodeTemplate
 
 SETTLE_SECONDS = 2.0
 """How long something must stand before it is the last word."""
@@ -21,12 +21,12 @@ _SPOT = "/gke-spot"
 """End of the taint of Spot nodes, which only a pod meant for them tolerates by its name."""
 
 
-def misplaced(groups: Sequence[NodeGroup], observed: Observed) -> list[str]:
+def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[str]:
     """GPU pods on nodes without those GPUs; installers and plugins on nodes without any."""
     by_name = {group.name: group for group in groups}
-    nodes = {node["metadata"]["name"]: node for node in observed.nodes}
+    nodes = {node["metadata"]["name"]: node for node in cluster_cache.nodes}
     wrong: list[str] = []
-    for pod in observed.pods:
+    for pod in cluster_cache.pods:
         node = nodes.get(pod["spec"].get("nodeName") or "")
         if node is None or phase(pod) not in ("ready", "succeeded"):
             continue
@@ -66,20 +66,20 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
             )
 
 
-def without_gpus(situation: Situation) -> list[str]:
+def without_gpus(snapshot: ClusterSnapshot) -> list[str]:
     """GPU nodes that offer none, although a device plugin or an installer is meant for them."""
     found = []
-    for group in situation.groups:
-        for node in situation.of(group):
+    for group in snapshot.groups:
+        for node in snapshot.of(group):
             if GPU not in group.node.capacity or gpus_offered(node):
                 continue
             name = node["metadata"]["name"]
             start = f"pool {group.name}: node {name} offers none of its GPUs: "
-            if fault := situation.shares.get(name, group.shares).fault:
+            if fault := snapshot.shares.get(name, group.shares).fault:
                 found.append(start + fault)
             missed = [
                 f"{start}DaemonSet {full_name(daemon_set)} selects it, but {'; '.join(lines)}"
-                for daemon_set in situation.daemon_sets
+                for daemon_set in snapshot.daemon_sets
                 if part(template := daemon_set["spec"]["template"])
                 and (lines := mismatches(template["spec"], shape_of(node)))
                 and not mismatches(
@@ -139,14 +139,14 @@ def for_nothing(nodes: Iterable[NodeLife], now: float) -> list[str]:
     ]
 
 
-def promises(cloud: Cloud, observed: Observed) -> list[dict[str, Any]]:
+def promises(cloud: Cloud, cluster_cache: ClusterCache) -> list[dict[str, Any]]:
     """Each pool's promise against a node of it that came up, or else against what would, as the
     report has it."""
     groups, found = cloud.node_groups(), []
-    came = {group_name(node, groups): node for node in observed.gpu_nodes}
+    came = {group_name(node, groups): node for node in cluster_cache.gpu_nodes}
     for group in groups:
         node = came.get(group.name)
-        shape = _of_cloud(shape_of(node), group) if node else would_join(group, observed)
+        shape = _of_cloud(shape_of(node), group) if node else would_join(group, cluster_cache)
         promise = cloud.promise(group.name, shape)
         if promise is not None:
             name = node["metadata"]["name"] if node else None
@@ -159,18 +159,18 @@ def broken(promised: Iterable[Mapping[str, Any]]) -> list[str]:
     return [f"pool {each['pool']}: {line}" for each in promised for line in each["differences"]]
 
 
-def _of_cloud(shape: NodeShape, group: NodeGroup) -> NodeShape:
+def _of_cloud(shape: NodeTemplate, group: NodeGroup) -> NodeTemplate:
     """A node without the labels that the rehearsal's own kubelet and autoscaler give it."""
     known = {*group.node.labels, *group.template.labels}
     labels = {key: value for key, value in shape.labels.items() if key in known}
     return replace(shape, labels=labels)
 
 
-def would_join(group: NodeGroup, observed: Observed) -> NodeShape:
+def would_join(group: NodeGroup, cluster_cache: ClusterCache) -> NodeTemplate:
     """A node of the group as its device plugin would share out its GPUs."""
     gpus, shape = int(group.node.capacity.get(GPU, 0)), group.node
-    config_maps = observed.config_maps
-    for daemon_set in observed.all("DaemonSet"):
+    config_maps = cluster_cache.config_maps
+    for daemon_set in cluster_cache.all("DaemonSet"):
         shares = template_shares(
             group, daemon_set, lambda namespace, name: config_maps.get(f"{namespace}/{name}")
         )

@@ -20,7 +20,7 @@ Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class ClusterSnapshot:
     """All that a diagnosis looks at."""
 
     groups: Sequence[NodeGroup]
@@ -49,87 +49,85 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Diagnosis:
     """Why a pod does not run."""
 
     message: str
-    hopeless: bool
+    permanent: bool
     """Whether nothing will change by waiting."""
 
 
-def diagnose(pod: Object, situation: Situation) -> Verdict:
-    """The verdict on a pod that is not running yet."""
+def diagnose(pod: Object, snapshot: ClusterSnapshot) -> Diagnosis:
+    """The diagnosis on a pod that is not running yet."""
     who = workload(pod)
     if pod["spec"].get("nodeName"):
-        return Verdict(
+        return Diagnosis(
             message=f"{who}: pod {full_name(pod)} is {phase(pod)} on {pod['spec']['nodeName']}",
-            hopeless=phase(pod) == "failed",
+            permanent=phase(pod) == "failed",
         )
-    if not situation.groups:
-        return Verdict(message=f"{who}: the cloud holds no node pool", hopeless=True)
-    fitting = [
-        g for g in situation.groups if not mismatches(pod["spec"], _best_shape(g, situation))
-    ]
+    if not snapshot.groups:
+        return Diagnosis(message=f"{who}: the cloud holds no node pool", permanent=True)
+    fitting = [g for g in snapshot.groups if not mismatches(pod["spec"], _best_shape(g, snapshot))]
     if not fitting:
-        group, lines = _nearest(pod, situation)
-        return Verdict(
+        group, lines = _nearest(pod, snapshot)
+        return Diagnosis(
             message=f"pool {group.name}: {who} cannot be scheduled: {'; '.join(lines)}",
-            hopeless=True,
+            permanent=True,
         )
     if any(group.auto_provisioned for group in fitting):
         # A node is made for the pod: the smallest, or none.
         fitting = [min(fitting, key=lambda group: int(group.template.capacity.get(GPU, 0)))]
-    verdicts = [_room(pod, who, group, situation) for group in fitting]
+    diagnoses = [_room(pod, who, group, snapshot) for group in fitting]
     # While any pool may still take the pod, that one's state is what there is to say.
-    return min(verdicts, key=lambda verdict: verdict.hopeless)
+    return min(diagnoses, key=lambda diagnosis: diagnosis.permanent)
 
 
-def _best_shape(group: NodeGroup, situation: Situation) -> Any:
+def _best_shape(group: NodeGroup, snapshot: ClusterSnapshot) -> Any:
     """The shape that decides: a node that is there, else what the autoscaler believes."""
-    return group.node if situation.of(group) else group.template
+    return group.node if snapshot.of(group) else group.template
 
 
-def _nearest(pod: Object, situation: Situation) -> tuple[NodeGroup, list[str]]:
+def _nearest(pod: Object, snapshot: ClusterSnapshot) -> tuple[NodeGroup, list[str]]:
     """The pool that the pod was most likely meant for, and what keeps it away."""
     asks_gpu = gpus_asked(pod["spec"]) > 0
 
     def distance(group: NodeGroup) -> tuple[bool, int, int]:
         has_gpu = GPU in group.node.capacity or GPU in group.template.capacity
-        shape = _best_shape(group, situation)
+        shape = _best_shape(group, snapshot)
         # A label with another value is a slip; a label that is not there is another pool.
         strange = set(pod["spec"].get("nodeSelector") or {}) - set(shape.labels)
         return asks_gpu != has_gpu, len(strange), len(mismatches(pod["spec"], shape))
 
-    group = min(situation.groups, key=distance)
-    lines = mismatches(pod["spec"], _best_shape(group, situation))
-    if not situation.of(group) and not mismatches(pod["spec"], group.node):
+    group = min(snapshot.groups, key=distance)
+    lines = mismatches(pod["spec"], _best_shape(group, snapshot))
+    if not snapshot.of(group) and not mismatches(pod["spec"], group.node):
         lines = [f"the pool cannot grow from zero for it: to the autoscaler, {'; '.join(lines)}"]
     return group, lines
 
 
-def _room(pod: Object, who: str, group: NodeGroup, situation: Situation) -> Verdict:
+def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) -> Diagnosis:
     """Why a pod that fits the group's nodes is on none of them."""
     start = f"pool {group.name}: {who}"
-    nodes = situation.of(group)
+    nodes = snapshot.of(group)
     for node in nodes:
         due = int(group.node.capacity.get(GPU, 0))
         if gpus_asked(pod["spec"]) and due and not gpus_offered(node):
-            missing = missing_part(node, group, situation)
-            return Verdict(
+            missing = missing_part(node, group, snapshot)
+            return Diagnosis(
                 message=f"{start} waits for GPUs that never appear on node "
                 f"{node['metadata']['name']}: {missing.message}",
-                hopeless=missing.hopeless,
+                permanent=missing.permanent,
             )
-    if refusal := situation.refusals.get(group.name):
-        return Verdict(
+    if refusal := snapshot.refusals.get(group.name):
+        return Diagnosis(
             message=f"{start} cannot be scheduled: the cloud refuses another node: {refusal}",
-            hopeless=True,
+            permanent=True,
         )
     if group.unscaled and len(nodes) < group.max_nodes:
-        return Verdict(
+        return Diagnosis(
             message=f"{start} cannot be scheduled: {_few(len(nodes))}, and nobody adds one: "
             f"{group.unscaled}",
-            hopeless=True,
+            permanent=True,
         )
     limit = group.max_nodes if group.autoscaled else group.target_nodes
     if limit == 0:
@@ -138,30 +136,30 @@ def _room(pod: Object, who: str, group: NodeGroup, situation: Situation) -> Verd
             if group.autoscaled
             else "the pool has 0 nodes and no autoscaling"
         )
-        return Verdict(message=f"{start} cannot be scheduled: {why}", hopeless=True)
+        return Diagnosis(message=f"{start} cannot be scheduled: {why}", permanent=True)
     if len(nodes) >= limit:
         count = _count(limit)
         most = f"all {count} of its maximum" if group.autoscaled else f"{count}, no autoscaling"
-        return Verdict(
+        return Diagnosis(
             message=f"{start} cannot be scheduled: the pool has {most}"
-            f"{_full(pod, nodes, situation)}",
-            hopeless=not any(_leaving(other) for node in nodes for other in situation.on(node)),
+            f"{_full(pod, nodes, snapshot)}",
+            permanent=not any(_leaving(other) for node in nodes for other in snapshot.on(node)),
         )
     if nodes and (lines := mismatches(pod["spec"], group.template)):
-        return Verdict(
+        return Diagnosis(
             message=f"{start} cannot be scheduled: the nodes are full, and to the autoscaler, "
             f"{'; '.join(lines)}",
-            hopeless=True,
+            permanent=True,
         )
     if not nodes and (lines := mismatches(pod["spec"], group.node)):
-        return Verdict(
+        return Diagnosis(
             message=f"{start} cannot be scheduled: on the node that joins, {'; '.join(lines)}",
-            hopeless=False,
+            permanent=False,
         )
     said = condition(pod, "PodScheduled").get("message", "nothing yet")
-    return Verdict(
+    return Diagnosis(
         message=f"{start} waits for a node; the scheduler says: {said}",
-        hopeless=False,
+        permanent=False,
     )
 
 
@@ -173,14 +171,14 @@ def _count(nodes: int) -> str:
     return f"{nodes} node" if nodes == 1 else f"{nodes} nodes"
 
 
-def _full(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
+def _full(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
     """Which resource is used up on the pool's nodes, and by whom."""
     for name, asked in requests(pod["spec"]).items():
         free = {
             node["metadata"]["name"]: quantity.parse(
                 node["status"].get("allocatable", {}).get(name, 0)
             )
-            - sum(requests(other["spec"]).get(name, 0) for other in situation.on(node))
+            - sum(requests(other["spec"]).get(name, 0) for other in snapshot.on(node))
             for node in nodes
         }
         if free and max(free.values()) < asked:
@@ -188,16 +186,16 @@ def _full(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
                 {
                     workload(other)
                     for node in nodes
-                    for other in situation.on(node)
+                    for other in snapshot.on(node)
                     if requests(other["spec"]).get(name)
                 }
             )
             by = f", used by {', '.join(users)}" if users else ""
             return f", and none has {float(asked):g} {name} free{by}"
-    return _spread(pod, nodes, situation)
+    return _spread(pod, nodes, snapshot)
 
 
-def _spread(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
+def _spread(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> str:
     """Says that each node has one of the pods that are to have a node each."""
     for rule in pod["spec"].get("topologySpreadConstraints") or []:
         labels = (rule.get("labelSelector") or {}).get("matchLabels") or {}
@@ -206,7 +204,7 @@ def _spread(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
         taken = [
             any(
                 labels.items() <= (other["metadata"].get("labels") or {}).items()
-                for other in situation.on(node)
+                for other in snapshot.on(node)
             )
             for node in nodes
         ]
@@ -215,48 +213,49 @@ def _spread(pod: Object, nodes: Sequence[Object], situation: Situation) -> str:
     return ""
 
 
-def missing_part(node: Object, group: NodeGroup, situation: Situation) -> Verdict:
+def missing_part(node: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> Diagnosis:
     """Why a node that should have GPUs offers none."""
-    parts = gpu_parts(group, situation.on(node))
+    parts = gpu_parts(group, snapshot.on(node))
     if not parts.drivers:
         return _missing_daemon(
-            "driver", "driver installer", node, group, situation,
-            [ds for ds in situation.daemon_sets if installs_driver_on(ds["spec"]["template"])],
+            "driver", "driver installer", node, group, snapshot,
+            [ds for ds in snapshot.daemon_sets if installs_driver_on(ds["spec"]["template"])],
         )  # fmt: skip
     if not parts.plugins:
         return _missing_daemon(
-            "device plugin", "device plugin", node, group, situation,
-            [ds for ds in situation.daemon_sets if is_device_plugin(ds["spec"]["template"])],
+            "device plugin", "device plugin", node, group, snapshot,
+            [ds for ds in snapshot.daemon_sets if is_device_plugin(ds["spec"]["template"])],
         )  # fmt: skip
-    if fault := situation.shares.get(node["metadata"]["name"], group.shares).fault:
-        return Verdict(message=fault, hopeless=True)
-    return Verdict(message="driver and device plugin are there, the GPUs soon", hopeless=False)
+    if fault := snapshot.shares.get(node["metadata"]["name"], group.shares).fault:
+        return Diagnosis(message=fault, permanent=True)
+    return Diagnosis(message="driver and device plugin are there, the GPUs soon", permanent=False)
 
 
 def _missing_daemon(
-    part: str, doer: str, node: Object, group: NodeGroup, situation: Situation,
+    part: str, installer: str, node: Object, group: NodeGroup, snapshot: ClusterSnapshot,
     candidates: Sequence[Object],
-) -> Verdict:  # fmt: skip
+) -> Diagnosis:  # fmt: skip
     if not candidates:
-        return Verdict(
-            message=f"the cloud installs no {part} there and the stack has no {doer} DaemonSet",
-            hopeless=True,
+        return Diagnosis(
+            message=f"the cloud installs no {part} there and the stack has no {installer} "
+            "DaemonSet",
+            permanent=True,
         )
     reasons = []
     for daemon_set in candidates:
         name = f"DaemonSet {full_name(daemon_set)}"
         spec = daemon_set["spec"]["template"]["spec"]
         made_for = installs_driver_on(daemon_set["spec"]["template"])
-        own = [pod for pod in situation.on(node) if workload(pod) == name]
+        own = [pod for pod in snapshot.on(node) if workload(pod) == name]
         if part == "driver" and made_for != group.node_os:
             reasons.append(f"{name} is made for {made_for}, the node runs {group.node_os}")
         elif own:
-            return Verdict(message=f"the pod of {name} is {phase(own[0])} there", hopeless=False)
+            return Diagnosis(message=f"the pod of {name} is {phase(own[0])} there", permanent=False)
         elif lines := mismatches(spec, shape_of(node)):
             reasons.append(f"{name} misses it: {'; '.join(lines)}")
         else:
-            return Verdict(message=f"{name} has no pod there yet", hopeless=False)
-    return Verdict(message="; ".join(reasons), hopeless=True)
+            return Diagnosis(message=f"{name} has no pod there yet", permanent=False)
+    return Diagnosis(message="; ".join(reasons), permanent=True)
 
 
 def _leaving(pod: Object) -> bool:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.catalog import kubernetes as names
-from rehearsal.control_plane.cluster_cache import Observed
+from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.matching import shape_of, untolerated
 from rehearsal.nodes.node_registration import group_name
-from rehearsal.verify import assertions as proof
-from rehearsal.verify.diagnosis import Situation
-from simulators.cloud import NodeGroup, NodeShape, Shares
+from rehearsal.verify import assertions
+from rehearsal.verify.diagnosis import ClusterSnapshot
+from simulators.cloud import NodeGroup, NodeTemplate, Shares
 
 STACK = "pulumi:pulumi:Stack"
 _CHOSEN = {names.GKE_GPU_PARTITION_SIZE, names.GKE_GPU_SHARING_STRATEGY, names.GKE_SPOT}
@@ -26,13 +26,15 @@ def exported(state: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return {}
 
 
-def broken(pools: Mapping[str, Any], situation: Situation, observed: Observed) -> list[str]:
+def broken(
+    pools: Mapping[str, Any], snapshot: ClusterSnapshot, cluster_cache: ClusterCache
+) -> list[str]:
     """What the output tells wrongly, one line each: the nodes that came up decide, else one that
     would come."""
     found = []
     for name, told in pools.items():
-        for group in situation.groups:
-            for where, shape, shares in _nodes(group, situation, observed):
+        for group in snapshot.groups:
+            for where, shape, shares in _nodes(group, snapshot, cluster_cache):
                 if not group.gpus or not _meant(told["nodeSelector"], group, shape):
                     continue
                 lines = list(_wrong(told, group, shape, where, shares.most))
@@ -43,20 +45,20 @@ def broken(pools: Mapping[str, Any], situation: Situation, observed: Observed) -
 
 
 def _nodes(
-    group: NodeGroup, situation: Situation, observed: Observed
-) -> list[tuple[str, NodeShape, Shares]]:
+    group: NodeGroup, snapshot: ClusterSnapshot, cluster_cache: ClusterCache
+) -> list[tuple[str, NodeTemplate, Shares]]:
     """The group's nodes that ever offered GPUs, or one that would come, each with its sharing."""
     came = [
-        (f"node {name}", shape_of(node), situation.shares.get(name, group.shares))
-        for node in observed.gpu_nodes
+        (f"node {name}", shape_of(node), snapshot.shares.get(name, group.shares))
+        for node in cluster_cache.gpu_nodes
         if group_name(node, [group]) and (name := node["metadata"]["name"])
     ]
     if came or group.auto_provisioned:  # of those there are many that nobody asked for
         return came
-    return [("a node", proof.would_join(group, observed), group.shares)]
+    return [("a node", assertions.would_join(group, cluster_cache), group.shares)]
 
 
-def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeShape) -> bool:
+def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeTemplate) -> bool:
     """Whether a pool with this selector is about such nodes."""
     if group.auto_provisioned and (_CHOSEN & shape.labels.keys()) - selector.keys():
         return False  # another pool's, with GPUs of the same card
@@ -64,7 +66,7 @@ def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeShape) -> b
 
 
 def _wrong(
-    told: Mapping[str, Any], group: NodeGroup, shape: NodeShape, where: str, most: int | None
+    told: Mapping[str, Any], group: NodeGroup, shape: NodeTemplate, where: str, most: int | None
 ) -> Iterator[str]:
     offered = int(shape.capacity.get(GPU, 0))
     said, physical = int(told["allocatablePerNode"]), int(told["gpusPerNode"])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal.nodes.pods import condition, full_name, holds, phase, workload
-from rehearsal.verify.diagnosis import Situation, Verdict, diagnose
+from rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 
 Object = Mapping[str, Any]
 
@@ -82,35 +82,35 @@ def reached(workload: Workload, item: Object | None) -> bool:
     return phase(item) in ("ready", "succeeded")
 
 
-def why_not(wanted: Workload, item: Object | None, situation: Situation) -> Verdict:
+def why_not(wanted: Workload, item: Object | None, snapshot: ClusterSnapshot) -> Diagnosis:
     """Why a workload has not reached its state; the first of its pods that can tell."""
     if item is None:
         # What the stack itself declared does not come later.
-        return Verdict(message=f"{wanted} is not in the cluster", hopeless=not wanted.derived)
+        return Diagnosis(message=f"{wanted} is not in the cluster", permanent=not wanted.derived)
     if wanted.kind == "Job" and holds(item, "Failed"):
         said = condition(item, "Failed").get("message", "")
-        return Verdict(message=f"{wanted} failed: {said}", hopeless=True)
-    pods = [pod for pod in situation.pods if workload(pod) == str(wanted)]
+        return Diagnosis(message=f"{wanted} failed: {said}", permanent=True)
+    pods = [pod for pod in snapshot.pods if workload(pod) == str(wanted)]
     waiting = [pod for pod in pods if phase(pod) not in ("ready", "succeeded", "deleting")]
-    verdicts = [diagnose(pod, situation) for pod in waiting]
-    if verdicts:
-        return max(verdicts, key=lambda verdict: verdict.hopeless)
+    diagnoses = [diagnose(pod, snapshot) for pod in waiting]
+    if diagnoses:
+        return max(diagnoses, key=lambda diagnosis: diagnosis.permanent)
     refused = condition(item, "ReplicaFailure").get("message")
-    if refused := refused or _failed_to_create(wanted, situation):
-        return Verdict(message=f"{wanted} cannot make its pods: {refused}", hopeless=True)
+    if refused := refused or _failed_to_create(wanted, snapshot):
+        return Diagnosis(message=f"{wanted} cannot make its pods: {refused}", permanent=True)
     if item["spec"].get("suspend"):
-        return Verdict(message=f"{wanted} is still in its queue{_queued(wanted, situation)}",
-                       hopeless=False)  # fmt: skip
+        return Diagnosis(message=f"{wanted} is still in its queue{_queued(wanted, snapshot)}",
+                       permanent=False)  # fmt: skip
     states = ", ".join(phase(pod) for pod in pods) or "none yet"
-    return Verdict(message=f"{wanted} is not done: its pods are {states}", hopeless=False)
+    return Diagnosis(message=f"{wanted} is not done: its pods are {states}", permanent=False)
 
 
-def _queued(wanted: Workload, situation: Situation) -> str:
+def _queued(wanted: Workload, snapshot: ClusterSnapshot) -> str:
     """What Kueue last said of the job's own Workload, or of its JobSet's."""
     names = (f"job-{wanted.name}-", f"jobset-{wanted.name.rpartition('-workers-')[0]}-")
     said = [
         event
-        for event in situation.events
+        for event in snapshot.events
         if event["involvedObject"].get("kind") == "Workload"
         and event["involvedObject"].get("namespace") == wanted.namespace
         and str(event["involvedObject"].get("name")).startswith(names)
@@ -121,9 +121,9 @@ def _queued(wanted: Workload, situation: Situation) -> str:
     return f": Kueue says: {last.get('message', '')}"
 
 
-def _failed_to_create(wanted: Workload, situation: Situation) -> str | None:
+def _failed_to_create(wanted: Workload, snapshot: ClusterSnapshot) -> str | None:
     """What the API server said when the workload's controller wanted to make a pod."""
-    for event in situation.events:
+    for event in snapshot.events:
         about = event["involvedObject"]
         named = (about.get("kind"), about.get("namespace"), about.get("name"))
         if event.get("reason") == "FailedCreate" and named == (

@@ -81,7 +81,7 @@ class Account:
         """Set by the first resource; a rehearsal plays one region."""
         self._existing = existing
         self.before: set[str] = set()
-        """What the account held before the stack came, as `holdings` has it."""
+        """What the account held before the stack came, as `list_resources` has it."""
         self.clusters: dict[str, ClusterParts] = {}
         self.groups: dict[str, GroupParts] = {}
         self._clients: dict[str, Any] = {}
@@ -112,10 +112,10 @@ class Account:
             raise CloudError(f"a rehearsal plays one region: {self.region} is in use, got {region}")
         fresh, self.region = not self.region, region
         if fresh and self._existing is not None:
-            from simulators.aws.list_resources import holdings
-
             lay_out(self, self._existing)
-            self.before = set(holdings(self))
+            from simulators.aws.list_resources import list_resources
+
+            self.before = set(list_resources(self))
 
     def client(self, service: str) -> Any:
         """A botocore client; only the region and the endpoint of this account, whatever the

@@ -7,20 +7,19 @@ from typing import Any
 
 from plugins.cloud.handler import CloudError
 from plugins.faults import Faults
-from simulators.aws import node_template_check as promise
-from simulators.aws import nodes
+from simulators.aws import node_template_check, nodes
 from simulators.aws.account import Account, GroupParts, answering
 from simulators.aws.addons import why_unrepaired
 from simulators.aws.attached import Parts, attach
 from simulators.aws.cluster import access_due, access_granted
 from simulators.aws.images import has_driver
 from simulators.aws.instances import instance
-from simulators.aws.list_resources import holdings
+from simulators.aws.list_resources import list_resources
 from simulators.aws.node_group import check_start
 from simulators.aws.nodes import GPU
 from simulators.aws.permissions import why_late, why_not_scaled
 from simulators.aws.scaling_group import bounds, group_tags, resize
-from simulators.cloud import ControlPlane, NodeGroup, NodeShape, Promise, Scaler, Wanted
+from simulators.cloud import ControlPlane, NodeGroup, NodeTemplate, Promise, Scaler, Wanted
 from simulators.inventory import Network
 
 FRESH_SECONDS = 5.0
@@ -159,14 +158,14 @@ class AwsCloud:
         reasons = [why_late(account, parts, one) for one in at_work]
         return reasons if all(reasons) else []
 
-    def promise(self, group: str, node: NodeShape) -> Promise | None:
+    def promise(self, group: str, node: NodeTemplate) -> Promise | None:
         """What the Auto Scaling group's tags promise, against this node; None for a group that has
         none and never is at zero, where Cluster Autoscaler goes by the nodes that are there. What
         it may not see of a group that it scales is a promise that is not kept as well."""
         with self.account.lock, answering():
             parts = self.account.groups[group]
             tags = group_tags(self.account, parts.scaling_group)
-            real = promise.real(tags, node)
+            real = node_template_check.real(tags, node)
             if bounds(self.account, parts)[0] and not real:
                 return None
             template = nodes.promised(self.account, parts)
@@ -176,7 +175,7 @@ class AwsCloud:
         return Promise(
             tags={key: tags[key] for key in real},
             real=real,
-            differences=[*promise.compare(template, node), *filter(None, late)],
+            differences=[*node_template_check.compare(template, node), *filter(None, late)],
         )
 
     def scaling_group_tags(self, group: str) -> dict[str, str]:
@@ -224,12 +223,12 @@ class AwsCloud:
         with self.account.lock, answering():
             return attach(self.account, self._attached, wanted)
 
-    def holdings(self) -> list[str]:
+    def list_resources(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what
         was and is gone."""
         with self.account.lock, answering():
             if not self.account.region:
                 return []
-            before, now = self.account.before, set(holdings(self.account))
+            before, now = self.account.before, set(list_resources(self.account))
             gone = [f"not any more: {line}, which is somebody else's" for line in before - now]
             return [*sorted(now - before), *sorted(gone)]

@@ -7,7 +7,7 @@ from simulators.aws.account import Account
 from simulators.aws.ec2 import GONE
 
 
-def holdings(account: Account) -> Iterator[str]:
+def list_resources(account: Account) -> Iterator[str]:
     """`VPC vpc-...`, one line each: whatever a fresh account would not have."""
     yield from _network(account)
     yield from _eks(account)

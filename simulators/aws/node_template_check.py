@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from components.kube import quantity
 from simulators.aws.nodes import EKS_LABELS, GPU, LABEL_TAG, RESOURCE_TAG, TAINT_TAG
-from simulators.cloud import NodeShape, NodeTaint
+from simulators.cloud import NodeTaint, NodeTemplate
 
 _BY_ITSELF = ("cpu", "memory", "pods")
 _KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
@@ -18,7 +18,7 @@ _SLACK = Decimal("0.9")
 """A promise of a little less disk than there is does no harm: a pod never needs the last tenth."""
 
 
-def compare(template: NodeShape, node: NodeShape, *, shared: int = 1) -> list[str]:
+def compare(template: NodeTemplate, node: NodeTemplate, *, shared: int = 1) -> list[str]:
     """The differences, one line each: the tag, and what it would cause.
 
     `shared`: pods per GPU as the device plugin's configuration has it; the node's own number is
@@ -27,7 +27,7 @@ def compare(template: NodeShape, node: NodeShape, *, shared: int = 1) -> list[st
     return [*_labels(template, node), *_taints(template, node), *_resources(template, node, shared)]
 
 
-def real(tags: Mapping[str, str], node: NodeShape) -> dict[str, str | None]:
+def real(tags: Mapping[str, str], node: NodeTemplate) -> dict[str, str | None]:
     """The tags that promise something of a node -> what this node has, as a tag would say it."""
     taints = {f"{TAINT_TAG}{taint.key}": _shown(taint) for taint in node.taints}
     labels = {f"{LABEL_TAG}{key}": value for key, value in node.labels.items()}
@@ -36,7 +36,7 @@ def real(tags: Mapping[str, str], node: NodeShape) -> dict[str, str | None]:
     return {key: has.get(key) for key in tags if key.startswith(_PROMISES)}
 
 
-def _labels(template: NodeShape, node: NodeShape) -> Iterator[str]:
+def _labels(template: NodeTemplate, node: NodeTemplate) -> Iterator[str]:
     for key in sorted({*template.labels, *node.labels}):
         promised, real = template.labels.get(key), node.labels.get(key)
         if promised == real or (promised is None and key.startswith((EKS_LABELS, *_KUBERNETES))):
@@ -60,7 +60,7 @@ def _labels(template: NodeShape, node: NodeShape) -> Iterator[str]:
             )
 
 
-def _taints(template: NodeShape, node: NodeShape) -> Iterator[str]:
+def _taints(template: NodeTemplate, node: NodeTemplate) -> Iterator[str]:
     for taint in sorted(set(node.taints) - set(template.taints), key=_shown):
         yield (
             f"tag {TAINT_TAG}{taint.key} does not say {_shown(taint)}, the nodes have "
@@ -79,7 +79,7 @@ def _shown(taint: NodeTaint) -> str:
     return f"{taint.value}:{taint.effect}"
 
 
-def _resources(template: NodeShape, node: NodeShape, shared: int) -> Iterator[str]:
+def _resources(template: NodeTemplate, node: NodeTemplate, shared: int) -> Iterator[str]:
     for name in sorted({*template.capacity, *node.capacity} - set(_BY_ITSELF)):
         tag = f"{RESOURCE_TAG}{name}"
         given, real = template.capacity.get(name), node.capacity.get(name)

@@ -13,7 +13,7 @@ from simulators.aws.instances import instance
 from simulators.aws.launch_template import LaunchTemplate
 from simulators.aws.scaling_group import group_tags
 from simulators.aws.user_data import host_shares
-from simulators.cloud import NodeShape, NodeTaint, Shares
+from simulators.cloud import NodeTaint, NodeTemplate, Shares
 
 GPU = "nvidia.com/gpu"
 MAX_PODS = 110
@@ -36,7 +36,7 @@ _REST = float("inf")
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 
-def template(account: Account, parts: GroupParts) -> NodeShape:
+def template(account: Account, parts: GroupParts) -> NodeTemplate:
     """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by it;
     else by the promise, of which it leaves out in silence what it cannot read."""
     if parts.kept:
@@ -45,10 +45,10 @@ def template(account: Account, parts: GroupParts) -> NodeShape:
     readable = {
         name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
     }
-    return NodeShape(labels=shape.labels, taints=shape.taints, capacity=readable)
+    return NodeTemplate(labels=shape.labels, taints=shape.taints, capacity=readable)
 
 
-def promised(account: Account, parts: GroupParts) -> NodeShape:
+def promised(account: Account, parts: GroupParts) -> NodeTemplate:
     """The node that Cluster Autoscaler expects of a group at zero: it knows the instance type as
     EC2 describes it, and the Auto Scaling group's tags (aws_manager.go, buildNodeFromTemplate).
 
@@ -75,7 +75,7 @@ def promised(account: Account, parts: GroupParts) -> NodeShape:
     for key, value in (*tags.items(), *held.tags.items()):
         if key.startswith(RESOURCE_TAG):
             capacity[key.removeprefix(RESOURCE_TAG)] = value
-    return NodeShape(labels=labels, taints=tagged_taints(tags), capacity=capacity)
+    return NodeTemplate(labels=labels, taints=tagged_taints(tags), capacity=capacity)
 
 
 def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
@@ -91,7 +91,7 @@ def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
     return tuple(found)
 
 
-def node(account: Account, parts: GroupParts) -> NodeShape:
+def node(account: Account, parts: GroupParts) -> NodeTemplate:
     """The node that joins: labels and taints of the node group, size of the instance type."""
     group = parts.inputs
     row = instance(account, group["instanceTypes"][0])
@@ -107,7 +107,7 @@ def node(account: Account, parts: GroupParts) -> NodeShape:
         NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=EFFECTS[taint["effect"]])
         for taint in group.get("taints") or []
     )
-    return NodeShape(labels=labels, taints=taints, capacity=_capacity(group, row, data))
+    return NodeTemplate(labels=labels, taints=taints, capacity=_capacity(group, row, data))
 
 
 def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "other"]:

@@ -19,7 +19,7 @@ from components.catalog.gke import (
     region_of,
     zones_with,
 )
-from simulators.cloud import NodeGroup, NodeShape, NodeTaint, Shares
+from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Shares
 from simulators.google.nodes import (
     ACCELERATOR_LABEL,
     CLIENTS_LABEL,
@@ -39,7 +39,7 @@ _DEFAULT_CLIENTS = 2
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
-class Portion:
+class GpuRequestShape:
     """What pods select of a GPU on Autopilot, other than a whole one."""
 
     accelerator: str
@@ -48,7 +48,7 @@ class Portion:
     """Pods that share a GPU, or a partition, by turns."""
 
 
-def portions(selectors: Iterable[Mapping[str, str]]) -> set[Portion]:
+def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequestShape]:
     """What these node selectors ask for and Autopilot has.
 
     Without one of the two labels of time-sharing it takes `time-sharing`, or 2 clients (gkeas).
@@ -69,11 +69,11 @@ def portions(selectors: Iterable[Mapping[str, str]]) -> set[Portion]:
         if card is None or (partition and partition not in card.mig):
             continue
         if partition or clients > 1:
-            found.add(Portion(accelerator=card.name, partition=partition, clients=clients))
+            found.add(GpuRequestShape(accelerator=card.name, partition=partition, clients=clients))
     return found
 
 
-def autopilot_groups(cluster: Thing, wanted: Iterable[Portion] = ()) -> list[NodeGroup]:
+def autopilot_groups(cluster: Thing, wanted: Iterable[GpuRequestShape] = ()) -> list[NodeGroup]:
     """What Autopilot can start in the cluster's region: whole GPUs, and what pods `wanted`."""
     region = region_of(cluster.state["location"])
     machine = machine_type(_CPU_MACHINE)
@@ -90,35 +90,35 @@ def autopilot_groups(cluster: Thing, wanted: Iterable[Portion] = ()) -> list[Nod
                 ACCELERATOR_COUNT_LABEL: str(count),
                 "cloud.google.com/gke-gpu-driver-version": "default",
             }
-            whole = Portion(accelerator=accelerator.name)
+            whole = GpuRequestShape(accelerator=accelerator.name)
             theirs = [one for one in sorted(wanted) if one.accelerator == accelerator.name]
-            for portion in [whole, *theirs]:
-                name = f"autopilot-{accelerator.name}-{count}{_suffix(portion)}"
+            for shape in [whole, *theirs]:
+                name = f"autopilot-{accelerator.name}-{count}{_suffix(shape)}"
                 for spot in (False, True):
                     found.append(
                         _group(
                             f"{name}-spot" if spot else name,
                             machine,
                             zones[0],
-                            labels | _labels(portion),
+                            labels | _labels(shape),
                             accelerator,
                             count,
-                            portion,
+                            shape,
                             spot=spot,
                         )
                     )
     return found
 
 
-def _suffix(portion: Portion) -> str:
-    partition = f"-{portion.partition}" if portion.partition else ""
-    return partition + (f"-shared-{portion.clients}" if portion.clients > 1 else "")
+def _suffix(shape: GpuRequestShape) -> str:
+    partition = f"-{shape.partition}" if shape.partition else ""
+    return partition + (f"-shared-{shape.clients}" if shape.clients > 1 else "")
 
 
-def _labels(portion: Portion) -> dict[str, str]:
-    labels = {PARTITION_LABEL: portion.partition} if portion.partition else {}
-    if portion.clients > 1:
-        labels |= {STRATEGY_LABEL: "time-sharing", CLIENTS_LABEL: str(portion.clients)}
+def _labels(shape: GpuRequestShape) -> dict[str, str]:
+    labels = {PARTITION_LABEL: shape.partition} if shape.partition else {}
+    if shape.clients > 1:
+        labels |= {STRATEGY_LABEL: "time-sharing", CLIENTS_LABEL: str(shape.clients)}
     return labels
 
 
@@ -143,24 +143,24 @@ def _group(
     gpu_labels: Mapping[str, str],
     accelerator: Accelerator | None,
     count: int,
-    portion: Portion | None = None,
+    shape: GpuRequestShape | None = None,
     *,
     spot: bool = False,
 ) -> NodeGroup:
     capacity = allocatable(machine, 100)
     taints: tuple[NodeTaint, ...] = ()
     shares = Shares()
-    if accelerator is not None and portion is not None:
-        partitions = accelerator.mig.get(portion.partition, 1)
-        capacity[GPU_RESOURCE] = str(count * partitions * portion.clients)
-        if portion.clients > 1:
-            shares = Shares(strategy="time-slicing", replicas=portion.clients, most=1)
+    if accelerator is not None and shape is not None:
+        partitions = accelerator.mig.get(shape.partition, 1)
+        capacity[GPU_RESOURCE] = str(count * partitions * shape.clients)
+        if shape.clients > 1:
+            shares = Shares(strategy="time-slicing", replicas=shape.clients, most=1)
         taints = (NodeTaint(key=GPU_RESOURCE, value="present", effect="NoSchedule"),)
     if spot:
         # Only for pods that select it: GKE starts no Spot node for any other.
         gpu_labels = {**gpu_labels, SPOT_LABEL: "true"}
         taints += (NodeTaint(key=SPOT_LABEL, value="true", effect="NoSchedule"),)
-    shape = NodeShape(
+    node = NodeTemplate(
         labels={
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": machine.arch,
@@ -180,8 +180,8 @@ def _group(
         min_nodes=0,
         max_nodes=_MAX_NODES,
         target_nodes=0,
-        template=shape,
-        node=shape,
+        template=node,
+        node=node,
         node_os="cos",
         spot=spot,
         on_demand_per_hour=price(machine, (accelerator, count) if accelerator else None),

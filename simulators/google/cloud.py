@@ -7,14 +7,14 @@ from typing import Any
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
 from plugins.cloud.handler import CloudError, NotFoundError
 from plugins.faults import Faults
-from simulators.cloud import ControlPlane, NodeGroup, NodeShape, Promise, Scaler, Wanted
+from simulators.cloud import ControlPlane, NodeGroup, NodeTemplate, Promise, Scaler, Wanted
 from simulators.google import nodes
 from simulators.google.attached import TOKEN, handles, things
 from simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
-    Portion,
+    GpuRequestShape,
     autopilot_groups,
-    portions,
+    gpu_request_shapes,
 )
 from simulators.google.locations import check_boot_disk
 from simulators.google.members import missing_identity
@@ -41,7 +41,7 @@ class GcpCloud:
         """Everything that exists, by its id. Hold `lock` to read or change it."""
         self.auto_nodes: dict[str, int] = {}
         """Autopilot's group -> its nodes now. Hold `lock`, as for `things`."""
-        self._portions: set[Portion] = set()
+        self._gpu_request_shapes: set[GpuRequestShape] = set()
         """Shared and partitioned GPUs that pods ever selected on Autopilot."""
         self._workload_pools: set[str] = set()
         self._callbacks: list[Callable[[], None]] = []
@@ -56,7 +56,7 @@ class GcpCloud:
             groups = []
             for cluster in self.of(CLUSTER):
                 if cluster.state.get("enableAutopilot"):
-                    groups += autopilot_groups(cluster, self._portions)
+                    groups += autopilot_groups(cluster, self._gpu_request_shapes)
                 elif not cluster.state.get("removeDefaultNodePool"):
                     groups.append(nodes.default_group(cluster))
             for pool in self.of(NODE_POOL):
@@ -81,13 +81,13 @@ class GcpCloud:
     def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
         """Node selectors of the cluster's pods, for which Autopilot makes shared GPUs."""
         with self.lock:
-            self._portions |= portions(selectors)
+            self._gpu_request_shapes |= gpu_request_shapes(selectors)
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
         """GKE scales its node pools itself."""
         return {}
 
-    def promise(self, group: str, node: NodeShape) -> Promise | None:
+    def promise(self, group: str, node: NodeTemplate) -> Promise | None:
         """GKE sees its node pools themselves."""
         return None
 
@@ -104,7 +104,7 @@ class GcpCloud:
             self.things.update(now)
             return handles(self.things, wanted)
 
-    def holdings(self) -> list[str]:
+    def list_resources(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted."""
         with self.lock:
             held = [thing for thing in self.things.values() if thing.token not in _NOT_HELD]

@@ -10,7 +10,7 @@ from components.catalog.gke import (
     machine_type,
     region_of,
 )
-from simulators.cloud import Doer, NodeGroup, NodeShape, NodeTaint, Shares
+from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, ProvidedBy, Shares
 from simulators.google.resource import Thing
 
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
@@ -80,7 +80,7 @@ def group(pool: Thing, cluster: Thing) -> NodeGroup:
     if scaling:
         least = scaling.get("totalMinNodeCount", scaling.get("minNodeCount", 0) * zones)
         most = scaling.get("totalMaxNodeCount", scaling.get("maxNodeCount", 0) * zones)
-    shape = NodeShape(
+    shape = NodeTemplate(
         labels=_labels(state, cluster.state),
         taints=tuple(
             NodeTaint(
@@ -94,8 +94,8 @@ def group(pool: Thing, cluster: Thing) -> NodeGroup:
     own_plugin = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
     gpus = accelerator_of(state)
     has_gpus = gpus is not None
-    driver: Doer = "pod" if has_gpus and disabled else "cloud"
-    plugin: Doer = "pod" if has_gpus and own_plugin else "cloud"
+    driver: ProvidedBy = "pod" if has_gpus and disabled else "cloud"
+    plugin: ProvidedBy = "pod" if has_gpus and own_plugin else "cloud"
     return NodeGroup(
         name=state["name"],
         min_nodes=least,

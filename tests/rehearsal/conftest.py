@@ -34,7 +34,7 @@ def entered(
         for mutation in mutations:
             mutation(program)
 
-    sandbox = Sandbox(stack, folder=folder, faults=faults, mutate=mutate, warm=True)
+    sandbox = Sandbox(stack, folder=folder, faults=faults, mutate=mutate, preload_sdks=True)
     sandboxes.enter_context(sandbox)
     sandbox.engine.environment.update(STATE_AT_THE_END)
     return sandbox
@@ -53,7 +53,7 @@ def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
         ) -> Rehearsal:
             sandbox = entered(sandboxes, stack, tmp_path / "sandbox", *mutations, faults=faults)
             rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
-            rehearsal.quickly()
+            rehearsal.run_up_only()
             return rehearsal
 
         yield run

@@ -35,12 +35,14 @@ def test_it_completes_on_a_node_of_its_pool(
     change = configured(lambda config: config.update({"gpu-cluster:gpuTest": check}))
     rehearsal = rehearse(change, stack=stack, deadline=60)
     assert rehearsal.failures == []
-    observed, name = rehearsal.sandbox.observed, job_name(pool)
-    (job,) = [one for one in observed.all("Job") if one["metadata"]["name"] == name]
+    cluster_cache, name = rehearsal.sandbox.cluster_cache, job_name(pool)
+    (job,) = [one for one in cluster_cache.all("Job") if one["metadata"]["name"] == name]
     assert holds(job, "Complete")
-    (pod,) = [one for one in observed.pods if one["metadata"]["labels"].get("app") == name]
+    (pod,) = [one for one in cluster_cache.pods if one["metadata"]["labels"].get("app") == name]
     assert gpus_asked(pod["spec"]) == (gpus or 1)
-    (node,) = [one for one in observed.nodes if one["metadata"]["name"] == pod["spec"]["nodeName"]]
+    (node,) = [
+        one for one in cluster_cache.nodes if one["metadata"]["name"] == pod["spec"]["nodeName"]
+    ]
     assert label in node["metadata"]["labels"]
     selector = pod["spec"]["nodeSelector"]
     assert selector.items() <= node["metadata"]["labels"].items()
@@ -60,7 +62,7 @@ def test_another_round_is_another_job(rehearse: Rehearse) -> None:
     sandbox = rehearsal.sandbox
 
     def job() -> dict[str, Any]:
-        (found,) = sandbox.observed.all("Job")
+        (found,) = sandbox.cluster_cache.all("Job")
         return found
 
     first = job()["metadata"]["uid"]

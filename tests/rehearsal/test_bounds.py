@@ -31,7 +31,7 @@ def test_no_node_joins_beyond_a_pools_maximum(rehearse: Rehearse, tmp_path: Path
         config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = 3
 
     run = rehearse(configured(six), deadline=25)
-    events = run.sandbox.journal.events
+    events = run.sandbox.event_log.events
 
     assert [event for event in events if event.what == "taken back"] == []
     assert most_at_once(events) == 3

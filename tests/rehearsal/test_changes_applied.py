@@ -58,7 +58,8 @@ def test_a_cluster_is_replaced_with_all_that_was_in_it(
     """
     engine = bench.sandbox.engine
     change(bench.sandbox, "cluster", **values)
-    said = f"cluster.{reason} replaces the cluster: everything in it is deleted, for good"
+    lost = "everything in it is deleted, for good [GPUC-REPLACE-CLUSTER]"
+    said = f"cluster.{reason} replaces the cluster: {lost}"
     assert of(engine.preview().warnings, " replaces ") == [said]
     bench.sandbox.cloud.faults.errors[CLUSTER] = ["googleapi: Error 503: try again"]  # type: ignore[attr-defined]
     assert not engine.up().ok
@@ -85,14 +86,14 @@ def running(tmp_path: Path) -> Iterator[Rehearsal]:
     """The dev environment with its sample pod on a GPU node."""
     with ExitStack() as sandboxes:
         rehearsal = Rehearsal(sandbox=entered(sandboxes, "dev", tmp_path / "sandbox"), deadline=45)
-        rehearsal.quickly()
+        rehearsal.run_up_only()
         assert rehearsal.failures == []
         yield rehearsal
 
 
 def placed(sandbox: Sandbox) -> tuple[str, str] | None:
     """Name and node of the sample's running pod."""
-    for pod in sandbox.observed.pods:
+    for pod in sandbox.cluster_cache.pods:
         running = pod["status"].get("phase") == "Running"
         leaving = pod["metadata"].get("deletionTimestamp")
         if pod["metadata"]["name"].startswith("sample-gpu-pod") and running and not leaving:
@@ -112,17 +113,18 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
     """An update in place in the preview; the pod is evicted, and starts again on another node."""
     sandbox = running.sandbox
     name, node = eventually(lambda: placed(sandbox))
-    kept = {each["metadata"]["name"] for each in sandbox.observed.nodes} - {node}
+    kept = {each["metadata"]["name"] for each in sandbox.cluster_cache.nodes} - {node}
     change(sandbox, "gpuPools", diskSizeGb=200)
     change(sandbox, "cluster", systemPool={"diskSizeGb": 100})
     outcome = sandbox.engine.up()
     assert outcome.ok
     words = (
         "{}: an update of nodeConfig.diskSizeGb recycles its nodes, {} to 3 of them and one at a "
-        "time: each is drained and replaced, and the pods on it start again"
+        "time: each is drained and replaced, and the pods on it start again [GPUC-RECYCLE-{}]"
     )
     assert sorted(of(outcome.warnings, " recycles ")) == [
-        words.format("cluster.systemPool", 1), words.format("gpuPools.train-gpu", 0),
+        words.format("cluster.systemPool", 1, "SYSTEM-POOL"),
+        words.format("gpuPools.train-gpu", 0, "GPU-POOL"),
     ]  # fmt: skip
 
     def moved() -> bool:
@@ -130,7 +132,7 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
         return now is not None and now[0] != name and now[1] != node
 
     eventually(moved)
-    nodes = {each["metadata"]["name"] for each in sandbox.observed.nodes}
+    nodes = {each["metadata"]["name"] for each in sandbox.cluster_cache.nodes}
     assert node not in nodes
     assert not kept & nodes
     assert len(nodes) == len(kept) + 1

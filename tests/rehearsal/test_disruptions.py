@@ -43,7 +43,9 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
                     mutation(program)
 
             folder = tmp_path / "sandbox"
-            sandbox = Sandbox("train-gke", folder=folder, mutate=mutate, warm=True, job_seconds=15)
+            sandbox = Sandbox(
+                "train-gke", folder=folder, mutate=mutate, preload_sdks=True, job_seconds=15
+            )
             sandboxes.enter_context(sandbox)
             sandbox.engine.environment.update(STATE_AT_THE_END)
             up(sandbox)
@@ -73,7 +75,7 @@ def nodes_of(sandbox: Sandbox, who: str, *phases: str) -> list[str]:
     """The nodes of a workload's pods that are in one of these phases."""
     return [
         pod["spec"]["nodeName"]
-        for pod in sandbox.observed.pods
+        for pod in sandbox.cluster_cache.pods
         if workload(pod) == who and phase(pod) in phases
     ]
 
@@ -104,7 +106,7 @@ def test_the_autoscaler_leaves_a_running_job_its_node(begin: Begin) -> None:
     """Although only one of the node's four GPUs is in use and its pod would fit elsewhere."""
     sandbox = job_alone_on_a_node(begin)
     until(lambda: nodes_of(sandbox, JOB, "succeeded", "failed"), "the job ends")
-    assert sandbox.journal.findings == []
+    assert sandbox.event_log.findings == []
     assert len(nodes_of(sandbox, JOB, "succeeded")) == 1
 
 
@@ -113,7 +115,7 @@ def test_without_the_annotation_it_is_evicted_and_named(begin: Begin) -> None:
     """It begins again on the other node, and has not failed: its only attempt is still unused."""
     sandbox = job_alone_on_a_node(begin, NO_ANNOTATION)
     until(lambda: nodes_of(sandbox, JOB, "succeeded"), "the job succeeds on the other node")
-    (finding,) = sandbox.journal.findings
+    (finding,) = sandbox.event_log.findings
     assert "1 of 4 GPUs were in use, and evicted the running Job default/train" in finding
     assert nodes_of(sandbox, JOB, "succeeded") == nodes_of(sandbox, "Pod default/small", "ready")
 
@@ -149,7 +151,7 @@ def test_a_drained_worker_does_not_use_up_the_restarts(begin: Begin) -> None:
     workers, api = "Job default/ddp-workers-0", sandbox.control_plane.api
     until(lambda: len(nodes_of(sandbox, workers, "ready")) == 2, "both workers run")
     assert len(set(nodes_of(sandbox, workers, "ready"))) == 2
-    pod = next(pod for pod in sandbox.observed.pods if workload(pod) == workers)
+    pod = next(pod for pod in sandbox.cluster_cache.pods if workload(pod) == workers)
     path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
     eviction = {"name": pod["metadata"]["name"], "namespace": "default"}
     api.create(

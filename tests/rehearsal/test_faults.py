@@ -65,7 +65,7 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
     assert "unlocked: it was created by" in said.out
     assert bench.must(engine.up).changes["same"] >= 5
     bench.settled()
-    bench.away()
+    bench.teardown()
 
 
 @pytest.mark.prove
@@ -90,7 +90,7 @@ def test_a_lost_answer_does_not_make_a_second_network(bench: Bench) -> None:
     assert trial is not None
     assert (trial.tries, trial.lost) == (1, ())
     assert "timeout while waiting for state" in trial.seen
-    bench.away()
+    bench.teardown()
 
 
 def test_without_recovery_it_would_be_there_twice(bench: Bench) -> None:
@@ -105,5 +105,5 @@ def test_without_recovery_it_would_be_there_twice(bench: Bench) -> None:
     assert not engine.up().ok
     bench.strike.disarm()
     bench.must(engine.up)
-    kinds = [line.split()[0] for line in bench.sandbox.cloud.holdings()]
+    kinds = [line.split()[0] for line in bench.sandbox.cloud.list_resources()]
     assert kinds.count("network") == 2

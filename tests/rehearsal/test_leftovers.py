@@ -51,7 +51,7 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
     tmp_path: Path, stack: str, says: str
 ) -> None:
     """In the cloud's words; without it, and once it is deleted, there is nothing to say."""
-    with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False, warm=True) as sandbox:
+    with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False, preload_sdks=True) as sandbox:
         outcome = sandbox.engine.up()
         assert outcome.ok, outcome.errors
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()
@@ -68,23 +68,25 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
         outcome = sandbox.engine.destroy()
         assert not outcome.ok
         assert any(says in error for error in outcome.errors), outcome.errors
-        assert any("disk " in line or "EBS volume" in line for line in sandbox.cloud.holdings())
+        assert any(
+            "disk " in line or "EBS volume" in line for line in sandbox.cloud.list_resources()
+        )
 
 
 def test_a_service_that_is_deleted_leaves_nothing(tmp_path: Path) -> None:
     """Its controllers are still there to remove what they made."""
-    with Sandbox("dev", folder=tmp_path / "sandbox", scaling=False, warm=True) as sandbox:
+    with Sandbox("dev", folder=tmp_path / "sandbox", scaling=False, preload_sdks=True) as sandbox:
         outcome = sandbox.engine.up()
         assert outcome.ok, outcome.errors
         api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
-        before = sandbox.cloud.holdings()
+        before = sandbox.cloud.list_resources()
         api.create(f"{at}/services", SERVICE)
         api.create(f"{at}/persistentvolumeclaims", CLAIM)
         until(lambda: made(sandbox), "the cloud has made both")
-        assert len(sandbox.cloud.holdings()) == len(before) + 3
+        assert len(sandbox.cloud.list_resources()) == len(before) + 3
         api.delete(f"{at}/services/web")
         api.delete(f"{at}/persistentvolumeclaims/data")
-        until(lambda: sandbox.cloud.holdings() == before, "the cloud has removed both")
+        until(lambda: sandbox.cloud.list_resources() == before, "the cloud has removed both")
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()
         assert leftovers.answer("dev", kubeconfig)[0] == ExitCode.OK
         assert sandbox.engine.destroy().ok

@@ -125,6 +125,6 @@ def test_a_pod_with_one_gpu_gets_the_smallest_node(
     """Of the shapes with one, two and four T4s that all fit, the one with one comes up."""
     rehearsal = rehearse(on(pool), stack="autopilot")
     assert rehearsal.failures == []
-    events = rehearsal.sandbox.journal.events
+    events = rehearsal.sandbox.event_log.events
     groups = [event.detail["group"] for event in events if event.what == "member"]
     assert [group for group in groups if "nvidia" in group] == [shape]

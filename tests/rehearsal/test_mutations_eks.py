@@ -309,7 +309,7 @@ def gpu_nodes(rehearsal: Rehearsal) -> int:
     """How many nodes the autoscaler made come up for the GPU pool."""
     return sum(
         1
-        for event in rehearsal.sandbox.journal.events
+        for event in rehearsal.sandbox.event_log.events
         if event.kind == "node" and event.what == "member" and event.detail["added"]
     )
 
@@ -448,7 +448,7 @@ def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
     needed = {ATTACHMENT, "aws:iam/role:Role", "aws:ec2/subnet:Subnet", "aws:ec2/route:Route"}
     assert needed & set(kinds[:last]) == set()
     assert needed <= set(kinds[last:])
-    assert rehearsal.sandbox.cloud.holdings() == []
+    assert rehearsal.sandbox.cloud.list_resources() == []
 
 
 @pytest.mark.prove
@@ -463,7 +463,7 @@ def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehear
     (group,) = [one for one in sandbox.cloud.node_groups() if one.name.startswith("train-gpu")]
     assert group.min_nodes == 2
     deadline = time.monotonic() + 30
-    while len(sandbox.situation().of(group)) < 2:
+    while len(sandbox.snapshot().of(group)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.1)
 

@@ -143,7 +143,7 @@ def test_shared_gpus_are_offered_once_for_each_share(rehearse: Rehearse) -> None
         node["metadata"]["labels"]["kubernetes.io/hostname"].rpartition("-")[0]: node["status"][
             "allocatable"
         ].get("nvidia.com/gpu", "0")
-        for node in rehearsal.sandbox.observed.nodes
+        for node in rehearsal.sandbox.cluster_cache.nodes
     }
     assert offered == {
         "dgx-a": "36", "dgx-b": "36", "workstation": "8", "forgotten": "0", "control": "0",

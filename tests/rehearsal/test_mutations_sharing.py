@@ -13,7 +13,7 @@ import pytest
 
 from rehearsal.nodes.pods import gpus_offered
 from rehearsal.scenario import Rehearsal
-from rehearsal.verify import stack_output_checks as contract
+from rehearsal.verify import stack_output_checks
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, edited, plain, said
 
@@ -98,7 +98,7 @@ def at_once(rehearsal: Rehearsal) -> dict[str, int]:
     running: Counter[str] = Counter()
     most: Counter[str] = Counter()
     on: dict[str, str] = {}
-    for event in rehearsal.sandbox.journal.events:
+    for event in rehearsal.sandbox.event_log.events:
         if event.kind != "pod" or not event.detail["gpus"]:
             continue
         if event.detail["node"] and event.what in ("bound", "running", "ready"):
@@ -113,7 +113,7 @@ def at_once(rehearsal: Rehearsal) -> dict[str, int]:
 
 def offered(rehearsal: Rehearsal) -> list[int]:
     """What each node that ever offered GPUs offers of `nvidia.com/gpu`."""
-    return [gpus_offered(node) for node in rehearsal.sandbox.observed.gpu_nodes]
+    return [gpus_offered(node) for node in rehearsal.sandbox.cluster_cache.gpu_nodes]
 
 
 WAITS = "pool train-gpu: Job default/sample-gpu-job waits for GPUs that never appear on node NODE: "
@@ -397,9 +397,9 @@ def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
     eight(sandbox.folder / "program")
     outcome = sandbox.engine.up()
     assert outcome.ok, outcome.errors
-    pools = contract.exported(sandbox.engine.resources())
+    pools = stack_output_checks.exported(sandbox.engine.resources())
     deadline = time.monotonic() + 15
-    while wrong := contract.broken(pools, sandbox.situation(), sandbox.observed):
+    while wrong := stack_output_checks.broken(pools, sandbox.snapshot(), sandbox.cluster_cache):
         if time.monotonic() > deadline:
             break
         time.sleep(0.2)

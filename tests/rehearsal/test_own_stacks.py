@@ -25,8 +25,8 @@ def rehearse(
         stack, source=source, folder=folder / "sandbox", inventories=inventories
     ) as sandbox:
         run = Rehearsal(sandbox=sandbox, policy_pack=policies)
-        if run.until_running():
-            run.away()
+        if run.run_until_ready():
+            run.teardown()
         return run
 
 

@@ -77,9 +77,9 @@ def run(tmp_path: Path) -> Iterator[Run]:
             sandbox.control_plane.define([PROVISIONING])
             rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
             if not whole:
-                rehearsal.quickly()
-            elif rehearsal.until_running():
-                rehearsal.away()
+                rehearsal.run_up_only()
+            elif rehearsal.run_until_ready():
+                rehearsal.teardown()
             return rehearsal
 
         yield run
@@ -104,14 +104,14 @@ def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(run: Run) -> 
     """A JobSet and a Job, each for both nodes, take turns on nodes that came up once."""
     rehearsal = run(configured(with_queues))
     assert rehearsal.failures == []
-    events = rehearsal.sandbox.journal.events
+    events = rehearsal.sandbox.event_log.events
     (_, first_done), (second_created, _) = spans(events)
     # Not even its pods are there before: the queue holds back the job, not the scheduler the pods.
     assert first_done <= second_created
     assert [node.gpus for node in node_lives(events) if node.gpus] == [1, 1]
     service = rehearsal.sandbox.control_plane.api.get("/api/v1/namespaces/default/services/ddp")
     assert service["spec"]["clusterIP"] == "None"
-    pods = rehearsal.sandbox.observed.pods
+    pods = rehearsal.sandbox.cluster_cache.pods
     workers = [pod for pod in pods if pod["metadata"]["labels"].get("app") == "ddp"]
     names = {f"{p['spec']['hostname']}.{p['spec']['subdomain']}" for p in workers}
     (master,) = {
@@ -171,10 +171,10 @@ def test_the_pool_grows_once_and_goes_to_zero(
     """GPU nodes go 0, 1, 2, 1, 0; a second up changes nothing, and nothing is left in the end."""
     rehearsal = run(configured(change), stack=stack, whole=True)
     assert rehearsal.failures == []
-    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.journal.events)
+    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.event_log.events)
     assert first_done <= second_created
     counts = [
-        count for _, count in gpu_nodes_over_time(node_lives(rehearsal.sandbox.journal.events))
+        count for _, count in gpu_nodes_over_time(node_lives(rehearsal.sandbox.event_log.events))
     ]
     assert counts == [0, 1, 2, 1, 0]
     steps = {step.name: step.detail for step in rehearsal.steps}
@@ -197,7 +197,7 @@ def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
 
     rehearsal = run(configured(with_queues_there), stack="onprem", whole=True)
     assert rehearsal.failures == []
-    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.journal.events)
+    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.event_log.events)
     assert first_done <= second_created
     api = rehearsal.sandbox.control_plane.api
     kinds = api.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
@@ -211,7 +211,7 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
     code = "props['spec']['resourceGroups'][0]['flavors'][0]['resources'][0]['nominalQuota'] = '4'"
     more = changed("kubernetes:kueue.x-k8s.io/v1beta1:ClusterQueue", code)
     rehearsal = run(configured(with_queues), more)
-    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.journal.events)
+    (_, first_done), (second_created, _) = spans(rehearsal.sandbox.event_log.events)
     assert second_created < first_done
 
 

@@ -19,9 +19,9 @@ import pytest
 import tools
 from rehearsal import folder as folders
 from rehearsal.control_plane.api import STRATEGIC, ApiError
-from rehearsal.gpu_node import host_changes as footprint
+from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.driver import Driver
-from rehearsal.gpu_node.host_node import Here, pool_of
+from rehearsal.gpu_node.host_node import HostNode, pool_of
 from rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from rehearsal.gpu_node.node import PROGRAMS
 from rehearsal.gpu_node.scenario import RealNodeRehearsal
@@ -67,7 +67,7 @@ class PlayedPlugin(threading.Thread):
         while not self.ended.wait(0.2):
             plugins = [
                 pod
-                for pod in self._sandbox.observed.pods
+                for pod in self._sandbox.cluster_cache.pods
                 if pod["metadata"]["name"].startswith("nvidia-device-plugin")
                 and pod["spec"].get("nodeName") == NAME
                 and pod["status"].get("phase") == "Running"
@@ -86,12 +86,12 @@ class PlayedPlugin(threading.Thread):
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Here:
+def here(tmp_path: Path) -> HostNode:
     """This machine with a card that is a shell script."""
     smi, plugin = tmp_path / "nvidia-smi", tmp_path / "nvidia-device-plugin"
     smi.write_text(f"#!/bin/sh\necho '{CARD}'\n")
     plugin.write_text("#!/bin/sh\ntrap exit TERM\nwhile true; do sleep 1; done\n")
-    return Here(
+    return HostNode(
         machine=MACHINE,
         pool=pool_of("onprem"),
         drive=lambda folder, log: Driver(runtime=tools.binary("runc")),
@@ -100,7 +100,7 @@ def here(tmp_path: Path) -> Here:
 
 
 @pytest.fixture
-def rehearsal(tmp_path: Path, here: Here) -> Iterator[RealNodeRehearsal]:
+def rehearsal(tmp_path: Path, here: HostNode) -> Iterator[RealNodeRehearsal]:
     """On a sandbox of its own, not started."""
     overrides = here.overrides()
     sandbox = Sandbox("onprem", folder=tmp_path / "sandbox", mutate=overrides, here=here)
@@ -116,14 +116,14 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeReh
     with rehearsal.sandbox as sandbox:
         plugin = PlayedPlugin(sandbox)
         plugin.start()
-        ran = rehearsal.until_running()
+        ran = rehearsal.run_until_ready()
         assert (rehearsal.failures, ran) == ([], True)
         plugin.ended.set()
-        assert rehearsal.away()
+        assert rehearsal.teardown()
     assert [gpus for _, gpus in rehearsal.offered] == [0, 1, 4]
     states = sorted(sample["state"] for sample in rehearsal.samples.values())
     assert states == ["pending"] * 2 + ["ready"] * 6
-    left = footprint.read(sandbox.folder)
+    left = host_changes.read(sandbox.folder)
     assert left is not None
     assert left.left() == NOTHING
 
@@ -132,10 +132,10 @@ HELD = """
 import sys, time, tools
 from pathlib import Path
 from rehearsal.gpu_node.driver import Driver
-from rehearsal.gpu_node.host_node import Here, pool_of
+from rehearsal.gpu_node.host_node import HostNode, pool_of
 from rehearsal.sandbox import Sandbox
 from tests.rehearsal.test_real_node import MACHINE
-here = Here(machine=MACHINE, pool=pool_of("onprem"),
+here = HostNode(machine=MACHINE, pool=pool_of("onprem"),
             drive=lambda folder, log: Driver(runtime=tools.binary("runc")), programs={})
 with Sandbox("onprem", folder=Path(sys.argv[1]), mutate=here.overrides(), here=here) as sandbox:
     print("up", flush=True)
@@ -150,7 +150,7 @@ def test_what_a_killed_rehearsal_left_goes_with_the_next_command(tmp_path: Path)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as held:
         assert held.stdout is not None
         said = held.stdout.readline()
-        node = footprint.read(folder)
+        node = host_changes.read(folder)
         there = node.left() if node else NOTHING
         held.send_signal(signal.SIGKILL)
     assert said == "up\n"

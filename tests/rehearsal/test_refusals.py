@@ -58,4 +58,4 @@ def test_the_engine_shows_one_line_and_registers_nothing(sandbox: Sandbox) -> No
             assert {Urn.parse(urn).type for _, urn in outcome.resources} <= {ROOT_TYPE}
         # The engine itself records the stack's root before the program has said a word.
         assert {resource["type"] for resource in sandbox.engine.resources()} <= {ROOT_TYPE}
-    assert sandbox.cloud.holdings() == []
+    assert sandbox.cloud.list_resources() == []

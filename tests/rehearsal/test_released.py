@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from cli.ci.kept_state import opened
-from quality.faults.changes import warnings
 from quality.faults.state_fixtures import FIXTURES, restored
 from rehearsal.sandbox import Sandbox
 from stacks.plan import Plan, read_plan
@@ -26,10 +25,9 @@ STATES = sorted(FIXTURES.glob("state-*.json"))
 The environment has another type now, and no cloud changes a node group's type in place."""
 
 
-def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> tuple[Plan, list[str]]:
+def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> Plan:
     """What the program would do to a kept state, and what it warns of."""
-    said = preview(folder, file, mutate)
-    return read_plan(said, file.name), list(warnings(said))
+    return read_plan(preview(folder, file, mutate), file.name)
 
 
 def preview(folder: Path, file: Path, mutate: Mutation | None = None) -> str:
@@ -53,7 +51,7 @@ def preview(folder: Path, file: Path, mutate: Mutation | None = None) -> str:
 )
 def test_nothing_is_made_anew(tmp_path: Path, file: Path) -> None:
     """Neither a cluster nor a pool nor anything in it, and most resources are left alone."""
-    plan, _ = previewed(tmp_path, file)
+    plan = previewed(tmp_path, file)
     assert plan.errors == []
     assert plan.count("replace") == plan.count("delete") == 0
     assert plan.same > len(plan.changes)
@@ -62,14 +60,14 @@ def test_nothing_is_made_anew(tmp_path: Path, file: Path) -> None:
 @pytest.mark.prove
 def test_only_the_pool_of_a_retired_instance_type_is_replaced(tmp_path: Path) -> None:
     """The cluster, its network and its system nodes are left alone."""
-    plan, said = previewed(tmp_path, TRAIN)
+    plan = previewed(tmp_path, TRAIN)
     assert plan.errors == []
     (loss,) = plan.losses
     assert (loss.loss, loss.name, loss.paths) == ("GPU pool", "train-gpu", ("instanceTypes[0]",))
     gone = [change for change in plan.changes if change.verb in ("replace", "delete")]
     # The pool's Auto Scaling group goes with it, and so do the tags on that.
     assert [change.urn for change in gone if not change.name.startswith("train-gpu")] == []
-    assert any("p3.2xlarge" in line and "g4dn.xlarge" in line for line in said), said
+    assert any("p3.2xlarge" in line and "g4dn.xlarge" in line for line in plan.warnings), plan
 
 
 @pytest.mark.prove
@@ -79,7 +77,7 @@ def test_a_retired_instance_type_that_stays_in_the_settings_is_refused(tmp_path:
     def as_it_was(config: dict) -> None:
         config["gpu-cluster:gpuPools"]["train-gpu"]["instanceTypes"] = ["p3.2xlarge"]
 
-    plan, _ = previewed(tmp_path, TRAIN, configured(as_it_was))
+    plan = previewed(tmp_path, TRAIN, configured(as_it_was))
     assert "gpuPools.train-gpu.instanceTypes[0]: 'p3.2xlarge' is retired" in "".join(plan.errors)
     assert [change for change in plan.changes if change.verb in ("replace", "delete")] == []
 
@@ -111,13 +109,13 @@ def test_a_pool_made_anew_would_be_seen(tmp_path: Path) -> None:
     def other_card(config: dict) -> None:
         config["gpu-cluster:gpuPools"]["train-gpu"]["accelerator"] = "nvidia-tesla-v100"
 
-    plan, said = previewed(tmp_path, DEV, configured(other_card))
+    plan = previewed(tmp_path, DEV, configured(other_card))
     (loss,) = plan.losses
     assert (loss.loss, loss.name) == ("GPU pool", "train-gpu")
     assert loss.paths == ("nodeConfig.guestAccelerators[0].type",)
-    assert [line for line in said if " replaces " in line] == [
+    assert [line for line in plan.warnings if " replaces " in line] == [
         "gpuPools.train-gpu.accelerator: nvidia-tesla-t4 -> nvidia-tesla-v100 replaces the GPU "
-        "pool: its nodes are deleted, and the pods on them start again"
+        "pool: its nodes are deleted, and the pods on them start again [GPUC-REPLACE-GPU-POOL]"
     ]
 
 
@@ -127,7 +125,7 @@ def test_what_no_cloud_can_change_is_refused_in_the_preview(tmp_path: Path) -> N
     def other_addresses(config: dict) -> None:
         config["gpu-cluster:cluster"]["network"] = {"podsCidr": "10.32.0.0/14"}
 
-    plan, _ = previewed(tmp_path, DEV, configured(other_addresses))
+    plan = previewed(tmp_path, DEV, configured(other_addresses))
     assert "cluster.network.podsCidr: 10.16.0.0/14 -> 10.32.0.0/14 cannot be while" in "".join(
         plan.errors
     )
@@ -138,6 +136,6 @@ def test_a_state_without_its_secrets_is_previewed(tmp_path: Path) -> None:
     and nothing is replaced."""
     file = tmp_path / DEV.name
     file.write_text(json.dumps(opened(encrypted(json.loads(DEV.read_text())))))
-    plan, _ = previewed(tmp_path, file)
+    plan = previewed(tmp_path, file)
     assert plan.errors == []
     assert plan.count("replace") == plan.count("delete") == 0

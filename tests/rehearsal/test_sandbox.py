@@ -121,7 +121,7 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
         run.stdout.close()
     with Sandbox("dev", folder=folder) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox)
-        assert rehearsal.quickly(), rehearsal.failures
+        assert rehearsal.run_up_only(), rehearsal.failures
     until_nothing_is_left(folder)
 
 
@@ -176,7 +176,7 @@ def test_two_sandboxes_at_once_do_not_disturb_each_other(tmp_path: Path) -> None
         Sandbox("dev", folder=tmp_path / "wrong", mutate=dropped) as wrong,
     ):
         rehearsals = [Rehearsal(sandbox=sandbox) for sandbox in (right, wrong)]
-        threads = [threading.Thread(target=rehearsal.quickly) for rehearsal in rehearsals]
+        threads = [threading.Thread(target=rehearsal.run_up_only) for rehearsal in rehearsals]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -38,7 +38,7 @@ def shared() -> Iterator[AwsStack]:
         made.subnets = made.cluster()
         made.group(made.subnets)
         made.autoscaler()
-        made.held = made.cloud.holdings()
+        made.held = made.cloud.list_resources()
         yield made
 
 
@@ -99,12 +99,12 @@ def test_a_stack_leaves_nothing_behind(fresh: AwsStack) -> None:
     fresh.tag("label", "role", "train-gpu")
     fresh.up(aws.KEY, "key", {"description": "secrets"})
     fresh.up(aws.LOGS, "logs", {"name": "/x"})
-    held = fresh.cloud.holdings()
+    held = fresh.cloud.list_resources()
     words = ("VPC", "subnet", "NAT gateway", "elastic IP", "Auto Scaling group", "node group",
              "role", "addon", "pod identity association", "key", "log group")  # fmt: skip
     assert all(any(line.startswith(f"{word} ") for line in held) for word in words)
     fresh.destroy()
-    assert fresh.cloud.holdings() == []
+    assert fresh.cloud.list_resources() == []
     assert not fresh.plane.running
 
 
@@ -133,7 +133,7 @@ def test_a_delete_in_the_wrong_order_is_refused(
     """What something else still needs cannot be deleted, and the refusal names who needs it."""
     with pytest.raises(Refused, match=words):
         shared.delete(token, name)
-    assert shared.cloud.holdings() == shared.held
+    assert shared.cloud.list_resources() == shared.held
     assert shared.refresh(token, name) is not None
 
 
@@ -191,7 +191,7 @@ def test_what_aws_does_not_take_is_refused(
     with pytest.raises(Refused, match=words) as refusal:
         shared.up(token, "new", inputs)
     assert "\n" not in str(refusal.value)
-    assert shared.cloud.holdings() == shared.held
+    assert shared.cloud.list_resources() == shared.held
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_cluster_that_is_protected_or_logs_alone_shows(fresh: AwsStack) -> Non
         fresh.delete(aws.CLUSTER, "ml")
     fresh.up(aws.CLUSTER, "ml", inputs | {"deletionProtection": False})
     fresh.destroy()
-    assert fresh.cloud.holdings() == ["log group /aws/eks/k8s-ml/cluster"]
+    assert fresh.cloud.list_resources() == ["log group /aws/eks/k8s-ml/cluster"]
 
 
 @pytest.mark.parametrize(
@@ -476,14 +476,14 @@ def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
     claim = Wanted(uid="9abc", kind="disk", name="default/data")
     with stack() as made:
         made.cluster()
-        before = made.cloud.holdings()
+        before = made.cloud.list_resources()
         handles = made.cloud.attach([balancer, claim])
         assert handles["1234-5678"] == "a12345678.us-east-1.elb.amazonaws.com"
         assert handles["9abc"].startswith("ebs.csi.aws.com:vol-")
         made.cloud.attach([])
-        assert made.cloud.holdings() == before
+        assert made.cloud.list_resources() == before
         made.cloud.attach([balancer, claim])
-        kinds = [line.split()[0] for line in set(made.cloud.holdings()) - set(before)]
+        kinds = [line.split()[0] for line in set(made.cloud.list_resources()) - set(before)]
         assert sorted(kinds) == ["EBS", "network", "security"]
         made.delete(aws.ADDON, "cni")
         made.delete(aws.ADDON, "agent")

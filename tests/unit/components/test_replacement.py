@@ -48,7 +48,7 @@ def test_the_setting_is_named_with_what_goes() -> None:
     after = BEFORE | {"gpuPools.train-gpu.accelerator": "nvidia-tesla-v100"}
     assert list(warnings(BEFORE, after, RULES)) == [
         "gpuPools.train-gpu.accelerator: nvidia-tesla-t4 -> nvidia-tesla-v100 replaces the GPU "
-        "pool: its nodes are deleted, and the pods on them start again"
+        "pool: its nodes are deleted, and the pods on them start again [GPUC-REPLACE-GPU-POOL]"
     ]
 
 
@@ -90,7 +90,10 @@ def test_a_list_may_grow_at_its_end() -> None:
 @pytest.mark.parametrize(("old", "new"), [(AB, A), (AB, B), (B, AB), ("[]", AB), (AB, "[]")])
 def test_a_list_that_loses_or_moves_something_is_refused(old: str, new: str) -> None:
     """What it held is still in use; a list that was empty was no setting of this cluster."""
-    with pytest.raises(ValueError, match=r"cannot be while the cluster stands; .* add at its end"):
+    with pytest.raises(
+        ValueError,
+        match=r"cannot be while the cluster stands; .* add at its end .* \[GPUC-IMMUTABLE\]$",
+    ):
         list(warnings({ZONES: old}, {ZONES: new}, {ZONES: if_longer("node pools")}))
 
 
@@ -167,7 +170,9 @@ KEPT = kept("give another")
 )
 def test_what_was_taken_away_and_stays_is_named(old: str, new: str, stays: bool) -> None:
     """The provider keeps it without a word, and so does the preview."""
-    line = f"k: {old} -> {new} changes nothing: the cloud keeps what it has; give another"
+    line = (
+        f"k: {old} -> {new} changes nothing: the cloud keeps what it has; give another [GPUC-KEPT]"
+    )
     assert list(warnings({"k": old}, {"k": new}, {"k": KEPT})) == [line] * stays
 
 

@@ -122,7 +122,7 @@ def test_a_preview_creates_nothing() -> None:
     """The cloud stays empty."""
     stack = GcpStack()
     stack.preview(CLUSTER, "c", PLANNED)
-    assert stack.cloud.holdings() == []
+    assert stack.cloud.list_resources() == []
     assert not stack.plane.running
 
 

@@ -5,16 +5,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 import yaml
 
 from cli.docs import keys
+from components.replacement import Loss
+from components.replacement import warnings as replacement_warnings
 from components.settings import load as settings
 from components.settings import model
 from quality.faults.changes import (
     NAMED,
+    REPLACES,
     Change,
     Effect,
     Table,
@@ -31,6 +34,7 @@ from rehearsal.sandbox import ROOT
 from rehearsal.simulators import platform_of
 from stacks.files import EXAMPLES, SAMPLES
 from stacks.plan import Change as Planned
+from stacks.plan import codes, read_plan
 from tests.unit.rehearsal.rehearsed import group
 
 TITLE = re.compile(r"## `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| on ([\w-]+)|.*)")
@@ -179,19 +183,19 @@ SYSTEM, GPU = (
 @pytest.mark.parametrize(
     ("lost", "said", "unsaid"),
     [
-        ([GPU], "GPU pool", None),
-        ([GPU, SYSTEM], "node pools", None),
-        ([GPU, SYSTEM], "cluster", None),
-        ([GPU, SYSTEM], "GPU pool", "would replace the system pool n, and no warning says so"),
+        ([GPU], "GPU-POOL", None),
+        ([GPU, SYSTEM], "NODE-POOLS", None),
+        ([GPU, SYSTEM], "CLUSTER", None),
+        ([GPU, SYSTEM], "GPU-POOL", "would replace the system pool n, and no warning says so"),
         ([GPU], None, "would replace the GPU pool n, and no warning says so"),
-        ([], "GPU pool", "the program warns for nothing: k: 1 -> 2 replaces the GPU pool: why"),
+        ([], "GPU-POOL", "the program warns for nothing: why [GPUC-REPLACE-GPU-POOL]"),
     ],
 )
 def test_a_warning_says_all_that_is_lost(
     lost: list[Planned], said: str | None, unsaid: str | None
 ) -> None:
     """And nothing that is not."""
-    warned = (f"k: 1 -> 2 replaces the {said}: why",) if said else ()
+    warned = (f"why [GPUC-REPLACE-{said}]",) if said else ()
     assert list(not_as_said(lost, warned)) == ([unsaid] if unsaid else [])
 
 
@@ -314,3 +318,22 @@ def test_an_up_that_is_not_the_last_is_trouble(tmp_path: Path) -> None:
     bench = FakeBench(tmp_path, *RIGHT, {"resources": (("update", POOL),)})
     with pytest.raises(Trouble, match="a further up: update urn:pulumi"):
         made(bench)
+
+
+@pytest.mark.parametrize("loss", get_args(Loss))
+def test_the_proof_knows_each_replacement_by_its_code(loss: Loss) -> None:
+    """Whatever its words are."""
+    (line,) = replacement_warnings({"k": "1"}, {"k": "2"}, {"k": loss})
+    assert line.count("[") == 1
+    assert [code in REPLACES for code in codes(line)] == [True]
+
+
+def test_a_preview_says_what_the_program_warns_of() -> None:
+    """Once each, in both formats."""
+    said = {"severity": "warning", "message": "why [GPUC-KEPT]\n"}
+    events = [{"sequence": 0}, {"diagnosticEvent": said}, {"diagnosticEvent": said}]
+    stream = "\n".join(map(json.dumps, events))
+    document = json.dumps({"steps": [], "diagnostics": [said]}, indent=1)
+    for text in (stream, document):
+        plan = read_plan(text, "a preview")
+        assert [*map(codes, plan.warnings)] == [["KEPT"]]

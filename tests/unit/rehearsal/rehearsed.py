@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from simulators.cloud import NodeGroup, NodeShape, NodeTaint
+from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate
 
 Object = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -16,9 +16,9 @@ def shape(
     labels: dict[str, str] | None = None,
     taints: tuple[NodeTaint, ...] = (GPU_TAINT,),
     gpus: int = 1,
-) -> NodeShape:
+) -> NodeTemplate:
     capacity = {"cpu": "4", "memory": "15Gi", "pods": "110"}
-    return NodeShape(
+    return NodeTemplate(
         labels=T4 if labels is None else labels,
         taints=taints,
         capacity=capacity | ({GPU: str(gpus)} if gpus else {}),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rehearsal.report import NodeLife, PodLife
-from rehearsal.verify import assertions as proof
-from rehearsal.verify.diagnosis import Situation
+from rehearsal.verify import assertions
+from rehearsal.verify.diagnosis import ClusterSnapshot
 from simulators.cloud import Promise
 from tests.unit.rehearsal.rehearsed import (
     DEVICE_PLUGIN,
@@ -50,19 +50,19 @@ def test_no_gpu_comes_before_the_device_plugins_pod(
     parts: dict[str, float], words: str | None
 ) -> None:
     """Where a pod brings the plugin, GPUs that are offered earlier are a finding."""
-    found = proof.too_early([OWN_PLUGIN], [life(parts=parts)], [])
+    found = assertions.too_early([OWN_PLUGIN], [life(parts=parts)], [])
     assert [words in line for line in found if words] == ([True] if words else [])
     assert len(found) == (1 if words else 0)
 
 
 def test_where_the_cloud_brings_the_plugin_no_pod_is_waited_for() -> None:
     """GKE's own plugin is no pod that anybody sees."""
-    assert proof.too_early([group()], [life()], []) == []
+    assert assertions.too_early([group()], [life()], []) == []
 
 
 def test_no_pod_gets_a_gpu_before_the_node_offers_any() -> None:
     """A pod that is bound earlier was given what nobody had advertised."""
-    (line,) = proof.too_early([group()], [life()], [bound(4.0), bound(5.0)])
+    (line,) = assertions.too_early([group()], [life()], [bound(4.0), bound(5.0)])
     assert line == (
         "pool train-gpu: node n1 was given Job default/s at 4.0 s, before it offered a GPU"
     )
@@ -70,7 +70,7 @@ def test_no_pod_gets_a_gpu_before_the_node_offers_any() -> None:
 
 def test_a_real_nodes_pods_are_its_kubelets_affair() -> None:
     """It admits none before it offers a GPU; only when it did is seen later."""
-    assert proof.too_early([group(real=True)], [life()], [bound(4.0)]) == []
+    assert assertions.too_early([group(real=True)], [life()], [bound(4.0)]) == []
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_a_real_nodes_pods_are_its_kubelets_affair() -> None:
 )
 def test_nodes_on_which_no_pod_ran_came_for_nothing(fields: dict[str, Any], found: int) -> None:
     """Only the autoscaler's, and not those that have only just come."""
-    assert len(proof.for_nothing([life(**fields)], now=10.0)) == found
+    assert len(assertions.for_nothing([life(**fields)], now=10.0)) == found
 
 
-def observed(*pods: Any, nodes: list[Any], **more: Any) -> Any:
+def cluster_cache(*pods: Any, nodes: list[Any], **more: Any) -> Any:
     kinds = {"DaemonSet": more.get("daemon_sets", [])}
     return SimpleNamespace(
         pods=list(pods),
@@ -110,9 +110,12 @@ def test_a_pod_without_a_limit_is_not_what_autopilot_makes_nodes_for() -> None:
     """It would be refused there; here it runs, and is named."""
     auto = group("t4-1", auto_provisioned=True)
     idle = pod(on="n1", phase="Running", gpus=0)
-    (line,) = proof.misplaced([auto], observed(idle, nodes=[on_node("n1", auto)]))
+    (line,) = assertions.misplaced([auto], cluster_cache(idle, nodes=[on_node("n1", auto)]))
     assert "runs on node n1 of pool t4-1, but asks for no nvidia.com/gpu" in line
-    assert proof.misplaced([group("t4-1")], observed(idle, nodes=[on_node("n1", auto)])) == []
+    assert (
+        assertions.misplaced([group("t4-1")], cluster_cache(idle, nodes=[on_node("n1", auto)]))
+        == []
+    )
 
 
 def test_on_autopilot_a_spot_pod_cannot_ask_to_keep_its_node() -> None:
@@ -120,20 +123,20 @@ def test_on_autopilot_a_spot_pod_cannot_ask_to_keep_its_node() -> None:
     spot = group("t4-1", auto_provisioned=True, spot=True)
     staying = pod(on="n", phase="Running")
     staying["metadata"]["annotations"] = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-    seen = observed(staying, nodes=[on_node("n", spot)])
-    (line,) = proof.misplaced([spot], seen)
+    seen = cluster_cache(staying, nodes=[on_node("n", spot)])
+    (line,) = assertions.misplaced([spot], seen)
     assert line.endswith("GKE Autopilot does not grant that to Spot pods")
-    assert proof.misplaced([replace(spot, spot=False)], seen) == []
+    assert assertions.misplaced([replace(spot, spot=False)], seen) == []
 
 
 def test_who_tolerates_spot_by_name_is_meant_for_spot() -> None:
     """On a node that is none, the pod costs what it was not to cost."""
     spot = {"key": "cloud.google.com/gke-spot", "operator": "Exists"}
     meant = pod(on="n1", phase="Running", tolerations=[spot])
-    where = observed(meant, nodes=[on_node("n1", group())])
-    (line,) = proof.misplaced([group()], where)
+    where = cluster_cache(meant, nodes=[on_node("n1", group())])
+    (line,) = assertions.misplaced([group()], where)
     assert "does not select cloud.google.com/gke-spot" in line
-    assert proof.misplaced([group(spot=True)], where) == []
+    assert assertions.misplaced([group(spot=True)], where) == []
 
 
 def test_a_plugin_that_selects_a_node_and_is_kept_away_is_named() -> None:
@@ -142,8 +145,8 @@ def test_a_plugin_that_selects_a_node_and_is_kept_away_is_named() -> None:
     bare = node(gpus=0)
 
     def found(*daemon_sets: Any) -> list[str]:
-        return proof.without_gpus(
-            Situation(groups=[group()], nodes={"train-gpu": [bare]}, daemon_sets=daemon_sets)
+        return assertions.without_gpus(
+            ClusterSnapshot(groups=[group()], nodes={"train-gpu": [bare]}, daemon_sets=daemon_sets)
         )
 
     (line,) = found(intolerant)
@@ -175,18 +178,18 @@ def test_a_promise_is_held_against_the_node_that_came_up() -> None:
     came = on_node("n1", made)
     came["metadata"]["labels"]["karpenter.sh/nodepool"] = "train-gpu"
     cloud = Cloud(made)
-    (promise,) = proof.promises(cloud, observed(nodes=[], gpu_nodes=[came]))  # type: ignore[arg-type]
+    (promise,) = assertions.promises(cloud, cluster_cache(nodes=[], gpu_nodes=[came]))  # type: ignore[arg-type]
     assert (promise["pool"], promise["node"]) == ("train-gpu", "n1")
     assert cloud.asked[0].labels == made.node.labels
-    assert proof.broken([promise]) == ["pool train-gpu: tag t lies"]
+    assert assertions.broken([promise]) == ["pool train-gpu: tag t lies"]
 
 
 def test_without_a_node_a_promise_is_held_against_the_one_that_would_come() -> None:
     """With its GPUs as often as the device plugin's config offers them."""
     cloud = Cloud(replace(OWN_PLUGIN, node=shape(gpus=2)))
-    proof.promises(
+    assertions.promises(
         cloud,  # type: ignore[arg-type]
-        observed(
+        cluster_cache(
             nodes=[],
             daemon_sets=[daemon_set("plugin", SHARING_PLUGIN)],
             config_maps={"kube-system/shares": config_map(sharing_config())},

@@ -29,18 +29,18 @@ def test_gke_makes_them_and_takes_them_away_with_the_object() -> None:
     """Under the names that GKE gives them."""
     stack = GcpStack()
     stack.cluster()
-    before = stack.cloud.holdings()
+    before = stack.cloud.list_resources()
     assert stack.cloud.attach([SERVICE, CLAIM]) == {
         "1234-5678": "198.51.100.1",
         "9abc": "pd.csi.storage.gke.io:projects/p/zones/us-central1-a/disks/pvc-9abc",
     }
-    assert sorted(set(stack.cloud.holdings()) - set(before)) == [
+    assert sorted(set(stack.cloud.list_resources()) - set(before)) == [
         "disk projects/p/zones/us-central1-a/disks/pvc-9abc",
         f"firewall rule {FIREWALL}",
         "forwarding rule projects/p/regions/us-central1/forwardingRules/a12345678",
     ]
     assert stack.cloud.attach([]) == {}
-    assert stack.cloud.holdings() == before
+    assert stack.cloud.list_resources() == before
 
 
 def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:

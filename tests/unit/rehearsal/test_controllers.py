@@ -12,14 +12,14 @@ import yaml
 
 from components.catalog import images
 from rehearsal.control_plane import controllers
-from rehearsal.control_plane.cluster_cache import Observed
+from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.controllers import Controllers, program_of, provide
 from rehearsal.control_plane.pod_network import PodNetwork
-from rehearsal.event_log import Journal
-from rehearsal.nodes import kwok as kubelets
+from rehearsal.event_log import EventLog
+from rehearsal.nodes import kwok
 from rehearsal.processes import Processes
-from rehearsal.verify.diagnosis import Situation
+from rehearsal.verify.diagnosis import ClusterSnapshot
 from rehearsal.verify.workloads import Workload, declared, why_not
 from tools.programs import Program
 
@@ -40,7 +40,7 @@ def test_the_pinned_images_are_run_for_real() -> None:
 
 def test_kwok_leaves_those_pods_alone() -> None:
     """The sandbox that makes pods run excludes the same images."""
-    stages = yaml.safe_load_all(kubelets.STAGES.joinpath("pod.yaml").read_text())
+    stages = yaml.safe_load_all(kwok.STAGES.joinpath("pod.yaml").read_text())
     (run,) = [stage for stage in stages if stage["metadata"]["name"] == "pod-run"]
     keys = [each["key"] for each in run["spec"]["selector"]["matchExpressions"]]
     (key,) = [key for key in keys if "image" in key]
@@ -81,8 +81,8 @@ def test_a_job_set_is_the_jobs_that_it_makes() -> None:
     }
     (found,) = declared([resource])
     assert (str(found), found.derived) == ("Job team/ddp-workers-0", True)
-    verdict = why_not(found, None, Situation(groups=[], nodes={}))
-    assert not verdict.hopeless
+    diagnosis = why_not(found, None, ClusterSnapshot(groups=[], nodes={}))
+    assert not diagnosis.permanent
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_a_job_in_a_queue_says_what_kueue_says(job: str, owner: str) -> None:
     ]
     wanted = Workload(kind="Job", namespace="default", name=job)
     suspended = {"metadata": {}, "spec": {"suspend": True}, "status": {}}
-    verdict = why_not(wanted, suspended, Situation(groups=[], nodes={}, events=events))
-    assert verdict.message == (
+    diagnosis = why_not(wanted, suspended, ClusterSnapshot(groups=[], nodes={}, events=events))
+    assert diagnosis.message == (
         f"Job default/{job} is still in its queue: Kueue says: insufficient quota"
     )
-    assert not verdict.hopeless
+    assert not diagnosis.permanent
 
 
 def test_a_suspended_job_of_which_nothing_is_said() -> None:
     """Without an event the line says as much as is known."""
     suspended = {"metadata": {}, "spec": {"suspend": True}, "status": {}}
-    verdict = why_not(JOB, suspended, Situation(groups=[], nodes={}))
-    assert verdict.message == "Job default/sweep is still in its queue"
+    diagnosis = why_not(JOB, suspended, ClusterSnapshot(groups=[], nodes={}))
+    assert diagnosis.message == "Job default/sweep is still in its queue"
 
 
 class TokensOnly:
@@ -127,11 +127,11 @@ class TokensOnly:
 @pytest.fixture
 def played(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str, str], tuple[Journal, int]]:
-    """Plays a JobSet pod whose program is a shell script, until the journal says a word; the
-    journal, and how often the program was started."""
+) -> Callable[[str, str], tuple[EventLog, int]]:
+    """Plays a JobSet pod whose program is a shell script, until the event log says a word; the
+    event log, and how often the program was started."""
 
-    def play(script: str, until: str) -> tuple[Journal, int]:
+    def play(script: str, until: str) -> tuple[EventLog, int]:
         starts = tmp_path / "starts"
         program = tmp_path / "jobset"
         program.write_text(f"#!/bin/sh\necho >> {starts}\n{script}\n")
@@ -139,50 +139,50 @@ def played(
         monkeypatch.setattr("tools.binary", lambda name: program)
         kubeconfig = tmp_path / "admin"
         kubeconfig.write_text(json.dumps({"users": [{"user": {}}]}))
-        journal = Journal()
-        observed = Observed(journal)
+        event_log = EventLog()
+        cluster_cache = ClusterCache(event_log)
         made = pod(images.JOBSET.reference)
         made["metadata"] = {"name": "jobset-abcde", "namespace": "jobset-system", "uid": "u"}
         made["spec"]["nodeName"] = "n1"
-        observed.change("Pod", "ADDED", made)
+        cluster_cache.change("Pod", "ADDED", made)
         processes = Processes(tmp_path / "logs", "test")
         controllers_ = Controllers(
             tmp_path,
             cast(LocalControlPlane, SimpleNamespace(api=TokensOnly(), kubeconfig=kubeconfig)),
             processes,
             cast(PodNetwork, SimpleNamespace(forget=lambda address: None)),
-            observed,
-            journal,
+            cluster_cache,
+            event_log,
         )
         controllers_.start()
         try:
             deadline = time.monotonic() + 10
-            while until not in [event.what for event in journal.events] + journal.findings:
-                assert time.monotonic() < deadline, journal.events
+            while until not in [event.what for event in event_log.events] + event_log.findings:
+                assert time.monotonic() < deadline, event_log.events
                 time.sleep(0.05)
             time.sleep(1)
         finally:
             controllers_.stop()
-        return journal, len(starts.read_text().splitlines())
+        return event_log, len(starts.read_text().splitlines())
 
     return play
 
 
 def test_a_controller_that_ends_once_is_started_again(
-    played: Callable[[str, str], tuple[Journal, int]],
+    played: Callable[[str, str], tuple[EventLog, int]],
 ) -> None:
     """As a kubelet would: it may have looked for its certificate a moment too early."""
     script = '[ $(wc -l < "$0.twice") = 1 ] 2> /dev/null && sleep 60; echo > "$0.twice"; exit 1'
-    journal, starts = played(script, "restarted")
+    event_log, starts = played(script, "restarted")
     assert starts == 2
-    assert journal.findings == []
+    assert event_log.findings == []
 
 
 def test_a_controller_that_keeps_ending_is_named(
-    played: Callable[[str, str], tuple[Journal, int]],
+    played: Callable[[str, str], tuple[EventLog, int]],
 ) -> None:
     """With its last words, and no third time."""
     message = "jobset-abcde ended with 1: bad config | bad config"
-    journal, starts = played('echo "bad config"; exit 1', message)
+    event_log, starts = played('echo "bad config"; exit 1', message)
     assert starts == 2
-    assert journal.findings == [message]
+    assert event_log.findings == [message]

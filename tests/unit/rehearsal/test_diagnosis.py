@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rehearsal.verify.diagnosis import Situation, Verdict, diagnose
+from rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 from simulators.cloud import NodeGroup, NodeTaint
 from tests.unit.rehearsal.rehearsed import (
     COS_INSTALLER,
@@ -24,16 +24,18 @@ from tests.unit.rehearsal.rehearsed import (
 WHO = "Deployment default/sample"
 
 
-def verdict(
+def diagnosis(
     waiting: dict,
     *groups: NodeGroup,
     nodes: Sequence[dict] = (),
     **more: object,
-) -> Verdict:
-    """The verdict where `nodes` are those of the first group."""
+) -> Diagnosis:
+    """The diagnosis where `nodes` are those of the first group."""
     of = {groups[0].name: nodes} if groups else {}
-    situation = Situation(groups=groups, nodes=of, pods=[waiting, *more.pop("pods", [])], **more)
-    return diagnose(waiting, situation)
+    snapshot = ClusterSnapshot(
+        groups=groups, nodes=of, pods=[waiting, *more.pop("pods", [])], **more
+    )
+    return diagnose(waiting, snapshot)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +74,9 @@ def verdict(
 )
 def test_a_pod_that_fits_no_pool_is_told_what_keeps_it_away(spec: dict, why: str) -> None:
     """Each single mismatch is named, with the pool that was meant; waiting would not help."""
-    found = verdict(pod(**spec), group())
+    found = diagnosis(pod(**spec), group())
     assert found.message == f"pool train-gpu: {WHO} cannot be scheduled: {why}"
-    assert found.hopeless
+    assert found.permanent
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_node_affinity_is_read(expression: dict, why: str) -> None:
     """Required node affinity keeps a pod away like a selector does."""
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    found = verdict(pod(affinity=affinity), group())
+    found = diagnosis(pod(affinity=affinity), group())
     assert found.message == (
         f"pool train-gpu: {WHO} cannot be scheduled: its node affinity wants {why}"
     )
@@ -113,38 +115,38 @@ def test_of_several_affinity_terms_one_is_enough() -> None:
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
         }
     }
-    assert not verdict(pod(affinity=affinity), group()).hopeless
+    assert not diagnosis(pod(affinity=affinity), group()).permanent
 
 
 def test_the_pool_with_gpus_is_named_although_another_is_nearer() -> None:
     """A GPU pod without its toleration is compared with the GPU pool, not with the CPU pool."""
-    found = verdict(pod(tolerations=[], nodeSelector={}), SYSTEM, group())
+    found = diagnosis(pod(tolerations=[], nodeSelector={}), SYSTEM, group())
     assert found.message.startswith("pool train-gpu: ")
 
 
 def test_without_any_pool_that_is_said() -> None:
     """A cloud without node pools cannot run anything."""
-    found = verdict(pod())
+    found = diagnosis(pod())
     assert found.message == f"{WHO}: the cloud holds no node pool"
-    assert found.hopeless
+    assert found.permanent
 
 
 def test_a_template_without_the_label_cannot_grow_from_zero() -> None:
     """Where nodes would fit but the autoscaler cannot know, its belief is named."""
     blind = group(template=shape(labels={}), node=shape())
-    found = verdict(pod(), blind)
+    found = diagnosis(pod(), blind)
     assert found.message == (
         f"pool train-gpu: {WHO} cannot be scheduled: the pool cannot grow from zero for it: to the "
         "autoscaler, it selects label cloud.google.com/gke-accelerator=nvidia-tesla-t4, a node "
         "there has no label cloud.google.com/gke-accelerator"
     )
-    assert found.hopeless
+    assert found.permanent
 
 
 def test_a_node_that_joins_otherwise_than_its_template_is_told() -> None:
     """The autoscaler adds a node for the pod, but the pod cannot be on it."""
     other = shape(taints=(NodeTaint(key="team", value="ml", effect="NoSchedule"),))
-    found = verdict(pod(tolerations=[]), group(template=shape(taints=()), node=other))
+    found = diagnosis(pod(tolerations=[]), group(template=shape(taints=()), node=other))
     assert found.message == (
         f"pool train-gpu: {WHO} cannot be scheduled: on the node that joins, it does not tolerate "
         "the taint team=ml:NoSchedule"
@@ -153,12 +155,12 @@ def test_a_node_that_joins_otherwise_than_its_template_is_told() -> None:
 
 def test_a_refusal_of_the_cloud_is_passed_on() -> None:
     """Quota and stockouts are the cloud's own words."""
-    found = verdict(pod(), group(), refusals={"train-gpu": "Quota 'NVIDIA_T4_GPUS' exceeded"})
+    found = diagnosis(pod(), group(), refusals={"train-gpu": "Quota 'NVIDIA_T4_GPUS' exceeded"})
     assert found.message == (
         f"pool train-gpu: {WHO} cannot be scheduled: the cloud refuses another node: "
         "Quota 'NVIDIA_T4_GPUS' exceeded"
     )
-    assert found.hopeless
+    assert found.permanent
 
 
 @pytest.mark.parametrize(
@@ -170,28 +172,28 @@ def test_a_refusal_of_the_cloud_is_passed_on() -> None:
 )
 def test_a_pool_that_may_have_no_nodes_is_hopeless(fields: dict, why: str) -> None:
     """A maximum of zero and a fixed size of zero are told apart."""
-    found = verdict(pod(), group(**fields))
+    found = diagnosis(pod(), group(**fields))
     assert found.message == f"pool train-gpu: {WHO} cannot be scheduled: {why}"
-    assert found.hopeless
+    assert found.permanent
 
 
-@pytest.mark.parametrize(("owner", "hopeless"), [("ReplicaSet", True), ("Job", False)])
-def test_a_full_pool_names_who_fills_it(owner: str, hopeless: bool) -> None:
-    """At its maximum a pool is hopeless, unless what runs there is a Job, which ends."""
+@pytest.mark.parametrize(("owner", "permanent"), [("ReplicaSet", True), ("Job", False)])
+def test_a_full_pool_names_who_fills_it(owner: str, permanent: bool) -> None:
+    """At its maximum a pool is full for good, unless what runs there is a Job, which ends."""
     other = pod("other-abc-1", owner=(owner, "other"), on="n1", phase="Running")
-    found = verdict(pod(), group(max_nodes=1), nodes=[node()], pods=[other])
+    found = diagnosis(pod(), group(max_nodes=1), nodes=[node()], pods=[other])
     kind = "Deployment" if owner == "ReplicaSet" else owner
     assert found.message == (
         f"pool train-gpu: {WHO} cannot be scheduled: the pool has all 1 node of its maximum, and "
         f"none has 1 nvidia.com/gpu free, used by {kind} default/other"
     )
-    assert found.hopeless is hopeless
+    assert found.permanent is permanent
 
 
 def test_a_finished_pod_takes_no_room() -> None:
     """What has succeeded uses no GPU any more."""
     other = pod("other-abc-1", owner=("Job", "other"), on="n1", phase="Succeeded")
-    found = verdict(pod(), group(max_nodes=1), nodes=[node()], pods=[other])
+    found = diagnosis(pod(), group(max_nodes=1), nodes=[node()], pods=[other])
     assert "used by" not in found.message
 
 
@@ -201,11 +203,11 @@ def test_a_pool_that_can_grow_is_waited_for() -> None:
     waiting["status"]["conditions"] = [
         {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
     ]
-    found = verdict(waiting, group())
+    found = diagnosis(waiting, group())
     assert found.message == (
         f"pool train-gpu: {WHO} waits for a node; the scheduler says: 0/1 nodes are available"
     )
-    assert not found.hopeless
+    assert not found.permanent
 
 
 WITHOUT_DRIVER = group(driver="pod", node_os="cos")
@@ -251,15 +253,15 @@ def test_gpus_that_never_appear_are_traced_to_who_should_bring_them(
 ) -> None:
     """A node without GPUs says which DaemonSet is missing, or why it misses the node."""
     sets = [daemon_set(name, spec) for name, spec in daemons.items()]
-    found = verdict(pod(), of, nodes=[node(of=of, gpus=0)], daemon_sets=sets)
+    found = diagnosis(pod(), of, nodes=[node(of=of, gpus=0)], daemon_sets=sets)
     assert found.message == WAITS + why
-    assert found.hopeless
+    assert found.permanent
 
 
 def test_an_installer_that_is_on_its_way_is_waited_for() -> None:
     """While the installer's pod is starting, the GPUs may still appear."""
     starting = daemon_pod("installer", COS_INSTALLER, on="n1", phase="Pending")
-    found = verdict(
+    found = diagnosis(
         pod(),
         WITHOUT_DRIVER,
         nodes=[node(of=WITHOUT_DRIVER, gpus=0)],
@@ -267,7 +269,7 @@ def test_an_installer_that_is_on_its_way_is_waited_for() -> None:
         daemon_sets=[daemon_set("installer", COS_INSTALLER)],
     )
     assert found.message == WAITS + "the pod of DaemonSet kube-system/installer is bound there"
-    assert not found.hopeless
+    assert not found.permanent
 
 
 def test_workers_that_are_to_have_a_node_each_are_told_so() -> None:
@@ -282,8 +284,8 @@ def test_workers_that_are_to_have_a_node_each_are_told_so() -> None:
     first["spec"]["nodeName"] = "n1"
     for each in (first, second):
         each["metadata"]["labels"]["jobset"] = "ddp"
-    found = verdict(second, two, nodes=[node("n1", two)], pods=[first])
+    found = diagnosis(second, two, nodes=[node("n1", two)], pods=[first])
     assert "all 1 node of its maximum, and each has one of its pods" in found.message
     other = {**first, "metadata": {**first["metadata"], "labels": {}}}
-    found = verdict(second, two, nodes=[node("n1", two)], pods=[other])
+    found = diagnosis(second, two, nodes=[node("n1", two)], pods=[other])
     assert "one of its pods" not in found.message

@@ -1,13 +1,13 @@
-"""When a node is given its GPUs, and in which order the journal has it."""
+"""When a node is given its GPUs, and in which order the event log has it."""
 
 import threading
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from rehearsal.control_plane.cluster_cache import KINDS, Observed
+from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.control_plane import LocalControlPlane
-from rehearsal.event_log import Journal
+from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.node_registration import GROUP
 from rehearsal.nodes.nodes import Nodes
@@ -22,8 +22,8 @@ class PromptScheduler:
     """An API server with one ready node, whose scheduler is faster than its own answers: a pod is
     bound, and seen to be, before the request that offers the GPU returns."""
 
-    def __init__(self, observed: Observed) -> None:
-        self._observed = observed
+    def __init__(self, cluster_cache: ClusterCache) -> None:
+        self._cluster_cache = cluster_cache
         self._ended = threading.Event()
         self.offered = threading.Event()
         self.node = node("n1", ONE, gpus=0)
@@ -38,7 +38,7 @@ class PromptScheduler:
         return iter(())
 
     def patch(self, path: str, body: Object, kind: str = "") -> Object:
-        self._observed.change("Pod", "ADDED", pod(on="n1"))
+        self._cluster_cache.change("Pod", "ADDED", pod(on="n1"))
         self._ended.wait(0.1)
         self.offered.set()
         return body
@@ -63,20 +63,20 @@ class OneGroup:
 
 def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
     """The offer is on record before anything can come of it."""
-    journal = Journal()
-    observed = Observed(journal)
-    api = PromptScheduler(observed)
+    event_log = EventLog()
+    cluster_cache = ClusterCache(event_log)
+    api = PromptScheduler(cluster_cache)
     nodes = Nodes(
         cast(LocalControlPlane, SimpleNamespace(api=api, kubeconfig=None)),
         cast(Cloud, OneGroup()),
         cast(Autoscaler, SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
-        observed,
-        journal,
+        cluster_cache,
+        event_log,
     )
     nodes.start()
     try:
         assert api.offered.wait(10)
-        (life,), (given,) = node_lives(journal.events), pod_lives(journal.events)
+        (life,), (given,) = node_lives(event_log.events), pod_lives(event_log.events)
     finally:
         api.end()
         nodes.stop()

@@ -14,10 +14,9 @@ import pytest
 import yaml
 
 from rehearsal.existing import ExistingCluster, with_real_node
-from rehearsal.gpu_node import cgroups, image, machine, overrides, pytorch, settings
-from rehearsal.gpu_node import host_changes as footprint
+from rehearsal.gpu_node import cgroups, host_changes, image, machine, overrides, pytorch, settings
 from rehearsal.gpu_node.cgroups import Cgroup
-from rehearsal.gpu_node.host_changes import Footprint
+from rehearsal.gpu_node.host_changes import HostChanges
 from rehearsal.gpu_node.host_node import pool_of
 from rehearsal.gpu_node.machine import NAME, NodeError
 from rehearsal.gpu_node.network import Bridge
@@ -182,11 +181,11 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     overrides.edit(file, lambda config: said.extend(overrides.measured(config, "gpus", how)))
     assert set(said) == {"gpu-k8s", "gpu-k8s2", "gpu-all"}
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
-    assert found.check is not None
-    assert found.check.mounts == {"/x": "/x"}
+    assert found.gpu_test is not None
+    assert found.gpu_test.mounts == {"/x": "/x"}
     overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
-    assert found.check is None
+    assert found.gpu_test is None
     assert found.pools["gpus"].gpu_pool("gpus").allocatable == 4
     assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
@@ -346,16 +345,16 @@ def test_a_trace_is_what_was_not_there_before(
     place = tmp_path / "run"
     place.mkdir()
     (place / "theirs").mkdir()
-    monkeypatch.setattr(footprint, "PLACES", (str(place),))
-    node = Footprint(
+    monkeypatch.setattr(host_changes, "PLACES", (str(place),))
+    node = HostChanges(
         file=tmp_path / "node.json", bridge="none", subnet="198.18.7", cgroup="none-of-mine",
-        before=footprint.seen(),
+        before=host_changes.seen(),
     )  # fmt: skip
-    node.folders = footprint.make_folders([str(place / "mine" / "deep"), str(place / "theirs")])
+    node.folders = host_changes.make_folders([str(place / "mine" / "deep"), str(place / "theirs")])
     assert node.folders == [str(place / "mine"), str(place / "mine" / "deep")]
     node.write()
     assert node.left()["files"] == [str(place / "mine")]
-    again = footprint.read(tmp_path)
+    again = host_changes.read(tmp_path)
     assert again is not None
     again.take_back()
     assert again.left()["files"] == []
@@ -365,8 +364,8 @@ def test_a_trace_is_what_was_not_there_before(
 def test_a_process_is_known_by_its_namespace() -> None:
     """What a node started is found, whatever it is called; no namespace has no process."""
     mine = os.readlink("/proc/self/ns/pid")
-    assert any(line.startswith(f"{os.getpid()} ") for line in footprint.processes_in(mine))
-    assert footprint.processes_in("") == []
+    assert any(line.startswith(f"{os.getpid()} ") for line in host_changes.processes_in(mine))
+    assert host_changes.processes_in("") == []
 
 
 def test_the_report_shows_cards_counts_samples_and_traces() -> None:
@@ -384,7 +383,7 @@ def test_the_report_shows_cards_counts_samples_and_traces() -> None:
                     "gpu-k8s2": {"state": "pending", "scheduler": "no GPU", "why": "used by A"},
                 },
                 "check": "NODE  POOL",
-                "left": {**{sort: [] for sort in footprint.seen()}, "processes": ["7 kubelet"]},
+                "left": {**{sort: [] for sort in host_changes.seen()}, "processes": ["7 kubelet"]},
             }
         )
     )

@@ -1,11 +1,11 @@
-"""The report's table, its JSON and its picture, from a journal written by hand."""
+"""The report's table, its JSON and its picture, from an event log written by hand."""
 
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 from rehearsal import simulated
-from rehearsal.event_log import Event, Journal
+from rehearsal.event_log import Event, EventLog
 from rehearsal.report import Report, created, gpu_nodes_over_time, node_lives, pod_lives, text
 from rehearsal.timeline import svg
 from tools.programs import program
@@ -134,13 +134,13 @@ def test_bars_stay_within_the_picture() -> None:
 
 def test_the_journal_writes_what_it_keeps(tmp_path: Path) -> None:
     """One JSON line for each event, and a finding only once."""
-    journal = Journal(tmp_path / "events.jsonl")
-    journal.finding("pool", "two plugins")
-    journal.finding("pool", "two plugins")
-    journal.record("node", "n1", "joined")
+    event_log = EventLog(tmp_path / "events.jsonl")
+    event_log.finding("pool", "two plugins")
+    event_log.finding("pool", "two plugins")
+    event_log.record("node", "n1", "joined")
     lines = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert [line["what"] for line in lines] == ["two plugins", "joined"]
-    assert journal.findings == ["two plugins"]
+    assert event_log.findings == ["two plugins"]
 
 
 def test_a_node_that_the_cloud_refused_never_was() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rehearsal.verify import stack_output_checks as contract
-from rehearsal.verify.diagnosis import Situation
+from rehearsal.verify import stack_output_checks
+from rehearsal.verify.diagnosis import ClusterSnapshot
 from simulators.cloud import Shares
 from tests.unit.rehearsal.rehearsed import (
     GPU,
@@ -17,7 +17,7 @@ from tests.unit.rehearsal.rehearsed import (
     shape,
     sharing_config,
 )
-from tests.unit.rehearsal.test_assertions import observed, on_node
+from tests.unit.rehearsal.test_assertions import cluster_cache, on_node
 
 SLICED = Shares(strategy="time-slicing", replicas=4, most=1)
 POOL = group(gpus=1, shares=SLICED, template=shape(gpus=4))
@@ -33,13 +33,15 @@ TOLD = {
 def broken(of: Any = POOL, *, up: bool = True, **told: Any) -> list[str]:
     """What is wrong with the output, with one node up, or none."""
     nodes = [on_node("n1", of)] if up else []
-    seen = observed(
+    seen = cluster_cache(
         nodes=nodes,
         gpu_nodes=nodes,
         daemon_sets=[daemon_set("plugin", SHARING_PLUGIN)],
         config_maps={"kube-system/shares": config_map(sharing_config())},
     )
-    return contract.broken({"p": {**TOLD, **told}}, Situation(groups=[of], nodes={}), seen)
+    return stack_output_checks.broken(
+        {"p": {**TOLD, **told}}, ClusterSnapshot(groups=[of], nodes={}), seen
+    )
 
 
 START = "output gpuPools.p, pool train-gpu: "
@@ -101,6 +103,13 @@ def test_on_autopilot_a_plain_pool_is_not_about_chosen_nodes(label: str) -> None
 
 def test_the_output_is_that_of_the_stack() -> None:
     """Where there is none, nothing is told wrongly."""
-    state = [{"type": "a:b:C"}, {"type": contract.STACK, "outputs": {"gpuPools": {"p": TOLD}}}]
-    assert contract.exported(state) == {"p": TOLD}
-    assert contract.exported(state[:1]) == contract.exported([{"type": contract.STACK}]) == {}
+    state = [
+        {"type": "a:b:C"},
+        {"type": stack_output_checks.STACK, "outputs": {"gpuPools": {"p": TOLD}}},
+    ]
+    assert stack_output_checks.exported(state) == {"p": TOLD}
+    assert (
+        stack_output_checks.exported(state[:1])
+        == stack_output_checks.exported([{"type": stack_output_checks.STACK}])
+        == {}
+    )

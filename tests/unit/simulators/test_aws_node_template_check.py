@@ -6,11 +6,11 @@ import pytest
 
 from simulators.aws.node_template_check import compare, real
 from simulators.aws.nodes import tagged_taints
-from simulators.cloud import NodeShape, NodeTaint
+from simulators.cloud import NodeTaint, NodeTemplate
 
 PREFIX = "k8s.io/cluster-autoscaler/node-template"
 GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
-NODE = NodeShape(
+NODE = NodeTemplate(
     labels={"role": "train-gpu", "eks.amazonaws.com/nodegroup": "train-gpu"},
     taints=(GPU_TAINT,),
     capacity={"cpu": "7910m", "memory": "60Gi", "pods": "110", "ephemeral-storage": "89Gi",
@@ -22,7 +22,7 @@ def promise(
     labels: Mapping[str, str] | None = None,
     taints: tuple[NodeTaint, ...] = (GPU_TAINT,),
     **resources: str | None,
-) -> NodeShape:
+) -> NodeTemplate:
     """A template that tells the truth about NODE, but for what is given."""
     names = {"gpus": "nvidia.com/gpu", "disk": "ephemeral-storage"}
     capacity = {"cpu": "8", "memory": "61Gi", "nvidia.com/gpu": "4", "ephemeral-storage": "88Gi"}
@@ -30,7 +30,7 @@ def promise(
         capacity.pop(names[name])
         if value is not None:
             capacity[names[name]] = value
-    return NodeShape(
+    return NodeTemplate(
         labels={"role": "train-gpu"} if labels is None else labels,
         taints=taints,
         capacity=capacity,
@@ -72,7 +72,7 @@ def test_a_true_promise_has_no_differences() -> None:
     ],
 )
 def test_a_difference_names_its_tag_and_its_effect(
-    template: NodeShape, tag: str, effect: str
+    template: NodeTemplate, tag: str, effect: str
 ) -> None:
     """Each difference is one line, with the tag and with what it would cause."""
     (line,) = compare(template, NODE)

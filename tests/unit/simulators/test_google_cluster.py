@@ -40,7 +40,7 @@ def test_a_control_plane_that_does_not_start_leaves_no_cluster() -> None:
     stack.cloud.control_plane = Broken()
     with pytest.raises(RuntimeError, match="no port"):
         stack.cluster()
-    assert not [line for line in stack.cloud.holdings() if line.startswith("cluster")]
+    assert not [line for line in stack.cloud.list_resources() if line.startswith("cluster")]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_wrong_cluster_is_refused(changes: dict[str, object], reason: str) -> 
         stack.cluster(**changes)
     assert reason in str(refused.value)
     assert "\n" not in str(refused.value)
-    assert not [line for line in stack.cloud.holdings() if line.startswith("cluster")]
+    assert not [line for line in stack.cloud.list_resources() if line.startswith("cluster")]
 
 
 def test_a_kept_default_pool_has_nodes() -> None:
@@ -304,7 +304,7 @@ def test_an_empty_cloud_holds_nothing() -> None:
     """There are no groups and no holdings before anything is made."""
     empty = GcpCloud(control_plane=Plane(), faults=Faults())
     assert empty.node_groups() == []
-    assert empty.holdings() == []
+    assert empty.list_resources() == []
 
 
 def weekly(days: str, hours: int, **more: str) -> dict[str, Any]:

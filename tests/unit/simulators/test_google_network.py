@@ -106,7 +106,7 @@ def test_what_is_in_use_stays() -> None:
             stack.delete(NETWORK, "net")
         stack.delete(token, name)
     stack.delete(NETWORK, "net")
-    assert stack.cloud.holdings() == []
+    assert stack.cloud.list_resources() == []
 
 
 def test_a_nat_goes_with_its_router() -> None:
@@ -116,7 +116,7 @@ def test_a_nat_goes_with_its_router() -> None:
     router = stack.up(ROUTER, "router", {"network": network})
     stack.up(NAT, "nat", {"router": router["name"], **NAT_ALL})
     stack.delete(ROUTER, "router")
-    assert not [line for line in stack.cloud.holdings() if "NAT" in line]
+    assert not [line for line in stack.cloud.list_resources() if "NAT" in line]
     stack.delete(NAT, "nat")
 
 
@@ -258,7 +258,7 @@ def test_the_rest_of_a_project() -> None:
     for token in made:
         stack.delete(token, "x")
     stack.delete(ACCOUNT, "gpu-nodes")
-    assert stack.cloud.holdings() == []
+    assert stack.cloud.list_resources() == []
 
 
 def test_a_deletion_policy_is_honoured() -> None:
@@ -270,4 +270,4 @@ def test_a_deletion_policy_is_honoured() -> None:
     with pytest.raises(Refused, match="deletionPolicy is PREVENT"):
         stack.delete(NETWORK, "kept")
     stack.delete(NETWORK, "left")
-    assert len(stack.cloud.holdings()) == 2
+    assert len(stack.cloud.list_resources()) == 2

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from simulators.cloud import NodeGroup, Shares
-from simulators.google.autopilot import Portion, portions
+from simulators.google.autopilot import GpuRequestShape, gpu_request_shapes
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import GcpStack, t4
 
@@ -71,14 +71,15 @@ A100 = {ACCELERATOR: "nvidia-tesla-a100"}
 
 
 @pytest.mark.parametrize(
-    ("selector", "portion"),
+    ("selector", "shape"),
     [
         (T4 | {STRATEGY: "time-sharing", CLIENTS: "4"},
-         Portion(accelerator="nvidia-tesla-t4", clients=4)),
-        (T4 | {CLIENTS: "4"}, Portion(accelerator="nvidia-tesla-t4", clients=4)),
-        (T4 | {STRATEGY: "time-sharing"}, Portion(accelerator="nvidia-tesla-t4", clients=2)),
+         GpuRequestShape(accelerator="nvidia-tesla-t4", clients=4)),
+        (T4 | {CLIENTS: "4"}, GpuRequestShape(accelerator="nvidia-tesla-t4", clients=4)),
+        (T4 | {STRATEGY: "time-sharing"},
+         GpuRequestShape(accelerator="nvidia-tesla-t4", clients=2)),
         (A100 | {PARTITION: "1g.5gb"},
-         Portion(accelerator="nvidia-tesla-a100", partition="1g.5gb")),
+         GpuRequestShape(accelerator="nvidia-tesla-a100", partition="1g.5gb")),
         (T4, None),
         ({STRATEGY: "time-sharing", CLIENTS: "4"}, None),
         (T4 | {STRATEGY: "mps", CLIENTS: "4"}, None),
@@ -89,10 +90,10 @@ A100 = {ACCELERATOR: "nvidia-tesla-a100"}
     ],
 )  # fmt: skip
 def test_autopilot_shares_what_a_pod_selects(
-    selector: dict[str, str], portion: Portion | None
+    selector: dict[str, str], shape: GpuRequestShape | None
 ) -> None:
     """One label of two is enough; what Autopilot does not have brings no node."""
-    assert portions([selector]) == ({portion} if portion else set())
+    assert gpu_request_shapes([selector]) == ({shape} if shape else set())
 
 
 def test_autopilot_makes_shapes_for_the_pods_that_ask() -> None:
