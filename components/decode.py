@@ -16,7 +16,12 @@ from components.renamed import RENAMED
 
 T = TypeVar("T")
 
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+_WORDS = {
+    str: "a string",
+    int: "an integer",
+    float: "a number",
+    bool: "a boolean (true or false)",
+}
 
 
 def camel(name: str) -> str:
@@ -82,8 +87,8 @@ def _plain(path: str, kind: type, value: object) -> object:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        mend = "; put it in quotes" if kind is str and isinstance(value, int | float) else ""
-        raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{mend}")
+        fix = "; put it in quotes" if kind is str and isinstance(value, int | float) else ""
+        raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{fix}")
     return value
 
 

@@ -10,6 +10,7 @@ from typing import Final
 RENAMED: Final[Mapping[str, str]] = {
     "capacity": "capacityType",
     "gpuCheck": "gpuTest",
+    "gpus": "nominalQuota",
     "host": "pcie",
     "matrix": "matmul",
     "replaceOrder": "deleteBeforeReplace",

@@ -227,7 +227,7 @@ def _checked_network(stack: str, found: Any, region: str) -> Network:
         if out not in get_args(Out):
             raise _wrong(stack, f"{at}.out", f"{out!r}; allowed: {', '.join(get_args(Out))}")
         if not isinstance(public, bool):
-            raise _wrong(stack, f"{at}.public", f"{public!r} is not true or false")
+            raise _wrong(stack, f"{at}.public", f"{public!r} is not a boolean (true or false)")
         cidr = _block(stack, f"{at}.cidr", row.get("cidr"))
         if not cidr.subnet_of(block):
             raise _wrong(stack, f"{at}.cidr", f"{cidr} is not in the VPC's {block}")

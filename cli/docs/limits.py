@@ -260,7 +260,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
     "QueueArgs": {
         "pools": {"minItems": 1, "uniqueItems": True},
         "namespaces": items(DNS_LABEL, minItems=1, uniqueItems=True),
-        "gpus": values(between(1)),
+        "nominal_quota": values(between(1)),
     },
     "TrainingArgs": {
         **_WORKLOAD,

@@ -17,7 +17,7 @@ class QueueArgs:
     GPUs to spare."""
     namespaces: Sequence[str] = ("default",)
     """The namespaces in which jobs may name the queue."""
-    gpus: Mapping[str, int] = field(default_factory=dict)
+    nominal_quota: Mapping[str, int] = field(default_factory=dict)
     """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
     `maxNodes` times what a node has allocatable."""
 
@@ -30,25 +30,26 @@ class QueueArgs:
         for position, namespace in enumerate(self.namespaces):
             if reason := names.invalid_dns_label(namespace):
                 raise ValueError(f"namespaces[{position}]: {namespace!r} {reason}")
-        for pool, gpus in self.gpus.items():
+        for pool, gpus in self.nominal_quota.items():
             if pool not in self.pools:
                 raise ValueError(
-                    f"gpus.{pool}: is not a pool of this queue; allowed: {', '.join(self.pools)}"
+                    f"nominalQuota.{pool}: is not a pool of this queue; allowed: "
+                    + ", ".join(self.pools)
                 )
             if gpus < 1:
-                raise ValueError(f"gpus.{pool}: {gpus} is too small; allowed: 1 or more")
+                raise ValueError(f"nominalQuota.{pool}: {gpus} is too small; allowed: 1 or more")
 
     def quota(self, pool: GpuPool) -> int:
         """Units of the pool's GPU resource that the queue hands out at once.
 
         Raises ValueError where that is not known, or more than the pool can ever have.
         """
-        given = self.gpus.get(pool.name)
+        given = self.nominal_quota.get(pool.name)
         if pool.max_nodes is None:
             if given is None:
                 raise ValueError(
-                    f"gpus.{pool.name}: is missing, and the pool has no maxNodes to tell it from; "
-                    "set how many GPUs the queue may hand out"
+                    f"nominalQuota.{pool.name}: is missing, and the pool has no maxNodes to tell "
+                    "it from; set how many GPUs the queue may hand out"
                 )
             return given
         most = pool.max_nodes * pool.allocatable
@@ -58,8 +59,8 @@ class QueueArgs:
             )
         if given is not None and given > most:
             raise ValueError(
-                f"gpus.{pool.name}: {given} are more than the pool can have, {most}; ask for "
-                "fewer, or raise its maxNodes"
+                f"nominalQuota.{pool.name}: {given} are more than the pool can have, {most}; ask "
+                "for fewer, or raise its maxNodes"
             )
         return most if given is None else given
 

@@ -208,7 +208,7 @@ class EksClusterArgs:
                     "as arn:aws:iam::ACCOUNT:role/NAME"
                 )
             if arn in self.admins[:position]:
-                raise ValueError(f"admins[{position}]: {arn!r} is there already; drop it")
+                raise ValueError(f"admins[{position}]: {arn!r} is a duplicate; remove it")
         if not self.authorized_networks and not self.private_endpoint:
             raise ValueError(
                 "authorizedNetworks: is empty, so nobody outside the VPC could reach the control "
@@ -219,7 +219,7 @@ class EksClusterArgs:
         for name, text in self.authorized_networks.items():
             if text in seen:
                 raise ValueError(
-                    f"authorizedNetworks.{name}: {text!r} is there already, as {seen[text]}; drop "
+                    f"authorizedNetworks.{name}: {text!r} is a duplicate of {seen[text]}; remove "
                     "one of the two"
                 )
             seen[text] = name

@@ -256,7 +256,7 @@ class EksGpuNodeGroupArgs:
             if reason := catalog.refusal(name):
                 raise ValueError(f"instanceTypes[{position}]: {name!r} {reason}")
             if name in self.instance_types[:position]:
-                raise ValueError(f"instanceTypes[{position}]: {name!r} is there already; drop it")
+                raise ValueError(f"instanceTypes[{position}]: {name!r} is a duplicate; remove it")
         first = self.instance_type
         for position, name in enumerate(self.instance_types[1:], start=1):
             row = catalog.INSTANCE_TYPES[name]

@@ -31,7 +31,7 @@ def check_taints(taints: Sequence[Taint]) -> None:
         if reason is None and len(taint.key) > catalog.TAINT_KEY_MAX:
             reason = f"has {len(taint.key)} characters, EKS takes {catalog.TAINT_KEY_MAX}"
         if reason is None and taint.key in seen:
-            reason = "is there already, and the group's tag has room for one effect; drop it"
+            reason = "is a duplicate, and the group's tag has room for one effect; drop it"
         if reason is not None:
             raise ValueError(f"taints[{position}]: {taint.key!r} {reason}")
         seen.add(taint.key)

@@ -7,7 +7,8 @@ from components.cluster import Sharing
 
 
 def bottlerocket_settings(sharing: Sharing) -> str:
-    """The settings, in TOML. Left out, `rename-by-default` is true: pods would ask in vain."""
+    """The settings, in TOML. Left out, `rename-by-default` is true, and pods are never
+    schedulable."""
     plugin = "settings.kubelet-device-plugins.nvidia"
     lines = [
         f"[{plugin}]",

@@ -191,7 +191,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     """Whether Google's managed Prometheus collects the cluster's metrics."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is made anew, which zero-argument super() does not follow.
+        # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
         for zone in self.zones:
             if not catalog.is_zone(zone) or catalog.region_of(zone) != self.region:

@@ -74,7 +74,7 @@ class GkeNodeIdentity(pulumi.ComponentResource):
             # 30 characters at most, and unique in the project: the cluster's name is too long.
             account_id=account_id(name),
             display_name=f"Nodes of the GKE cluster {name}",
-            # A long name had another ID in version 0.1.0, and a new account makes every pool anew.
+            # A long name had another ID in version 0.1.0, and a new account replaces every pool.
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=["accountId"]),
         )
         self.email = account.email

@@ -73,7 +73,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     replacement starts, and takes the quota twice."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is made anew, which zero-argument super() does not follow.
+        # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeGpuMachineArgs.__post_init__(self)
         self._check_counts()
         self._check_capacity()
@@ -337,6 +337,6 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 raise ValueError(f"taints[{position}]: {reason}")
             if (taint.key, taint.effect) in seen:
                 raise ValueError(
-                    f"taints[{position}]: {taint.key}:{taint.effect} is there already; drop it"
+                    f"taints[{position}]: {taint.key}:{taint.effect} is a duplicate; remove it"
                 )
             seen.add((taint.key, taint.effect))

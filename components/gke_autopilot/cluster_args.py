@@ -18,7 +18,7 @@ class GkeAutopilotArgs(GkeControlPlaneArgs):
     """A GKE Autopilot cluster. Its nodes come and go with its pods, and are GKE's own business."""
 
     def __post_init__(self) -> None:
-        # A dataclass with slots is made anew, which zero-argument super() does not follow.
+        # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
         if catalog.is_zone(self.location):
             raise ValueError(

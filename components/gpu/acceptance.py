@@ -76,7 +76,7 @@ class GpuTest(pulumi.ComponentResource):
                     "metadata": {
                         "labels": labels,
                         # A Job's template cannot change: another program or request, or another
-                        # generation, is another Job, and measures anew.
+                        # generation, is another Job, and measures again.
                         "annotations": {
                             "gpu-cluster/acceptance": _digest(files, args.generation),
                             **staying(pool),

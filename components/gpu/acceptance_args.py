@@ -59,7 +59,7 @@ class GpuTestArgs:
             raise ValueError("pools: is empty; name a pool, or drop the whole key")
         for position, pool in enumerate(self.pools):
             if pool in self.pools[:position]:
-                raise ValueError(f"pools[{position}]: {pool!r} is there already; drop it")
+                raise ValueError(f"pools[{position}]: {pool!r} is a duplicate; remove it")
         if reason := names.invalid_image(self.image):
             raise ValueError(f"image: {reason}")
         if self.generation < 1:

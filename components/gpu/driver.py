@@ -146,7 +146,7 @@ def _cos_pod(image: str | None) -> PodSpecArgsDict:
                     {"name": "cos-tools", "mount_path": "/build/cos-tools"},
                 ],
                 "command": ["bash", "-c"],
-                # After a restart of the pod the module is there already.
+                # After a restart of the pod the module is loaded.
                 "args": ["grep -q '^nvidia ' /proc/modules || /cos-gpu-installer install"],
             },
             {

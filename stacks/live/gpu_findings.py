@@ -1,4 +1,4 @@
-"""What a GPU node lacks, and the command that mends it: label, driver, device plugin, taint.
+"""What a GPU node lacks, and the command that fixes it: label, driver, device plugin, taint.
 
 Pure, like `gpu_nodes`. One cause gives one finding: without its label a node gets no plugin.
 """

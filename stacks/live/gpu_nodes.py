@@ -156,7 +156,7 @@ def installer_pods(pods: Iterable[Object]) -> list[PodState]:
 
 
 def pod_state(pod: Object) -> PodState:
-    """Ready, on its way, or failing for a reason that waiting does not mend."""
+    """Ready, on its way, or failing for a reason that waiting does not fix."""
     status = pod.get("status", {})
     for container in [
         *(status.get("initContainerStatuses") or []),

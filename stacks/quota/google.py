@@ -236,7 +236,7 @@ class GoogleQuotas:
         except google.auth.exceptions.DefaultCredentialsError:
             # A file that is named wins over what signing in leaves, and may be wrong or gone.
             named = os.environ.get(_NAMED)
-            instead = f"mend or unset {_NAMED} ({named}), or then " if named else ""
+            instead = f"fix or unset {_NAMED} ({named}), or then " if named else ""
             return Unknown(
                 reason=f"no Google Cloud credentials: {instead}"
                 "run `gcloud auth application-default login`"

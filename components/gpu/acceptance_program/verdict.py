@@ -9,7 +9,7 @@ from typing import Any
 from .report import number, numbers
 
 GOOD, BAD, UNMEASURED = 0, 1, 2
-"""Exit codes: nothing is amiss; a GPU is broken or slow; something could not be measured."""
+"""Exit codes: nothing is wrong; a GPU is broken or slow; something could not be measured."""
 
 MATRIX, FP32, MEMORY, HOST, ALL_REDUCE = "matrix", "fp32", "memory", "host", "allReduce"
 """What a data sheet has a figure for, and a threshold is about."""

@@ -72,7 +72,7 @@ def test_it_takes_every_gpu_of_a_node(stack: str, pool: dict[str, Any], gpus: in
         ("dev", {"pools": ["train-gpus"], "image": IMAGE}, {},
          "pools[0]: 'train-gpus' is not a pool; did you mean 'train-gpu'? allowed: train-gpu"),
         ("dev", {"pools": ["train-gpu", "train-gpu"], "image": IMAGE}, {},
-         "pools[1]: 'train-gpu' is there already; drop it"),
+         "pools[1]: 'train-gpu' is a duplicate; remove it"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "gpus": 0}, {},
          "gpus: 0 is too small; allowed: 1 or more"),
         ("dev", {"pools": ["train-gpu"], "image": IMAGE, "gpus": 2}, {},

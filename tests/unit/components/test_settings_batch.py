@@ -78,6 +78,6 @@ def test_a_pool_without_maximum_needs_a_number() -> None:
         "users": [{"name": "c", "user": {}}],
     })  # fmt: skip
     assert refusal(as_engine_config(values)) == (
-        "gpu-cluster:batch.queues.q.gpus.gpus: is missing, and the pool has no maxNodes to tell "
-        "it from; set how many GPUs the queue may hand out"
+        "gpu-cluster:batch.queues.q.nominalQuota.gpus: is missing, and the pool has no maxNodes to "
+        "tell it from; set how many GPUs the queue may hand out"
     )

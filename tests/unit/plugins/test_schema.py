@@ -65,10 +65,10 @@ def test_an_unknown_resource_type_is_refused() -> None:
         ),
         (
             {"nodeConfig": {"guestAccelerators": [{"type": "x", "count": "1"}]}},
-            "nodeConfig.guestAccelerators[0].count: expected a whole number, got '1'",
+            "nodeConfig.guestAccelerators[0].count: expected an integer, got '1'",
         ),
-        ({"initialNodeCount": True}, "initialNodeCount: expected a whole number, got True"),
-        ({"initialNodeCount": 1.5}, "initialNodeCount: expected a whole number, got 1.5"),
+        ({"initialNodeCount": True}, "initialNodeCount: expected an integer, got True"),
+        ({"initialNodeCount": 1.5}, "initialNodeCount: expected an integer, got 1.5"),
         ({"nodeConfig": {"spot": "true"}}, "nodeConfig.spot: expected true or false, got 'true'"),
         ({"nodeConfig": "x"}, "nodeConfig: expected an object, got 'x'"),
         ({"nodeLocations": "us-central1-a"}, "nodeLocations: expected a list, got 'us-central1-a'"),

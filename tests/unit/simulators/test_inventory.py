@@ -144,7 +144,7 @@ def row(**changes: Any) -> dict[str, Any]:
         (row(cidr="10.30.0.0/19"), "1.cidr: 10.30.0.0/19 is not in the VPC's 10.20.0.0/16"),
         (row(cidr="10.20.32.0/20"), "2.cidr: 10.20.32.0/19 overlaps subnet-0aaaaaaaaaaaaaaa1"),
         (row(out="vpn"), "1.out: 'vpn'; allowed: nat, internet, none"),
-        (row(public="no"), "1.public: 'no' is not true or false"),
+        (row(public="no"), "1.public: 'no' is not a boolean (true or false)"),
         (row(az="a"), "1: is not a subnet; allowed: zone, cidr, public, out"),
         ({"vpc": "10.20.0.0/16", "subnets": {SUBNETS[0]: row()["subnets"][SUBNETS[0]]}},
          f" subnets: does not describe {SUBNETS[1]}, {SUBNETS[2]} of cluster.network.subnetIds"),
