@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Before it is up": {
         "validate": ("cli.validate:validate", "what is wrong in a stack's file, line by line"),
+        "offers": ("cli.offers:offers", "which machines carry a GPU: price, quota, zones"),
         "cost": ("cli.cost:cost", "list prices per hour and month, at minimum and maximum size"),
         "quota": (
             "cli.quota:quota",
