@@ -12,7 +12,7 @@ import yaml
 from components.settings.model import ExistingSettings, Settings
 from rehearsal.control_plane.api import Api, ApiError, Object
 from rehearsal.nodes.gpus import GPU
-from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Promise, Scaler
+from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Scaler, TemplateComparison
 from simulators.inventory import Machine
 from stacks.files import EngineLoader
 from stacks.names import StackError
@@ -49,7 +49,7 @@ class ExistingCluster:
         """Nobody scales machines that stand in a room."""
         return {}
 
-    def promise(self, group: str, node: NodeTemplate) -> Promise | None:
+    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
         """Nobody was told anything."""
         return None
 

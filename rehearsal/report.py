@@ -63,8 +63,8 @@ class Report:
     gpu_nodes: Sequence[tuple[float, int]]
     """(time, GPU nodes from then on), beginning with (0, 0)."""
     refusals: Sequence[str] = field(default_factory=tuple)
-    promises: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
-    """What each pool's tags promise: `pool`, `node` (None where none came up), `tags` and `real`
+    template_checks: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
+    """Each pool's node template: `pool`, `node` (None where none came up), `tags` and `real`
     (tag -> value) and `differences`."""
     simulated: Sequence[str] = field(default_factory=tuple)
     """What is not as it will be, a line each."""
@@ -158,14 +158,14 @@ def created(urns: Iterable[str]) -> dict[str, int]:
 def text(report: Report) -> str:
     """The report for a terminal, 100 columns wide."""
     blocks = [_steps(report), _resources(report), _nodes(report), _pods(report)]
-    blocks += [_promise(promise) for promise in report.promises]
+    blocks += [_template_check(check) for check in report.template_checks]
     blocks += real_node_blocks(report.real_node) if report.real_node else []
     verdict = "passed" if report.ok else "FAILED"
     for title, lines in (
         ("why it failed", report.failures),
-        ("the cloud refused", report.refusals),
+        ("rejected by the cloud", report.refusals),
         ("warnings", report.warnings),
-        ("what is not as it will be", report.simulated),
+        ("what this rehearsal simulates", report.simulated),
     ):
         if lines:
             blocks.append("\n".join([title, *(f"  - {line}" for line in lines)]))
@@ -179,7 +179,7 @@ def _steps(report: Report) -> str:
         ("ok" if step["ok"] else "FAILED", step["name"], f"{step['seconds']:.1f} s", step["detail"])
         for step in report.steps
     ]
-    return table(("", "step", "took", "what came of it"), rows)
+    return table(("", "step", "duration", "result"), rows)
 
 
 def _resources(report: Report) -> str:
@@ -201,7 +201,7 @@ def _nodes(report: Report) -> str:
         )
         for node in report.nodes
     ]
-    head = ("node", "pool", "joined", "driver, plugin", "GPUs offered", "left")
+    head = ("node", "pool", "joined", "driver, plugin", "allocatable GPUs", "left")
     listed = table(head, rows) if rows else ""
     return f"GPU nodes: {counts}\n\n{listed}".strip()
 
@@ -215,16 +215,16 @@ def _parts(node: NodeLife) -> str:
     )
 
 
-def _promise(promise: Mapping[str, Any]) -> str:
-    wrong, tags, real = promise["differences"], promise["tags"], promise["real"]
-    node = f"node {promise['node']}" if promise["node"] else "a node of it (none came up)"
-    verdict = f"{len(wrong)} not so" if wrong else "all of it so"
+def _template_check(check: Mapping[str, Any]) -> str:
+    wrong, tags, real = check["differences"], check["tags"], check["real"]
+    node = f"node {check['node']}" if check["node"] else "a node of it (none came up)"
+    result = f"{len(wrong)} differ" if wrong else "verified"
     rows = [
         (key, value, "-" if real[key] is None else real[key]) for key, value in sorted(tags.items())
     ]
     return (
-        f"pool {promise['pool']}: {len(tags)} tags, read back, promise what {node} has: {verdict}"
-        f"\n{table(('tag', 'promises', 'node has'), rows)}"
+        f"pool {check['pool']}: node template of {len(tags)} tags, read back, against {node}: "
+        f"{result}\n{table(('tag', 'template', 'node'), rows)}"
     )
 
 

@@ -153,7 +153,7 @@ def make_report(
         pods=pod_lives(events),
         gpu_nodes=gpu_nodes_over_time(nodes),
         refusals=[f"{e.subject}: {e.detail['message']}" for e in events if e.what == "refused"],
-        promises=list(run.promises),
+        template_checks=list(run.template_checks),
         simulated=simulated.lines(
             events, run.sandbox.job_seconds, real_node=run.sandbox.real_node is not None
         ),
@@ -201,9 +201,9 @@ def _tell(progress: Progress, event: Event) -> None:
     if event.kind == "node" and event.what in ("joined", "left"):
         progress.say(f"  node {event.subject} {event.what}")
     elif event.kind == "node" and event.what == "gpus":
-        progress.say(f"  node {event.subject} offers {event.detail['gpus']} GPUs")
+        progress.say(f"  node {event.subject} has {event.detail['gpus']} allocatable GPUs")
     elif event.kind == "cloud" and event.what == "refused":
-        progress.say(f"  the cloud refuses a node of {event.subject}: {event.detail['message']}")
+        progress.say(f"  the cloud rejects a node of {event.subject}: {event.detail['message']}")
     elif event.kind == "pod" and event.what in ("pending", "ready", "succeeded", "failed"):
         where = f" on {event.detail['node']}" if event.detail["node"] else ""
         progress.say(f"  {event.detail['workload']}: {event.what}{where}")

@@ -199,7 +199,7 @@ class Sandbox:
             daemon_sets=self.cluster_cache.all("DaemonSet"),
             events=self.cluster_cache.all("Event"),
             refusals=dict(self.nodes.refusals),
-            shares=dict(self.nodes.shares),
+            sharing=dict(self.nodes.sharing),
         )
 
     def _start_providers(self) -> dict[str, int]:

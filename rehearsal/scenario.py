@@ -21,7 +21,7 @@ from rehearsal.verify.workloads import Workload, declared, reached, why_not
 from stacks.urn import Urn
 
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
-AWAY_SECONDS = 60.0
+SCALE_IN_SECONDS = 60.0
 """How long nodes may take to go: Karpenter looks every 10 s and then waits for another 15 s."""
 
 
@@ -59,7 +59,7 @@ class Rehearsal:
     warnings: list[str] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     workloads: list[Workload] = field(default_factory=list)
-    promises: list[dict[str, Any]] = field(default_factory=list)
+    template_checks: list[dict[str, Any]] = field(default_factory=list)
     """What the pools' tags say of their nodes, as the report has it."""
 
     def run_until_ready(self) -> bool:
@@ -70,9 +70,9 @@ class Rehearsal:
                 ("pulumi preview", self._preview),
                 ("pulumi up", self._up),
                 ("workloads run", self._workloads_run),
-                ("pods are where they belong", self._placed),
-                ("nodes are as promised", self._promised),
-                ("pulumi up again", self._up_again),
+                ("placement verified", self._placement_verified),
+                ("node template verified", self._node_template_verified),
+                ("idempotency", self._idempotency),
             )
         )
 
@@ -83,20 +83,20 @@ class Rehearsal:
             for name, step in (
                 ("pulumi up", self._up),
                 ("workloads run", self._workloads_run),
-                ("pods are where they belong", self._placed),
-                ("nodes are as promised", self._promised),
+                ("placement verified", self._placement_verified),
+                ("node template verified", self._node_template_verified),
             )
         )
 
     def teardown(self) -> bool:
-        """The samples leave, GPU nodes follow, then everything else."""
+        """The scale down workloads, GPU nodes follow, then everything else."""
         return all(
             self._step(name, step)
             for name, step in (
-                ("samples leave", self._samples_leave),
-                ("GPU nodes leave", self._nodes_leave),
+                ("scale down workloads", self._scale_down_workloads),
+                ("scale in to minimum", self._scale_in_to_minimum),
                 ("pulumi destroy", lambda: self._engine(self.sandbox.engine.destroy)),
-                ("nothing is left", self._nothing_left),
+                ("leak check", self._leak_check),
             )
         )
 
@@ -138,7 +138,7 @@ class Rehearsal:
         return self._engine(lambda: self.sandbox.engine.preview(self.policy_pack))
 
     def _up(self) -> str:
-        """`up` with an eye on the cluster: a workload that is awaited in vain ends it."""
+        """`up` with an eye on the cluster: a workload that is never ready ends it."""
         sandbox = self.sandbox
         thread, outcomes = run_in_thread(lambda: sandbox.engine.up(self.policy_pack))
         permanent: dict[str, float] = {}
@@ -152,13 +152,13 @@ class Rehearsal:
             waiting = self._waiting(self._from_cluster())
             lines = self._permanent(waiting, permanent)
             if waiting and idle > self.deadline:
-                lines = self._in_vain(waiting)
+                lines = self._timed_out(waiting)
             if lines:
                 sandbox.engine.interrupt()
                 thread.join(5)
                 sandbox.engine.interrupt()
                 thread.join()
-                raise Failure(*lines, *self._behind_it())
+                raise Failure(*lines, *self._reasons())
         if not outcomes:
             raise Failure("pulumi up could not be run: see the log")
         return self._engine(lambda: outcomes[0])
@@ -182,27 +182,29 @@ class Rehearsal:
         permanent: dict[str, float] = {}
         while waiting := self._waiting(self.workloads):
             if lines := self._permanent(waiting, permanent):
-                raise Failure(*lines, *self._behind_it())
+                raise Failure(*lines, *self._reasons())
             if time.monotonic() - began > self.deadline:
-                raise Failure(*self._in_vain(waiting), *self._behind_it())
+                raise Failure(*self._timed_out(waiting), *self._reasons())
             time.sleep(0.1)
         return f"all have reached their state: {', '.join(map(str, self.workloads))}"
 
-    def _in_vain(self, waiting: list[Workload]) -> list[str]:
+    def _timed_out(self, waiting: list[Workload]) -> list[str]:
         snapshot = self.sandbox.snapshot()
         return [
             f"{why_not(w, self._item(w), snapshot).message} (waited {self.deadline:.0f} s)"
             for w in waiting
         ]
 
-    def _behind_it(self) -> list[str]:
-        """What the autoscaler was told wrongly, and did: the reason, where pods wait in vain."""
-        self.promises = assertions.promises(self.sandbox.cloud, self.sandbox.cluster_cache)
-        return [*assertions.broken(self.promises), *self._for_nothing()]
+    def _reasons(self) -> list[str]:
+        """What the autoscaler was told wrongly, and did: the reason, where pods time out."""
+        self.template_checks = assertions.template_checks(
+            self.sandbox.cloud, self.sandbox.cluster_cache
+        )
+        return [*assertions.broken(self.template_checks), *self._unnecessary_scale_ups()]
 
-    def _for_nothing(self) -> list[str]:
+    def _unnecessary_scale_ups(self) -> list[str]:
         event_log = self.sandbox.event_log
-        return assertions.for_nothing(node_lives(event_log.events), event_log.now)
+        return assertions.unnecessary_scale_ups(node_lives(event_log.events), event_log.now)
 
     def _item(self, workload: Workload) -> Mapping[str, Any] | None:
         return workload.find(self.sandbox.cluster_cache.all(workload.kind))
@@ -225,7 +227,7 @@ class Rehearsal:
             del since[message]
         return [message for message, first in since.items() if now - first >= SETTLE_SECONDS]
 
-    def _placed(self) -> str:
+    def _placement_verified(self) -> str:
         """GPU pods sit on nodes with those GPUs, which came when they were due; installers and
         plugins sit on GPU nodes alone."""
         sandbox = self.sandbox
@@ -245,21 +247,21 @@ class Rehearsal:
         daemons = sum(1 for pod in there if part(pod))
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
 
-    def _promised(self) -> str:
+    def _node_template_verified(self) -> str:
         """The autoscaler was told the truth about the nodes, and so are other projects."""
         sandbox = self.sandbox
-        self.promises = assertions.promises(sandbox.cloud, sandbox.cluster_cache)
+        self.template_checks = assertions.template_checks(sandbox.cloud, sandbox.cluster_cache)
         pools = stack_output_checks.exported(sandbox.engine.resources())
-        wrong = assertions.broken(self.promises)
+        wrong = assertions.broken(self.template_checks)
         wrong += stack_output_checks.broken(pools, sandbox.snapshot(), sandbox.cluster_cache)
         if wrong:
-            raise Failure(*wrong, *self._for_nothing())
-        tags = sum(len(promise["tags"]) for promise in self.promises)
+            raise Failure(*wrong, *self._unnecessary_scale_ups())
+        tags = sum(len(promise["tags"]) for promise in self.template_checks)
         if not tags:
             return "the output gpuPools says what the nodes are"
         return f"{tags} tags, read back, and the output gpuPools say what the nodes are"
 
-    def _up_again(self) -> str:
+    def _idempotency(self) -> str:
         """The autoscaler has changed node counts by now; reading them must not plan a change."""
         outcome = self.sandbox.engine.up(refresh=True)
         self.outcomes.append(outcome)
@@ -268,9 +270,9 @@ class Rehearsal:
         if outcome.changed:
             changes = ", ".join(f"{what} {Urn.parse(urn).name}" for what, urn in outcome.resources)
             raise Failure(f"a second up changes {outcome.changed} resources: {changes}")
-        return "changes nothing"
+        return "no changes"
 
-    def _samples_leave(self) -> str:
+    def _scale_down_workloads(self) -> str:
         """As a user does it who wants to be rid of the stack: no workloads in its file (the copy),
         no protection against deletion, then up."""
         file = self.sandbox.folder / "program" / f"Pulumi.{self.sandbox.stack}.yaml"
@@ -282,10 +284,10 @@ class Rehearsal:
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         return self._engine(self.sandbox.engine.up)
 
-    def _nodes_leave(self) -> str:
+    def _scale_in_to_minimum(self) -> str:
         began = time.monotonic()
         while above := self._above_minimum():
-            if time.monotonic() - began > AWAY_SECONDS:
+            if time.monotonic() - began > SCALE_IN_SECONDS:
                 raise Failure(*(f"pool {name} keeps {n} nodes with nothing to run on them"
                                 for name, n in above.items()))  # fmt: skip
             time.sleep(0.1)
@@ -300,7 +302,7 @@ class Rehearsal:
             and len(snapshot.of(group)) > max(group.target_nodes, group.min_nodes)
         }
 
-    def _nothing_left(self) -> str:
+    def _leak_check(self) -> str:
         left = [f"the cloud still holds {line}" for line in self.sandbox.cloud.list_resources()]
         left += [f"the state still has {r['urn']}" for r in self.sandbox.engine.resources()]
         theirs = self.sandbox.platform == "existing"

@@ -14,7 +14,7 @@ PENDING, STARTING, RUNNING, DONE = "#f0c36d", "#b9a5d6", "#7b5fae", "#d8d2e6"
 
 LEGEND = (
     ("engine", STEP), ("node", NODE), ("GPU node, no GPUs yet", GPU_WAIT),
-    ("GPUs offered", GPU_NODE), ("pod pending", PENDING),
+    ("allocatable GPUs", GPU_NODE), ("pod pending", PENDING),
     ("starting", STARTING), ("running", RUNNING), ("done", DONE),
 )  # fmt: skip
 

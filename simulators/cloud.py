@@ -42,14 +42,14 @@ class NodeTemplate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class GpuSharing:
     """How the device plugin of a node shares out its GPUs, read from what configures it there."""
 
     strategy: Literal["none", "time-slicing", "mps"] = "none"
     replicas: int = 1
     """Pods that one GPU, or one partition of it, can hold."""
     most: int | None = None
-    """Shares that one container may ask for; None where the plugin does not care."""
+    """GpuSharing that one container may ask for; None where the plugin does not care."""
     host_ipc: bool = False
     """Whether a pod reaches the MPS daemon in the host's IPC namespace only."""
     fault: str = ""
@@ -89,7 +89,7 @@ class NodeGroup:
     """Whether its one node is a machine with a kubelet of its own, named as the group."""
     gpus: int = 0
     """Physical GPUs of a node, however they are partitioned and shared."""
-    shares: Shares = Shares()
+    sharing: GpuSharing = GpuSharing()
     """As the cloud's own device plugin is configured; that of a pod is read from the pod."""
 
 
@@ -109,7 +109,7 @@ class Scaler:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class TemplateComparison:
     """What an autoscaler was told of a group's nodes, beside what a node is."""
 
     tags: Mapping[str, str]
@@ -154,7 +154,7 @@ class Cloud(Protocol):
         """Group -> why none of these autoscalers changes its size. Empty where the cloud scales
         its groups itself."""
 
-    def promise(self, group: str, node: NodeTemplate) -> Promise | None:
+    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
         """What the autoscaler was told of the group's nodes, against this one; None where it sees
         the group itself. Raises KeyError for an unknown group."""
 

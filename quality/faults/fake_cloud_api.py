@@ -47,18 +47,20 @@ class StandIns:
         """The few lists that recovery reads."""
         path = url.removeprefix(f"{COMPUTE}/").removeprefix(f"{CONTAINER}/")
         with self._cloud.lock:
-            things = {name: dict(thing.state) for name, thing in self._cloud.things.items()}
+            resources = {
+                name: dict(resource.state) for name, resource in self._cloud.resources.items()
+            }
         if url.startswith(MONITORING):
             kind = path.rpartition("/")[2]
-            found = {name: _title(row) for name, row in things.items() if f"/{kind}/" in name}
+            found = {name: _title(row) for name, row in resources.items() if f"/{kind}/" in name}
             return {kind: [{"name": name, "displayName": found[name]} for name in found]}
-        if "/clusters/" in path and path in things:
-            return {"resourceLabels": things[path].get("effectiveLabels")}
-        if path in things:  # a router, which has its gateways
+        if "/clusters/" in path and path in resources:
+            return {"resourceLabels": resources[path].get("effectiveLabels")}
+        if path in resources:  # a router, which has its gateways
             project, _, region, _, router = path.split("/")[1:6]
             prefix = f"{project}/{region}/{router}/"
-            return {"nats": [row for name, row in things.items() if name.startswith(prefix)]}
-        rows = [row for name, row in things.items() if name.rpartition("/")[0] == path]
+            return {"nats": [row for name, row in resources.items() if name.startswith(prefix)]}
+        rows = [row for name, row in resources.items() if name.rpartition("/")[0] == path]
         return {"nodePools" if path.endswith("/nodePools") else "items": rows}
 
 

@@ -7,7 +7,7 @@ from rehearsal.control_plane.watch import Change
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import STARTING
 from rehearsal.nodes.gpus import part
-from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
+from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, holds, phase, workload
 
 KINDS = {
     "Node": "/api/v1/nodes",
@@ -117,9 +117,11 @@ def _has_its_gpus(node: dict[str, Any]) -> bool:
     """Not so while the node starts: the autoscaler's own idea of it has GPUs from the beginning."""
     taints = {taint["key"] for taint in node["spec"].get("taints") or []}
     starting = taints & {STARTING["key"], "karpenter.sh/unregistered"}
-    return gpus_offered(node) > 0 and holds(node, "Ready") and not starting
+    return allocatable_gpus(node) > 0 and holds(node, "Ready") and not starting
 
 
 def nodes_with_gpus(nodes: list[dict[str, Any]]) -> dict[str, int]:
     """Node name -> GPUs that it offers, for the nodes that offer any."""
-    return {node["metadata"]["name"]: gpus_offered(node) for node in nodes if gpus_offered(node)}
+    return {
+        node["metadata"]["name"]: allocatable_gpus(node) for node in nodes if allocatable_gpus(node)
+    }

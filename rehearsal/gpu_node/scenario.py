@@ -19,7 +19,7 @@ from rehearsal.gpu_node.machine import NAME, Machine
 from rehearsal.gpu_node.overrides import POOLS, WORKLOADS, Overrides
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.status import View
-from rehearsal.nodes.pods import condition, gpus_offered, phase
+from rehearsal.nodes.pods import allocatable_gpus, condition, phase
 from rehearsal.scenario import Failure, Rehearsal
 from rehearsal.verify.diagnosis import diagnose
 from stacks.live.gpu_survey import survey
@@ -58,10 +58,10 @@ class RealNodeRehearsal(Rehearsal):
                 ("the node is real", self._node_is_real),
                 ("pulumi preview", self._preview),
                 ("pulumi up", self._up),
-                ("GPUs appear", lambda: self._offers(len(self.machine.gpus))),
+                ("GPUs are allocatable", lambda: self._offers(len(self.machine.gpus))),
                 ("gpu-cluster gpus shows them", self._gpus_checked),
                 ("samples run", self._samples_run),
-                ("pulumi up again", self._up_again),
+                ("idempotency", self._idempotency),
                 ("gpu-test measures", self._measured),
                 ("pulumi up with shared GPUs", self._share),
                 ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
@@ -71,12 +71,12 @@ class RealNodeRehearsal(Rehearsal):
         )  # fmt: skip
 
     def teardown(self) -> bool:
-        """The samples leave, then everything else; the node outlives the stack."""
+        """Scales the workloads down, then everything else; the node outlives the stack."""
         return all(
             self._step(name, step)
             for name, step in (
                 ("pulumi destroy", lambda: self._engine(self.sandbox.engine.destroy)),
-                ("nothing is left", self._gone),
+                ("leak check", self._gone),
             )
         )
 
@@ -100,8 +100,10 @@ class RealNodeRehearsal(Rehearsal):
 
     def _node_is_real(self) -> str:
         node = self._view.node()
-        if gpus_offered(node):
-            raise Failure(f"node {NAME} offers {gpus_offered(node)} GPUs before the stack is there")
+        if allocatable_gpus(node):
+            raise Failure(
+                f"node {NAME} offers {allocatable_gpus(node)} GPUs before the stack is there"
+            )
         self.offered.append((round(self.sandbox.event_log.now, 2), 0))
         info = node["status"]["nodeInfo"]
         return (
@@ -128,10 +130,10 @@ class RealNodeRehearsal(Rehearsal):
         began = time.monotonic()
 
         def offered() -> bool:
-            return gpus_offered(self._view.node()) == gpus
+            return allocatable_gpus(self._view.node()) == gpus
 
         def why() -> str:
-            there = gpus_offered(self._view.node())
+            there = allocatable_gpus(self._view.node())
             return f"node {NAME} offers {there} GPUs, not {gpus}: {self._view.about_plugin()}"
 
         self._until(offered, why)
@@ -251,7 +253,7 @@ class RealNodeRehearsal(Rehearsal):
         """Nobody waits for a sample's pod, and a real one takes up to its 30 s of grace."""
         cloud = self.sandbox.cloud
         self._until(lambda: not cloud.list_resources(), lambda: "; ".join(cloud.list_resources()))
-        return self._nothing_left()
+        return self._leak_check()
 
     def _edit(self, change: Callable[[Any], object]) -> None:
         """Changes the copy of the stack's file, as its user would the file."""

@@ -1,7 +1,7 @@
 """How a device plugin's pod shares out a node's GPUs: read from the pod, and what it mounts.
 
 As NVIDIA/k8s-device-plugin 0.20.0 reads its config (api/config/v1): where that program would not
-start, or would offer another resource, `Shares.fault` says so.
+start, or would offer another resource, `GpuSharing.fault` says so.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ import yaml
 from components.kube.gpu_daemons import PLUGIN_SOCKETS
 from rehearsal.nodes.gpus import GPU, is_device_plugin, is_ready
 from rehearsal.nodes.pods import phase, workload
-from simulators.cloud import MOST_MPS_CLIENTS, RENAMED, NodeGroup, Shares
+from simulators.cloud import MOST_MPS_CLIENTS, RENAMED, GpuSharing, NodeGroup
 
 Object = Mapping[str, Any]
 FindConfigMap = Callable[[str, str], Object | None]
@@ -29,26 +29,26 @@ class Reader:
 
     def __init__(self, find: FindConfigMap) -> None:
         self._find = find
-        self._read: dict[str, Shares] = {}
+        self._read: dict[str, GpuSharing] = {}
 
-    def of(self, plugin: Object, on_node: Sequence[Object]) -> Shares:
+    def of(self, plugin: Object, on_node: Sequence[Object]) -> GpuSharing:
         """How the plugin in this pod shares; `on_node`: all pods of its node."""
         identity = plugin["metadata"]["uid"]
-        shares = self._read.get(identity)
-        if shares is None:
-            shares = read(plugin, self._find)
-            if not shares.fault:
-                self._read[identity] = shares
-        if shares.strategy == "mps" and not any(map(_is_mps_daemon, on_node)):
-            return Shares(
+        sharing = self._read.get(identity)
+        if sharing is None:
+            sharing = read(plugin, self._find)
+            if not sharing.fault:
+                self._read[identity] = sharing
+        if sharing.strategy == "mps" and not any(map(_is_mps_daemon, on_node)):
+            return GpuSharing(
                 strategy="mps",
                 fault=f"{workload(plugin)} waits for an MPS control daemon, and no pod with one "
                 "is ready there",
             )
-        return shares
+        return sharing
 
 
-def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -> Shares:
+def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -> GpuSharing:
     """How the plugin in this pod shares out a node's GPUs; of a pod template give the namespace."""
     namespace = namespace or plugin["metadata"]["namespace"]
     who = workload(plugin) if plugin["metadata"].get("name") else "the device plugin"
@@ -60,29 +60,31 @@ def read(plugin: Object, find: FindConfigMap, *, namespace: str | None = None) -
     for name, optional in config_maps.values():
         if not optional and find(namespace, name) is None:
             # The kubelet does not start a pod before all its volumes are there.
-            return Shares(fault=f"{who} mounts ConfigMap {namespace}/{name}, which does not exist")
+            return GpuSharing(
+                fault=f"{who} mounts ConfigMap {namespace}/{name}, which does not exist"
+            )
     container = _plugin_container(plugin)
     path = _config_file(container)
     if path is None:
-        return Shares()
+        return GpuSharing()
     place = _place(container, path)
     if place is None or place[0] not in config_maps:
-        return Shares(fault=f"{who} reads {path}, which no ConfigMap is mounted at")
+        return GpuSharing(fault=f"{who} reads {path}, which no ConfigMap is mounted at")
     name = config_maps[place[0]][0]
     data = (find(namespace, name) or {}).get("data") or {}
     if place[1] not in data:
         has = ", ".join(sorted(data)) or "nothing"
-        return Shares(
+        return GpuSharing(
             fault=f"{who} reads {place[1]} of ConfigMap {namespace}/{name}, which has {has}"
         )
     try:
-        shares = parse(data[place[1]])
+        sharing = parse(data[place[1]])
     except ValueError as error:
-        return Shares(fault=f"{who} does not start with ConfigMap {namespace}/{name}: {error}")
-    return replace(shares, fault=f"{who} {shares.fault}") if shares.fault else shares
+        return GpuSharing(fault=f"{who} does not start with ConfigMap {namespace}/{name}: {error}")
+    return replace(sharing, fault=f"{who} {sharing.fault}") if sharing.fault else sharing
 
 
-def parse(text: str) -> Shares:
+def parse(text: str) -> GpuSharing:
     """The plugin's config file. Raises ValueError with the reason where the plugin refuses it."""
     try:
         config = yaml.safe_load(text)
@@ -90,7 +92,7 @@ def parse(text: str) -> Shares:
         raise ValueError("it is not YAML") from None
     if not isinstance(config, dict) or config.get("version") != "v1":
         raise ValueError("its version is not v1")
-    found = Shares()
+    found = GpuSharing()
     # Where both are there, MPS wins.
     for block, strategy in _BLOCKS.items():
         if (given := (config.get("sharing") or {}).get(block)) is not None:
@@ -98,7 +100,7 @@ def parse(text: str) -> Shares:
     return found
 
 
-def _shared(block: str, strategy: str, given: Mapping[str, Any]) -> Shares:
+def _shared(block: str, strategy: str, given: Mapping[str, Any]) -> GpuSharing:
     resources = given.get("resources")
     if not resources:
         raise ValueError(f"sharing.{block} names no resources")
@@ -111,17 +113,17 @@ def _shared(block: str, strategy: str, given: Mapping[str, Any]) -> Shares:
         if resource["name"] != GPU:
             continue
         mps = strategy == "mps"
-        return Shares(
+        return GpuSharing(
             strategy="mps" if mps else "time-slicing",
             replicas=replicas,
             # Off by default with time-slicing, on with MPS.
             most=1 if given.get("failRequestsGreaterThanOne", mps) else None,
             fault=RENAMED if given.get("renameByDefault") else "",
         )
-    return Shares()
+    return GpuSharing()
 
 
-def refused(node: str, group: NodeGroup, shares: Shares, pods: Iterable[Object]) -> list[str]:
+def refused(node: str, group: NodeGroup, sharing: GpuSharing, pods: Iterable[Object]) -> list[str]:
     """Pods on the node that its device plugin, or the shared GPU itself, would not serve."""
     found = []
     for pod in pods:
@@ -130,16 +132,16 @@ def refused(node: str, group: NodeGroup, shares: Shares, pods: Iterable[Object])
             int(((one.get("resources") or {}).get("limits") or {}).get(GPU, 0))
             for one in containers
         )
-        if not asked or phase(pod) == "deleting" or shares.replicas < 2:
+        if not asked or phase(pod) == "deleting" or sharing.replicas < 2:
             continue
         start = f"pool {group.name}: {workload(pod)}"
-        if shares.most is not None and asked > shares.most:
+        if sharing.most is not None and asked > sharing.most:
             found.append(
                 f"{start} asks for {asked} {GPU} in one container, and the device plugin of node "
-                f"{node}, where {shares.replicas} pods share a GPU, gives {shares.most} at most: "
+                f"{node}, where {sharing.replicas} pods share a GPU, gives {sharing.most} at most: "
                 "the kubelet fails the pod with UnexpectedAdmissionError"
             )
-        if shares.host_ipc and not pod["spec"].get("hostIPC"):
+        if sharing.host_ipc and not pod["spec"].get("hostIPC"):
             found.append(
                 f"{start} has no hostIPC: true, without which it does not reach the MPS daemon of "
                 f"node {node}"
@@ -147,7 +149,9 @@ def refused(node: str, group: NodeGroup, shares: Shares, pods: Iterable[Object])
     return found
 
 
-def template_shares(group: NodeGroup, daemon_set: Object, find: FindConfigMap) -> Shares | None:
+def template_sharing(
+    group: NodeGroup, daemon_set: Object, find: FindConfigMap
+) -> GpuSharing | None:
     """How the DaemonSet's pods would share the GPUs of the group's nodes; None if it is no device
     plugin, or the cloud runs its own."""
     template = daemon_set["spec"]["template"]

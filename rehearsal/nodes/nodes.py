@@ -35,11 +35,11 @@ from rehearsal.nodes.gpus import (
     is_ready,
 )
 from rehearsal.nodes.node_registration import belongs, karpenters, new_node, wanted_taints
-from rehearsal.nodes.pods import gpus_offered, holds
+from rehearsal.nodes.pods import allocatable_gpus, holds
 from rehearsal.nodes.recycling import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
 from rehearsal.nodes.scalers import rules, scaled_groups
-from simulators.cloud import Cloud, NodeGroup, Shares
+from simulators.cloud import Cloud, GpuSharing, NodeGroup
 
 REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25
@@ -65,7 +65,7 @@ class Nodes:
         self._watcher: Watcher | None = None
         self.refusals: dict[str, str] = {}
         """Group -> why the cloud would not run another node of it."""
-        self.shares: dict[str, Shares] = {}
+        self.sharing: dict[str, GpuSharing] = {}
         """Node -> how its device plugin shares out its GPUs."""
         cloud.on_change(lambda: self._changes.put("cloud"))
 
@@ -94,7 +94,7 @@ class Nodes:
         """Nodes whose group is on record."""
         self._offered: dict[str, int] = {}
         """Node -> the GPUs that it was given last."""
-        self.refusals, self.shares = {}, {}
+        self.refusals, self.sharing = {}, {}
         self._scale_down = ScaleDown()
         self._attachments = Attachments(self._cloud, self._api)
         self._reader = Reader(self._config_map)
@@ -318,9 +318,9 @@ class Nodes:
         """Gives the node its GPUs once driver and plugin are there, and takes them with those."""
         name = node["metadata"]["name"]
         if group.real:
-            self._offers(name, group, gpus_offered(node))
+            self._offers(name, group, allocatable_gpus(node))
             return
-        has, shares = int(group.node.capacity.get(GPU, 0)), group.shares
+        has, sharing = int(group.node.capacity.get(GPU, 0)), group.sharing
         if not holds(node, "Ready"):
             self._ready_since.pop(name, None)
             due = False
@@ -331,16 +331,16 @@ class Nodes:
             pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]
             plugins = [pod for pod in pods if is_device_plugin(pod) and is_ready(pod)]
             if plugins and group.plugin == "pod":
-                shares = self._reader.of(plugins[0], pods)
-                has *= shares.replicas
+                sharing = self._reader.of(plugins[0], pods)
+                has *= sharing.replicas
             parts = gpu_parts(group, pods)
-            wrong = conflicts(name, group, parts) + refused(name, group, shares, pods)
+            wrong = conflicts(name, group, parts) + refused(name, group, sharing, pods)
             for line in wrong:
                 self._event_log.finding(group.name, line)
-            due = parts.complete and not shares.fault
-        self.shares[name] = shares
+            due = parts.complete and not sharing.fault
+        self.sharing[name] = sharing
         wanted = has if due else 0
-        offered = gpus_offered(node)
+        offered = allocatable_gpus(node)
         capacity = node["status"].get("capacity", {})
         if offered == wanted and (wanted or GPU not in capacity):
             return

@@ -44,7 +44,7 @@ def gpus_asked(spec: Object) -> int:
     return int(requests(spec).get(GPU, 0))
 
 
-def gpus_offered(node: Object) -> int:
+def allocatable_gpus(node: Object) -> int:
     """The `nvidia.com/gpu` that a node offers now."""
     return int(node.get("status", {}).get("allocatable", {}).get(GPU, 0))
 

@@ -15,7 +15,7 @@ from components.kube import quantity
 from components.kube.requests import requests
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.node_registration import belongs, karpenters
-from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, holds, phase, workload
+from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, holds, phase, workload
 from simulators.cloud import NodeGroup
 
 Object = Mapping[str, Any]
@@ -90,7 +90,7 @@ def unneeded(
             continue
         for node in own:
             there = [pod for pod in _on(node, pods) if not workload(pod).startswith("DaemonSet ")]
-            asked, offered = sum(gpus_asked(pod["spec"]) for pod in there), gpus_offered(node)
+            asked, offered = sum(gpus_asked(pod["spec"]) for pod in there), allocatable_gpus(node)
             if not karpenters(node) or not there or asked >= rules.threshold * offered:
                 continue
             others = [each for each in nodes if each is not node and _stands(each)]
@@ -117,7 +117,7 @@ def keeps(pod: Object, rules: Rules) -> bool:
 
 def _stands(node: Object) -> bool:
     gone = node["metadata"].get("deletionTimestamp") or node["spec"].get("unschedulable")
-    return not gone and holds(node, "Ready") and gpus_offered(node) > 0
+    return not gone and holds(node, "Ready") and allocatable_gpus(node) > 0
 
 
 def _on(node: Object, pods: Iterable[Object]) -> list[Object]:
@@ -171,7 +171,7 @@ def evictable(
         if node is None or not who.startswith("Job ") or keeps(pod, rules):
             continue
         group = next((each for each in groups if each.autoscaled and belongs(node, each)), None)
-        asked, offered = gpus_asked(pod["spec"]), gpus_offered(node)
+        asked, offered = gpus_asked(pod["spec"]), allocatable_gpus(node)
         if group is not None and 0 < asked < rules.threshold * offered:
             found[who] = (
                 f"pool {group.name}: {who} asks for {asked} of a node's {offered} GPUs, and the "

@@ -5,11 +5,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from rehearsal.control_plane.cluster_cache import ClusterCache
-from rehearsal.nodes.gpu_sharing import template_shares
+from rehearsal.nodes.gpu_sharing import template_sharing
 from rehearsal.nodes.gpus import GPU, part
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.node_registration import group_name
-from rehearsal.nodes.pods import full_name, gpus_asked, gpus_offered, phase, workload
+from rehearsal.nodes.pods import allocatable_gpus, full_name, gpus_asked, phase, workload
 from rehearsal.nodes.scale_down import SAFE_TO_EVICT
 from rehearsal.report import NodeLife, PodLife
 from rehearsal.verify.diagnosis import ClusterSnapshot
@@ -35,10 +35,10 @@ def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[
         asked, kind = gpus_asked(pod["spec"]), workload(pod).partition(" ")[0]
         if kind != "DaemonSet" and group is not None:
             wrong += _mistaken(pod, asked, where, group)
-        if asked and phase(pod) == "ready" and gpus_offered(node) < asked:
+        if asked and phase(pod) == "ready" and allocatable_gpus(node) < asked:
             wrong.append(
                 f"{full_name(pod)} asks for {asked} {GPU} on {where}, which has "
-                f"{gpus_offered(node)}"
+                f"{allocatable_gpus(node)}"
             )
         if part(pod) and (group is None or GPU not in group.node.capacity):
             wrong.append(f"{full_name(pod)} runs on {where}, which has no GPU")
@@ -71,11 +71,11 @@ def without_gpus(snapshot: ClusterSnapshot) -> list[str]:
     found = []
     for group in snapshot.groups:
         for node in snapshot.of(group):
-            if GPU not in group.node.capacity or gpus_offered(node):
+            if GPU not in group.node.capacity or allocatable_gpus(node):
                 continue
             name = node["metadata"]["name"]
             start = f"pool {group.name}: node {name} offers none of its GPUs: "
-            if fault := snapshot.shares.get(name, group.shares).fault:
+            if fault := snapshot.sharing.get(name, group.sharing).fault:
                 found.append(start + fault)
             missed = [
                 f"{start}DaemonSet {full_name(daemon_set)} selects it, but {'; '.join(lines)}"
@@ -124,7 +124,7 @@ def too_early(
     return found
 
 
-def for_nothing(nodes: Iterable[NodeLife], now: float) -> list[str]:
+def unnecessary_scale_ups(nodes: Iterable[NodeLife], now: float) -> list[str]:
     """Pools that the autoscaler made grow although no pod ever ran on the new nodes."""
     idle: dict[str, int] = {}
     for node in nodes:
@@ -133,13 +133,14 @@ def for_nothing(nodes: Iterable[NodeLife], now: float) -> list[str]:
         if node.added and not node.used and settled:
             idle[node.group] = idle.get(node.group, 0) + 1
     return [
-        f"pool {group}: grew for nothing: {count} {'node' if count == 1 else 'nodes'} came up on "
+        f"pool {group}: unnecessary scale-up: {count} {'node' if count == 1 else 'nodes'} came up "
+        "on "
         "which no pod ever ran"
         for group, count in idle.items()
     ]
 
 
-def promises(cloud: Cloud, cluster_cache: ClusterCache) -> list[dict[str, Any]]:
+def template_checks(cloud: Cloud, cluster_cache: ClusterCache) -> list[dict[str, Any]]:
     """Each pool's promise against a node of it that came up, or else against what would, as the
     report has it."""
     groups, found = cloud.node_groups(), []
@@ -147,7 +148,7 @@ def promises(cloud: Cloud, cluster_cache: ClusterCache) -> list[dict[str, Any]]:
     for group in groups:
         node = came.get(group.name)
         shape = _of_cloud(shape_of(node), group) if node else would_join(group, cluster_cache)
-        promise = cloud.promise(group.name, shape)
+        promise = cloud.compare_template(group.name, shape)
         if promise is not None:
             name = node["metadata"]["name"] if node else None
             found.append({"pool": group.name, "node": name, **asdict(promise)})
@@ -155,7 +156,7 @@ def promises(cloud: Cloud, cluster_cache: ClusterCache) -> list[dict[str, Any]]:
 
 
 def broken(promised: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The differences between promises and nodes, each with its pool."""
+    """The differences between templates and nodes, each with its pool."""
     return [f"pool {each['pool']}: {line}" for each in promised for line in each["differences"]]
 
 
@@ -171,9 +172,9 @@ def would_join(group: NodeGroup, cluster_cache: ClusterCache) -> NodeTemplate:
     gpus, shape = int(group.node.capacity.get(GPU, 0)), group.node
     config_maps = cluster_cache.config_maps
     for daemon_set in cluster_cache.all("DaemonSet"):
-        shares = template_shares(
+        sharing = template_sharing(
             group, daemon_set, lambda namespace, name: config_maps.get(f"{namespace}/{name}")
         )
-        if gpus and shares and not mismatches(daemon_set["spec"]["template"]["spec"], shape):
-            return replace(shape, capacity={**shape.capacity, GPU: str(gpus * shares.replicas)})
+        if gpus and sharing and not mismatches(daemon_set["spec"]["template"]["spec"], shape):
+            return replace(shape, capacity={**shape.capacity, GPU: str(gpus * sharing.replicas)})
     return shape

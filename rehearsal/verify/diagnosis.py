@@ -13,8 +13,8 @@ from components.kube import quantity
 from components.kube.requests import requests
 from rehearsal.nodes.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
 from rehearsal.nodes.matching import mismatches, shape_of
-from rehearsal.nodes.pods import condition, full_name, gpus_asked, gpus_offered, phase, workload
-from simulators.cloud import NodeGroup, Shares
+from rehearsal.nodes.pods import allocatable_gpus, condition, full_name, gpus_asked, phase, workload
+from simulators.cloud import GpuSharing, NodeGroup
 
 Object = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ class ClusterSnapshot:
     """The cluster's own events."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Group name -> why the cloud would not run another node of it."""
-    shares: Mapping[str, Shares] = field(default_factory=dict)
+    sharing: Mapping[str, GpuSharing] = field(default_factory=dict)
     """Node -> how its device plugin shares out its GPUs, where that is not the group's."""
 
     def on(self, node: Object) -> list[Object]:
@@ -101,7 +101,9 @@ def _nearest(pod: Object, snapshot: ClusterSnapshot) -> tuple[NodeGroup, list[st
     group = min(snapshot.groups, key=distance)
     lines = mismatches(pod["spec"], _best_shape(group, snapshot))
     if not snapshot.of(group) and not mismatches(pod["spec"], group.node):
-        lines = [f"the pool cannot grow from zero for it: to the autoscaler, {'; '.join(lines)}"]
+        lines = [
+            f"the pool cannot scale up from zero for it: to the autoscaler, {'; '.join(lines)}"
+        ]
     return group, lines
 
 
@@ -111,7 +113,7 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
     nodes = snapshot.of(group)
     for node in nodes:
         due = int(group.node.capacity.get(GPU, 0))
-        if gpus_asked(pod["spec"]) and due and not gpus_offered(node):
+        if gpus_asked(pod["spec"]) and due and not allocatable_gpus(node):
             missing = missing_part(node, group, snapshot)
             return Diagnosis(
                 message=f"{start} waits for GPUs that never appear on node "
@@ -120,7 +122,7 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
             )
     if refusal := snapshot.refusals.get(group.name):
         return Diagnosis(
-            message=f"{start} cannot be scheduled: the cloud refuses another node: {refusal}",
+            message=f"{start} cannot be scheduled: the cloud rejects another node: {refusal}",
             permanent=True,
         )
     if group.unscaled and len(nodes) < group.max_nodes:
@@ -226,7 +228,7 @@ def missing_part(node: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> D
             "device plugin", "device plugin", node, group, snapshot,
             [ds for ds in snapshot.daemon_sets if is_device_plugin(ds["spec"]["template"])],
         )  # fmt: skip
-    if fault := snapshot.shares.get(node["metadata"]["name"], group.shares).fault:
+    if fault := snapshot.sharing.get(node["metadata"]["name"], group.sharing).fault:
         return Diagnosis(message=fault, permanent=True)
     return Diagnosis(message="driver and device plugin are there, the GPUs soon", permanent=False)
 

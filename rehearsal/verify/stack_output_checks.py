@@ -10,7 +10,7 @@ from rehearsal.nodes.matching import shape_of, untolerated
 from rehearsal.nodes.node_registration import group_name
 from rehearsal.verify import assertions
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from simulators.cloud import NodeGroup, NodeTemplate, Shares
+from simulators.cloud import GpuSharing, NodeGroup, NodeTemplate
 
 STACK = "pulumi:pulumi:Stack"
 _CHOSEN = {names.GKE_GPU_PARTITION_SIZE, names.GKE_GPU_SHARING_STRATEGY, names.GKE_SPOT}
@@ -34,10 +34,10 @@ def broken(
     found = []
     for name, told in pools.items():
         for group in snapshot.groups:
-            for where, shape, shares in _nodes(group, snapshot, cluster_cache):
+            for where, shape, sharing in _nodes(group, snapshot, cluster_cache):
                 if not group.gpus or not _meant(told["nodeSelector"], group, shape):
                     continue
-                lines = list(_wrong(told, group, shape, where, shares.most))
+                lines = list(_wrong(told, group, shape, where, sharing.most))
                 found += [f"output gpuPools.{name}, pool {group.name}: {line}" for line in lines]
                 if lines:
                     break  # the others are alike
@@ -46,16 +46,16 @@ def broken(
 
 def _nodes(
     group: NodeGroup, snapshot: ClusterSnapshot, cluster_cache: ClusterCache
-) -> list[tuple[str, NodeTemplate, Shares]]:
+) -> list[tuple[str, NodeTemplate, GpuSharing]]:
     """The group's nodes that ever offered GPUs, or one that would come, each with its sharing."""
     came = [
-        (f"node {name}", shape_of(node), snapshot.shares.get(name, group.shares))
+        (f"node {name}", shape_of(node), snapshot.sharing.get(name, group.sharing))
         for node in cluster_cache.gpu_nodes
         if group_name(node, [group]) and (name := node["metadata"]["name"])
     ]
     if came or group.auto_provisioned:  # of those there are many that nobody asked for
         return came
-    return [("a node", assertions.would_join(group, cluster_cache), group.shares)]
+    return [("a node", assertions.would_join(group, cluster_cache), group.sharing)]
 
 
 def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeTemplate) -> bool:

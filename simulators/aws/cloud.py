@@ -19,7 +19,14 @@ from simulators.aws.node_group import check_start
 from simulators.aws.nodes import GPU
 from simulators.aws.permissions import why_late, why_not_scaled
 from simulators.aws.scaling_group import bounds, group_tags, resize
-from simulators.cloud import ControlPlane, NodeGroup, NodeTemplate, Promise, Scaler, Wanted
+from simulators.cloud import (
+    ControlPlane,
+    NodeGroup,
+    NodeTemplate,
+    Scaler,
+    TemplateComparison,
+    Wanted,
+)
 from simulators.inventory import Network
 
 FRESH_SECONDS = 5.0
@@ -109,7 +116,7 @@ class AwsCloud:
             on_demand_per_hour=row.on_demand,
             revision=parts.revision,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
-            shares=nodes.shares(account, parts),
+            sharing=nodes.sharing(account, parts),
         )
 
     def set_size(self, group: str, nodes: int) -> None:
@@ -158,7 +165,7 @@ class AwsCloud:
         reasons = [why_late(account, parts, one) for one in at_work]
         return reasons if all(reasons) else []
 
-    def promise(self, group: str, node: NodeTemplate) -> Promise | None:
+    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
         """What the Auto Scaling group's tags promise, against this node; None for a group that has
         none and never is at zero, where Cluster Autoscaler goes by the nodes that are there. What
         it may not see of a group that it scales is a promise that is not kept as well."""
@@ -172,7 +179,7 @@ class AwsCloud:
             late = self._why_late(parts)
             if GPU in node.capacity:
                 late = [*late, why_unrepaired(self.account.clusters[parts.cluster], parts.inputs)]
-        return Promise(
+        return TemplateComparison(
             tags={key: tags[key] for key in real},
             real=real,
             differences=[*node_template_check.compare(template, node), *filter(None, late)],

@@ -45,18 +45,18 @@ def _labels(template: NodeTemplate, node: NodeTemplate) -> Iterator[str]:
         if promised is None:
             yield (
                 f"tag {tag} is missing, the nodes have {key}={real}: a pod that selects {key} "
-                "never makes the pool grow"
+                "never triggers a scale-up"
             )
         elif real is None:
             yield (
                 f"tag {tag} says {promised}, the nodes have no label {key}: a pod that selects it "
-                "makes the pool grow for nothing, again and again"
+                "triggers unnecessary scale-ups, again and again"
             )
         else:
             yield (
                 f"tag {tag} says {promised}, the nodes have {key}={real}: a pod that selects "
-                f"{real} never makes the pool grow, one that selects {promised} makes it grow for "
-                "nothing"
+                f"{real} never triggers a scale-up, one that selects {promised} triggers an "
+                "unnecessary one"
             )
 
 
@@ -64,13 +64,13 @@ def _taints(template: NodeTemplate, node: NodeTemplate) -> Iterator[str]:
     for taint in sorted(set(node.taints) - set(template.taints), key=_shown):
         yield (
             f"tag {TAINT_TAG}{taint.key} does not say {_shown(taint)}, the nodes have "
-            f"{taint.key}={_shown(taint)}: a pod that does not tolerate it makes the pool grow for "
-            "nothing"
+            f"{taint.key}={_shown(taint)}: a pod that does not tolerate it triggers an "
+            "unnecessary scale-up"
         )
     for taint in sorted(set(template.taints) - set(node.taints), key=_shown):
         yield (
             f"tag {TAINT_TAG}{taint.key} says {_shown(taint)}, the nodes have no such "
-            "taint: a pod that does not tolerate it never makes the pool grow, though it could run "
+            "taint: a pod that does not tolerate it never triggers a scale-up, though it could run "
             "there"
         )
 
@@ -92,22 +92,22 @@ def _resources(template: NodeTemplate, node: NodeTemplate, shared: int) -> Itera
         except ValueError:
             yield (
                 f"tag {tag} says {given}, which is no quantity: the autoscaler leaves it out, and "
-                f"no pod that asks for {name} makes the pool grow"
+                f"no pod that asks for {name} triggers a scale-up"
             )
             continue
         if promised > has:
             yield (
-                f"tag {tag} promises {given}, the nodes have {shown} of {name}: a pod that asks "
-                "for more than there is makes the pool grow for nothing, and too few nodes are "
+                f"tag {tag} says {given}, the nodes have {shown} of {name}: a pod that asks "
+                "for more than there is triggers unnecessary scale-ups, and too few nodes are "
                 "started for many pods"
             )
         elif given is None and has:
             yield (
                 f"tag {tag} is missing, the nodes have {shown}: a pod that asks for {name} never "
-                "makes the pool grow"
+                "triggers a scale-up"
             )
         elif promised < has * (1 if name.startswith("nvidia.com/") else _SLACK):
             yield (
-                f"tag {tag} promises {given}, the nodes have {shown} of {name}: the pool grows too "
-                "often, or never for a pod that asks for more than promised"
+                f"tag {tag} says {given}, the nodes have {shown} of {name}: the pool scales up "
+                "too often, or never for a pod that asks for more than the tag says"
             )

@@ -12,8 +12,8 @@ from simulators.aws.images import drives
 from simulators.aws.instances import instance
 from simulators.aws.launch_template import LaunchTemplate
 from simulators.aws.scaling_group import group_tags
-from simulators.aws.user_data import host_shares
-from simulators.cloud import NodeTaint, NodeTemplate, Shares
+from simulators.aws.user_data import host_sharing
+from simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
 
 GPU = "nvidia.com/gpu"
 MAX_PODS = 110
@@ -118,13 +118,13 @@ def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "othe
     return "al2023" if image.startswith("AL2023") else "other"
 
 
-def shares(account: Account, parts: GroupParts) -> Shares:
+def sharing(account: Account, parts: GroupParts) -> GpuSharing:
     """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
-    return _host_shares(parts.inputs, _template_data(account, parts.inputs))
+    return _host_sharing(parts.inputs, _template_data(account, parts.inputs))
 
 
-def _host_shares(group: Mapping[str, Any], data: Mapping[str, Any]) -> Shares:
-    return host_shares(data.get("UserData")) if node_os(group) == "bottlerocket" else Shares()
+def _host_sharing(group: Mapping[str, Any], data: Mapping[str, Any]) -> GpuSharing:
+    return host_sharing(data.get("UserData")) if node_os(group) == "bottlerocket" else GpuSharing()
 
 
 def _generic_labels(account: Account, parts: GroupParts, row: InstanceType) -> dict[str, str]:
@@ -163,7 +163,7 @@ def _capacity(
         "pods": str(MAX_PODS),
     }
     if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group):
-        capacity[GPU] = str(int(row.gpus) * _host_shares(group, data).replicas)
+        capacity[GPU] = str(int(row.gpus) * _host_sharing(group, data).replicas)
     return capacity
 
 

@@ -10,39 +10,41 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from simulators.cloud import MOST_MPS_CLIENTS, RENAMED, Shares
+from simulators.cloud import MOST_MPS_CLIENTS, RENAMED, GpuSharing
 
 _WHO = "Bottlerocket's device plugin"
 _SETTINGS = "settings.kubelet-device-plugins.nvidia"
 _DEFAULT_REPLICAS = 2
 
 
-def host_shares(user_data: str | None) -> Shares:
+def host_sharing(user_data: str | None) -> GpuSharing:
     """How the node's GPUs are shared; `user_data` is in base64, None where there is none."""
     if not user_data:
-        return Shares()
+        return GpuSharing()
     try:
         given = tomllib.loads(base64.b64decode(user_data, validate=True).decode())
     except (binascii.Error, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return Shares(fault="the node does not boot: its user data is no TOML")
+        return GpuSharing(fault="the node does not boot: its user data is no TOML")
     plugin = given.get("settings", {}).get("kubelet-device-plugins", {}).get("nvidia", {})
     strategy = plugin.get("device-sharing-strategy", "none")
     if plugin.get("device-partitioning-strategy", "none") != "none":
         both = ", and MPS excludes partitions" if strategy == "mps" else ""
-        return Shares(fault=f"{_WHO} is set to partitions, which a rehearsal does not play{both}")
+        return GpuSharing(
+            fault=f"{_WHO} is set to partitions, which a rehearsal does not play{both}"
+        )
     if strategy == "none":
-        return Shares()
+        return GpuSharing()
     if strategy not in ("time-slicing", "mps"):
-        return Shares(fault=f"{_WHO} knows no {_SETTINGS}.device-sharing-strategy {strategy!r}")
+        return GpuSharing(fault=f"{_WHO} knows no {_SETTINGS}.device-sharing-strategy {strategy!r}")
     return _shared(strategy, plugin.get(strategy, {}))
 
 
-def _shared(strategy: str, block: Mapping[str, Any]) -> Shares:
+def _shared(strategy: str, block: Mapping[str, Any]) -> GpuSharing:
     mps = strategy == "mps"
     replicas = block.get("replicas", _DEFAULT_REPLICAS)
     if not isinstance(replicas, int) or replicas < 2 or (mps and replicas > MOST_MPS_CLIENTS):
-        return Shares(fault=f"{_WHO} does not take {_SETTINGS}.{strategy}.replicas {replicas}")
-    return Shares(
+        return GpuSharing(fault=f"{_WHO} does not take {_SETTINGS}.{strategy}.replicas {replicas}")
+    return GpuSharing(
         strategy="mps" if mps else "time-slicing",
         replicas=replicas,
         most=1 if mps or block.get("fail-requests-greater-than-one", True) else None,

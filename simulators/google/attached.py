@@ -7,12 +7,12 @@ its firewall rule `k8s-fw-` and that; the disk of a claim `pvc-` and its uid.
 from collections.abc import Iterator, Mapping, Sequence
 
 from simulators.cloud import Wanted
-from simulators.google.resource import Thing
+from simulators.google.resource import CloudResource
 
 TOKEN = "rehearsal:gke/attached:Attached"
 
 
-def things(cluster: Thing, one: Wanted) -> Iterator[Thing]:
+def resources(cluster: CloudResource, one: Wanted) -> Iterator[CloudResource]:
     """What stands in the cloud for one object."""
     project = cluster.identity.split("/")[1]
     zone = cluster.state["nodeLocations"][0]
@@ -28,15 +28,15 @@ def things(cluster: Thing, one: Wanted) -> Iterator[Thing]:
         parts = {f"{start}/zones/{zone}/disks/pvc-{one.uid}": ("disk", [])}
     for identity, (word, uses) in parts.items():
         state: dict[str, object] = {"for": one.uid, "name": one.name}
-        yield Thing(token=TOKEN, word=word, identity=identity, state=state, uses=list(uses))
+        yield CloudResource(token=TOKEN, word=word, identity=identity, state=state, uses=list(uses))
 
 
-def handles(there: Mapping[str, Thing], wanted: Sequence[Wanted]) -> dict[str, str]:
+def handles(there: Mapping[str, CloudResource], wanted: Sequence[Wanted]) -> dict[str, str]:
     """The uid -> an address of documentation, or the disk as its driver names it."""
     found = {}
     for number, one in enumerate(wanted):
-        for thing in there.values():
-            if thing.token == TOKEN and thing.state["for"] == one.uid:
-                disk = f"pd.csi.storage.gke.io:{thing.identity}"
+        for resource in there.values():
+            if resource.token == TOKEN and resource.state["for"] == one.uid:
+                disk = f"pd.csi.storage.gke.io:{resource.identity}"
                 found[one.uid] = disk if one.kind == "disk" else f"198.51.100.{number % 250 + 1}"
     return found

@@ -19,7 +19,7 @@ from components.catalog.gke import (
     region_of,
     zones_with,
 )
-from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Shares
+from simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate
 from simulators.google.nodes import (
     ACCELERATOR_LABEL,
     CLIENTS_LABEL,
@@ -29,7 +29,7 @@ from simulators.google.nodes import (
     allocatable,
     price,
 )
-from simulators.google.resource import Thing
+from simulators.google.resource import CloudResource
 
 ACCELERATOR_COUNT_LABEL = "cloud.google.com/gke-accelerator-count"
 SPOT_LABEL = "cloud.google.com/gke-spot"
@@ -73,7 +73,9 @@ def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequest
     return found
 
 
-def autopilot_groups(cluster: Thing, wanted: Iterable[GpuRequestShape] = ()) -> list[NodeGroup]:
+def autopilot_groups(
+    cluster: CloudResource, wanted: Iterable[GpuRequestShape] = ()
+) -> list[NodeGroup]:
     """What Autopilot can start in the cluster's region: whole GPUs, and what pods `wanted`."""
     region = region_of(cluster.state["location"])
     machine = machine_type(_CPU_MACHINE)
@@ -149,12 +151,12 @@ def _group(
 ) -> NodeGroup:
     capacity = allocatable(machine, 100)
     taints: tuple[NodeTaint, ...] = ()
-    shares = Shares()
+    sharing = GpuSharing()
     if accelerator is not None and shape is not None:
         partitions = accelerator.mig.get(shape.partition, 1)
         capacity[GPU_RESOURCE] = str(count * partitions * shape.clients)
         if shape.clients > 1:
-            shares = Shares(strategy="time-slicing", replicas=shape.clients, most=1)
+            sharing = GpuSharing(strategy="time-slicing", replicas=shape.clients, most=1)
         taints = (NodeTaint(key=GPU_RESOURCE, value="present", effect="NoSchedule"),)
     if spot:
         # Only for pods that select it: GKE starts no Spot node for any other.
@@ -187,5 +189,5 @@ def _group(
         on_demand_per_hour=price(machine, (accelerator, count) if accelerator else None),
         auto_provisioned=True,
         gpus=count,
-        shares=shares,
+        sharing=sharing,
     )

@@ -7,9 +7,16 @@ from typing import Any
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
 from plugins.cloud.handler import CloudError, NotFoundError
 from plugins.faults import Faults
-from simulators.cloud import ControlPlane, NodeGroup, NodeTemplate, Promise, Scaler, Wanted
+from simulators.cloud import (
+    ControlPlane,
+    NodeGroup,
+    NodeTemplate,
+    Scaler,
+    TemplateComparison,
+    Wanted,
+)
 from simulators.google import nodes
-from simulators.google.attached import TOKEN, handles, things
+from simulators.google.attached import TOKEN, handles, resources
 from simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
     GpuRequestShape,
@@ -18,7 +25,7 @@ from simulators.google.autopilot import (
 )
 from simulators.google.locations import check_boot_disk
 from simulators.google.members import missing_identity
-from simulators.google.resource import Thing
+from simulators.google.resource import CloudResource
 
 DEFAULT_QUOTA = 16
 """GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
@@ -37,10 +44,10 @@ class GcpCloud:
         self.control_plane = control_plane
         self.faults = faults if faults is not None else Faults()
         self.lock = threading.RLock()
-        self.things: dict[str, Thing] = {}
+        self.resources: dict[str, CloudResource] = {}
         """Everything that exists, by its id. Hold `lock` to read or change it."""
         self.auto_nodes: dict[str, int] = {}
-        """Autopilot's group -> its nodes now. Hold `lock`, as for `things`."""
+        """Autopilot's group -> its nodes now. Hold `lock`, as for `resources`."""
         self._gpu_request_shapes: set[GpuRequestShape] = set()
         """Shared and partitioned GPUs that pods ever selected on Autopilot."""
         self._workload_pools: set[str] = set()
@@ -87,7 +94,7 @@ class GcpCloud:
         """GKE scales its node pools itself."""
         return {}
 
-    def promise(self, group: str, node: NodeTemplate) -> Promise | None:
+    def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
         """GKE sees its node pools themselves."""
         return None
 
@@ -97,18 +104,24 @@ class GcpCloud:
             cluster = next(self.of(CLUSTER), None)
             if cluster is None:  # and nobody left who would take anything away
                 return {}
-            now = {thing.identity: thing for one in wanted for thing in things(cluster, one)}
-            for thing in list(self.of(TOKEN)):
-                if thing.identity not in now:
-                    self.remove(thing.identity)
-            self.things.update(now)
-            return handles(self.things, wanted)
+            now = {
+                resource.identity: resource
+                for one in wanted
+                for resource in resources(cluster, one)
+            }
+            for resource in list(self.of(TOKEN)):
+                if resource.identity not in now:
+                    self.remove(resource.identity)
+            self.resources.update(now)
+            return handles(self.resources, wanted)
 
     def list_resources(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted."""
         with self.lock:
-            held = [thing for thing in self.things.values() if thing.token not in _NOT_HELD]
-            return sorted(f"{thing.word} {thing.identity}" for thing in held)
+            held = [
+                resource for resource in self.resources.values() if resource.token not in _NOT_HELD
+            ]
+            return sorted(f"{resource.word} {resource.identity}" for resource in held)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """The callback runs on the thread of the operation that changed something, unlocked."""
@@ -126,23 +139,23 @@ class GcpCloud:
 
     # The resource types' view.
 
-    def of(self, token: str) -> Iterator[Thing]:
-        """All things of a resource type."""
-        return (thing for thing in list(self.things.values()) if thing.token == token)
+    def of(self, token: str) -> Iterator[CloudResource]:
+        """All resources of a resource type."""
+        return (resource for resource in list(self.resources.values()) if resource.token == token)
 
-    def get(self, identity: str) -> Thing:
-        """The thing with this id; raises NotFoundError in the API's words."""
-        if identity not in self.things:
+    def get(self, identity: str) -> CloudResource:
+        """The resource with this id; raises NotFoundError in the API's words."""
+        if identity not in self.resources:
             raise NotFoundError(
                 f"googleapi: Error 404: The resource '{identity}' was not found, notFound"
             )
-        return self.things[identity]
+        return self.resources[identity]
 
     def remove(self, identity: str) -> None:
-        """The thing goes, and with it what is part of it."""
-        del self.things[identity]
-        for child in [one for one in self.things.values() if one.parent == identity]:
-            if child.identity in self.things:
+        """The resource goes, and with it what is part of it."""
+        del self.resources[identity]
+        for child in [one for one in self.resources.values() if one.parent == identity]:
+            if child.identity in self.resources:
                 self.remove(child.identity)
 
     def workload_pool(self, name: str) -> None:
@@ -174,14 +187,14 @@ class GcpCloud:
 
     # What keeps nodes from starting.
 
-    def check_start(self, pool: Thing, wanted: int) -> None:
+    def check_start(self, pool: CloudResource, wanted: int) -> None:
         """Raises CloudError where the pool cannot have `wanted` nodes: GKE itself makes a pool that
         can have none, and Compute Engine refuses its first node."""
         if wanted:
             check_boot_disk(pool.state["nodeConfig"])
             self._check_quota(pool, wanted)
 
-    def _check_quota(self, pool: Thing, wanted: int) -> None:
+    def _check_quota(self, pool: CloudResource, wanted: int) -> None:
         gpus = nodes.accelerator_of(pool.state)
         if gpus is None:
             return

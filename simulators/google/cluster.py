@@ -20,7 +20,7 @@ from simulators.google.kind import Kind
 from simulators.google.locations import location_of, master_version, node_locations
 from simulators.google.network import is_network, network_name
 from simulators.google.nodes import same_in_config
-from simulators.google.resource import Thing, full_name
+from simulators.google.resource import CloudResource, full_name
 
 MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 """The kinds of object that it brings into a cluster."""
@@ -116,7 +116,7 @@ class Cluster(Kind):
         if state.get("enableAutopilot") or prometheus.get("enabled", True):
             self.cloud.control_plane.define(yaml.safe_load(MANAGED_PROMETHEUS.read_text()))
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         if old is None and (other := next(self.cloud.of(self.token), None)) is not None:
             raise CloudError(f"a rehearsal plays one cluster at a time, and has {other.identity}")
         if state.get("nodePools"):
@@ -132,7 +132,7 @@ class Cluster(Kind):
         maintenance.check(state.get("maintenancePolicy") or {})
         self._add_outputs(config, state)
 
-    def _subnetwork(self, config: Config, state: Mapping[str, Any]) -> Thing:
+    def _subnetwork(self, config: Config, state: Mapping[str, Any]) -> CloudResource:
         _, *subnetworks = self.uses(config, state)
         if not subnetworks:
             raise CloudError(
@@ -220,7 +220,7 @@ class Cluster(Kind):
                 "deletionProtection to false, apply that, and then destroy or replace it"
             )
         super().delete(config, identity, state)
-        if identity not in self.cloud.things:
+        if identity not in self.cloud.resources:
             self.cloud.control_plane.stop()
 
     def same(self, path: str, old: Any, new: Any) -> bool:
@@ -261,7 +261,7 @@ def _check_mode(state: Mapping[str, Any]) -> None:
         )
 
 
-def _check_private(state: Mapping[str, Any], subnetwork: Thing) -> None:
+def _check_private(state: Mapping[str, Any], subnetwork: CloudResource) -> None:
     private = state.get("privateClusterConfig") or {}
     if private.get("enablePrivateNodes") and state.get("networkingMode") == "ROUTES":
         raise CloudError(

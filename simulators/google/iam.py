@@ -7,7 +7,7 @@ from typing import Any
 from plugins.cloud.handler import Config
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.google.kind import Kind
-from simulators.google.resource import PROJECT_NUMBER, Thing, project_of
+from simulators.google.resource import PROJECT_NUMBER, CloudResource, project_of
 
 _MEMBER = re.compile(
     r"(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|deleted:\w+):.+"
@@ -37,7 +37,7 @@ class Account(Kind):
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         return f"projects/{inputs['project']}/serviceAccounts/{_email(inputs)}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         email = _email(state)
         state |= {
             "email": email,
@@ -71,7 +71,7 @@ class _Member(Kind):
         # As the provider does: IAM writes an account's address in small letters.
         return path == "member" and str(old).lower() == str(new).lower()
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         self.cloud.check_member(state["member"], project_of(config, state))
         state["etag"] = "BwY"
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config, Handler
 from simulators.google.cloud import GcpCloud
-from simulators.google.resource import Thing, project_of
+from simulators.google.resource import CloudResource, project_of
 
 
 class Kind(Handler):
@@ -23,15 +23,15 @@ class Kind(Handler):
         """The id that the official provider gives it."""
         raise NotImplementedError
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         """Completes `state` with what the cloud fills in; raises CloudError where it refuses."""
 
     def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
-        """Ids of the things that must outlive this one."""
+        """Ids of the resources that must outlive this one."""
         return []
 
     def parent(self, config: Config, state: Mapping[str, Any]) -> str | None:
-        """The id of the thing that takes this one along."""
+        """The id of the resource that takes this one along."""
         return None
 
     def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -40,13 +40,13 @@ class Kind(Handler):
             if self.in_project:
                 state.setdefault("project", project_of(config, inputs))
             identity = self.identity(config, state)
-            if identity in self.cloud.things:
+            if identity in self.cloud.resources:
                 raise CloudError(
                     f"googleapi: Error 409: The resource '{identity}' already exists, alreadyExists"
                 )
             self._check_references(config, state)
             self.admit(config, state, None)
-            thing = Thing(
+            resource = CloudResource(
                 token=self.token,
                 word=self.word,
                 identity=identity,
@@ -54,12 +54,13 @@ class Kind(Handler):
                 uses=self.uses(config, state),
                 parent=self.parent(config, state),
             )
-            self.started(thing)
-            self.cloud.things[identity] = thing
+            self.started(resource)
+            self.cloud.resources[identity] = resource
             return identity, dict(state)
 
-    def started(self, thing: Thing) -> None:
-        """Called before the new thing is there, e.g. to start its nodes; may raise CloudError."""
+    def started(self, resource: CloudResource) -> None:
+        """Called before the new resource is there, e.g. to start its nodes; may raise
+        CloudError."""
 
     def _check_references(self, config: Config, state: Mapping[str, Any]) -> None:
         parent = self.parent(config, state)
@@ -74,15 +75,15 @@ class Kind(Handler):
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
         with self.cloud.lock:
-            thing = self.cloud.get(identity)
+            resource = self.cloud.get(identity)
             self._check_references(config, new)
-            self.admit(config, new, thing)
-            thing.state, thing.uses = new, self.uses(config, new)
+            self.admit(config, new, resource)
+            resource.state, resource.uses = new, self.uses(config, new)
             return dict(new)
 
     def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         with self.cloud.lock:
-            thing = self.cloud.get(identity)
+            resource = self.cloud.get(identity)
             if state.get("deletionPolicy") == "PREVENT":
                 raise CloudError(
                     f"cannot destroy {self.word} '{identity}': deletionPolicy is PREVENT; set it "
@@ -90,10 +91,11 @@ class Kind(Handler):
                 )
             if state.get("deletionPolicy") == "ABANDON":
                 return
-            for user in self.cloud.things.values():
+            for user in self.cloud.resources.values():
                 if identity in user.uses and user.parent != identity:
                     raise CloudError(
-                        f"googleapi: Error 400: The {thing.word} resource '{identity}' is already "
+                        f"googleapi: Error 400: The {resource.word} resource '{identity}' is "
+                        "already "
                         f"being used by '{user.identity}', resourceInUseByAnotherResource"
                     )
             self.cloud.remove(identity)

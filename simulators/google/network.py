@@ -7,7 +7,7 @@ from typing import Any
 from plugins.cloud.handler import CloudError, Config
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.google.kind import Kind
-from simulators.google.resource import Thing, full_name, region_of, self_link
+from simulators.google.resource import CloudResource, full_name, region_of, self_link
 
 
 class _ComputeKind(Kind):
@@ -23,7 +23,7 @@ class Network(_ComputeKind):
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         return f"projects/{inputs['project']}/global/networks/{inputs['name']}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         if state.get("autoCreateSubnetworks", True):
             raise CloudError(
                 "a rehearsal plays only networks with autoCreateSubnetworks: false, whose "
@@ -54,7 +54,7 @@ class Subnetwork(_ComputeKind):
     def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
         return [network_name(config, state)]
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         identity, network = self.identity(config, state), network_name(config, state)
         if "ipCidrRange" not in state:
             raise CloudError("googleapi: Error 400: Required field 'ipCidrRange' not specified")
@@ -92,7 +92,7 @@ class Subnetwork(_ComputeKind):
             "subnetworkId": 1,
         }
 
-    def _refuse_range_in_use(self, old: Thing, new: Mapping[str, Any]) -> None:
+    def _refuse_range_in_use(self, old: CloudResource, new: Mapping[str, Any]) -> None:
         def named(state: Mapping[str, Any]) -> dict[str, Any]:
             ranges = state.get("secondaryIpRanges", [])
             return {each["rangeName"]: each.get("ipCidrRange") for each in ranges}
@@ -149,7 +149,7 @@ class Router(_ComputeKind):
             )
         return [network_name(config, state)]
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         state.setdefault("region", region_of(config, state))
         identity = self.identity(config, state)
         state |= {"selfLink": self_link(identity), "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -193,7 +193,7 @@ class RouterNat(_ComputeKind):
         collection = f"projects/{state['project']}/regions/{region_of(config, state)}/subnetworks"
         return [full_name(each["name"], collection) for each in state.get("subnetworks", [])]
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         listed = state["sourceSubnetworkIpRangesToNat"] == "LIST_OF_SUBNETWORKS"
         if listed != bool(state.get("subnetworks")):
             raise CloudError(
@@ -255,7 +255,7 @@ class Firewall(_ComputeKind):
     def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
         return [network_name(config, state)]
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         state.setdefault("direction", "INGRESS")
         identity = self.identity(config, state)
         state |= {"selfLink": self_link(identity), "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -284,6 +284,6 @@ def _ranges(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _same_link(old: Any, new: Any) -> bool:
-    """A self link, a path and a bare name of the same thing are equal to the provider."""
+    """A self link, a path and a bare name of the same resource are equal to the provider."""
     a, b = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
     return a == b or ("/" not in b and a.rpartition("/")[2] == b)

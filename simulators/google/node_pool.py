@@ -20,7 +20,7 @@ from simulators.cloud import NODE_SECONDS
 from simulators.google import nodes
 from simulators.google.kind import Kind
 from simulators.google.locations import location_of, node_locations
-from simulators.google.resource import Thing, full_name
+from simulators.google.resource import CloudResource, full_name
 
 _FILLED_IN = (
     "diskSizeGb", "diskType", "effectiveTaints", "guestAccelerators", "imageType", "loggingVariant",
@@ -76,7 +76,7 @@ class NodePool(Kind):
         name = inputs.get("name") or f"{inputs.get('namePrefix', '')}0000000001"
         return f"{self.parent(config, inputs)}/nodePools/{name}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         cluster = self.cloud.get(self.parent(config, state))
         if cluster.state.get("enableAutopilot"):
             raise CloudError(
@@ -137,7 +137,7 @@ class NodePool(Kind):
         return NODE_SECONDS * float(-(-running // at_once))
 
     def _add_driver_and_taints(
-        self, state: dict[str, Any], cluster: Thing, old: Thing | None
+        self, state: dict[str, Any], cluster: CloudResource, old: CloudResource | None
     ) -> None:
         config = state["nodeConfig"]
         if (found := nodes.accelerator_of(state)) is None:
@@ -162,7 +162,7 @@ class NodePool(Kind):
         if added:
             taints.append(dict(nodes.GPU_TAINT))
 
-    def _has_cpu_pool(self, cluster: Thing) -> bool:
+    def _has_cpu_pool(self, cluster: CloudResource) -> bool:
         if not cluster.state.get("removeDefaultNodePool"):
             return True
         return any(
@@ -170,15 +170,15 @@ class NodePool(Kind):
             for pool in self.cloud.of(self.token)
         )
 
-    def started(self, thing: Thing) -> None:
-        state = thing.state
+    def started(self, resource: CloudResource) -> None:
+        state = resource.state
         zones = len(state["nodeLocations"])
         wanted = (state.get("nodeCount") or state.get("initialNodeCount") or 0) * zones
         scaling = state.get("autoscaling") or {}
         least = scaling.get("totalMinNodeCount", scaling.get("minNodeCount", 0) * zones)
         wanted = max(wanted, least)
-        self.cloud.check_start(thing, wanted)
-        thing.nodes = thing.kept_nodes = wanted
+        self.cloud.check_start(resource, wanted)
+        resource.nodes = resource.kept_nodes = wanted
         state.setdefault("initialNodeCount", state.get("nodeCount") or 0)
         state["nodeCount"] = wanted // zones
 

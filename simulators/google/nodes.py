@@ -10,8 +10,8 @@ from components.catalog.gke import (
     machine_type,
     region_of,
 )
-from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, ProvidedBy, Shares
-from simulators.google.resource import Thing
+from simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate, ProvidedBy
+from simulators.google.resource import CloudResource
 
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
 NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
@@ -70,7 +70,7 @@ def quota_metric(pool: Mapping[str, Any]) -> str:
     return found[0].quota_metric_preemptible if preemptible else found[0].quota_metric
 
 
-def group(pool: Thing, cluster: Thing) -> NodeGroup:
+def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
     """A node pool as the sandbox sees it. Counts are those of all its zones together."""
     state = pool.state
     config = state["nodeConfig"]
@@ -111,11 +111,13 @@ def group(pool: Thing, cluster: Thing) -> NodeGroup:
         autoscaled=bool(scaling),
         revision=pool.revision,
         gpus=gpus[1] if gpus else 0,
-        shares=gke_shares(_first_gpu(config), gpus) if plugin == "cloud" and gpus else Shares(),
+        sharing=gke_sharing(_first_gpu(config), gpus)
+        if plugin == "cloud" and gpus
+        else GpuSharing(),
     )
 
 
-def gke_shares(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> Shares:
+def gke_sharing(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> GpuSharing:
     """How GKE's own device plugin shares the GPUs of `guestAccelerators[]`.
 
     GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/gpusharing: with time-sharing
@@ -124,10 +126,10 @@ def gke_shares(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> Share
     """
     sharing = given.get("gpuSharingConfig")
     if not sharing:
-        return Shares()
+        return GpuSharing()
     mps = sharing["gpuSharingStrategy"] == "MPS"
     devices = gpus[1] * gpus[0].mig.get(given.get("gpuPartitionSize") or "", 1)
-    return Shares(
+    return GpuSharing(
         strategy="mps" if mps else "time-slicing",
         replicas=sharing["maxSharedClientsPerGpu"],
         most=None if mps and devices == 1 else 1,
@@ -135,9 +137,9 @@ def gke_shares(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> Share
     )
 
 
-def default_group(cluster: Thing) -> NodeGroup:
+def default_group(cluster: CloudResource) -> NodeGroup:
     """The pool that GKE makes for a cluster that keeps it."""
-    pool = Thing(
+    pool = CloudResource(
         token="",
         word="node pool",
         identity=f"{cluster.identity}/nodePools/{_DEFAULT_POOL}",
@@ -264,7 +266,7 @@ def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
         partitions = accelerator.mig.get(given.get("gpuPartitionSize") or "", 1)
         # What GKE's fields say of sharing is for its own device plugin alone.
         own = config.get("labels", {}).get(NO_PLUGIN_LABEL) == "true"
-        clients = 1 if own else gke_shares(given, found).replicas
+        clients = 1 if own else gke_sharing(given, found).replicas
         capacity[GPU_RESOURCE] = str(count * partitions * clients)
     return capacity
 

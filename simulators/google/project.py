@@ -7,7 +7,7 @@ from typing import Any
 from plugins.cloud.handler import CloudError, Config
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.google.kind import Kind
-from simulators.google.resource import PROJECT_NUMBER, Thing
+from simulators.google.resource import PROJECT_NUMBER, CloudResource
 
 
 class Service(Kind):
@@ -41,7 +41,7 @@ class Repository(Kind):
         parent = f"projects/{inputs['project']}/locations/{location}"
         return f"{parent}/repositories/{inputs['repositoryId']}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         location = state.setdefault("location", config.get("region"))
         state["name"] = state["repositoryId"]
         host = f"{location}-docker.pkg.dev"
@@ -52,10 +52,10 @@ class Repository(Kind):
 
 
 class _Numbered(Kind):
-    """Things that the API names by itself."""
+    """Resources that the API names by itself."""
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
-        taken = {thing.identity for thing in self.cloud.of(self.token)}
+        taken = {resource.identity for resource in self.cloud.of(self.token)}
         return next(one for one in map(self.numbered, range(1, 10_000)) if one not in taken)
 
     def numbered(self, number: int) -> str:
@@ -80,7 +80,7 @@ class Dashboard(_Numbered):
     def numbered(self, number: int) -> str:
         return f"projects/{PROJECT_NUMBER}/dashboards/{number:08}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         dashboard = json.loads(state["dashboardJson"])
         layouts = {"gridLayout", "mosaicLayout", "rowLayout", "columnLayout"} & set(dashboard)
         if not dashboard.get("displayName") or len(layouts) > 1:
@@ -101,7 +101,7 @@ class AlertPolicy(_Numbered):
     def numbered(self, number: int) -> str:
         return f"projects/{PROJECT_NUMBER}/alertPolicies/{number:08}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: Thing | None) -> None:
+    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
         for index, condition in enumerate(state["conditions"]):
             kinds = [name for name in condition if name.startswith("condition")]
             if len(kinds) != 1:

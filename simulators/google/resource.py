@@ -11,7 +11,7 @@ _API = "https://www.googleapis.com/compute/v1/"
 
 
 @dataclass(slots=True, kw_only=True)
-class Thing:
+class CloudResource:
     """Something that exists in the cloud."""
 
     token: str
@@ -20,9 +20,9 @@ class Thing:
     identity: str
     state: dict[str, Any]
     uses: list[str] = field(default_factory=list)
-    """Things that cannot be deleted as long as this one is there."""
+    """Resources that cannot be deleted as long as this one is there."""
     parent: str | None = None
-    """The thing that takes this one along when it is deleted."""
+    """The resource that takes this one along when it is deleted."""
     nodes: int = 0
     """Node pools: nodes that run now."""
     kept_nodes: int = 0

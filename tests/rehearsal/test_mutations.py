@@ -146,7 +146,7 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     """The node pool is made, as in life, and its first node refused."""
     rehearsal = rehearse(faults=Faults(quota={"NVIDIA_T4_GPUS": 0}))
     (failure,) = rehearsal.failures
-    assert plain(failure).startswith(REFUSED + "the cloud refuses another node: ")
+    assert plain(failure).startswith(REFUSED + "the cloud rejects another node: ")
     assert "Quota 'NVIDIA_T4_GPUS' exceeded" in failure
 
 

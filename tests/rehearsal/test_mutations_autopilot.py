@@ -108,7 +108,7 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     """No node pool refuses earlier: the node that the pod needs does not start."""
     rehearsal = rehearse(stack="autopilot", faults=Faults(quota={"NVIDIA_T4_GPUS": 0}))
     failure = said(rehearsal)[0]
-    assert f"{WHO} cannot be scheduled: the cloud refuses another node: GCE quota" in failure
+    assert f"{WHO} cannot be scheduled: the cloud rejects another node: GCE quota" in failure
     assert "Quota 'NVIDIA_T4_GPUS' exceeded" in failure
 
 

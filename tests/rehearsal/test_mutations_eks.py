@@ -29,10 +29,10 @@ AUTOSCALER = "Cluster Autoscaler kube-system/cluster-autoscaler"
 REFUSED = f"pool train-gpu: {WHO} cannot be scheduled: "
 WAITS = f"pool train-gpu: {WHO} waits for GPUs that never appear on node NODE: "
 ALONE = f"{REFUSED}the pool has no node, and nobody adds one: "
-FROM_ZERO = f"{REFUSED}the pool cannot grow from zero for it: to the autoscaler, "
+FROM_ZERO = f"{REFUSED}the pool cannot scale up from zero for it: to the autoscaler, "
 TEMPLATE = "k8s.io/cluster-autoscaler/node-template"
 PROMISE = f"pool train-gpu: tag {TEMPLATE}"
-FOR_NOTHING = "pool train-gpu: grew for nothing: 1 node came up on which no pod ever ran"
+FOR_NOTHING = "pool train-gpu: unnecessary scale-up: 1 node came up on which no pod ever ran"
 TAINT = "nvidia.com/gpu=present:NoSchedule"
 NO_NODES = (
     f"{GROUP} {{}}: waiting for EKS Node Group (k8s-ml:{{}}) create: unexpected state "
@@ -119,24 +119,25 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         [
             FROM_ZERO + "it selects label role=train-gpu, a node there has role=serve",
             PROMISE + "/label/role says serve, the nodes have role=train-gpu: a pod that selects "
-            "train-gpu never makes the pool grow, one that selects serve makes it grow for nothing",
+            "train-gpu never triggers a scale-up, one that selects serve triggers an unnecessary "
+            "one",
         ],
     ),
     "the taint's tag is in EKS's own spelling": (
         [tag("taint-nvidia.com/gpu", 'tag["value"] = "present:NO_SCHEDULE"')],
         [
             PROMISE + "/taint/nvidia.com/gpu does not say present:NoSchedule, the nodes have "
-            f"{TAINT}: a pod that does not tolerate it makes the pool grow for nothing"
+            f"{TAINT}: a pod that does not tolerate it triggers an unnecessary scale-up"
         ],
     ),
     "the node group's taint has no value": (
         [node_group('props["taints"] = [dict(key="nvidia.com/gpu", effect="NO_SCHEDULE")]')],
         [
             PROMISE + "/taint/nvidia.com/gpu does not say :NoSchedule, the nodes have "
-            "nvidia.com/gpu=:NoSchedule: a pod that does not tolerate it makes the pool grow for "
-            "nothing",
+            "nvidia.com/gpu=:NoSchedule: a pod that does not tolerate it triggers an unnecessary "
+            "scale-up",
             PROMISE + "/taint/nvidia.com/gpu says present:NoSchedule, the nodes have no such "
-            "taint: a pod that does not tolerate it never makes the pool grow, though it could run "
+            "taint: a pod that does not tolerate it never triggers a scale-up, though it could run "
             "there",
         ],
     ),
@@ -144,16 +145,16 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         gpus_promised("0"),
         [
             FROM_ZERO + "it asks for 1 nvidia.com/gpu, a node there has 0",
-            PROMISE + "/resources/nvidia.com/gpu promises 0, the nodes have 1 of nvidia.com/gpu: "
-            "the pool grows too often, or never for a pod that asks for more than promised",
+            PROMISE + "/resources/nvidia.com/gpu says 0, the nodes have 1 of nvidia.com/gpu: "
+            "the pool scales up too often, or never for a pod that asks for more than the tag says",
         ],
     ),
     "the tags promise more GPUs than a node has": (
         [ASKS_FOR_FOUR, *gpus_promised("4")],
         [
             REFUSED + "it asks for 4 nvidia.com/gpu, a node there has 1",
-            PROMISE + "/resources/nvidia.com/gpu promises 4, the nodes have 1 of nvidia.com/gpu: a "
-            "pod that asks for more than there is makes the pool grow for nothing, and too few "
+            PROMISE + "/resources/nvidia.com/gpu says 4, the nodes have 1 of nvidia.com/gpu: a "
+            "pod that asks for more than there is triggers unnecessary scale-ups, and too few "
             "nodes are started for many pods",
             FOR_NOTHING,
         ],
@@ -188,8 +189,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         [node_group('props["ami_type"] = "AL2023_x86_64_STANDARD"')],
         [
             REFUSED + "it asks for 1 nvidia.com/gpu, a node there has none",
-            PROMISE + "/resources/nvidia.com/gpu promises 1, the nodes have none of nvidia.com/gpu:"
-            " a pod that asks for more than there is makes the pool grow for nothing, and too few "
+            PROMISE + "/resources/nvidia.com/gpu says 1, the nodes have none of nvidia.com/gpu:"
+            " a pod that asks for more than there is triggers unnecessary scale-ups, and too few "
             "nodes are started for many pods",
             FOR_NOTHING,
         ],
@@ -255,8 +256,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             pools(instanceTypes=["g7.2xlarge"], releaseVersion="1.35.6-20260714"),
         ],
         [
-            PROMISE + "/resources/nvidia.com/gpu promises 1, the nodes have none of nvidia.com/gpu:"
-            " a pod that asks for more than there is makes the pool grow for nothing, and too few "
+            PROMISE + "/resources/nvidia.com/gpu says 1, the nodes have none of nvidia.com/gpu:"
+            " a pod that asks for more than there is triggers unnecessary scale-ups, and too few "
             "nodes are started for many pods",
             FOR_NOTHING,
         ],
@@ -320,7 +321,7 @@ def test_without_its_labels_tag_a_pool_never_grows(rehearse: Rehearse) -> None:
     assert said(rehearsal) == [
         FROM_ZERO + "it selects label role=train-gpu, a node there has no label role",
         PROMISE + "/label/role is missing, the nodes have role=train-gpu: a pod that selects role "
-        "never makes the pool grow",
+        "never triggers a scale-up",
     ]
     assert gpu_nodes(rehearsal) == 0
 
@@ -333,7 +334,7 @@ def test_without_the_taints_tag_a_pool_grows_for_a_pod_that_cannot_run_there(
     assert said(rehearsal) == [
         REFUSED + f"it does not tolerate the taint {TAINT}",
         PROMISE + f"/taint/nvidia.com/gpu does not say present:NoSchedule, the nodes have {TAINT}: "
-        "a pod that does not tolerate it makes the pool grow for nothing",
+        "a pod that does not tolerate it triggers an unnecessary scale-up",
         FOR_NOTHING,
     ]
     assert gpu_nodes(rehearsal) >= 1
@@ -349,10 +350,11 @@ def test_with_too_few_gpus_promised_a_pool_grows_too_often(rehearse: Rehearse) -
     rehearsal = rehearse(four, big, *gpus_promised("1"), stack="train")
     (failure, *rest) = said(rehearsal)
     assert failure == (
-        PROMISE + "/resources/nvidia.com/gpu promises 1, the nodes have 4 of nvidia.com/gpu: the "
-        "pool grows too often, or never for a pod that asks for more than promised"
+        PROMISE
+        + "/resources/nvidia.com/gpu says 1, the nodes have 4 of nvidia.com/gpu: the pool scales "
+        "up too often, or never for a pod that asks for more than the tag says"
     )
-    assert all("grew for nothing" in line for line in rest)
+    assert all("unnecessary scale-up" in line for line in rest)
     assert gpu_nodes(rehearsal) > 1
 
 
@@ -419,7 +421,7 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     """The node group is made, as in life, and its first node refused."""
     rehearsal = rehearse(stack="train", faults=Faults(quota={"G_VT": 0}))
     (failure,) = said(rehearsal)
-    assert failure.startswith(REFUSED + "the cloud refuses another node: AsgInstanceLaunchFailures")
+    assert failure.startswith(REFUSED + "the cloud rejects another node: AsgInstanceLaunchFailures")
     assert "VcpuLimitExceeded" in failure
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.nodes.pods import gpus_offered
+from rehearsal.nodes.pods import allocatable_gpus
 from rehearsal.scenario import Rehearsal
 from rehearsal.verify import stack_output_checks
 from stacks.program import Mutation
@@ -33,10 +33,10 @@ NAME = "nvidia-device-plugin-on-train-gpu"
 PLUGIN = f"DaemonSet kube-system/{NAME}"
 TAG = f"pool train-gpu: tag k8s.io/cluster-autoscaler/node-template/resources/{GPU}"
 TOO_MANY = (
-    "a pod that asks for more than there is makes the pool grow for nothing, and too few nodes are "
+    "a pod that asks for more than there is triggers unnecessary scale-ups, and too few nodes are "
     "started for many pods"
 )
-TOO_FEW = "the pool grows too often, or never for a pod that asks for more than promised"
+TOO_FEW = "the pool scales up too often, or never for a pod that asks for more than the tag says"
 OUTPUT = "output gpuPools.train-gpu, pool train-gpu: "
 REFUSED = "googleapi: Error 400: {}, badRequest"
 
@@ -113,7 +113,7 @@ def at_once(rehearsal: Rehearsal) -> dict[str, int]:
 
 def offered(rehearsal: Rehearsal) -> list[int]:
     """What each node that ever offered GPUs offers of `nvidia.com/gpu`."""
-    return [gpus_offered(node) for node in rehearsal.sandbox.cluster_cache.gpu_nodes]
+    return [allocatable_gpus(node) for node in rehearsal.sandbox.cluster_cache.gpu_nodes]
 
 
 WAITS = "pool train-gpu: Job default/sample-gpu-job waits for GPUs that never appear on node NODE: "
@@ -134,19 +134,19 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         "train",
         [eks(), edited("components/eks/autoscaler_tags.py", "pool.resource: str(pool.allocatable)",
                        "pool.resource: str(pool.gpus_per_node)")],
-        [f"{TAG} promises 1, the nodes have 4 of {GPU}: {TOO_FEW}"],
+        [f"{TAG} says 1, the nodes have 4 of {GPU}: {TOO_FEW}"],
     ),
     "the tags promise shares, the plugin has no config": (
         "train",
         [eks(), edited("components/gpu/device_plugin.py",
                        "return plugin_config(self.pools[0].sharing)", "return None")],
-        [f"{TAG} promises 4, the nodes have 1 of {GPU}: {TOO_MANY}",
+        [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}",
          f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE offers 1"],
     ),
     "the ConfigMap says another number than the tags": (
         "train",
         [eks(), OTHER_NUMBER],
-        [f"{TAG} promises 4, the nodes have 2 of {GPU}: {TOO_MANY}",
+        [f"{TAG} says 4, the nodes have 2 of {GPU}: {TOO_MANY}",
          f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE offers 2"],
     ),
     "the ConfigMap is in another namespace": (
@@ -203,13 +203,13 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "Bottlerocket has no user data": (
         "train",
         [eks(os="bottlerocket"), changed(TEMPLATE, 'props["user_data"] = None', name="train-gpu")],
-        [f"{TAG} promises 4, the nodes have 1 of {GPU}: {TOO_MANY}"],
+        [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}"],
     ),
     "Bottlerocket's settings say another number": (
         "train",
         [eks(os="bottlerocket"), edited("components/eks/sharing.py",
                                         'f"replicas = {sharing.replicas}"', '"replicas = 2"')],
-        [f"{TAG} promises 4, the nodes have 2 of {GPU}: {TOO_MANY}"],
+        [f"{TAG} says 4, the nodes have 2 of {GPU}: {TOO_MANY}"],
     ),
     "Bottlerocket renames what it shares, as it does by default": (
         "train",

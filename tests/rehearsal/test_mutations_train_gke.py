@@ -97,4 +97,4 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     """The node pool is made, as in life, and its first node refused."""
     rehearsal = rehearse(stack="train-gke", faults=Faults(quota={"NVIDIA_T4_GPUS": 0}))
     (failure,) = said(rehearsal)
-    assert failure.startswith(REFUSED + "the cloud refuses another node: ")
+    assert failure.startswith(REFUSED + "the cloud rejects another node: ")

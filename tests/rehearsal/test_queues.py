@@ -178,8 +178,8 @@ def test_the_pool_grows_once_and_goes_to_zero(
     ]
     assert counts == [0, 1, 2, 1, 0]
     steps = {step.name: step.detail for step in rehearsal.steps}
-    assert steps["pulumi up again"] == "changes nothing"
-    assert steps["nothing is left"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
 
 
 @pytest.mark.prove

@@ -93,8 +93,8 @@ def test_the_whole_rehearsal_of_dev(tmp_path: Path) -> None:
     assert sample["gpus"] == 1
     assert gpu_node["joined"] < installer["ready"] <= gpu_node["gpus_at"] <= sample["bound"]
     steps = {step["name"]: step["detail"] for step in report["steps"]}
-    assert steps["pulumi up again"] == "changes nothing"
-    assert steps["nothing is left"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
     assert "<svg" in (folder / "timeline.svg").read_text()
     assert not (folder / "pki").exists()
     until_nothing_is_left(folder)

@@ -171,7 +171,7 @@ def test_an_autoscaler_that_does_not_see_failures_is_late(fresh: AwsStack) -> No
 
     def differences() -> list[str]:
         assert fresh.cloud.not_scaled([AUTOSCALER]) == {}
-        found = fresh.cloud.promise("train-gpu", group.node)
+        found = fresh.cloud.compare_template("train-gpu", group.node)
         assert found is not None
         return [line for line in found.differences if "autoscaling:" in line]
 

@@ -38,7 +38,7 @@ def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
     assert job["node"] == plugin["node"] == gpu_node["name"]
     ready = gpu_node["parts"]["plugin"]
     assert gpu_node["joined"] < ready <= gpu_node["gpus_at"] <= job["bound"]
-    (promise,) = report["promises"]
+    (promise,) = report["template_checks"]
     assert promise["node"] == gpu_node["name"]
     assert promise["differences"] == []
     disk = f"{TEMPLATE}/resources/ephemeral-storage"
@@ -53,5 +53,5 @@ def test_the_whole_rehearsal_of_train(tmp_path: Path) -> None:
         f"{TEMPLATE}/taint/nvidia.com/gpu": "present:NoSchedule",
     }  # fmt: skip
     steps = {step["name"]: step["detail"] for step in report["steps"]}
-    assert steps["pulumi up again"] == "changes nothing"
-    assert steps["nothing is left"] == "nothing in the state, nothing in the cloud, no cluster"
+    assert steps["idempotency"] == "no changes"
+    assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"

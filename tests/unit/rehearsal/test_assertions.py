@@ -9,7 +9,7 @@ import pytest
 from rehearsal.report import NodeLife, PodLife
 from rehearsal.verify import assertions
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from simulators.cloud import Promise
+from simulators.cloud import TemplateComparison
 from tests.unit.rehearsal.rehearsed import (
     DEVICE_PLUGIN,
     GPU,
@@ -85,7 +85,7 @@ def test_a_real_nodes_pods_are_its_kubelets_affair() -> None:
 )
 def test_nodes_on_which_no_pod_ran_came_for_nothing(fields: dict[str, Any], found: int) -> None:
     """Only the autoscaler's, and not those that have only just come."""
-    assert len(assertions.for_nothing([life(**fields)], now=10.0)) == found
+    assert len(assertions.unnecessary_scale_ups([life(**fields)], now=10.0)) == found
 
 
 def cluster_cache(*pods: Any, nodes: list[Any], **more: Any) -> Any:
@@ -167,9 +167,9 @@ class Cloud:
     def node_groups(self) -> Any:
         return self.groups
 
-    def promise(self, name: str, node: Any) -> Promise:
+    def compare_template(self, name: str, node: Any) -> TemplateComparison:
         self.asked.append(node)
-        return Promise(tags={"t": "1"}, real={"t": None}, differences=["tag t lies"])
+        return TemplateComparison(tags={"t": "1"}, real={"t": None}, differences=["tag t lies"])
 
 
 def test_a_promise_is_held_against_the_node_that_came_up() -> None:
@@ -178,7 +178,7 @@ def test_a_promise_is_held_against_the_node_that_came_up() -> None:
     came = on_node("n1", made)
     came["metadata"]["labels"]["karpenter.sh/nodepool"] = "train-gpu"
     cloud = Cloud(made)
-    (promise,) = assertions.promises(cloud, cluster_cache(nodes=[], gpu_nodes=[came]))  # type: ignore[arg-type]
+    (promise,) = assertions.template_checks(cloud, cluster_cache(nodes=[], gpu_nodes=[came]))  # type: ignore[arg-type]
     assert (promise["pool"], promise["node"]) == ("train-gpu", "n1")
     assert cloud.asked[0].labels == made.node.labels
     assert assertions.broken([promise]) == ["pool train-gpu: tag t lies"]
@@ -187,7 +187,7 @@ def test_a_promise_is_held_against_the_node_that_came_up() -> None:
 def test_without_a_node_a_promise_is_held_against_the_one_that_would_come() -> None:
     """With its GPUs as often as the device plugin's config offers them."""
     cloud = Cloud(replace(OWN_PLUGIN, node=shape(gpus=2)))
-    assertions.promises(
+    assertions.template_checks(
         cloud,  # type: ignore[arg-type]
         cluster_cache(
             nodes=[],

@@ -136,7 +136,8 @@ def test_a_template_without_the_label_cannot_grow_from_zero() -> None:
     blind = group(template=shape(labels={}), node=shape())
     found = diagnosis(pod(), blind)
     assert found.message == (
-        f"pool train-gpu: {WHO} cannot be scheduled: the pool cannot grow from zero for it: to the "
+        f"pool train-gpu: {WHO} cannot be scheduled: the pool cannot scale up from zero for it: "
+        "to the "
         "autoscaler, it selects label cloud.google.com/gke-accelerator=nvidia-tesla-t4, a node "
         "there has no label cloud.google.com/gke-accelerator"
     )
@@ -157,7 +158,7 @@ def test_a_refusal_of_the_cloud_is_passed_on() -> None:
     """Quota and stockouts are the cloud's own words."""
     found = diagnosis(pod(), group(), refusals={"train-gpu": "Quota 'NVIDIA_T4_GPUS' exceeded"})
     assert found.message == (
-        f"pool train-gpu: {WHO} cannot be scheduled: the cloud refuses another node: "
+        f"pool train-gpu: {WHO} cannot be scheduled: the cloud rejects another node: "
         "Quota 'NVIDIA_T4_GPUS' exceeded"
     )
     assert found.permanent

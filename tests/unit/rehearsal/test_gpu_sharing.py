@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from rehearsal.nodes.gpu_sharing import Reader, read, refused
-from simulators.aws.user_data import host_shares
-from simulators.cloud import Shares
+from simulators.aws.user_data import host_sharing
+from simulators.cloud import GpuSharing
 from tests.unit.rehearsal.rehearsed import (
     CONFIG,
     DEVICE_PLUGIN,
@@ -21,7 +21,7 @@ from tests.unit.rehearsal.rehearsed import (
     sharing_config,
 )
 
-SLICED = Shares(strategy="time-slicing", replicas=4, most=1)
+SLICED = GpuSharing(strategy="time-slicing", replicas=4, most=1)
 PLUGIN = daemon_pod("plugin", SHARING_PLUGIN, on="n1")
 WHO = "DaemonSet kube-system/plugin"
 SHARES = "ConfigMap kube-system/shares"
@@ -51,24 +51,26 @@ def changed(**fields: Any) -> Any:
 def test_without_a_config_file_every_pod_gets_a_whole_gpu() -> None:
     """A ConfigMap that is mounted and not read changes nothing."""
     bare = daemon_pod("plugin", DEVICE_PLUGIN, on="n1")
-    assert read(bare, config_maps().find) == Shares()
-    assert read(changed(env=[]), config_maps().find) == Shares()
+    assert read(bare, config_maps().find) == GpuSharing()
+    assert read(changed(env=[]), config_maps().find) == GpuSharing()
 
 
 @pytest.mark.parametrize(
-    ("config", "shares"),
+    ("config", "sharing"),
     [
         (sharing_config(failRequestsGreaterThanOne=True), SLICED),
-        (sharing_config(), Shares(strategy="time-slicing", replicas=4)),
-        (sharing_config("mps"), Shares(strategy="mps", replicas=4, most=1)),
+        (sharing_config(), GpuSharing(strategy="time-slicing", replicas=4)),
+        (sharing_config("mps"), GpuSharing(strategy="mps", replicas=4, most=1)),
         (sharing_config("mps", failRequestsGreaterThanOne=False),
-         Shares(strategy="mps", replicas=4)),
-        ({"version": "v1"}, Shares()),
+         GpuSharing(strategy="mps", replicas=4)),
+        ({"version": "v1"}, GpuSharing()),
     ],
 )  # fmt: skip
-def test_the_config_says_how_often_a_gpu_is_offered(config: dict[str, Any], shares: Shares) -> None:
+def test_the_config_says_how_often_a_gpu_is_offered(
+    config: dict[str, Any], sharing: GpuSharing
+) -> None:
     """MPS refuses more than one share for a container by itself, time-slicing only if told."""
-    assert read(PLUGIN, config_maps(config).find) == shares
+    assert read(PLUGIN, config_maps(config).find) == sharing
 
 
 def test_where_both_are_configured_mps_wins() -> None:
@@ -133,7 +135,7 @@ def test_mps_waits_for_its_control_daemon_on_the_node() -> None:
         assert reader.of(PLUGIN, on_node).fault == (
             f"{WHO} waits for an MPS control daemon, and no pod with one is ready there"
         )
-    assert reader.of(PLUGIN, [PLUGIN, DAEMON]) == Shares(strategy="mps", replicas=4, most=1)
+    assert reader.of(PLUGIN, [PLUGIN, DAEMON]) == GpuSharing(strategy="mps", replicas=4, most=1)
 
 
 def test_a_container_that_asks_for_two_shares_is_refused() -> None:
@@ -145,16 +147,16 @@ def test_a_container_that_asks_for_two_shares_is_refused() -> None:
         "and the device plugin of node n1, where 4 pods share a GPU, gives 1 at most: the kubelet "
         "fails the pod with UnexpectedAdmissionError"
     )
-    assert refused("n1", group(), Shares(), [two]) == []
-    assert refused("n1", group(), Shares(strategy="mps", replicas=4), [two]) == []
+    assert refused("n1", group(), GpuSharing(), [two]) == []
+    assert refused("n1", group(), GpuSharing(strategy="mps", replicas=4), [two]) == []
 
 
 def test_gkes_mps_daemon_is_out_of_reach_without_the_hosts_ipc() -> None:
     """A pod that has it is served."""
-    shares = Shares(strategy="mps", replicas=4, host_ipc=True)
-    (line,) = refused("n1", group(), shares, [pod(on="n1")])
+    sharing = GpuSharing(strategy="mps", replicas=4, host_ipc=True)
+    (line,) = refused("n1", group(), sharing, [pod(on="n1")])
     assert "has no hostIPC: true" in line
-    assert refused("n1", group(), shares, [pod(on="n1", hostIPC=True), pod(on="n1", gpus=0)]) == []
+    assert refused("n1", group(), sharing, [pod(on="n1", hostIPC=True), pod(on="n1", gpus=0)]) == []
 
 
 PLUGINS = "[settings.kubelet-device-plugins.nvidia]\n"
@@ -175,24 +177,25 @@ SAME_NAME = "rename-by-default = false"
 
 
 @pytest.mark.parametrize(
-    ("given", "shares"),
+    ("given", "sharing"),
     [
-        (None, Shares()),
-        (user_data("[settings.kubernetes]\n"), Shares()),
-        (user_data(f'{PLUGINS}device-sharing-strategy = "none"'), Shares()),
+        (None, GpuSharing()),
+        (user_data("[settings.kubernetes]\n"), GpuSharing()),
+        (user_data(f'{PLUGINS}device-sharing-strategy = "none"'), GpuSharing()),
         (settings("time-slicing", "replicas = 4", SAME_NAME), SLICED),
         (settings("time-slicing", SAME_NAME),
-         Shares(strategy="time-slicing", replicas=2, most=1)),
+         GpuSharing(strategy="time-slicing", replicas=2, most=1)),
         (settings("time-slicing", SAME_NAME, "fail-requests-greater-than-one = false"),
-         Shares(strategy="time-slicing", replicas=2)),
-        (settings("mps", "replicas = 8", SAME_NAME), Shares(strategy="mps", replicas=8, most=1)),
+         GpuSharing(strategy="time-slicing", replicas=2)),
+        (settings("mps", "replicas = 8", SAME_NAME),
+         GpuSharing(strategy="mps", replicas=8, most=1)),
     ],
 )  # fmt: skip
 def test_bottlerockets_settings_say_how_its_plugin_shares(
-    given: str | None, shares: Shares
+    given: str | None, sharing: GpuSharing
 ) -> None:
     """What is left out has Bottlerocket's default: two replicas, one for a container."""
-    assert host_shares(given) == shares
+    assert host_sharing(given) == sharing
 
 
 @pytest.mark.parametrize(
@@ -210,4 +213,4 @@ def test_bottlerockets_settings_say_how_its_plugin_shares(
 )  # fmt: skip
 def test_settings_with_which_bottlerocket_offers_nothing_say_why(given: str, fault: str) -> None:
     """Its resource is renamed unless told otherwise, so that a forgotten line costs every GPU."""
-    assert fault in host_shares(given).fault
+    assert fault in host_sharing(given).fault

@@ -149,23 +149,27 @@ def test_a_node_that_the_cloud_refused_never_was() -> None:
     assert [life.name for life in node_lives([*EVENTS[:5], *refused])] == ["cpu"]
 
 
-def test_what_the_tags_promise_stands_beside_the_node() -> None:
+def test_a_node_template_stands_beside_the_node() -> None:
     """Every tag with its value and the node's; what differs is counted in the title."""
-    promise = {
+    check = {
         "pool": "train-gpu",
         "node": "gpu",
         "tags": {"label/role": "train-gpu", "label/zone": "b"},
         "real": {"label/role": "train-gpu", "label/zone": None},
         "differences": ["tag label/zone says b"],
     }
-    told = text(report(promises=[promise])).split("\n\n")
-    (block,) = [block for block in told if block.startswith("pool train-gpu: 2 tags")]
-    assert block.splitlines()[0].endswith("promise what node gpu has: 1 not so")
+    shown = text(report(template_checks=[check])).split("\n\n")
+    (block,) = [
+        block for block in shown if block.startswith("pool train-gpu: node template of 2 tags")
+    ]
+    assert block.splitlines()[0].endswith("against node gpu: 1 differ")
     assert [line.split() for line in block.splitlines()[2:]] == [
         ["label/role", "train-gpu", "train-gpu"],
         ["label/zone", "b", "-"],
     ]
-    assert json.loads(json.dumps(report(promises=[promise]).document()))["promises"] == [promise]
+    assert json.loads(json.dumps(report(template_checks=[check]).document()))[
+        "template_checks"
+    ] == [check]
 
 
 def test_a_node_knows_when_its_plugin_ran_and_whether_it_was_used() -> None:
@@ -193,7 +197,7 @@ def test_what_is_simulated_is_said() -> None:
         "other pod is ready at once"
     ]
     shown = text(report(simulated=lines))
-    assert f"what is not as it will be\n  - {lines[0]}" in shown
+    assert f"what this rehearsal simulates\n  - {lines[0]}" in shown
 
 
 def test_a_version_that_the_stack_does_not_have_is_said() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from rehearsal.verify import stack_output_checks
 from rehearsal.verify.diagnosis import ClusterSnapshot
-from simulators.cloud import Shares
+from simulators.cloud import GpuSharing
 from tests.unit.rehearsal.rehearsed import (
     GPU,
     SHARING_PLUGIN,
@@ -19,8 +19,8 @@ from tests.unit.rehearsal.rehearsed import (
 )
 from tests.unit.rehearsal.test_assertions import cluster_cache, on_node
 
-SLICED = Shares(strategy="time-slicing", replicas=4, most=1)
-POOL = group(gpus=1, shares=SLICED, template=shape(gpus=4))
+SLICED = GpuSharing(strategy="time-slicing", replicas=4, most=1)
+POOL = group(gpus=1, sharing=SLICED, template=shape(gpus=4))
 TOLD = {
     "nodeSelector": T4,
     "tolerations": [{"key": GPU, "operator": "Exists"}],
@@ -84,7 +84,7 @@ def test_on_autopilot_each_gpu_is_shared_alike_whatever_the_nodes_size(
     told: dict[str, int], right: bool
 ) -> None:
     """A pool without a count reaches nodes with one GPU, with two and with four."""
-    auto = group(gpus=1, shares=SLICED, template=shape(gpus=4), auto_provisioned=True)
+    auto = group(gpus=1, sharing=SLICED, template=shape(gpus=4), auto_provisioned=True)
     assert (broken(auto, **told) == []) is right
     assert broken(auto, up=False, **told) == []
 

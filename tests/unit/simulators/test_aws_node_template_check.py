@@ -45,30 +45,30 @@ def test_a_true_promise_has_no_differences() -> None:
 @pytest.mark.parametrize(
     ("template", "tag", "effect"),
     [
-        (promise(labels={}), "label/role is missing", "never makes the pool grow"),
-        (promise(labels={"role": "x"}), "label/role says x", "never makes the pool grow"),
+        (promise(labels={}), "label/role is missing", "never triggers a scale-up"),
+        (promise(labels={"role": "x"}), "label/role says x", "never triggers a scale-up"),
         (
             promise(labels={"role": "train-gpu", "zone": "b"}),
             "label/zone says b, the nodes have no label zone",
-            "grow for nothing",
+            "unnecessary scale-ups",
         ),
         (
             promise(taints=()),
             "taint/nvidia.com/gpu does not say present:NoSchedule",
-            "does not tolerate it makes the pool grow for nothing",
+            "does not tolerate it triggers an unnecessary scale-up",
         ),
         (
             promise(taints=(GPU_TAINT, NodeTaint(key="a", value="b", effect="NoExecute"))),
             "taint/a says b:NoExecute, the nodes have no such taint",
-            "never makes the pool grow",
+            "never triggers a scale-up",
         ),
-        (promise(gpus="8"), "resources/nvidia.com/gpu promises 8", "too few nodes are started"),
-        (promise(gpus="1"), "resources/nvidia.com/gpu promises 1", "grows too often"),
-        (promise(gpus=None), "resources/nvidia.com/gpu is missing", "never makes the pool grow"),
-        (promise(gpus="four"), "says four, which is no quantity", "makes the pool grow"),
-        (promise(disk="100Gi"), "resources/ephemeral-storage promises 100Gi", "for nothing"),
-        (promise(disk="20G"), "resources/ephemeral-storage promises 20G", "too often"),
-        (promise(disk=None), "resources/ephemeral-storage is missing", "never makes"),
+        (promise(gpus="8"), "resources/nvidia.com/gpu says 8", "too few nodes are started"),
+        (promise(gpus="1"), "resources/nvidia.com/gpu says 1", "scales up too often"),
+        (promise(gpus=None), "resources/nvidia.com/gpu is missing", "never triggers a scale-up"),
+        (promise(gpus="four"), "says four, which is no quantity", "triggers a scale-up"),
+        (promise(disk="100Gi"), "resources/ephemeral-storage says 100Gi", "unnecessary scale-ups"),
+        (promise(disk="20G"), "resources/ephemeral-storage says 20G", "too often"),
+        (promise(disk=None), "resources/ephemeral-storage is missing", "never triggers"),
     ],
 )
 def test_a_difference_names_its_tag_and_its_effect(

@@ -102,7 +102,7 @@ def test_an_imported_cluster_is_protected() -> None:
     del outputs["deletionProtection"]
     with pytest.raises(Refused, match="deletion_protection is set to true"):
         stack.delete(CLUSTER, "dev")
-    assert identity in stack.cloud.things
+    assert identity in stack.cloud.resources
     assert inputs["deletionProtection"] is False
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulators.cloud import NodeGroup, Shares
+from simulators.cloud import GpuSharing, NodeGroup
 from simulators.google.autopilot import GpuRequestShape, gpu_request_shapes
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import GcpStack, t4
@@ -32,28 +32,28 @@ def made(accelerator: dict[str, Any], **config: Any) -> NodeGroup:
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "shares"),
+    ("accelerator", "sharing"),
     [
-        (shared("TIME_SHARING", 4), Shares(strategy="time-slicing", replicas=4, most=1)),
-        (shared("MPS", 4), Shares(strategy="mps", replicas=4, host_ipc=True)),
-        (shared("MPS", 4, count=2), Shares(strategy="mps", replicas=4, most=1, host_ipc=True)),
-        ({"type": "nvidia-tesla-t4", "count": 2}, Shares()),
+        (shared("TIME_SHARING", 4), GpuSharing(strategy="time-slicing", replicas=4, most=1)),
+        (shared("MPS", 4), GpuSharing(strategy="mps", replicas=4, host_ipc=True)),
+        (shared("MPS", 4, count=2), GpuSharing(strategy="mps", replicas=4, most=1, host_ipc=True)),
+        ({"type": "nvidia-tesla-t4", "count": 2}, GpuSharing()),
     ],
 )
 def test_gkes_own_plugin_shares_as_the_pools_fields_say(
-    accelerator: dict[str, Any], shares: Shares
+    accelerator: dict[str, Any], sharing: GpuSharing
 ) -> None:
     """A container gets one share; of MPS more where the node has one device only."""
     group = made(accelerator)
-    assert (group.shares, group.gpus) == (shares, accelerator["count"])
-    assert group.node.capacity[GPU] == str(accelerator["count"] * shares.replicas)
+    assert (group.sharing, group.gpus) == (sharing, accelerator["count"])
+    assert group.node.capacity[GPU] == str(accelerator["count"] * sharing.replicas)
 
 
 def test_gkes_fields_are_nothing_to_another_plugin() -> None:
     """Where the node's label turns GKE's device plugin off, its sharing is off as well."""
     opted_out = {"gke-no-default-nvidia-gpu-device-plugin": "true"}
     group = made(shared("TIME_SHARING", 4), labels=opted_out)
-    assert (group.plugin, group.shares, group.node.capacity[GPU]) == ("pod", Shares(), "1")
+    assert (group.plugin, group.sharing, group.node.capacity[GPU]) == ("pod", GpuSharing(), "1")
 
 
 def test_mps_on_partitions_is_refused() -> None:
@@ -106,7 +106,7 @@ def test_autopilot_makes_shapes_for_the_pods_that_ask() -> None:
     groups = {group.name: group for group in stack.cloud.node_groups()}
     assert before < groups.keys()
     t4 = groups["autopilot-nvidia-tesla-t4-2-shared-4"]
-    assert (t4.gpus, t4.node.capacity[GPU], t4.shares.most) == (2, "8", 1)
+    assert (t4.gpus, t4.node.capacity[GPU], t4.sharing.most) == (2, "8", 1)
     assert t4.node.labels.items() >= {STRATEGY: "time-sharing", CLIENTS: "4"}.items()
     parts = groups["autopilot-nvidia-tesla-a100-1-1g.5gb-shared-2-spot"]
     assert (parts.spot, parts.node.capacity[GPU]) == (True, "14")
