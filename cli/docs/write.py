@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cli.docs import alerts, keys, outputs, policies, stack_schema, support_matrix
+from cli.docs import alerts, commands, keys, outputs, policies, stack_schema, support_matrix
 from tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
 
 PAGES: Mapping[Path, Callable[[], str]] = {
     alerts.PAGE: alerts.markdown,
+    commands.PAGE: commands.markdown,
     outputs.PAGE: outputs.markdown,
     policies.PAGE: policies.markdown,
     stack_schema.FILE: stack_schema.text,

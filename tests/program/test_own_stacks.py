@@ -30,7 +30,7 @@ READ_STACK_FILES = (
     "tests/unit/components/test_settings.py",
     "tests/unit/components/test_settings_batch.py",
     "tests/unit/quality/test_changes.py",
-    "tests/unit/project/test_readme.py",
+    "tests/unit/project/test_docs.py",
     "tests/unit/quality/test_faults.py",
     "tests/unit/stacks/test_cost.py",
     "tests/unit/stacks/test_quota.py",

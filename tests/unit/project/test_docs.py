@@ -11,7 +11,7 @@ from cli.docs import keys, policies, support_matrix, write
 from components.decode import decode
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from policy.pack import RULES
-from stacks.files import SAMPLES
+from stacks.files import EXAMPLES, SAMPLES
 from tools.sections import DOCS, README, ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
@@ -172,7 +172,7 @@ def test_every_sample_is_in_the_readme() -> None:
     """No environment that comes with the program goes unmentioned; a user's own may."""
     text = README.read_text()
     for stack in SAMPLES:
-        assert (ROOT / f"Pulumi.{stack}.yaml").is_file()
+        assert (EXAMPLES / f"Pulumi.{stack}.yaml").is_file()
         assert f"| `Pulumi.{stack}.yaml` |" in text
 
 
