@@ -48,7 +48,7 @@ LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashe
 ASKED = '$(STACK)' $(call flag,REHEARSAL,--rehearsal) $(call flag,JSON,--json)
 
 .PHONY: help setup engine rehearse real-node down list quota gpus leftovers check cards cost recover \
-  prove test lint unit readme bench lock clean
+  prove test lint unit coverage readme bench lock clean
 
 define HELP
 make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves it running,
@@ -77,6 +77,7 @@ make test                 all tests and linters (make unit, make lint)
 make prove                every fault at every operation, every change; under an hour (PARTS="dev-kills",
                           MINUTES=45)
 make bench                what the program costs in time, memory and money (PARTS="b d", RUNS=5)
+make coverage             what the fast tests run of the code, which must not fall
 make readme               writes the generated pages of docs/
 make lock                 pins every Python package with its hashes, after a change of
                           requirements*.txt; UPGRADE=1 takes newer releases
@@ -165,8 +166,15 @@ lint: $(VENV)/.ready
 	@echo "mypy: checking, usually 10 s, the first time 6 minutes"
 	@$(RUN) -m mypy
 
+COVERED := tests/unit tests/policy tests/components
+
 unit: setup
 	@$(RUN) -m pytest -n 2 --dist loadfile
+
+# Lines and branches that tests/unit, tests/policy and tests/components run; the floor is in
+# pyproject.toml.
+coverage: $(VENV)/.ready
+	@$(RUN) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(COVERED)
 
 # Writes the generated pages: the reference, the last rehearsal of dev, the last tests.
 readme: $(VENV)/.ready
