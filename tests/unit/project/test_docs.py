@@ -10,6 +10,7 @@ import yaml
 from cli.docs import keys, policies, support_matrix, write
 from components.decode import decode
 from components.gke.maintenance_args import GkeMaintenanceArgs
+from components.renamed import RENAMED
 from policy.pack import RULES
 from stacks.files import EXAMPLES, SAMPLES
 from tools.sections import DOCS, README, ROOT
@@ -88,6 +89,13 @@ def test_ten_usual_changes_have_their_files_named() -> None:
 def test_the_readme_is_read_in_one_go() -> None:
     """Everything else is a page of its own."""
     assert len(README.read_text().splitlines()) <= 150
+
+
+def test_every_renamed_key_is_in_the_changelog() -> None:
+    """Whoever upgrades finds the old name and the new one in one row."""
+    rows = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "|" in line]
+    for old, new in RENAMED.items():
+        assert [row for row in rows if f"{old}`" in row and f"{new}`" in row], old
 
 
 def test_linux_is_said_at_the_beginning() -> None:
