@@ -183,7 +183,9 @@ def test_main_is_tested_after_a_merge_and_proved_every_night() -> None:
     assert len(workflow["on"]["schedule"]) == 1
     assert workflow["permissions"] == {"contents": "read"}
     jobs = workflow["jobs"]
-    assert jobs["test"]["steps"][-1]["run"] == ".ci/run"
+    runs = [step.get("run") for step in jobs["test"]["steps"]]
+    assert runs[-2:] == [".ci/run", "make coverage"]
+    assert jobs["test"]["strategy"] == WORKFLOWS["pull-request"]["jobs"]["test"]["strategy"]
     assert "if" not in jobs["test"]
     assert jobs["prove"]["steps"][-1]["run"] == "make prove"
     assert jobs["prove"]["if"] == "github.event_name != 'push'"
