@@ -38,11 +38,11 @@ def main() -> int:
     parts = [part for part in every if _name(part) in (args.work or names)]
     earlier, minutes = read(FILE.read_text()) if args.work and FILE.is_file() else ([], 0.0)
     began = time.monotonic()
-    anew = workers.run(
-        parts, FILE.parent, workers=args.workers, until=began + args.minutes * 60, say=_say
+    latest = workers.run(
+        parts, FILE.parent, workers=args.workers, until=began + args.minutes * 60, log=_log
     )
     minutes += (time.monotonic() - began) / 60
-    results = [*(result for result in earlier if result.part not in parts), *anew]
+    results = [*(result for result in earlier if result.part not in parts), *latest]
     results.sort(key=lambda result: (result.part.stack, result.part.number))
     FILE.parent.mkdir(parents=True, exist_ok=True)
     FILE.write_text(document(results, minutes))
@@ -68,7 +68,7 @@ def _name(part: Part) -> str:
 _began = time.monotonic()
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(f"{time.monotonic() - _began:7.1f} s  {line}", flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Every setting changed by itself in a stack that stands, and what becomes of it: it is made in
+"""Every setting changed by itself in a stack that stands, and what becomes of it: it is updated in
 place, it recycles the nodes of a pool, or it replaces the pool or the cluster.
 
 Each is previewed; those of the cluster and the pools are then applied, the ones that replace too.
@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from quality.faults.fault_run import Bench, Trouble
+from quality.faults.fault_run import FaultRunner, NotRecovered
 from stacks.plan import Change as Planned
 from stacks.plan import codes, read_plan
 from stacks.urn import Urn
@@ -67,7 +67,7 @@ class Effect:
     kept: bool = False
     """Whether the program says that the cloud keeps the old value."""
     refused: bool = False
-    """Whether the program refuses it: the cloud can do it in no way."""
+    """Whether the program refuses it: the setting is immutable."""
     made: bool = False
     """Whether an `up` then applied it."""
     not_made: str = ""
@@ -103,30 +103,32 @@ def table(platform: str, stack: str) -> Table:
     )
 
 
-def effects(bench: Bench, planned: Table) -> Iterator[Effect]:
+def effects(runner: FaultRunner, planned: Table) -> Iterator[Effect]:
     """Previews each change of a stack that is up."""
-    file = bench.folder / "program" / f"Pulumi.{bench.stack}.yaml"
+    file = runner.folder / "program" / f"Pulumi.{runner.stack}.yaml"
     before = file.read_text()
     try:
         for change in planned.changes:
             file.write_text(changed(before, change))
-            yield _effect(bench, change)
+            yield _effect(runner, change)
     finally:
         file.write_text(before)
 
 
-def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[tuple[int, Effect]]:
+def applied(
+    runner: FaultRunner, planned: Table, found: Sequence[Effect]
+) -> Iterator[tuple[int, Effect]]:
     """Applies the changes, an `up` for each, which also takes the one before back.
 
     `found` are the previews' effects, in the table's order; yields the number there and what is
     known of it now. What cannot be taken back stays, and what comes after is changed beside it.
     """
-    file = bench.folder / "program" / f"Pulumi.{bench.stack}.yaml"
+    file = runner.folder / "program" / f"Pulumi.{runner.stack}.yaml"
     first = before = file.read_text()
-    seen = _Standing.of(bench)
+    seen = _Standing.of(runner)
     if not seen.created:  # somebody else's cluster: an `up` can replace none of it
         return
-    last = Effect(environment=bench.stack, platform=bench.sandbox.platform, key="", value="")
+    last = Effect(environment=runner.stack, platform=runner.sandbox.platform, key="", value="")
     try:
         for number, (change, effect) in enumerate(zip(planned.changes, found, strict=True)):
             if effect.refused or effect.wrong or change.key.partition(".")[0] not in MADE:
@@ -135,8 +137,8 @@ def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[t
                 yield number, replace(effect, not_made=reason)
                 continue
             file.write_text(changed(before, change))
-            outcome = bench.sandbox.engine.up()
-            now = _Standing.of(bench)
+            outcome = runner.sandbox.engine.up()
+            now = _Standing.of(runner)
             wrong = list(outcome.errors if not outcome.ok else now.not_as_said(seen, effect, last))
             seen = now
             yield number, replace(effect, made=True, wrong=tuple(wrong))
@@ -145,8 +147,8 @@ def makings(bench: Bench, planned: Table, found: Sequence[Effect]) -> Iterator[t
                 last = replace(last, replaced=(), recycled=())
             else:
                 last = effect
-        if again := bench.must(bench.sandbox.engine.up).resources:
-            raise Trouble(*(f"a further up: {what} {urn}" for what, urn in again))
+        if again := runner.run_or_fail(runner.sandbox.engine.up).resources:
+            raise NotRecovered(*(f"a further up: {what} {urn}" for what, urn in again))
     finally:
         file.write_text(first)
 
@@ -161,13 +163,13 @@ class _Standing:
     """Group of nodes -> how often the cloud recycled it."""
 
     @classmethod
-    def of(cls, bench: Bench) -> "_Standing":
+    def of(cls, runner: FaultRunner) -> "_Standing":
         created = {
             row["urn"]: (str(loss), str(row["created"]))
-            for row in bench.resources()
+            for row in runner.resources()
             if (loss := Planned(urn=row["urn"], verb="replace").loss)
         }
-        groups = bench.sandbox.cloud.node_groups()
+        groups = runner.sandbox.cloud.node_groups()
         return cls(created, {group.name: group.revision for group in groups})
 
     def not_as_said(self, before: "_Standing", effect: Effect, last: Effect) -> Iterator[str]:
@@ -217,8 +219,8 @@ def changed(stack_file: str, change: Change) -> str:
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def _effect(bench: Bench, change: Change) -> Effect:
-    engine = bench.sandbox.engine
+def _effect(runner: FaultRunner, change: Change) -> Effect:
+    engine = runner.sandbox.engine
     done = engine.run("preview", "--json", PULUMI_ENABLE_STREAMING_JSON_PREVIEW="true")
     plan = read_plan(done.stdout or "{}", change.key)
     errors = list(plan.errors) or ([done.stderr.strip()] if done.returncode else [])
@@ -229,8 +231,8 @@ def _effect(bench: Bench, change: Change) -> Effect:
     warned = tuple(line for line, found in said.items() if REPLACES.keys() & {*found})
     recycled = [RECYCLES[code] for found in said.values() for code in found if code in RECYCLES]
     return Effect(
-        environment=bench.stack,
-        platform=bench.sandbox.platform,
+        environment=runner.stack,
+        platform=runner.sandbox.platform,
         key=change.key,
         value=str(change.to[change.key]),
         changes=len(plan.changes),

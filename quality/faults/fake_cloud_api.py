@@ -10,7 +10,7 @@ from stacks.recovery.aws import Aws
 from stacks.recovery.google import COMPUTE, CONTAINER, MONITORING
 
 
-class StandIns:
+class FakeCloudApi:
     """Implements `stacks.recovery.command.Clouds` on a sandbox's cloud."""
 
     def __init__(self, cloud: Cloud) -> None:

@@ -1,6 +1,6 @@
 """What hits one operation of a run: the engine is killed there, or the cloud answers with an error.
 
-A cloud and its provider see each operation twice: asked, and done. A strike chooses the moment.
+A cloud and its provider see each operation twice: asked, and done. An injector chooses the moment.
 """
 
 import threading
@@ -21,7 +21,7 @@ SETTLE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class InjectionPoint:
     """Where a run is killed."""
 
     number: int
@@ -32,7 +32,7 @@ class Point:
     moment: Moment
 
 
-class Strike:
+class FaultInjector:
     """Notes a run's operations and hits those that it is told to. Thread-safe."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Strike:
         *,
         error: Callable[[str], str] = lambda urn: "the engine was killed",
     ) -> None:
-        """Begins anew. Of the operations that `hits` (number, kind, URN) names, `act` is
+        """Starts over. Of the operations that `hits` (number, kind, URN) names, `act` is
         called at `moment`; then they fail with what `error` says of the URN."""
         with self._lock:
             self._hits, self._moment, self._act, self._error = hits, moment, act, error
@@ -76,16 +76,16 @@ class Strike:
                 self.hit.append(urn)
         try:
             if hit and moment == "asked":
-                self._strike(urn)
+                self._inject(urn)
             yield
             if hit and moment == "done":
-                self._strike(urn)
+                self._inject(urn)
         finally:
             with self._lock:
                 self._running -= 1
                 self._last = time.monotonic()
 
-    def _strike(self, urn: str) -> None:
+    def _inject(self, urn: str) -> None:
         self._act()
         raise CloudError(self._error(urn))
 
@@ -106,7 +106,7 @@ def _nothing(number: int, kind: str, urn: str) -> bool:
     return False
 
 
-def kill_at(points: Iterable[Point]) -> Callable[[int, str, str], bool]:
+def kill_at(points: Iterable[InjectionPoint]) -> Callable[[int, str, str], bool]:
     """Hits these operations, whenever they come."""
     wanted = {(point.kind, point.urn) for point in points}
     return lambda number, kind, urn: (kind, urn) in wanted

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 
 from plugins.faults import Faults
-from quality.faults.fake_cloud_api import StandIns
-from quality.faults.fault_injector import Point, Strike, kill_at
+from quality.faults.fake_cloud_api import FakeCloudApi
+from quality.faults.fault_injector import FaultInjector, InjectionPoint, kill_at
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import Sandbox
 from stacks.engine import EngineError
@@ -23,7 +23,7 @@ TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class FaultResult:
     """One fault and what became of it."""
 
     environment: str
@@ -39,7 +39,7 @@ class Trial:
     """What the user saw, one line."""
 
 
-class Trouble(Exception):
+class NotRecovered(Exception):
     """The stack did not get back to what it should be; the lines say why."""
 
     def __init__(self, *lines: str) -> None:
@@ -47,22 +47,22 @@ class Trouble(Exception):
         self.lines = lines
 
 
-class Bench:
-    """A sandbox that is used for one trial after the other. Use as a context manager."""
+class FaultRunner:
+    """A sandbox that is used for one fault after the other. Use as a context manager."""
 
     def __init__(self, stack: str, folder: Path) -> None:
         self.stack = stack
         self.folder = folder
-        self.strike = Strike()
-        self.struck: list[Point] = []
+        self.injector = FaultInjector()
+        self.injected: list[InjectionPoint] = []
         """Where the last run was killed."""
         self.tries = 0
         """How often it had to be recovered from a single kill, at the most."""
         self.seen = ""
         """What the user was told last before it worked."""
 
-    def __enter__(self) -> "Bench":
-        faults = Faults(around=self.strike.around)
+    def __enter__(self) -> "FaultRunner":
+        faults = Faults(around=self.injector.around)
         self.sandbox = Sandbox(
             self.stack, folder=self.folder, faults=faults, scaling=False, preload_sdks=True
         )
@@ -84,41 +84,41 @@ class Bench:
     ) -> None:
         self.sandbox.stop()
 
-    def whole(self) -> None:
+    def baseline_run(self) -> None:
         """An `up` and a `destroy` without a fault: how much there is, to compare with."""
-        self.strike.disarm()
-        self.must(self.sandbox.engine.up)
-        self.ups, self.strike.operations = self.strike.operations, []
+        self.injector.disarm()
+        self.run_or_fail(self.sandbox.engine.up)
+        self.ups, self.injector.operations = self.injector.operations, []
         self.kinds = self._kinds()
         self.made = self.resources()
-        self.must(self.sandbox.engine.destroy)
-        self.destroys = self.strike.operations
-        self.empty()
+        self.run_or_fail(self.sandbox.engine.destroy)
+        self.destroys = self.injector.operations
+        self.assert_empty()
 
-    def killed(self, run: Callable[[], Outcome], points: Sequence[Point]) -> None:
+    def killed(self, run: Callable[[], Outcome], points: Sequence[InjectionPoint]) -> None:
         """Runs the engine to its end, killed at these operations, all at one moment.
 
         After each kill the documented way: recover, then what was interrupted; again if that
         fails. An operation that the cloud had finished, unreported, when the engine was killed at
-        another does not come any more, and is not in `struck` then.
+        another does not come any more, and is not in `injected` then.
         """
-        self.struck, self.tries, self.seen = [], 0, ""
+        self.injected, self.tries, self.seen = [], 0, ""
         while True:
-            waiting = [point for point in points if point not in self.struck]
+            waiting = [point for point in points if point not in self.injected]
             if waiting:
-                self.strike.arm(kill_at(waiting), waiting[0].moment, self.sandbox.engine.kill)
+                self.injector.arm(kill_at(waiting), waiting[0].moment, self.sandbox.engine.kill)
             outcome = run()
-            self.strike.disarm()
-            hit = [point for point in waiting if point.urn in self.strike.hit]
+            self.injector.disarm()
+            hit = [point for point in waiting if point.urn in self.injector.hit]
             if hit:
-                self.struck += hit
+                self.injected += hit
                 tries = 0
-                self.strike.settle()
+                self.injector.settle()
                 self.sandbox.drop_plugins()
             elif outcome.ok:
                 return
-            elif not self.struck:
-                raise Trouble(*outcome.errors)
+            elif not self.injected:
+                raise NotRecovered(*outcome.errors)
             else:
                 self.seen = "; ".join(outcome.errors)
             tries = self._recover(tries)
@@ -130,30 +130,30 @@ class Bench:
             self.tries = max(self.tries, tries)
             try:
                 self.recover()
-            except (EngineError, Trouble) as error:
+            except (EngineError, NotRecovered) as error:
                 self.seen = str(error)
             else:
                 return tries
-        raise Trouble(self.seen)
+        raise NotRecovered(self.seen)
 
     def recover(self, *, adopt_orphans: bool = False) -> None:
         """The documented command; what it leaves for people to look at is trouble."""
         found = recover(
-            self._pulumi, clouds=StandIns(self.sandbox.cloud), adopt_orphans=adopt_orphans
+            self._pulumi, clouds=FakeCloudApi(self.sandbox.cloud), adopt_orphans=adopt_orphans
         )
         if found.notes:
-            raise Trouble(*found.notes)
+            raise NotRecovered(*found.notes)
 
-    def must(self, run: Callable[[], Outcome]) -> Outcome:
-        """Runs the engine; raises Trouble with its words if it fails."""
+    def run_or_fail(self, run: Callable[[], Outcome]) -> Outcome:
+        """Runs the engine; raises NotRecovered with its words if it fails."""
         outcome = run()
         if not outcome.ok:
-            raise Trouble(*outcome.errors)
+            raise NotRecovered(*outcome.errors)
         return outcome
 
-    def settled(self) -> None:
+    def assert_converged(self) -> None:
         """A further `up` changes nothing, and everything is there once."""
-        outcome = self.must(self.sandbox.engine.up)
+        outcome = self.run_or_fail(self.sandbox.engine.up)
         lines = [f"a further up: {what} {urn}" for what, urn in outcome.resources]
         kinds = self._kinds()
         lines += [f"the cloud has {kinds[k]} of {k}, not {self.kinds[k]}"
@@ -161,21 +161,21 @@ class Bench:
         if (count := len(self.resources())) != len(self.made):
             lines.append(f"the state has {count} resources, not {len(self.made)}")
         if lines:
-            raise Trouble(*lines)
+            raise NotRecovered(*lines)
 
-    def empty(self) -> None:
+    def assert_empty(self) -> None:
         """Nothing is left in the cloud or in the state."""
         left = [f"left: {line}" for line in self.sandbox.cloud.list_resources()]
         left += [f"left in the state: {row['urn']}" for row in self.resources()]
         if left:
-            raise Trouble(*left)
+            raise NotRecovered(*left)
         # The next cluster need not wait for its control plane.
         threading.Thread(target=self.sandbox.control_plane.ensure_started, daemon=True).start()
 
-    def teardown(self) -> None:
+    def destroy(self) -> None:
         """A `destroy` without a fault."""
-        self.must(self.sandbox.engine.destroy)
-        self.empty()
+        self.run_or_fail(self.sandbox.engine.destroy)
+        self.assert_empty()
 
     def _kinds(self) -> Counter[str]:
         """How many of each kind of thing the cloud holds; the last word is its name, before what
@@ -189,52 +189,52 @@ class Bench:
 
 
 def cycle(
-    bench: Bench, ups: Sequence[Point], destroys: Sequence[Point]
-) -> tuple[list[Trial], list[Point], list[Point]]:
+    runner: FaultRunner, ups: Sequence[InjectionPoint], destroys: Sequence[InjectionPoint]
+) -> tuple[list[FaultResult], list[InjectionPoint], list[InjectionPoint]]:
     """`up`, killed at some operations and recovered after each, then the same with `destroy`.
 
-    Returns the trials, and the points of either that did not come. Where something is lost, each
+    Returns the results, and the points of either that did not come. Where something is lost, each
     of a command's kills counts as having lost it, and the sandbox is of no use any more.
     """
-    trials: list[Trial] = []
+    fault_results: list[FaultResult] = []
     missed = {"up": list(ups), "destroy": list(destroys)}
-    engine = bench.sandbox.engine
+    engine = runner.sandbox.engine
     for command, run, check, points in (
-        ("up", engine.up, bench.settled, ups),
-        ("destroy", engine.destroy, bench.empty, destroys),
+        ("up", engine.up, runner.assert_converged, ups),
+        ("destroy", engine.destroy, runner.assert_empty, destroys),
     ):
         lost: tuple[str, ...] = ()
         try:
-            bench.killed(run, points)
+            runner.killed(run, points)
             if points or command == "destroy":
                 check()
-        except Trouble as trouble:
-            lost = trouble.lines
-        if not bench.struck and (lost or points):
-            raise Trouble(*lost or [f"{command} had none of {', '.join(map(_at, points))}"])
-        trials += [
-            Trial(
-                environment=bench.stack,
+        except NotRecovered as failure:
+            lost = failure.lines
+        if not runner.injected and (lost or points):
+            raise NotRecovered(*lost or [f"{command} had none of {', '.join(map(_at, points))}"])
+        fault_results += [
+            FaultResult(
+                environment=runner.stack,
                 fault=f"SIGKILL during {command}, {WHEN[point.moment]}",
                 at=_at(point),
-                tries=bench.tries,
+                tries=runner.tries,
                 recovered=not lost,
                 lost=lost,
-                seen=bench.seen,
+                seen=runner.seen,
             )
-            for point in bench.struck
+            for point in runner.injected
         ]
-        missed[command] = [point for point in points if point not in bench.struck]
+        missed[command] = [point for point in points if point not in runner.injected]
         if lost:
             break
-    return trials, missed["up"], missed["destroy"]
+    return fault_results, missed["up"], missed["destroy"]
 
 
-def _at(point: Point) -> str:
+def _at(point: InjectionPoint) -> str:
     return f"{point.number}: {Urn.parse(point.urn).label}"
 
 
 WHEN = {
-    "asked": "before the cloud acted",
-    "done": "after the cloud acted, before the answer",
+    "asked": "before the API call",
+    "done": "after the API call, before the checkpoint",
 }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from quality.faults.fault_injector import Moment
-from quality.faults.fault_run import TRIES, Bench, Trial, Trouble
+from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecovered
 from rehearsal.engine import Outcome
 from stacks.urn import Urn
 
@@ -67,7 +67,7 @@ FAULTS = (
         on=(*_CLUSTERS, "kubernetes:apps/v1:DaemonSet"),
     ),
     Fault(
-        name="the cluster is made, the answer lost",
+        name="the cluster is created, the response lost",
         says={
             "gcp": "Error waiting for creating GKE cluster: timeout while waiting for state to "
             "become 'DONE' (last state: 'RUNNING', timeout: 40m0s)",
@@ -78,7 +78,7 @@ FAULTS = (
         moment="done",
     ),
     Fault(
-        name="a node pool is made, the answer lost",
+        name="a node pool is created, the response lost",
         says={
             "gcp": "error creating NodePool: timeout while waiting for state to become 'DONE' "
             "(last state: 'RUNNING', timeout: 30m0s)",
@@ -89,7 +89,7 @@ FAULTS = (
         moment="done",
     ),
     Fault(
-        name="the network is made, the answer lost",
+        name="the network is created, the response lost",
         says={
             "gcp": "Error waiting to create Network: timeout while waiting for state to become "
             "'DONE' (last state: 'RUNNING', timeout: 20m0s)",
@@ -99,7 +99,7 @@ FAULTS = (
         moment="done",
     ),
     Fault(
-        name="an object is made, the answer lost",
+        name="an object is created, the response lost",
         says={"kubernetes": "Timeout: request did not complete within requested timeout"},
         on=("kubernetes:apps/v1:DaemonSet",),
         moment="done",
@@ -142,7 +142,7 @@ FAULTS = (
         command="destroy",
     ),
     Fault(
-        name="the answer to a deletion is lost",
+        name="the response to a deletion is lost",
         says={
             "gcp": "Error waiting for deletion: timeout while waiting for state to become 'DONE'",
             "aws": "request send failed, EOF",
@@ -162,41 +162,41 @@ def hits_any(fault: Fault, urns: Iterable[str]) -> bool:
     return any(hits(number, "create", urn) for number, urn in enumerate(urns))
 
 
-def inject(bench: Bench, fault: Fault) -> Trial | None:
+def inject(runner: FaultRunner, fault: Fault) -> FaultResult | None:
     """Runs the command into the fault and gets the stack back: up, or empty after a `destroy`,
     which finds it up. None where it hit nothing."""
-    engine = bench.sandbox.engine
+    engine = runner.sandbox.engine
     run = engine.up if fault.command == "up" else engine.destroy
 
     def says(urn: str) -> str:
         return fault.says[Urn.parse(urn).package]
 
-    bench.strike.arm(_hits(fault), fault.moment, lambda: None, error=says)
+    runner.injector.arm(_hits(fault), fault.moment, lambda: None, error=says)
     outcome = run()
-    bench.strike.settle()
-    bench.strike.disarm()
-    struck = bench.strike.hit
+    runner.injector.settle()
+    runner.injector.disarm()
+    injected = runner.injector.hit
     tries = 0
     lost: tuple[str, ...] = ()
     try:
-        if struck:
+        if injected:
             if outcome.ok:
-                raise Trouble("the command took no notice")
+                raise NotRecovered("the command took no notice")
             tries = _again(
-                bench, run, adopt_orphans=fault.command == "up" and fault.moment == "done"
+                runner, run, adopt_orphans=fault.command == "up" and fault.moment == "done"
             )
         if fault.command == "destroy":
-            bench.empty()
-        elif struck:
-            bench.settled()
-    except Trouble as trouble:
-        lost = trouble.lines
-    if not struck and not lost:
+            runner.assert_empty()
+        elif injected:
+            runner.assert_converged()
+    except NotRecovered as failure:
+        lost = failure.lines
+    if not injected and not lost:
         return None
-    return Trial(
-        environment=bench.stack,
+    return FaultResult(
+        environment=runner.stack,
         fault=f"{fault.name}, during {fault.command}",
-        at=", ".join(Urn.parse(urn).label for urn in struck[:1]),
+        at=", ".join(Urn.parse(urn).label for urn in injected[:1]),
         tries=tries,
         recovered=not lost,
         lost=lost,
@@ -204,16 +204,16 @@ def inject(bench: Bench, fault: Fault) -> Trial | None:
     )
 
 
-def _again(bench: Bench, command: Callable[[], Outcome], *, adopt_orphans: bool) -> int:
+def _again(runner: FaultRunner, command: Callable[[], Outcome], *, adopt_orphans: bool) -> int:
     """The command once more; where an answer was lost, recovery comes first. Returns the tries that
     it took."""
     for tries in range(1, TRIES + 1):
         if adopt_orphans or tries > 1:
-            bench.recover(adopt_orphans=True)
+            runner.recover(adopt_orphans=True)
         outcome = command()
         if outcome.ok:
             return tries
-    raise Trouble(*outcome.errors)
+    raise NotRecovered(*outcome.errors)
 
 
 def _hits(fault: Fault) -> Callable[[int, str, str], bool]:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from quality.faults.changes import Effect
-from quality.faults.fault_run import Trial
+from quality.faults.fault_run import FaultResult
 from quality.faults.workers import Part, Result
 
 HEAD = (
@@ -34,7 +34,7 @@ def read(text: str) -> tuple[list[Result], float]:
     results = [
         Result(
             part=Part(**row.pop("part")),
-            trials=[Trial(**_with_tuples(each)) for each in row.pop("trials")],
+            fault_results=[FaultResult(**_with_tuples(each)) for each in row.pop("fault_results")],
             effects=[Effect(**_with_tuples(each)) for each in row.pop("effects")],
             **row,
         )
@@ -49,23 +49,23 @@ def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def markdown(results: Sequence[Result], minutes: float) -> str:
     """The table: a row for each fault in each environment."""
-    trials = [trial for result in results for trial in result.trials]
+    fault_results = [one for result in results for one in result.fault_results]
     left = sum(r.planned - r.tried for r in results if r.part.work != "changes")
     rest = f"; {left} were left out, the time was up" if left else ""
-    head = f"{len(trials)} faults in {minutes:.0f} minutes, by `make prove`{rest}."
-    return "\n".join([head, "", *HEAD, *rows(trials)]) + "\n"
+    head = f"{len(fault_results)} faults in {minutes:.0f} minutes, by `make prove`{rest}."
+    return "\n".join([head, "", *HEAD, *rows(fault_results)]) + "\n"
 
 
-def rows(trials: Iterable[Trial]) -> Iterator[str]:
+def rows(fault_results: Iterable[FaultResult]) -> Iterator[str]:
     """One line for each fault and environment."""
     key = attrgetter("fault", "environment")
-    for (fault, environment), group in groupby(sorted(trials, key=key), key):
+    for (fault, environment), group in groupby(sorted(fault_results, key=key), key):
         found = list(group)
         points = f"{len(found)} operations" if len(found) > 1 else found[0].at
-        tries = sorted({trial.tries for trial in found})
+        tries = sorted({one.tries for one in found})
         span = str(tries[0]) if len(tries) == 1 else f"{tries[0]} to {tries[-1]}"
-        fine = sum(trial.recovered for trial in found)
-        lost = "; ".join(dict.fromkeys(line for trial in found for line in trial.lost)) or "nothing"
+        fine = sum(one.recovered for one in found)
+        lost = "; ".join(dict.fromkeys(line for one in found for line in one.lost)) or "nothing"
         yield f"| {fault} | {environment} | {points} | {span} | {fine} of {len(found)} | {lost} |"
 
 
@@ -121,7 +121,7 @@ def _does(same: Sequence[Effect]) -> str:
 
 def _because(same: Sequence[Effect]) -> str:
     if all(effect.refused for effect in same):
-        return "the cloud changes it in no way"
+        return "the setting is immutable"
     if all(effect.kept for effect in same):
         return "the cloud keeps what it has"
     return ", ".join(dict.fromkeys(f"`{path}`" for e in same for path in e.because)) or "-"
@@ -144,10 +144,10 @@ def summary(results: Sequence[Result]) -> list[str]:
     """A line for each fault after which something was lost, and for each change that is not as
     it should be."""
     lost = [
-        f"{trial.environment}: {trial.fault}, at {trial.at}: {'; '.join(trial.lost)}"
+        f"{one.environment}: {one.fault}, at {one.at}: {'; '.join(one.lost)}"
         for result in results
-        for trial in result.trials
-        if not trial.recovered
+        for one in result.fault_results
+        if not one.recovered
     ]
     wrong = [
         f"{effect.environment}: {effect.key} to {effect.value}: {'; '.join(effect.wrong)}"

@@ -10,9 +10,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from quality.faults.changes import Effect, effects, makings, table
-from quality.faults.fault_injector import Moment, Point
-from quality.faults.fault_run import Bench, Trial, Trouble, cycle
+from quality.faults.changes import Effect, applied, effects, table
+from quality.faults.fault_injector import InjectionPoint, Moment
+from quality.faults.fault_run import FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
 from rehearsal.processes import ProcessError
 from rehearsal.sandbox import ROOT
@@ -46,7 +46,7 @@ class Result:
     """What a part found."""
 
     part: Part
-    trials: list[Trial] = field(default_factory=list)
+    fault_results: list[FaultResult] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     planned: int = 0
     """Faults that there were to try; fewer were tried where the time ran out."""
@@ -66,7 +66,7 @@ def run(
     *,
     workers: int,
     until: float,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> list[Result]:
     """The results of these parts. Begins nothing after `until`, a monotonic time."""
     results = []
@@ -79,9 +79,9 @@ def run(
         for done in as_completed(asked):
             result = done.result()
             results.append(result)
-            bad = sum(not trial.recovered for trial in result.trials)
+            bad = sum(not one.recovered for one in result.fault_results)
             bad += sum(bool(effect.wrong) for effect in result.effects)
-            say(f"{result.part}: {result.tried} of {result.planned} tried, {bad} not well")
+            log(f"{result.part}: {result.tried} of {result.planned} tried, {bad} failed")
     return results
 
 
@@ -94,14 +94,14 @@ def one(part: Part, folder: Path, until: float) -> Result:
             _changes(part, place, result, until)
         else:
             work = _errors if part.work == "errors" else _kills
-            for trials in work(part, place, result, until):
-                result.trials += trials
+            for fault_results in work(part, place, result, until):
+                result.fault_results += fault_results
     except Exception as error:
         # Whatever it was: the other parts go on, and the table says that this one did not.
-        if not isinstance(error, Trouble | ProcessError):
+        if not isinstance(error, NotRecovered | ProcessError):
             traceback.print_exc()
-        result.trials.append(
-            Trial(
+        result.fault_results.append(
+            FaultResult(
                 environment=part.stack, fault=f"none, in {part}", at="the sandbox", tries=0,
                 recovered=False, lost=_said(error),
             )
@@ -111,12 +111,12 @@ def one(part: Part, folder: Path, until: float) -> Result:
 
 def _said(error: Exception) -> tuple[str, ...]:
     """An error in lines: what is wrong with the stack, or what broke here."""
-    return error.lines if isinstance(error, Trouble) else (f"{type(error).__name__}: {error}",)
+    return error.lines if isinstance(error, NotRecovered) else (f"{type(error).__name__}: {error}",)
 
 
-def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
-    with Benches(part.stack, folder) as benches:
-        first = benches.ready()
+def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[FaultResult]]:
+    with FaultRunners(part.stack, folder) as runners:
+        first = runners.ready()
         ups, destroys = dealt(first.ups, part), dealt(first.destroys, part)
         result.planned = len(ups) + len(destroys)
         while ups or destroys:
@@ -125,16 +125,16 @@ def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[l
             for up, destroy in runs:
                 if time.monotonic() > until:
                     return
-                trials, missed_ups, missed_destroys = cycle(benches.ready(), up, destroy)
-                result.tried += len(trials)
+                fault_results, missed_ups, missed_destroys = cycle(runners.ready(), up, destroy)
+                result.tried += len(fault_results)
                 ups += missed_ups
                 destroys += missed_destroys
-                if any(trial.lost for trial in trials):
-                    benches.close()
-                yield trials
+                if any(one.lost for one in fault_results):
+                    runners.close()
+                yield fault_results
 
 
-def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[Point]:
+def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[InjectionPoint]:
     """A part's share of the points at which a run with these operations is killed.
 
     All of them once the cloud has acted, and some before. Parts see the operations in orders of
@@ -147,15 +147,15 @@ def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[Point]:
         if place % ASKED_EVERY == 0:
             moments.append((operation, "asked"))
     share = [
-        Point(number=numbers[kind, urn], kind=kind, urn=urn, moment=moment)
+        InjectionPoint(number=numbers[kind, urn], kind=kind, urn=urn, moment=moment)
         for (kind, urn), moment in moments[part.number - 1 :: part.of]
     ]
     return sorted(share, key=lambda point: point.number)
 
 
-def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
+def together(points: Sequence[InjectionPoint]) -> list[tuple[InjectionPoint, ...]]:
     """The points in twos for a run each: one kill early, and one late, in what recovers from it."""
-    found: list[tuple[Point, ...]] = []
+    found: list[tuple[InjectionPoint, ...]] = []
     for moment in ("done", "asked"):
         those = [point for point in points if point.moment == moment]
         half = (len(those) + 1) // 2
@@ -163,70 +163,70 @@ def together(points: Sequence[Point]) -> list[tuple[Point, ...]]:
     return found
 
 
-def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[Trial]]:
+def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[FaultResult]]:
     """Every error of an `up`; the stack that it leaves is what those of a `destroy` need."""
-    with Benches(part.stack, folder) as benches:
-        urns = [row["urn"] for row in benches.ready().made if row["custom"]]
+    with FaultRunners(part.stack, folder) as runners:
+        urns = [row["urn"] for row in runners.ready().made if row["custom"]]
         faults = [fault for fault in FAULTS if hits_any(fault, urns)]
         ups = [fault for fault in faults if fault.command == "up"]
         downs = [fault for fault in faults if fault.command == "destroy"]
         result.planned = len(faults)
         while (ups or downs) and time.monotonic() < until:
-            bench, trials = benches.ready(), []
+            runner, fault_results = runners.ready(), []
             if ups:
-                trials.append(inject(bench, ups.pop(0)))
+                fault_results.append(inject(runner, ups.pop(0)))
             else:
-                bench.must(bench.sandbox.engine.up)
-            if any(trial and trial.lost for trial in trials):
-                benches.close()
+                runner.run_or_fail(runner.sandbox.engine.up)
+            if any(one and one.lost for one in fault_results):
+                runners.close()
             elif downs:
-                trials.append(inject(bench, downs.pop(0)))
+                fault_results.append(inject(runner, downs.pop(0)))
             else:
-                bench.teardown()
-            result.tried += len(trials)
-            yield [trial for trial in trials if trial]
-            if trials[-1] and trials[-1].lost:
-                benches.close()
+                runner.destroy()
+            result.tried += len(fault_results)
+            yield [one for one in fault_results if one]
+            if fault_results[-1] and fault_results[-1].lost:
+                runners.close()
 
 
 def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
-    with Bench(part.stack, folder) as bench:
-        planned = table(bench.sandbox.platform, part.stack)
+    with FaultRunner(part.stack, folder) as runner:
+        planned = table(runner.sandbox.platform, part.stack)
         result.planned = len(planned.changes)
-        bench.must(bench.sandbox.engine.up)
-        for effect in effects(bench, planned):
+        runner.run_or_fail(runner.sandbox.engine.up)
+        for effect in effects(runner, planned):
             result.effects.append(effect)
             result.tried += 1
             if time.monotonic() > until:
                 return
-        for number, effect in makings(bench, planned, tuple(result.effects)):
+        for number, effect in applied(runner, planned, tuple(result.effects)):
             result.effects[number] = effect
             if time.monotonic() > until:
                 return
 
 
-class Benches:
-    """One bench after the other: where something was lost, the next fault gets a fresh one."""
+class FaultRunners:
+    """One runner after the other: where something was lost, the next fault gets a fresh one."""
 
     def __init__(self, stack: str, folder: Path) -> None:
         self._stack, self._folder = stack, folder
-        self._bench: Bench | None = None
+        self._runner: FaultRunner | None = None
 
-    def __enter__(self) -> "Benches":
+    def __enter__(self) -> "FaultRunners":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ready(self) -> Bench:
-        """A bench with nothing on it."""
-        if self._bench is None:
-            self._bench = Bench(self._stack, self._folder)
-            self._bench.__enter__()
-            self._bench.whole()
-        return self._bench
+    def ready(self) -> FaultRunner:
+        """A runner with nothing on it."""
+        if self._runner is None:
+            self._runner = FaultRunner(self._stack, self._folder)
+            self._runner.__enter__()
+            self._runner.baseline_run()
+        return self._runner
 
     def close(self) -> None:
-        if self._bench is not None:
-            self._bench.__exit__(None, None, None)
-            self._bench = None
+        if self._runner is not None:
+            self._runner.__exit__(None, None, None)
+            self._runner = None

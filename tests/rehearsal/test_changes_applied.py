@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from quality.faults.fault_run import Bench
+from quality.faults.fault_run import FaultRunner
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from tests.rehearsal.conftest import entered
@@ -18,10 +18,10 @@ CLUSTER = "gcp:container/cluster:Cluster"
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultRunner]:
     """The dev environment, up, without nodes that scale."""
-    with Bench("dev", tmp_path_factory.mktemp("sandbox")) as made:
-        made.must(made.sandbox.engine.up)
+    with FaultRunner("dev", tmp_path_factory.mktemp("sandbox")) as made:
+        made.run_or_fail(made.sandbox.engine.up)
         yield made
 
 
@@ -50,35 +50,35 @@ def of(warnings: tuple[str, ...], word: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_cluster_is_replaced_with_all_that_was_in_it(
-    bench: Bench, values: dict[str, Any], reason: str
+    runner: FaultRunner, values: dict[str, Any], reason: str
 ) -> None:
     """Its subnetwork makes room first, and every object is made again: a refresh misses none.
 
     The warning is there until the change is made: also after an update that failed half way.
     """
-    engine = bench.sandbox.engine
-    change(bench.sandbox, "cluster", **values)
+    engine = runner.sandbox.engine
+    change(runner.sandbox, "cluster", **values)
     lost = "everything in it is deleted, for good [GPUC-REPLACE-CLUSTER]"
     said = f"cluster.{reason} replaces the cluster: {lost}"
     assert of(engine.preview().warnings, " replaces ") == [said]
-    bench.sandbox.cloud.faults.errors[CLUSTER] = ["googleapi: Error 503: try again"]  # type: ignore[attr-defined]
+    runner.sandbox.cloud.faults.errors[CLUSTER] = ["googleapi: Error 503: try again"]  # type: ignore[attr-defined]
     assert not engine.up().ok
     assert of(engine.preview().warnings, " replaces ") == [said]
-    bench.must(engine.up)
-    again = bench.must(lambda: engine.up(refresh=True))
+    runner.run_or_fail(engine.up)
+    again = runner.run_or_fail(lambda: engine.up(refresh=True))
     assert again.resources == ()
     assert of(again.warnings, " replaces ") == []
 
 
-def test_a_range_grows_in_place(bench: Bench) -> None:
+def test_a_range_grows_in_place(runner: FaultRunner) -> None:
     """Nothing is replaced, and nothing is said."""
-    (made,) = (row for row in bench.resources() if "subnetwork:Subnetwork" in row["type"])
+    (made,) = (row for row in runner.resources() if "subnetwork:Subnetwork" in row["type"])
     address = made["inputs"]["ipCidrRange"].partition("/")[0]
-    change(bench.sandbox, "cluster", network={"nodesCidr": f"{address}/19"})
-    preview = bench.must(bench.sandbox.engine.preview)
+    change(runner.sandbox, "cluster", network={"nodesCidr": f"{address}/19"})
+    preview = runner.run_or_fail(runner.sandbox.engine.preview)
     assert "replace" not in preview.changes
     assert of(preview.warnings, " replaces ") == []
-    assert "replace" not in bench.must(bench.sandbox.engine.up).changes
+    assert "replace" not in runner.run_or_fail(runner.sandbox.engine.up).changes
 
 
 @pytest.fixture

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from quality.faults.fake_cloud_api import StandIns
-from quality.faults.fault_injector import Point
-from quality.faults.fault_run import Bench, cycle
+from quality.faults.fake_cloud_api import FakeCloudApi
+from quality.faults.fault_injector import InjectionPoint
+from quality.faults.fault_run import FaultRunner, cycle
 from quality.faults.injected import FAULTS, inject
 from stacks.recovery import __main__ as command
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultRunner]:
     """The dev environment, up and down once."""
-    with Bench("dev", tmp_path_factory.mktemp("sandbox")) as made:
-        made.whole()
+    with FaultRunner("dev", tmp_path_factory.mktemp("sandbox")) as made:
+        made.baseline_run()
         yield made
 
 
@@ -27,34 +27,34 @@ PROVIDERS = 2
 """Of the custom resources that dev has, those that no cloud makes: gcp's and Kubernetes' own."""
 
 
-def test_no_operation_is_missed(bench: Bench) -> None:
+def test_no_operation_is_missed(runner: FaultRunner) -> None:
     """Every custom resource of the state is counted once: clouds' and Kubernetes' alike."""
-    assert len(bench.ups) == sum(each["custom"] for each in bench.made) - PROVIDERS
+    assert len(runner.ups) == sum(each["custom"] for each in runner.made) - PROVIDERS
 
 
 def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    runner: FaultRunner, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`python -m stacks.recovery` unlocks and names what it adopts; `up` then changes the rest.
 
     It asks the simulated Google Cloud, in this process, whose label the cluster carries.
     """
-    engine = bench.sandbox.engine
+    engine = runner.sandbox.engine
 
     def clusters(number: int, kind: str, urn: str) -> bool:
         return "gcp:container/cluster:Cluster" in urn
 
-    bench.strike.arm(clusters, "done", engine.kill)
+    runner.injector.arm(clusters, "done", engine.kill)
     assert not engine.up().ok
-    bench.strike.disarm()
-    bench.strike.settle()
-    bench.sandbox.drop_plugins()
+    runner.injector.disarm()
+    runner.injector.settle()
+    runner.sandbox.drop_plugins()
     assert "is currently locked" in engine.up().errors[0]
-    clouds = StandIns(bench.sandbox.cloud)
+    clouds = FakeCloudApi(runner.sandbox.cloud)
     with monkeypatch.context() as patched:
         patched.setattr(command, "LiveClouds", lambda **_: clouds)
         patched.setattr(sys, "argv", ["recovery", "dev", "--yes"])
-        patched.chdir(bench.folder / "program")
+        patched.chdir(runner.folder / "program")
         for name, value in engine.environment.items():
             patched.setenv(name, value)
         code = command.main()
@@ -63,47 +63,47 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
     cluster = "projects/my-project/locations/us-central1-a/clusters/gpu-dev"
     assert f"gcp:container/cluster:Cluster gpu-dev: adopted {cluster}" in said.out
     assert "unlocked: it was created by" in said.out
-    assert bench.must(engine.up).changes["same"] >= 5
-    bench.settled()
-    bench.teardown()
+    assert runner.run_or_fail(engine.up).changes["same"] >= 5
+    runner.assert_converged()
+    runner.destroy()
 
 
 @pytest.mark.prove
-def test_a_kill_in_the_middle_is_recovered_from(bench: Bench) -> None:
+def test_a_kill_in_the_middle_is_recovered_from(runner: FaultRunner) -> None:
     """In `up`, and again in the `up` after recovery; in `destroy` with several under way."""
 
-    def point(operations: list[tuple[str, str]], number: int) -> Point:
+    def point(operations: list[tuple[str, str]], number: int) -> InjectionPoint:
         kind, urn = operations[number - 1]
-        return Point(number=number, kind=kind, urn=urn, moment="asked")
+        return InjectionPoint(number=number, kind=kind, urn=urn, moment="asked")
 
-    ups = [point(bench.ups, 5), point(bench.ups, len(bench.ups))]
-    trials, *missed = cycle(bench, ups, [point(bench.destroys, 5)])
-    assert [(one.tries, one.recovered, one.lost) for one in trials] == [(1, True, ())] * 3
-    assert [one.at.partition(":")[0] for one in trials] == ["5", str(len(bench.ups)), "5"]
+    ups = [point(runner.ups, 5), point(runner.ups, len(runner.ups))]
+    fault_results, *missed = cycle(runner, ups, [point(runner.destroys, 5)])
+    assert [(one.tries, one.recovered, one.lost) for one in fault_results] == [(1, True, ())] * 3
+    assert [one.at.partition(":")[0] for one in fault_results] == ["5", str(len(runner.ups)), "5"]
     assert missed == [[], []]
 
 
-def test_a_lost_answer_does_not_make_a_second_network(bench: Bench) -> None:
+def test_a_lost_answer_does_not_make_a_second_network(runner: FaultRunner) -> None:
     """Its generated name is in no state; recovery finds it in the cloud."""
-    (fault,) = (each for each in FAULTS if each.name.startswith("the network is made"))
-    trial = inject(bench, fault)
-    assert trial is not None
-    assert (trial.tries, trial.lost) == (1, ())
-    assert "timeout while waiting for state" in trial.seen
-    bench.teardown()
+    (fault,) = (each for each in FAULTS if each.name.startswith("the network is created"))
+    fault_result = inject(runner, fault)
+    assert fault_result is not None
+    assert (fault_result.tries, fault_result.lost) == (1, ())
+    assert "timeout while waiting for state" in fault_result.seen
+    runner.destroy()
 
 
-def test_without_recovery_it_would_be_there_twice(bench: Bench) -> None:
-    """What the trials call a loss is one: a plain second `up` leaves a network behind."""
-    engine = bench.sandbox.engine
-    bench.strike.arm(
+def test_without_recovery_it_would_be_there_twice(runner: FaultRunner) -> None:
+    """What the results call a loss is one: a plain second `up` leaves a network behind."""
+    engine = runner.sandbox.engine
+    runner.injector.arm(
         lambda number, kind, urn: "gcp:compute/network:Network" in urn and kind == "create",
         "done",
         lambda: None,
         error=lambda urn: "timeout",
     )
     assert not engine.up().ok
-    bench.strike.disarm()
-    bench.must(engine.up)
-    kinds = [line.split()[0] for line in bench.sandbox.cloud.list_resources()]
+    runner.injector.disarm()
+    runner.run_or_fail(engine.up)
+    kinds = [line.split()[0] for line in runner.sandbox.cloud.list_resources()]
     assert kinds.count("network") == 2

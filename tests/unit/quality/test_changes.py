@@ -21,12 +21,12 @@ from quality.faults.changes import (
     Change,
     Effect,
     Table,
+    applied,
     changed,
-    makings,
     not_as_said,
     table,
 )
-from quality.faults.fault_run import Bench, Trouble
+from quality.faults.fault_run import FaultRunner, NotRecovered
 from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.workers import Part, Result
 from rehearsal.engine import Outcome
@@ -154,8 +154,7 @@ def test_the_table_has_three_kinds_of_change() -> None:
         "| gke | `gpuPools.capacityType` | replaces GPU pool | `spot` | warns | **no** |",
         "| gke | `gpuPools.diskSizeGb` | recycles nodes of GPU pool | - | warns | yes |",
         "| gke | `cluster.zones` | nothing | the cloud keeps what it has | warns | yes |",
-        "| gke | `cluster.network.podsCidr` | nothing | the cloud changes it in no way | refuses | "
-        "- |",
+        "| gke | `cluster.network.podsCidr` | nothing | the setting is immutable | refuses | - |",
     ]
     part = Part(stack="dev", work="changes")
     text = replacements([Result(part=part, effects=found, planned=7, tried=7)])
@@ -219,7 +218,7 @@ what runs in the cluster."""
 TABLE = Table(changes=CHANGES, not_applied={"cluster.name": "a second cluster"})
 
 
-class FakeBench:
+class FakeRunner:
     """A stack that is up, whose `up`s do what the test says."""
 
     stack = "dev"
@@ -252,16 +251,16 @@ class FakeBench:
             resources=does.get("resources", ()),
         )
 
-    def must(self, run: Callable[[], Outcome]) -> Outcome:
+    def run_or_fail(self, run: Callable[[], Outcome]) -> Outcome:
         return run()
 
 
-def made(bench: FakeBench, planned: Table = TABLE) -> list[tuple[int, tuple[str, ...]]]:
+def made(runner: FakeRunner, planned: Table = TABLE) -> list[tuple[int, tuple[str, ...]]]:
     """The numbers of the changes that were applied, and what went wrong with each."""
-    before = bench.file.read_text()
-    found = list(makings(cast("Bench", bench), planned, FOUND))
+    before = runner.file.read_text()
+    found = list(applied(cast("FaultRunner", runner), planned, FOUND))
     assert [one.made or one.not_made for _, one in found] == [True, True, True, "a second cluster"]
-    assert bench.file.read_text() == before
+    assert runner.file.read_text() == before
     return [(number, one.wrong) for number, one in found if one.made]
 
 
@@ -271,10 +270,10 @@ RIGHT = ({}, {"replaces": [POOL]}, {"replaces": [POOL], "recycles": 1})
 
 def test_every_change_of_cluster_and_pools_is_applied(tmp_path: Path) -> None:
     """Each alone, those that replace too, and nothing of what runs in the cluster."""
-    bench = FakeBench(tmp_path, *RIGHT)
-    assert made(bench) == [(0, ()), (1, ()), (2, ())]
+    runner = FakeRunner(tmp_path, *RIGHT)
+    assert made(runner) == [(0, ()), (1, ()), (2, ())]
     one = {"maxNodes": 1}
-    assert bench.asked == [
+    assert runner.asked == [
         {"gpu-cluster:gpuPools": {"one": {"maxNodes": 2}}},
         {"gpu-cluster:gpuPools": {"one": {**one, "machineType": 2}}},
         {"gpu-cluster:gpuPools": {"one": one}, "gpu-cluster:cluster": {"labels": 2}},
@@ -284,10 +283,10 @@ def test_every_change_of_cluster_and_pools_is_applied(tmp_path: Path) -> None:
 
 def test_what_cannot_be_taken_back_stays(tmp_path: Path) -> None:
     """And what comes after is changed beside it."""
-    bench = FakeBench(tmp_path, {}, {"replaces": [POOL]}, {"recycles": 1})
+    runner = FakeRunner(tmp_path, {}, {"replaces": [POOL]}, {"recycles": 1})
     stays = replace(TABLE, stays=frozenset({"gpuPools.machineType"}))
-    assert made(bench, stays) == [(0, ()), (1, ()), (2, ())]
-    assert bench.asked[2]["gpu-cluster:gpuPools"] == {"one": {"maxNodes": 1, "machineType": 2}}
+    assert made(runner, stays) == [(0, ()), (1, ()), (2, ())]
+    assert runner.asked[2]["gpu-cluster:gpuPools"] == {"one": {"maxNodes": 1, "machineType": 2}}
 
 
 @pytest.mark.parametrize(
@@ -308,16 +307,16 @@ def test_an_up_that_does_not_do_as_said_is_wrong_once(
     """The next change is not blamed for it."""
     ups = [*RIGHT]
     ups[number] = does
-    assert made(FakeBench(tmp_path, *ups)) == [
+    assert made(FakeRunner(tmp_path, *ups)) == [
         (each, (wrong,) if each == number else ()) for each in (0, 1, 2)
     ]
 
 
 def test_an_up_that_is_not_the_last_is_trouble(tmp_path: Path) -> None:
     """After all of them one more changes nothing."""
-    bench = FakeBench(tmp_path, *RIGHT, {"resources": (("update", POOL),)})
-    with pytest.raises(Trouble, match="a further up: update urn:pulumi"):
-        made(bench)
+    runner = FakeRunner(tmp_path, *RIGHT, {"resources": (("update", POOL),)})
+    with pytest.raises(NotRecovered, match="a further up: update urn:pulumi"):
+        made(runner)
 
 
 @pytest.mark.parametrize("loss", get_args(Loss))

@@ -11,8 +11,8 @@ import pytest
 from plugins.cloud.handler import CloudError
 from quality.faults import workers
 from quality.faults.changes import Effect
-from quality.faults.fault_injector import Moment, Point, Strike, kill_at
-from quality.faults.fault_run import TRIES, Bench, Trial, Trouble, cycle
+from quality.faults.fault_injector import FaultInjector, InjectionPoint, Moment, kill_at
+from quality.faults.fault_run import TRIES, FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any
 from quality.faults.table import document, markdown, read, summary
 from quality.faults.workers import Part, Result, dealt, parts_of, together
@@ -23,17 +23,17 @@ def urn(number: int) -> str:
     return f"urn:pulumi:dev::p::T::{number}"
 
 
-def point(number: int, moment: Moment = "done") -> Point:
-    return Point(number=number, kind="create", urn=urn(number), moment=moment)
+def point(number: int, moment: Moment = "done") -> InjectionPoint:
+    return InjectionPoint(number=number, kind="create", urn=urn(number), moment=moment)
 
 
-def operations(strike: Strike, count: int) -> list[str]:
+def operations(injector: FaultInjector, count: int) -> list[str]:
     """What becomes of so many creates: `done`, or `not asked`, or `unreported`."""
     found = []
     for number in range(count):
         did = False
         try:
-            with strike.around("create", urn(number)):
+            with injector.around("create", urn(number)):
                 did = True
             found.append("done")
         except CloudError:
@@ -44,29 +44,29 @@ def operations(strike: Strike, count: int) -> list[str]:
 @pytest.mark.parametrize(("moment", "second"), [("asked", "not asked"), ("done", "unreported")])
 def test_one_operation_is_hit_before_or_after_the_cloud_acts(moment: str, second: str) -> None:
     """The others are left alone, and the act comes exactly once."""
-    strike, acts = Strike(), []
-    strike.arm(kill_at([point(1)]), moment, lambda: acts.append(1))  # type: ignore[arg-type]
-    assert operations(strike, 3) == ["done", second, "done"]
-    assert (strike.hit, acts) == ([urn(1)], [1])
-    assert strike.operations == [("create", urn(number)) for number in range(3)]
+    injector, acts = FaultInjector(), []
+    injector.arm(kill_at([point(1)]), moment, lambda: acts.append(1))  # type: ignore[arg-type]
+    assert operations(injector, 3) == ["done", second, "done"]
+    assert (injector.hit, acts) == ([urn(1)], [1])
+    assert injector.operations == [("create", urn(number)) for number in range(3)]
 
 
 def test_a_disarmed_strike_hits_nothing_and_remembers() -> None:
     """The next run is whole."""
-    strike = Strike()
-    strike.arm(kill_at([point(0)]), "asked", lambda: None)
-    operations(strike, 1)
-    strike.disarm()
-    assert operations(strike, 2) == ["done", "done"]
-    assert strike.hit == [urn(0)]
+    injector = FaultInjector()
+    injector.arm(kill_at([point(0)]), "asked", lambda: None)
+    operations(injector, 1)
+    injector.disarm()
+    assert operations(injector, 2) == ["done", "done"]
+    assert injector.hit == [urn(0)]
 
 
 def test_a_killed_runs_operations_are_waited_for() -> None:
     """The cloud goes on with what it was asked."""
-    strike, begun, ended = Strike(), threading.Event(), []
+    injector, begun, ended = FaultInjector(), threading.Event(), []
 
     def slow() -> None:
-        with strike.around("create", "urn:slow"):
+        with injector.around("create", "urn:slow"):
             begun.set()
             threading.Event().wait(0.3)
             ended.append(1)
@@ -74,13 +74,13 @@ def test_a_killed_runs_operations_are_waited_for() -> None:
     thread = threading.Thread(target=slow)
     thread.start()
     begun.wait()
-    strike.settle()
+    injector.settle()
     assert ended == [1]
     thread.join()
 
 
-def trial(number: int, *lost: str) -> Trial:
-    return Trial(
+def fault_result(number: int, *lost: str) -> FaultResult:
+    return FaultResult(
         environment="dev", fault="SIGKILL", at=f"{number}: T n", tries=number,
         recovered=not lost, lost=lost,
     )  # fmt: skip
@@ -89,8 +89,8 @@ def trial(number: int, *lost: str) -> Trial:
 def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
     """How often, how many tries at the least and the most, and what was lost."""
     part = Part(stack="dev", work="kills")
-    found = [trial(1), trial(2, "a network"), trial(3, "a network")]
-    results = [Result(part=part, trials=found, planned=5, tried=3)]
+    found = [fault_result(1), fault_result(2, "a network"), fault_result(3, "a network")]
+    results = [Result(part=part, fault_results=found, planned=5, tried=3)]
     *_, last = markdown(results, 2).rstrip().splitlines()
     assert last == "| SIGKILL | dev | 3 operations | 1 to 3 | 1 of 3 | a network |"
     assert "2 were left out" in markdown(results, 2)
@@ -131,7 +131,7 @@ def test_two_kills_of_a_run_are_far_apart() -> None:
     assert together([]) == []
 
 
-class Played(Bench):
+class Simulated(FaultRunner):
     """Creates six things, one after the other, in an `up` that goes on after a kill."""
 
     def __init__(self, folder: Path) -> None:
@@ -154,7 +154,7 @@ class Played(Bench):
             return Outcome(operation="up", ok=False, seconds=0, errors=("no",))
         for number in sorted(set(range(6)) - self.made):
             try:
-                with self.strike.around("create", urn(number)):
+                with self.injector.around("create", urn(number)):
                     self.made.add(number)
             except CloudError:
                 self.made |= self.also
@@ -164,45 +164,45 @@ class Played(Bench):
 
 def test_a_run_is_killed_twice_and_recovered_each_time(tmp_path: Path) -> None:
     """The second time in the run after the first recovery."""
-    bench = Played(tmp_path)
-    bench.killed(bench.up, [point(1), point(4)])
-    assert (bench.struck, bench.recoveries, bench.tries) == ([point(1), point(4)], 2, 1)
-    assert bench.made == set(range(6))
+    runner = Simulated(tmp_path)
+    runner.killed(runner.up, [point(1), point(4)])
+    assert (runner.injected, runner.recoveries, runner.tries) == ([point(1), point(4)], 2, 1)
+    assert runner.made == set(range(6))
 
 
 def test_what_the_cloud_finished_at_the_first_kill_is_not_killed_at(tmp_path: Path) -> None:
     """It is left for another run."""
-    bench = Played(tmp_path)
-    bench.also = {4}
-    bench.killed(bench.up, [point(1), point(4)])
-    assert (bench.struck, bench.recoveries) == ([point(1)], 1)
+    runner = Simulated(tmp_path)
+    runner.also = {4}
+    runner.killed(runner.up, [point(1), point(4)])
+    assert (runner.injected, runner.recoveries) == ([point(1)], 1)
 
 
 def test_a_run_that_fails_after_recovery_is_tried_so_often(tmp_path: Path) -> None:
     """And is trouble then, in the engine's words."""
-    bench = Played(tmp_path)
-    bench.fails = TRIES - 1
-    bench.killed(bench.up, [point(1)])
-    assert (bench.tries, bench.seen) == (TRIES, "no")
-    bench = Played(tmp_path)
-    bench.fails = TRIES
-    with pytest.raises(Trouble, match="no"):
-        bench.killed(bench.up, [point(1)])
-    assert bench.struck == [point(1)]
+    runner = Simulated(tmp_path)
+    runner.fails = TRIES - 1
+    runner.killed(runner.up, [point(1)])
+    assert (runner.tries, runner.seen) == (TRIES, "no")
+    runner = Simulated(tmp_path)
+    runner.fails = TRIES
+    with pytest.raises(NotRecovered, match="no"):
+        runner.killed(runner.up, [point(1)])
+    assert runner.injected == [point(1)]
 
 
 def test_what_a_loss_kept_from_being_tried_is_tried_later(tmp_path: Path) -> None:
     """Both kills of the `up` count as having lost it; `destroy` was not even run."""
 
-    def settled() -> None:
-        raise Trouble("a network is there twice")
+    def not_converged() -> None:
+        raise NotRecovered("a network is there twice")
 
-    bench = Played(tmp_path)
-    bench.sandbox.engine.up, bench.sandbox.engine.destroy = bench.up, None  # type: ignore
-    bench.settled = settled  # type: ignore[method-assign]
-    bench.empty = settled  # type: ignore[method-assign]
-    trials, ups, destroys = cycle(bench, [point(1), point(4)], [point(2)])
-    assert [(trial.at[0], trial.lost) for trial in trials] == [
+    runner = Simulated(tmp_path)
+    runner.sandbox.engine.up, runner.sandbox.engine.destroy = runner.up, None  # type: ignore
+    runner.assert_converged = not_converged  # type: ignore[method-assign]
+    runner.assert_empty = not_converged  # type: ignore[method-assign]
+    fault_results, ups, destroys = cycle(runner, [point(1), point(4)], [point(2)])
+    assert [(one.at[0], one.lost) for one in fault_results] == [
         ("1", ("a network is there twice",)), ("4", ("a network is there twice",)),
     ]  # fmt: skip
     assert (ups, destroys) == ([], [point(2)])
@@ -219,7 +219,7 @@ def test_a_fault_is_left_out_where_it_could_hit_nothing() -> None:
     """No network of a cloud's own, or too few operations."""
     pod = "urn:pulumi:s::p::gpu-cluster:gpu:Workload$kubernetes:core/v1:Pod::n"
     network = "urn:pulumi:s::p::gcp:compute/network:Network::n"
-    (lost,) = (fault for fault in FAULTS if fault.name.startswith("the network is made"))
+    (lost,) = (fault for fault in FAULTS if fault.name.startswith("the network is created"))
     (expired, _) = (fault for fault in FAULTS if fault.name.startswith("credentials expire"))
     assert not hits_any(lost, [pod])
     assert hits_any(lost, [pod, network])
@@ -236,8 +236,8 @@ def test_a_part_that_breaks_is_a_row_of_the_table(
     def broken(*_: object) -> None:
         raise KeyError("checkpoint")
 
-    monkeypatch.setattr(workers, "Bench", broken)
+    monkeypatch.setattr(workers, "FaultRunner", broken)
     part = Part(stack="dev", work=work)  # type: ignore[arg-type]
     result = workers.one(part, tmp_path, time.monotonic() + 60)
-    assert [trial.lost for trial in result.trials] == [("KeyError: 'checkpoint'",)]
+    assert [one.lost for one in result.fault_results] == [("KeyError: 'checkpoint'",)]
     assert len(summary([result])) == 1
