@@ -44,6 +44,14 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "gpus": ("cli.cluster:gpus", "every node's GPUs, and what GPU nodes lack"),
         "test-gpus": ("cli.cluster:test_gpus", "what the GPU acceptance test measured"),
         "leftovers": ("cli.cluster:leftovers", "what a destroy would leave in the cloud"),
+        "recover": ("cli.recover:recover", "fix the state after a killed up or destroy"),
+    },
+    "For developers and shells": {
+        "inject-faults": ("cli.develop:inject_faults", "every fault at every operation"),
+        "bench": ("cli.develop:bench", "what the program costs in time and memory"),
+        "docs": ("cli.develop:docs", "write the generated pages"),
+        "ci": ("cli.ci.commands:ci", "what the workflows run"),
+        "completion": ("cli.completion:completion", "what completes commands in a shell"),
     },
 }
 """Heading -> command -> where it is (`module:function`), and what the list of commands says."""

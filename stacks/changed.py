@@ -23,18 +23,16 @@ _OF_EVERY_STACK = re.compile(
 )
 
 
-def main() -> int:
-    """Asks git; returns the exit status."""
-    command = ["git", "-C", str(ROOT), "diff", "--name-only", f"{sys.argv[1]}...HEAD"]
-    files = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+def report(revision: str) -> str:
+    """The two lines; raises StackError where git does not know the revision, or a stack file's name
+    is no stack's."""
+    command = ["git", "-C", str(ROOT), "diff", "--name-only", f"{revision}...HEAD", "--"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise StackError(f"{revision}: git knows no such revision here; fetch it, or name another")
     here = [file.name for file in ROOT.glob("Pulumi.*.yaml")]
-    try:
-        code, stacks = touched(files, here)
-    except StackError as error:
-        print(f"changed: {error}", file=sys.stderr)
-        return 2
-    print(f"code={str(code).lower()}\nstacks={' '.join(stacks)}")
-    return 0
+    code, stacks = touched(done.stdout.splitlines(), here)
+    return f"code={str(code).lower()}\nstacks={' '.join(stacks)}"
 
 
 def touched(files: Sequence[str], stack_files: Sequence[str]) -> tuple[bool, list[str]]:
@@ -55,4 +53,8 @@ def touched(files: Sequence[str], stack_files: Sequence[str]) -> tuple[bool, lis
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        print(report(sys.argv[1]))
+    except StackError as error:
+        print(f"changed: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -21,14 +21,14 @@ os.environ["GPU_CLUSTER_POLICY_SETTINGS"] = str(Path(__file__).parent / "policy"
 
 BEGAN = time.monotonic()
 REPORT = Path(__file__).parents[1] / ".rehearsal" / "test.txt"
-"""The table of the last run of everything; `make readme` takes it from there."""
+"""The table of the last run of everything; `gpu-cluster docs` takes it from there."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skips them in any other run."""
     if os.environ.get("PROVE") or "prove" in config.getoption("markexpr"):
         return
-    skipped = pytest.mark.skip(reason="slow; run make prove, or set PROVE=1")
+    skipped = pytest.mark.skip(reason="slow; run make inject-faults, or set PROVE=1")
     for item in items:
         if item.get_closest_marker("prove"):
             item.add_marker(skipped)

@@ -1,18 +1,9 @@
-"""`python -m cli.ci.preview_comment FOLDER --base REV`: previews and costs as one comment.
+"""Previews and costs as one comment, in Markdown. No value of a property is in it."""
 
-FOLDER holds `<stack>.json`, the output of `pulumi preview --json`, for each stack; where the base
-was previewed too, `<stack>.base.json`; and where the base has other policies, the same preview
-under those, `<stack>.policies.json`. The comment is Markdown. No value of a property is in it. Exit
-code 0: written. 1: written, and a cluster or GPU pool would be replaced or deleted, or only the
-base's policies refuse the change. 2: a preview failed or cannot be read.
-"""
-
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stacks import command as commands
 from stacks.cost import stack_cost as cost
 from stacks.cost.bill import TIMES, Bill
 from stacks.cost.cost_text import money, signed
@@ -65,21 +56,6 @@ class Section:
             for line in self.judged.errors
             if line not in self.plan.errors and (line.startswith("policy ") or not failed)
         ]
-
-
-def main() -> int:
-    """Parses the command line; returns the exit code."""
-    parser = commands.Parser(prog="cli.ci.preview_comment", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--base", metavar="REV", help="the revision to compare the cost with")
-    args = parser.parse_args()
-    try:
-        sections = sections_of(args.folder, args.base)
-    except CheckError as error:
-        print(f"preview_comment: {error}", file=sys.stderr)
-        return ExitCode.UNKNOWN
-    print(comment(sections))
-    return exit_code(sections)
 
 
 def exit_code(sections: Sequence[Section]) -> int:
@@ -268,7 +244,3 @@ def _runs(text: str) -> list[str]:
             runs.append(run)
             run = ""
     return runs
-
-
-if __name__ == "__main__":
-    sys.exit(commands.run(main))

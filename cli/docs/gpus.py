@@ -1,20 +1,18 @@
-"""`python -m cli.docs.gpus [FILE...]`: writes the table of measured GPUs of the benchmark page.
+"""The table of measured GPUs of the benchmark page.
 
-Each FILE is what `gpu-cluster test-gpus STACK --json` or `python -m quality.bench.card --out`
+A measurement is what `gpu-cluster test-gpus STACK --json` or `python -m quality.bench.card --out`
 wrote, or the log of the test's pod. It is kept under `docs/measured/`, without what identifies the
 machine, and the table is written from all that is there.
 """
 
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from components.gpu.acceptance_program.report import result_in
-from stacks import command as commands
-from stacks.outcome import CheckError, ExitCode
+from stacks.outcome import CheckError
 from tools.sections import BENCHMARKS, DOCS, fill
 
 MEASURED = DOCS / "measured"
@@ -31,21 +29,12 @@ _COLUMNS = {
 """Heading -> the measures that may stand below it."""
 
 
-def main() -> int:
-    """Parses the command line; keeps what is given, then fills the section. Returns the exit code:
-    2 where a file is no measurement, and then nothing is kept."""
-    parser = commands.Parser(prog="cli.docs.gpus", description=__doc__)
-    parser.add_argument("files", nargs="*", type=Path)
-    args = parser.parse_args()
-    try:
-        documents = [document for file in args.files for document in _read(file)]
-    except CheckError as error:
-        print(f"gpus: {error}", file=sys.stderr)
-        return ExitCode.UNKNOWN
-    for document in documents:
+def write(files: Sequence[Path]) -> None:
+    """Keeps the measurements in the files, then fills the section. Raises CheckError where a file
+    is no measurement, and then keeps none."""
+    for document in [document for file in files for document in _read(file)]:
         keep(document)
     fill(BENCHMARKS, SECTION, markdown(measured()))
-    return ExitCode.OK
 
 
 def _read(file: Path) -> list[Mapping[str, Any]]:
@@ -59,7 +48,7 @@ def _read(file: Path) -> list[Mapping[str, Any]]:
         raise CheckError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         raise CheckError(
-            f"{file}: is no measurement: give what `make check STACK=... JSON=1` printed, or the "
+            f"{file}: is no measurement: give what `gpu-cluster test-gpus STACK --json` printed, or the "
             "log of the workload's pod"
         ) from None
     return documents
@@ -128,7 +117,3 @@ def _without(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: None if key in _PRIVATE else _without(item) for key, item in value.items()}
     return [_without(item) for item in value] if isinstance(value, list) else value
-
-
-if __name__ == "__main__":
-    sys.exit(commands.run(main))

@@ -1,4 +1,4 @@
-"""`python -m cli.docs.write`: writes the generated pages, and the last rehearsal's report."""
+"""Writes the generated pages, and the last rehearsal's report."""
 
 import json
 import shutil
@@ -23,9 +23,9 @@ SHOWN = ("pulumi up", "pulumi destroy")
 """Steps of a rehearsal that the README shows."""
 
 
-def main() -> int:
+def write() -> None:
     """Writes the reference always; the results of the last rehearsal of dev and of the last tests
-    where there were any. Returns the exit code."""
+    where there were any."""
     keys.write()
     for page, markdown in PAGES.items():
         page.write_text(markdown())
@@ -44,7 +44,6 @@ def main() -> int:
         fill(BENCHMARKS, "test", f"```text\n{tests.read_text().strip()}\n```")
     else:
         sys.stderr.write("no report of the tests: run `make test` first\n")
-    return 0
 
 
 def shown(report: Mapping[str, Any]) -> Iterator[str]:
@@ -61,7 +60,3 @@ def shown(report: Mapping[str, Any]) -> Iterator[str]:
 def _step(report: Mapping[str, Any], name: str) -> str:
     (step,) = (each for each in report["steps"] if each["name"] == name)
     return f"ok  {name}  {step['seconds']:.1f} s  {step['detail']}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """The settings for which EKS replaces a cluster or a node group, and those that EKS keeps.
 
-`make prove` makes a change of every setting; a replacement that is not here fails it.
+`make inject-faults` makes a change of every setting; a replacement that is not here fails it.
 """
 
 import re

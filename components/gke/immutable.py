@@ -1,6 +1,6 @@
 """The settings for which GKE replaces a cluster or a node pool, and those that GKE keeps.
 
-`make prove` makes a change of every setting; a replacement that is not here fails it.
+`make inject-faults` makes a change of every setting; a replacement that is not here fails it.
 """
 
 from ipaddress import IPv4Network

@@ -52,7 +52,7 @@ def markdown(results: Sequence[Result], minutes: float) -> str:
     fault_results = [one for result in results for one in result.fault_results]
     left = sum(r.planned - r.tried for r in results if r.part.work != "changes")
     rest = f"; {left} were left out, the time was up" if left else ""
-    head = f"{len(fault_results)} faults in {minutes:.0f} minutes, by `make prove`{rest}."
+    head = f"{len(fault_results)} faults in {minutes:.0f} minutes, by `make inject-faults`{rest}."
     return "\n".join([head, "", *HEAD, *rows(fault_results)]) + "\n"
 
 

@@ -1,18 +1,17 @@
 """Killed at an operation, or told an error: the documented way back leaves nothing twice or lost.
 
-`make prove` does this at every operation of every environment; here are the points that hurt most.
+`gpu-cluster inject-faults` does this at every operation of every environment; here are the points that hurt most.
 """
 
-import sys
 from collections.abc import Iterator
 
 import pytest
 
+from cli.main import main
 from quality.faults.fake_cloud_api import FakeCloudApi
 from quality.faults.fault_injector import InjectionPoint
 from quality.faults.fault_run import FaultRunner, cycle
 from quality.faults.injected import FAULTS, inject
-from stacks.recovery import __main__ as command
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def test_no_operation_is_missed(runner: FaultRunner) -> None:
 def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
     runner: FaultRunner, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`python -m stacks.recovery` unlocks and names what it adopts; `up` then changes the rest.
+    """`gpu-cluster recover` unlocks and names what it adopts; `up` then changes the rest.
 
     It asks the simulated Google Cloud, in this process, whose label the cluster carries.
     """
@@ -57,7 +56,7 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
         patched.chdir(runner.folder / "program")
         for name, value in engine.environment.items():
             patched.setenv(name, value)
-        code = command.main()
+        code = main(["recover", "dev", "--yes"])
     said = capsys.readouterr()
     assert code == 0, said.err
     cluster = "projects/my-project/locations/us-central1-a/clusters/gpu-dev"

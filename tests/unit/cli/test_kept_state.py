@@ -136,7 +136,7 @@ def test_the_command_prints_what_may_be_kept(tmp_path: Path) -> None:
         file = tmp_path / "export.json"
         file.write_text(text)
         return subprocess.run(
-            [sys.executable, "-m", "cli.ci.offline", "--state", str(file)],
+            [sys.executable, "-m", "cli", "ci", "open-state", str(file)],
             cwd=ROOT, capture_output=True, text=True,
         )  # fmt: skip
 

@@ -187,7 +187,7 @@ def test_main_is_tested_after_a_merge_and_proved_every_night() -> None:
     assert runs[-2:] == [".ci/run", "make coverage"]
     assert jobs["test"]["strategy"] == WORKFLOWS["pull-request"]["jobs"]["test"]["strategy"]
     assert "if" not in jobs["test"]
-    assert jobs["prove"]["steps"][-1]["run"] == "make prove"
+    assert jobs["prove"]["steps"][-1]["run"] == "make inject-faults"
     assert jobs["prove"]["if"] == "github.event_name != 'push'"
 
 
@@ -202,7 +202,7 @@ def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> N
     assert jobs["check"]["needs"] == "scope"
     assert jobs["check"]["if"] == "needs.scope.outputs.stacks != ''"
     scripts = [step.get("run", "") for step in jobs["check"]["steps"]]
-    for command in ("make cost", "make rehearse", "pulumi preview"):
+    for command in ("gpu-cluster cost", "make rehearse", "pulumi preview"):
         assert any(command in script for script in scripts)
 
 

@@ -1,4 +1,4 @@
-"""What `make check` makes of Jobs, pods and logs, and the table of measured GPUs."""
+"""What `gpu-cluster test-gpus` says of Jobs, pods and logs, and the table of measured GPUs."""
 
 import copy
 import http.server
@@ -139,7 +139,7 @@ def api() -> Iterator[type[ApiServer]]:
 
 
 def found_by(api: Any) -> dict[str, Any]:
-    """What `make check` makes of this cluster's one pool."""
+    """What `gpu-cluster test-gpus` says of this cluster's one pool."""
     kubeconfig = {
         "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
@@ -215,7 +215,7 @@ def test_who_may_not_list_is_told_so(api: type[ApiServer]) -> None:
 
 
 def test_the_benchmark_page_shows_every_gpu_that_was_measured() -> None:
-    """The table is what `make cards` writes from docs/measured."""
+    """The table is what `gpu-cluster docs` writes from docs/measured."""
     assert measured()
     assert between(BENCHMARKS.read_text(), SECTION).strip() == markdown(measured()).strip()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.docs import gpus as measured_gpus
+from cli.main import main
 from stacks import settings as stack
 from stacks.engine import EngineError, Pulumi, said
 from stacks.files import read_stack
@@ -75,13 +76,13 @@ def program(tmp_path: Path) -> Path:
 def test_recovery_stops_at_the_stack_file(given: str, program: Path) -> None:
     """Before the engine or a cloud is asked."""
     done = subprocess.run(
-        [sys.executable, "-m", "stacks.recovery", given],
+        [sys.executable, "-m", "cli", "recover", given],
         cwd=program,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
-    assert done.returncode in (1, 2)
+    assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert given in done.stderr
 
@@ -179,9 +180,8 @@ def test_what_is_no_measurement_is_not_kept(
         file.write_text(content)
     monkeypatch.setattr(measured_gpus, "BENCHMARKS", tmp_path / "benchmarks.md")
     monkeypatch.setattr(measured_gpus, "MEASURED", tmp_path / "measured")
-    monkeypatch.setattr(sys, "argv", ["gpus", str(file)])
-    assert measured_gpus.main() == 2
+    assert main(["docs", "--measured", str(file)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith(f"gpus: {file}: ")
+    assert error.startswith(f"gpu-cluster docs: {file}: ")
     assert error.count("\n") == 1
     assert sorted(tmp_path.iterdir()) == ([file] if content is not None else [])

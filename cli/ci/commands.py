@@ -1,0 +1,72 @@
+"""`gpu-cluster ci`: what the workflows run."""
+
+import json
+from pathlib import Path
+
+import click
+
+from cli.options import stack_argument
+from stacks.outcome import ExitCode
+
+
+@click.group()
+def ci() -> None:
+    """What the workflows of continuous integration run."""
+
+
+@ci.command(epilog="Example: gpu-cluster ci changed origin/main")
+@click.argument("revision", metavar="REV")
+def changed(revision: str) -> None:
+    """Print what has changed since REV: whether code has, and which stacks are concerned.
+
+    Before anything is installed, python -m stacks.changed REV prints the same.
+    """
+    from stacks.changed import report
+
+    print(report(revision))
+
+
+@ci.command(epilog="Example: gpu-cluster ci offline dev /tmp/offline")
+@stack_argument
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def offline(stack: str, folder: Path) -> None:
+    """Copy the program for STACK to FOLDER, so that a preview needs nobody's key.
+
+    Secrets of the stack's file and of its kept state, .github/states/STACK.json, are placeholders.
+    """
+    from cli.ci.offline import copy
+
+    copy(stack, folder)
+
+
+@ci.command(epilog="Example: gpu-cluster ci open-state exported.json > .github/states/dev.json")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False))
+def open_state(file: Path) -> None:
+    """Print the export of a stack without its secrets: what may be kept in a repository.
+
+    FILE is what pulumi stack export printed, - for standard input.
+    """
+    from cli.ci.kept_state import opened
+    from cli.ci.offline import export
+
+    print(json.dumps(opened(export(file)), indent=1))
+
+
+@ci.command(
+    epilog="Example: gpu-cluster ci preview-comment previews --base origin/main > comment.md"
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--base", metavar="REV", help="The revision to compare the cost with.")
+def preview_comment(folder: Path, base: str | None) -> ExitCode:
+    """Print the previews in FOLDER and what the stacks cost as one comment, in Markdown.
+
+    FOLDER holds STACK.json, the output of pulumi preview --json, for each stack; where the base was
+    previewed too, STACK.base.json; and where the base has other policies, the same preview under
+    those, STACK.policies.json. Exit code 1: a cluster or GPU pool would be replaced or deleted, or
+    only the base's policies refuse the change. 2: a preview failed or cannot be read.
+    """
+    from cli.ci.preview_comment import comment, exit_code, sections_of
+
+    sections = sections_of(folder, base)
+    print(comment(sections))
+    return exit_code(sections)

@@ -1,0 +1,67 @@
+"""`gpu-cluster inject-faults`, `bench` and `docs`: for those who develop the program."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from cli.options import STACK
+from cli.rehearse import linux_only
+from stacks.outcome import ExitCode
+
+
+@click.command(epilog="Example: gpu-cluster inject-faults dev-errors train-changes --minutes 20")
+@click.argument("work", nargs=-1, metavar="[STACK-WORK]...")
+@click.option(
+    "--minutes", type=float, default=45.0, show_default=True, help="Begin no fault after that."
+)
+@click.option("--workers", type=int, default=4, show_default=True, help="Sandboxes at a time.")
+@linux_only
+def inject_faults(work: Sequence[str], minutes: float, workers: int) -> ExitCode:
+    """Inject every fault at every operation, and make every change, in every environment.
+
+    WORK is kills, errors or changes of a stack, such as dev-kills; left out, all of it. What is not
+    named stays as the last run left it. Exit code 1: something was lost.
+    """
+    from quality.faults.inject import inject, works
+
+    known = works()
+    if unknown := sorted(set(work) - set(known)):
+        raise click.UsageError(
+            f"{', '.join(unknown)}: there is no such work; allowed: {', '.join(known)}"
+        )
+    return inject(work, minutes=minutes, workers=workers)
+
+
+@click.command(epilog="Example: gpu-cluster bench b d --runs 3")
+@click.argument("parts", nargs=-1, type=click.Choice(["a", "b", "c", "d", "e"]))
+@click.option(
+    "--runs", type=int, default=5, show_default=True, help="Of each side of each comparison."
+)
+@click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")
+@click.option("--scale", type=float, help="Of part d; left out, as it suits each cloud.")
+@click.option("--docs", is_flag=True, help="Write the section of the benchmark page.")
+@linux_only
+def bench(
+    parts: Sequence[str], runs: int, stacks: Sequence[str], scale: float | None, docs: bool
+) -> ExitCode:
+    """Measure what the program costs in time and memory; the parts left out stay as they were.
+
+    Exit code 1: a limit is not kept.
+    """
+    from quality.bench.bench import bench as measure
+
+    return measure(parts, runs=runs, stacks=stacks, scale=scale, docs=docs)
+
+
+@click.command(epilog="Example: gpu-cluster docs --measured result.json")
+@click.option(
+    "--measured", type=click.Path(path_type=Path, dir_okay=False), multiple=True, metavar="FILE",
+    help="What test-gpus --json printed, or the log of the test's pod: add it to the GPU table.",
+)  # fmt: skip
+def docs(measured: Sequence[Path]) -> None:
+    """Write the generated pages, and the results of the last rehearsal and tests, into docs/."""
+    from cli.docs import gpus, write
+
+    gpus.write(measured)
+    write.write()

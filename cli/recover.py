@@ -1,0 +1,105 @@
+"""`gpu-cluster recover`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import ROOT, stack_argument
+from stacks.names import StackError
+
+if TYPE_CHECKING:
+    from stacks.recovery.command import Recovery
+
+
+def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
+    if given:
+        raise click.UsageError(f"{option.opts[0]} is called --adopt-orphans now")
+    return
+
+
+@click.command(epilog="Example: gpu-cluster recover dev --adopt-orphans")
+@stack_argument
+@click.option(
+    "--adopt-orphans", is_flag=True,
+    help="Also adopt orphaned resources: created by an earlier run that was told that it failed.",
+)  # fmt: skip
+@click.option("--unheard", is_flag=True, hidden=True, expose_value=False, callback=_renamed)
+@click.option(
+    "--yes", is_flag=True,
+    help="Adopt what is found, and unlock what another machine locked, without asking.",
+)  # fmt: skip
+@click.option("--endpoint", metavar="URL", help="A simulator of AWS, to ask instead.")
+def recover(stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None) -> None:
+    """Put the state of STACK in order after a killed up or destroy.
+
+    Then run again what was killed. What the cloud created and the state does not have is adopted,
+    not created a second time.
+    """
+    import tools
+    from stacks.engine import EngineError
+    from stacks.recovery.clouds import LiveClouds
+    from stacks.recovery.command import recover as put_in_order
+    from stacks.recovery.engine import RecoveringPulumi
+
+    program = Path.cwd() if Path("Pulumi.yaml").exists() else ROOT
+    try:
+        profile = _profile(program, stack)  # what is wrong with the stack's file comes first
+        recovery = put_in_order(
+            RecoveringPulumi.signed_in(program, stack),
+            clouds=LiveClouds(profile=profile, endpoint=endpoint),
+            adopt_orphans=adopt_orphans,
+            confirm=(lambda candidates: True) if yes else _ask,
+            confirm_unlock=(lambda holder: True) if yes else _is_over,
+            log=lambda line: print(f"recovery of {stack}: {line}", flush=True),
+        )
+    except (EngineError, tools.ToolError) as error:
+        raise StackError(str(error)) from None
+    print(_text(stack, recovery))
+
+
+def _profile(program: Path, stack: str) -> str | None:
+    """The AWS profile that the stack's file names; raises StackError where that cannot be used."""
+    from stacks.files import read_stack
+    from stacks.owners import refuse_shared
+
+    config = read_stack(program, stack).get("config")
+    refuse_shared(program, stack, config if isinstance(config, dict) else {})
+    profile = config.get("aws:profile") if isinstance(config, dict) else None
+    return profile if isinstance(profile, str) else None
+
+
+def _ask(candidates: dict[str, str]) -> bool:
+    print("What may have been made, and then becomes part of the stack:")
+    for name in candidates.values():
+        print(f"  {name}")
+    return _yes("Did this stack make them?")
+
+
+def _is_over(holder: str) -> bool:
+    print(f"The state is locked: {holder}")
+    return _yes("Is that run over, so that it can be unlocked?")
+
+
+def _yes(question: str) -> bool:
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        raise StackError("nobody to ask: look at what is above, then give --yes") from None
+
+
+def _text(stack: str, recovery: "Recovery") -> str:
+    lines = []
+    shown = [one for one in recovery.operations if not one.orphaned or one.urn in recovery.adopted]
+    for one in shown:
+        if one.urn in recovery.adopted:
+            outcome = f"adopted {recovery.adopted[one.urn]}"
+        elif one.may_be_there:
+            outcome = "was not made"
+        else:
+            outcome = f"was {one.operation}: read again"
+        lines.append(f"  {one.name}: {outcome}")
+    count = sum(not one.orphaned for one in recovery.operations)
+    head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
+    tail = [f"  look: {note}" for note in recovery.notes]
+    return "\n".join([head, *lines, *tail, "Now run again what was interrupted."])

@@ -1,0 +1,69 @@
+"""Every fault in every environment.
+
+Work is `kills`, `errors` or `changes`; left out, all of it. What is not named stays as the last run
+left it. The pages are written once everything has been done.
+"""
+
+import sys
+import time
+from collections.abc import Collection
+
+from quality.faults.table import document, markdown, read, replacements, summary
+from quality.faults.workers import Part, parts_of, run
+from rehearsal.sandbox import ROOT
+from stacks.files import SAMPLES, use_examples
+from stacks.outcome import ExitCode
+from tools.sections import IMMUTABLE, RELIABILITY, fill
+
+FILE = ROOT / ".rehearsal" / "prove" / "faults.json"
+
+
+def works() -> list[str]:
+    """What can be chosen: `dev-kills` and so on."""
+    return list(dict.fromkeys(map(_name, _every())))
+
+
+def inject(work: Collection[str], *, minutes: float, workers: int) -> ExitCode:
+    """Injects the faults of the chosen work, all of it if none is, and writes what came of it.
+
+    Begins no fault after so many minutes; `workers` sandboxes run at a time.
+    """
+    every = _every()
+    parts = [part for part in every if not work or _name(part) in work]
+    earlier, spent = read(FILE.read_text()) if work and FILE.is_file() else ([], 0.0)
+    began = time.monotonic()
+    latest = run(parts, FILE.parent, workers=workers, until=began + minutes * 60, log=_log)
+    spent += (time.monotonic() - began) / 60
+    results = [*(result for result in earlier if result.part not in parts), *latest]
+    results.sort(key=lambda result: (result.part.stack, result.part.number))
+    FILE.parent.mkdir(parents=True, exist_ok=True)
+    FILE.write_text(document(results, spent))
+    sections = {
+        "faults": (RELIABILITY, markdown(results, spent)),
+        "changes": (IMMUTABLE, replacements(results)),
+    }
+    for section, (page, content) in sections.items():
+        if len(results) == len(every):
+            fill(page, section, content)
+        print(f"\n{content}")
+    print(FILE, flush=True)
+    wrong = summary(results)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return ExitCode.FINDING if wrong else ExitCode.OK
+
+
+def _every() -> list[Part]:
+    use_examples()
+    return [part for stack in SAMPLES for part in parts_of(stack)]
+
+
+def _name(part: Part) -> str:
+    return f"{part.stack}-{part.work}"
+
+
+_began = time.monotonic()
+
+
+def _log(line: str) -> None:
+    print(f"{time.monotonic() - _began:7.1f} s  {line}", flush=True)
