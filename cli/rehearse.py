@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,9 @@ def rehearse(
     from rehearsal import held
 
     where = (folder or held.REHEARSALS / stack).absolute()
-    if node is not None:
-        _prepare_node(stack)
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        if not _prepared(stack, real_node=node is not None):
+            return ExitCode.UNKNOWN
     wanted = held.Wanted(
         stack=stack,
         folder=str(where),
@@ -75,19 +77,24 @@ def rehearse(
     return code
 
 
-def _prepare_node(stack: str) -> None:
-    """Says which GPUs will be a node, and builds what that needs; raises StackError."""
+def _prepared(stack: str, *, real_node: bool) -> bool:
+    """Looks at the stack's file and, with `real_node`, at the machine, then builds what is not
+    built yet; whether that succeeded. Raises StackError."""
+    from stacks.files import ROOT, stack_file
+    from tools.__main__ import main as tools
+
+    stack_file(ROOT, stack)
+    if not real_node:
+        return tools(["build"]) == 0
     from rehearsal.gpu_node.host_node import PROGRAMS, pool_of
     from rehearsal.gpu_node.machine import NodeError, look
-    from tools.build import build
-    from tools.programs import ToolError, program
 
     try:
         pool, machine = pool_of(stack), look()
-        print(f"this machine will be a node of pool {pool} of {stack}: {machine.description}")
-        build([program(name) for name in PROGRAMS])
-    except (NodeError, ToolError) as error:
+    except NodeError as error:
         raise StackError(str(error)) from None
+    print(f"this machine will be a node of pool {pool} of {stack}: {machine.description}")
+    return tools(["build"]) == 0 and tools(["build", *PROGRAMS]) == 0
 
 
 @click.command(epilog="Example: gpu-cluster down dev")

@@ -7,14 +7,9 @@ import difflib
 import sys
 from collections.abc import Sequence
 
-RENAMED = {"UNHEARD": "ADOPT_ORPHANS"}
-"""The variable's name once -> its name now."""
-
 
 def instead(name: str, command: str, known: Sequence[str]) -> str:
     """One line: that the command takes no such variable, the nearest that it takes, and all."""
-    if RENAMED.get(name) in known:
-        return f"{name} is called {RENAMED[name]} now"
     near = difflib.get_close_matches(name.upper(), known, 1, 0.7)
     meant = f": did you mean {near[0]}?" if near else ";"
     return (

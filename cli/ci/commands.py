@@ -52,9 +52,7 @@ def open_state(file: Path) -> None:
     print(json.dumps(opened(export(file)), indent=1))
 
 
-@ci.command(
-    epilog="Example: gpu-cluster ci preview-comment previews --base origin/main > comment.md"
-)
+@ci.command(epilog="Example: gpu-cluster ci preview-comment previews --base main > comment.md")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--base", metavar="REV", help="The revision to compare the cost with.")
 def preview_comment(folder: Path, base: str | None) -> ExitCode:

@@ -1,6 +1,7 @@
 """Killed at an operation, or told an error: the documented way back leaves nothing twice or lost.
 
-`gpu-cluster inject-faults` does this at every operation of every environment; here are the points that hurt most.
+`gpu-cluster inject-faults` does this at every operation of every environment; here are the points
+that hurt most.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from quality.faults.fake_cloud_api import FakeCloudApi
 from quality.faults.fault_injector import InjectionPoint
 from quality.faults.fault_run import FaultRunner, cycle
 from quality.faults.injected import FAULTS, inject
+from stacks.recovery import clouds as recovery_clouds
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +53,7 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
     assert "is currently locked" in engine.up().errors[0]
     clouds = FakeCloudApi(runner.sandbox.cloud)
     with monkeypatch.context() as patched:
-        patched.setattr(command, "LiveClouds", lambda **_: clouds)
-        patched.setattr(sys, "argv", ["recovery", "dev", "--yes"])
+        patched.setattr(recovery_clouds, "LiveClouds", lambda **_: clouds)
         patched.chdir(runner.folder / "program")
         for name, value in engine.environment.items():
             patched.setenv(name, value)

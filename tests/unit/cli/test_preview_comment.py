@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.ci import preview_comment
 from cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
+from cli.main import main
 from stacks.files import EXAMPLES
 from stacks.outcome import ExitCode
 from stacks.plan import read_plan
@@ -279,10 +279,7 @@ def test_what_is_no_preview_has_failed(folder: Path, text: str) -> None:
     assert end == ExitCode.UNKNOWN
 
 
-def test_an_empty_folder_is_an_error(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_empty_folder_is_an_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without a preview there is no comment: exit code 2 and what to do."""
-    monkeypatch.setattr("sys.argv", ["preview_comment", str(folder)])
-    assert preview_comment.main() == ExitCode.UNKNOWN
+    assert main(["ci", "preview-comment", str(folder)]) == ExitCode.UNKNOWN
     assert "run pulumi preview --json first" in capsys.readouterr().err

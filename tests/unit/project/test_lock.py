@@ -1,7 +1,12 @@
 """Python packages are installed in the versions, and with the content, that were looked at."""
 
 import importlib.metadata
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -99,9 +104,53 @@ def test_what_locked_packages_need_is_locked() -> None:
 
 
 def test_setup_installs_nothing_without_its_hash() -> None:
-    """In `make setup`, and so in continuous integration, which installs in no other way."""
-    installs = re.findall(r"pip install.*", (ROOT / "Makefile").read_text())
-    assert installs
-    assert all("--require-hashes -r requirements-dev.lock" in line for line in installs)
+    """In `make setup`, and so in continuous integration, which installs in no other way. The
+    project itself comes last, as a link, with a build tool of the lock and nothing else."""
+    packages, project = re.findall(r"pip install.*", (ROOT / "Makefile").read_text())
+    assert "--require-hashes -r requirements-dev.lock" in packages
+    assert project.endswith(" --no-deps --no-build-isolation --editable .")
     for path in [*(ROOT / ".github" / "workflows").glob("*.yaml"), ROOT / ".ci" / "run"]:
         assert "pip install" not in path.read_text()
+
+
+def test_the_package_needs_what_the_files_say() -> None:
+    """The program's packages without an extra, `.[dev]` the rest; the build tool is locked."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    dynamic = project["tool"]["setuptools"]["dynamic"]
+    assert dynamic == {
+        "dependencies": {"file": ["requirements.txt"]},
+        "optional-dependencies": {"dev": {"file": ["requirements-dev.txt"]}},
+    }
+    assert set(project["project"]["dynamic"]) == set(dynamic)
+    (tool,) = map(Requirement, project["build-system"]["requires"])
+    pins = locked("requirements-dev.lock")
+    for python in PYTHONS:
+        assert tool.specifier.contains(version(pins[tool.name], python) or "")
+
+
+def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
+    """As `make setup` does it: no index is asked. Then `gpu-cluster` is there, from any folder."""
+    copy = tmp_path / "checkout"
+    copy.mkdir()
+    for name in ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, copy)
+    rooms = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    for room in rooms:
+        (copy / room).symlink_to(ROOT / room)
+    target = tmp_path / "target"
+    install = [
+        sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
+        "--no-build-isolation", "--target", str(target), "--editable", str(copy),
+    ]  # fmt: skip
+    done = subprocess.run(install, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = list(importlib.metadata.distributions(name="gpu-cluster", path=[str(target)]))
+    needs = {need for need in found[0].requires or [] if "extra ==" not in need}
+    assert {Requirement(need) for need in needs} == set(wanted("requirements.txt"))
+    (script,) = found[0].entry_points.select(group="console_scripts")
+    assert (script.name, script.value) == ("gpu-cluster", "cli.main:main")
+    help_ = subprocess.run(
+        [str(target / "bin" / "gpu-cluster"), "--help"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert "rehearse" in help_.stdout, help_.stderr

@@ -43,17 +43,11 @@ def recipe(*arguments: str, **variables: str) -> str:
     [
         (["rehearse", "STAK=train"], "make rehearse takes no STAK: did you mean STACK?"),
         (["rehearse", "stack=train"], "make rehearse takes no stack: did you mean STACK?"),
-        (["cost", "ceiling=5"], "make cost takes no ceiling: did you mean CEILING?"),
-        (["gpus", "KUBECONFIG=x"], "make gpus takes no KUBECONFIG: did you mean KUBECONFIG_FILE?"),
-        (["recover", "STACK=dev", "REHEARSAL=1"], "make recover takes no REHEARSAL; it takes"),
-        (["cost", "REHEARSAL=1"], "make cost takes no REHEARSAL; it takes"),
-        (["list", "STACK=dev"], "make list takes no STACK; it takes PYTHON"),
-        (["recover", "STACK=dev", "UNHEARD=1"], "UNHEARD is called ADOPT_ORPHANS now"),
         (["down", "A=b", "STACK=dev"], "make down takes no A; it takes PYTHON, STACK"),
     ],
 )
 def test_a_variable_that_a_target_does_not_know_is_refused(given: list[str], says: str) -> None:
-    """`make recover STAK=train` would be about dev."""
+    """`make rehearse STAK=train` would be about dev."""
     done = make(*given)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -61,42 +55,48 @@ def test_a_variable_that_a_target_does_not_know_is_refused(given: list[str], say
     assert says in done.stderr
 
 
-def test_a_rehearsal_in_the_environment_is_not_forgotten_either() -> None:
-    """`make recover` would ask the live backend."""
-    assert "takes no REHEARSAL" in make("recover", "STACK=dev", REHEARSAL="1").stderr
-    assert recipe("recover", "STACK=dev", REHEARSAL="0").endswith("-m stacks.recovery 'dev'")
-
-
-def test_recovery_has_no_default_stack() -> None:
-    """It changes a state: which one is said."""
-    done = make("recover")
-    assert done.returncode == 2
-    assert "name the stack" in done.stderr
-    assert recipe("recover", STACK="train").endswith("-m stacks.recovery 'train'")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["quota", "STACK=train", "JSON=1"], ".venv/bin/gpu-cluster quota train"),
+        (["gpus", "REHEARSAL=1"], ".venv/bin/gpu-cluster gpus dev"),
+        (["leftovers"], ".venv/bin/gpu-cluster leftovers dev"),
+        (["check"], ".venv/bin/gpu-cluster test-gpus dev"),
+        (["cost", "CEILING=5"], ".venv/bin/gpu-cluster cost dev"),
+        (["recover", "STACK=a", "UNHEARD=1"], ".venv/bin/gpu-cluster recover a"),
+        (["list"], ".venv/bin/gpu-cluster list"),
+        (["cards", "FILES=a"], ".venv/bin/gpu-cluster docs --measured FILE"),
+        (["real-node", "STACK=onprem"], ".venv/bin/gpu-cluster rehearse onprem --node gpu"),
+        (["prove", "PARTS=dev-kills"], "make inject-faults"),
+        (["readme"], "make docs"),
+        (["engine"], ".venv/bin/python -m tools build pulumi"),
+    ],
+)
+def test_a_target_that_is_a_command_now_names_it(given: list[str], says: str) -> None:
+    """In one line, whatever it is given, and nothing is done."""
+    done = make(*given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(
+        rf"Makefile:\d+: \*\*\* make {given[0]} is now: (.*)\.  Stop\.\n", done.stderr
+    )
+    assert f" is now: {says}." in done.stderr
 
 
 @pytest.mark.parametrize("no", ["", "0", "n", "no", "No", "NO", "false", "False", "FALSE", "off"])
 def test_no_is_no(no: str) -> None:
-    """`YES=0` once meant yes."""
-    assert recipe("recover", "STACK=dev", f"YES={no}", f"ADOPT_ORPHANS={no}").endswith(
-        "recovery 'dev'"
-    )
-    assert recipe("rehearse", f"KEEP={no}", f"REPLACE={no}").endswith("rehearsal run 'dev'")
-    assert recipe("gpus", f"JSON={no}", f"REHEARSAL={no}").endswith("-m cli gpus 'dev'")
+    """`KEEP=0` once meant yes."""
+    assert recipe("rehearse", f"KEEP={no}", f"REPLACE={no}").endswith("-m cli rehearse 'dev'")
 
 
 def test_what_is_given_reaches_the_command() -> None:
     """Flags, values and words with spaces."""
-    assert recipe("recover", "STACK=a", "ADOPT_ORPHANS=1", "YES=yes").endswith(
-        "'a' --adopt-orphans --yes"
+    assert recipe("rehearse", "KEEP=1", "REPLACE=1").endswith("'dev' --keep --replace")
+    assert recipe("rehearse", "STACK=a b", "NODE=gpu").endswith("'a b' --node 'gpu'")
+    assert recipe("down", "STACK=train").endswith("-m cli down 'train'")
+    assert recipe("inject-faults", "PARTS=dev-kills", "MINUTES=5").endswith(
+        "inject-faults dev-kills --minutes '5'"
     )
-    assert recipe("rehearse", "KEEP=1", "REPLACE=1").endswith("run 'dev' --keep --replace")
-    assert recipe("rehearse", "NODE=gpu").endswith("run 'dev' --node 'gpu'")
-    assert recipe("check", "KUBECONFIG_FILE=a b").endswith("'dev' --kubeconfig 'a b'")
-    assert recipe("quota", "REHEARSAL=1", "JSON=1").endswith("'dev' --rehearsal --json")
-    costs = "--json --compare 'main' --ceiling '5'"
-    assert recipe("cost", "JSON=1", "COMPARE=main", "CEILING=5").endswith(costs)
-    assert recipe("bench", "PARTS=b d").endswith("bench b d --runs 5 --docs")
+    assert recipe("bench", "PARTS=b d").endswith("cli bench b d --runs 5 --docs")
 
 
 def test_help_names_every_target_and_every_variable() -> None:
@@ -104,7 +104,7 @@ def test_help_names_every_target_and_every_variable() -> None:
     said = make("help").stdout
     phony = re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)", MAKEFILE, re.MULTILINE)
     targets = phony[0].replace("\\\n", " ").split()
-    assert "list" in targets
+    assert "rehearse" in targets
     assert [name for name in targets if name != "help" and f"make {name}" not in said] == []
     taken = re.findall(r"^TAKES_[\w-]+ := (.+)", MAKEFILE, re.MULTILINE)
     variables = {name for names in taken for name in names.split()} | {"PYTHON"}
@@ -142,7 +142,7 @@ def test_another_python_is_refused_before_anything_is_installed(tmp_path: Path) 
     )
     old.write_text(f"#!{sys.executable}\n{script}")
     old.chmod(0o755)
-    for name in ("Makefile", "requirements.lock", "requirements-dev.lock"):
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     (tmp_path / "tools").symlink_to(ROOT / "tools")
     done = run_make("setup", f"PYTHON={old}", cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""Every setting has a change that `make inject-faults` tries in a stack that stands, or a reason."""
+"""Every setting has a change that `make inject-faults` tries in a live stack, or a reason."""
 
 import json
 import re

@@ -88,7 +88,8 @@ def test_recovery_stops_at_the_stack_file(given: str, program: Path) -> None:
 
 
 def test_an_option_s_old_name_is_refused_with_the_new_one() -> None:
-    line = [sys.executable, "-m", "stacks.recovery", "dev", "--unheard"]
+    """In one line."""
+    line = [sys.executable, "-m", "cli", "recover", "dev", "--unheard"]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
