@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "inventory": ("cli.rehearse:inventory", "write down an existing cluster's machines"),
     },
     "Before it is up": {
+        "new": ("cli.new:new", "write the file of a new environment"),
         "validate": ("cli.validate:validate", "what is wrong in a stack's file, line by line"),
         "offers": ("cli.offers:offers", "which machines carry a GPU: price, quota, zones"),
         "cost": ("cli.cost:cost", "list prices per hour and month, at minimum and maximum size"),

@@ -237,7 +237,9 @@ def _words(offer: Offer) -> set[str]:
     """What the GPU or its machine may be called."""
     model = _plain(offer.gpu)
     without_memory = re.sub(r"[0-9]+gb$", "", model)
-    return {model, without_memory, _plain(offer.accelerator), _plain(offer.machine)}
+    # A machine of N1 carries any GPU that one attaches.
+    machine = {_plain(offer.machine)} - {_plain(name) for name in _N1}
+    return {model, without_memory, _plain(offer.accelerator), *machine}
 
 
 def _no_such_gpu(gpu: str, word: str) -> str:

@@ -1,0 +1,97 @@
+"""`gpu-cluster new`."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from cli.options import json_option, stack_argument
+from cli.output import say
+from stacks.outcome import Answer, ExitCode
+
+
+class _Pair(click.ParamType):
+    """`name=value`."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        key, equals, rest = str(value).partition("=")
+        if not key or not equals or not rest:
+            self.fail(f"{value!r} has no name and value; give it as name=value", param, ctx)
+        return key, rest
+
+
+@click.command(
+    epilog="Example: gpu-cluster new staging --platform gke --project my-project-id "
+    "--location europe-west4-a --gpu l4 --network office=198.51.100.0/24"
+)
+@stack_argument
+@click.option("--platform", help="gke, gke-autopilot, eks or existing.")
+@click.option("--project", help="The Google Cloud project's ID.")
+@click.option("--admin", metavar="ARN", help="The IAM role or user that runs Pulumi, on EKS.")
+@click.option("--location", help="A region, or on gke a zone.")
+@click.option("--zone", "zones", multiple=True, help="Of an EKS cluster: two or three.")
+@click.option("--gpu", help="Such as t4 or l4; gpu-cluster offers lists all.")
+@click.option("--max-nodes", type=click.IntRange(1), help="GPU nodes at the most.")
+@click.option(
+    "--network", "networks", multiple=True, type=_Pair(), metavar="NAME=CIDR",
+    help="Who may reach the control plane; more than once.",
+)  # fmt: skip
+@click.option("--name", help="The cluster's name; left out, gpu-STACK.")
+@click.option("--node-label", type=_Pair(), metavar="KEY=VALUE", help="Of existing GPU nodes.")
+@click.option("--gpus-per-node", type=click.IntRange(1, 16), help="Of existing GPU nodes.")
+@click.option("--yes", is_flag=True, help="Ask nothing: what is left out has a default.")
+@json_option
+def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
+    """Writes the file of a new environment, Pulumi.STACK.yaml.
+
+    Asks for what no option says, unless there is no terminal. Writes nothing that the program would
+    refuse, and over no file.
+    """
+    from stacks import new_stack
+
+    def ask() -> Answer:
+        choices = _choices(given, asking=not yes and sys.stdin.isatty())
+        file, config = new_stack.write(stack, choices)
+        said = f"wrote {file.name}\nnext: gpu-cluster rehearse {stack}"
+        if (examples := file.read_text().count("# yours instead")) and not as_json:
+            said += f"\nbefore the real cloud: {examples} of its lines say `yours instead`"
+        return ExitCode.OK, {"file": file.name, "config": config}, said
+
+    return say("new", ask, as_json=as_json)
+
+
+def _choices(given: dict[str, Any], *, asking: bool) -> Any:
+    """What the options say, and what the user answers."""
+    from components.settings.load import PLATFORMS
+    from stacks import new_stack
+
+    def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
+        if given[key] in (None, ()) and asking:
+            given[key] = click.prompt(question, default=default, type=kind, err=True)
+
+    answered("platform", "platform", "gke", click.Choice(PLATFORMS))
+    platform = given["platform"] or "gke"
+    questions: dict[str, list[Callable[[], None]]] = {
+        "google": [lambda: answered("project", "Google Cloud project's ID", new_stack.PROJECT)],
+        "eks": [lambda: answered("admin", "ARN of the IAM role that runs Pulumi", new_stack.ADMIN)],
+        "existing": [
+            lambda: answered("node_label", "label of the GPU nodes", "=".join(new_stack.NODE_LABEL),
+                             _Pair()),
+            lambda: answered("gpus_per_node", "GPUs of each node", 1, int),
+        ],
+    }  # fmt: skip
+    for question in questions.get("google" if platform.startswith("gke") else platform, ()):
+        question()
+    if platform != "existing":
+        answered("location", "location", new_stack.LOCATIONS.get(platform))
+        answered("gpu", "GPU (gpu-cluster offers lists all)", new_stack.GPU)
+        answered("networks", "network that may reach the control plane, as name=CIDR",
+                 "=".join(*new_stack.NETWORKS.items()), _Pair())  # fmt: skip
+    found = given["networks"]
+    if found:
+        given["networks"] = dict(found if isinstance(found[0], tuple) else [found])
+    chosen = {key: value for key, value in given.items() if value not in (None, ())}
+    return new_stack.Choices(**chosen | {"platform": platform})

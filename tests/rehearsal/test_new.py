@@ -1,0 +1,30 @@
+"""What `gpu-cluster new` writes rehearses: the program previews it, and its pods get their GPUs."""
+
+from pathlib import Path
+
+import pytest
+
+from rehearsal.sandbox import Sandbox
+from rehearsal.scenario import Rehearsal
+from stacks.new_stack import Choices, text
+from tests.rehearsal.own_stacks import folder_of
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        Choices(platform="gke", gpu="l4", location="europe-west4"),
+        Choices(platform="eks", gpu="l4", location="us-west-2"),
+        pytest.param(Choices(platform="gke-autopilot"), marks=pytest.mark.prove),
+        pytest.param(Choices(platform="existing", gpus_per_node=2), marks=pytest.mark.prove),
+    ],
+    ids=lambda choices: choices.platform,
+)
+def test_a_new_environment_rehearses(tmp_path: Path, choices: Choices) -> None:
+    """From nothing to a job that has had its GPU, and a second `up` that changes nothing."""
+    source = folder_of("staging", tmp_path, text("staging", choices))
+    with Sandbox(
+        "staging", source=source, folder=tmp_path / "sandbox", inventories=tmp_path
+    ) as sandbox:
+        run = Rehearsal(sandbox=sandbox)
+        assert run.run_until_ready(), run.failures

@@ -1,0 +1,158 @@
+"""A new environment's file is one that the program takes, whatever was chosen."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cli.main import main
+from components.catalog import gke
+from stacks.files import EXAMPLES, ROOT
+from stacks.gpu_offers import aws, google
+from stacks.names import StackError
+from stacks.new_stack import Choices, text, write
+from stacks.outcome import ExitCode
+from stacks.validation import findings
+from tests.unit.cli.test_stack_schema import complaints
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which commands look for stack files: one with dev."""
+    (tmp_path / "Pulumi.dev.yaml").write_text((EXAMPLES / "Pulumi.dev.yaml").read_text())
+    monkeypatch.setenv("GPU_CLUSTER_STACKS", str(tmp_path))
+    return tmp_path
+
+
+def every_choice() -> Iterator[Choices]:
+    """Every GPU of every platform, where it is."""
+    for offer in google():
+        assert offer.zones
+        zone = offer.zones[0]
+        if not offer.machine.startswith("n1-"):
+            yield Choices(platform="gke", gpu=offer.machine, location=zone)
+        yield Choices(platform="gke", gpu=offer.gpu, location=gke.region_of(zone))
+        if offer.autopilot:
+            place = gke.region_of(zone)
+            yield Choices(platform="gke-autopilot", gpu=offer.accelerator, location=place)
+    for offer in aws():
+        yield Choices(platform="eks", gpu=offer.machine, location="us-west-2")
+    yield Choices(platform="existing", gpus_per_node=8, node_label=("gpu", "a100"))
+
+
+def test_whatever_is_chosen_is_accepted_or_said_in_a_line(here: Path) -> None:
+    """Of every machine with a GPU: neither the program nor the schema has anything against it. What
+    is sold by reservation or in blocks alone needs more than this file, and none is written."""
+    written, reserved = 0, list[str]()
+    for choices in every_choice():
+        try:
+            file, _ = write("x", choices)
+        except StackError as error:
+            reserved.append(str(error))
+            continue
+        assert findings("x") == []
+        assert complaints(yaml.safe_load(file.read_text())) == []
+        file.unlink()
+        written += 1
+    assert written > 100
+    assert 0 < len(reserved) < 20
+    assert all("alone, which needs keys of yours" in said for said in reserved)
+
+
+@pytest.mark.parametrize("platform", ["gke", "gke-autopilot", "eks", "existing"])
+def test_defaults_make_a_file(here: Path, platform: str) -> None:
+    """With nothing but a platform; the first line names the schema, and the lines are short."""
+    assert main(["new", "staging", "--platform", platform, "--yes"]) == ExitCode.OK
+    lines = (here / "Pulumi.staging.yaml").read_text().splitlines()
+    assert lines[0].endswith(os.path.relpath(ROOT / "docs/reference/stack.schema.json", here))
+    assert all(len(line) <= 120 for line in lines)
+    config = yaml.safe_load("\n".join(lines))["config"]
+    assert config["gpu-cluster:cluster"]["name"] == "gpu-staging"
+    if platform != "existing":
+        assert config["gpu-cluster:cluster"]["deletionProtection"] is True
+
+
+def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And JSON says what was written."""
+    line = "new s --platform eks --location eu-west-1 --gpu l4 --max-nodes 5 --name mine --json"
+    line += " --zone euw1-az1 --zone euw1-az2 --network vpn=198.51.100.0/24"
+    line += " --network home=192.0.2.7/32"
+    assert main([*line.split(), "--admin", "arn:aws:iam::210987654321:user/me"]) == ExitCode.OK
+    config = json.loads(capsys.readouterr().out)["config"]
+    assert config["aws:region"] == "eu-west-1"
+    assert config["gpu-cluster:cluster"] == {
+        "platform": "eks", "name": "mine", "admins": ["arn:aws:iam::210987654321:user/me"],
+        "authorizedNetworks": {"vpn": "198.51.100.0/24", "home": "192.0.2.7/32"},
+        "deletionProtection": True, "network": {"zones": ["euw1-az1", "euw1-az2"]},
+    }  # fmt: skip
+    assert config["gpu-cluster:gpuPools"] == {
+        "gpus": {"instanceTypes": ["g6.xlarge"], "maxNodes": 5}
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--gpu b200 --location us-central1-a", "zones of us-central1 that have it: us-central1-b"),
+        ("--gpu p4 --location us-east1", "regions that have it: asia-southeast1, "),
+        ("--gpu gb200 --location us-central1", "is sold by Google Cloud as reservation alone"),
+        ("--gpu a10g", "Google Cloud has no such GPU"),
+        ("--gpu l44", "did you mean 'L4'?"),
+        ("--platform aks", "'aks' is no platform; allowed: "),
+        ("--platform gke-autopilot --location us-central1-a", "clusters are regional; give us-"),
+        ("--location us-centrl1-a", "there is no us-centrl1-a; did you mean 'us-central1-a'"),
+        ("--network all=0.0.0.0/0", "opens the control plane to the world"),
+        ("--project My_Project", "is not a project's ID"),
+        ("--name gpu-dev", "Pulumi.x.yaml and Pulumi.dev.yaml make the same cluster, gpu-dev in "),
+    ],
+)
+def test_what_would_be_refused_is_not_written(
+    here: Path, capsys: pytest.CaptureFixture[str], options: str, says: str
+) -> None:
+    """In one line, with what there is instead."""
+    assert main(["new", "x", "--yes", *options.split()]) == ExitCode.UNKNOWN
+    said = capsys.readouterr().err
+    assert says in said
+    assert len(said.splitlines()) == 1
+    assert not (here / "Pulumi.x.yaml").exists()
+
+
+def test_no_file_is_written_over(here: Path) -> None:
+    """Neither by the same name nor where somebody else is faster."""
+    before = (here / "Pulumi.dev.yaml").read_text()
+    with pytest.raises(StackError, match="is there already"):
+        write("dev", Choices(platform="gke"))
+    assert (here / "Pulumi.dev.yaml").read_text() == before
+
+
+def test_a_value_that_yaml_would_read_otherwise_is_quoted() -> None:
+    """Nothing that a user says becomes another key."""
+    written = text("x", Choices(platform="existing", node_label=("a", "true # b: c"), name="on"))
+    config = yaml.safe_load(written)["config"]
+    assert config["gpu-cluster:cluster"]["name"] == "on"
+    assert config["gpu-cluster:gpuPools"]["gpus"]["nodeSelector"] == {"a": "true # b: c"}
+
+
+def test_a_terminal_is_asked(here: Path) -> None:
+    """What no option says has a question with a default; other output is not mixed with them."""
+    master, slave = pty.openpty()
+    os.write(master, b"\nmy-own-project\neurope-west4-a\nl4\nvpn=198.51.100.0/24\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "cli", "new", "asked", "--json"],
+        cwd=ROOT, env=dict(os.environ), stdin=slave, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    os.close(slave)
+    os.close(master)
+    assert done.returncode == 0, done.stderr
+    config = json.loads(done.stdout)["config"]
+    assert config["gcp:project"] == "my-own-project"
+    assert config["gpu-cluster:cluster"]["location"] == "europe-west4-a"
+    assert config["gpu-cluster:cluster"]["authorizedNetworks"] == {"vpn": "198.51.100.0/24"}
+    assert config["gpu-cluster:gpuPools"]["gpus"]["machineType"] == "g2-standard-4"
+    assert "platform" in done.stderr
