@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from components.settings.model import ExistingSettings, Settings
-from rehearsal.control_plane.api import Api, ApiError, Object
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.control_plane.api import Api, Object
 from rehearsal.nodes.gpus import GPU
 from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Scaler, TemplateComparison
 from simulators.inventory import Machine

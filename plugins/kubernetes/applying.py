@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from plugins.kubernetes import differences
-from plugins.kubernetes.cluster import ApiError, Cluster, NoMatch
+from plugins.kubernetes.api_error import ApiError
+from plugins.kubernetes.cluster import Cluster, NoMatch
 from plugins.kubernetes.objects import (
     PATCH_FORCE,
     Object,

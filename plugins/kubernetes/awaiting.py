@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from plugins.kubernetes.cluster import ApiError, Cluster
+from plugins.kubernetes.api_error import ApiError
+from plugins.kubernetes.cluster import Cluster
 from plugins.kubernetes.objects import (
     SKIP_AWAIT,
     Kind,

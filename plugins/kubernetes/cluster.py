@@ -11,27 +11,13 @@ import kubernetes.client
 import kubernetes.config
 import urllib3
 
+from plugins.kubernetes.api_error import ApiError
 from plugins.kubernetes.objects import Kind, Object
 from plugins.kubernetes.settings import KubeconfigError, Settings, load_kubeconfig
 
 APPLY = "application/apply-patch+yaml"
 _POOL = 64
 """Connections to the API server that may be open at once; the engine works on many resources."""
-
-
-class ApiError(Exception):
-    """The API server's refusal."""
-
-    def __init__(self, status: int, reason: str, message: str) -> None:
-        """`status` is HTTP's, 0 where no answer came."""
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
-
-    @property
-    def passing(self) -> bool:
-        """Whether the same request may do better in a moment."""
-        return self.status == 0 or self.status == 429 or self.status >= 500
 
 
 class NoMatch(Exception):
@@ -156,23 +142,11 @@ class Cluster:
                 _request_timeout=self._timeout,
             )
         except kubernetes.client.ApiException as error:
-            raise _refusal(error) from None
+            raise ApiError.of(error.status, error.reason, error.body) from None
         except urllib3.exceptions.HTTPError as error:
             raise ApiError(0, "NoAnswer", str(error)) from None
         answer: Object = json.loads(reply.data)
         return answer
-
-
-def _refusal(error: Any) -> ApiError:
-    try:
-        status = json.loads(error.body)
-    except (TypeError, ValueError):
-        status = {}
-    return ApiError(
-        error.status,
-        status.get("reason") or str(error.reason),
-        status.get("message") or f"HTTP {error.status} {error.reason}",
-    )
 
 
 def _client(

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from plugins.kubernetes import applying, planning
+from plugins.kubernetes.api_error import ApiError
 from plugins.kubernetes.awaiting import Unready, Waiter
-from plugins.kubernetes.cluster import ApiError, Cluster, NoMatch, Unreachable
+from plugins.kubernetes.cluster import Cluster, NoMatch, Unreachable
 from plugins.kubernetes.objects import (
     PATCH_FIELD_MANAGER,
     REPLACE_UNREADY,

@@ -1,6 +1,6 @@
 """Plain JSON access to a Kubernetes API server: objects are dicts, and a watch is an iterator.
 
-The official client's typed models would only be turned back into dicts here.
+`plugins.kubernetes.api_error` says why this is not the official client.
 """
 
 import json
@@ -10,19 +10,13 @@ from typing import Any
 
 import urllib3
 
+from plugins.kubernetes.api_error import ApiError
+
 Object = dict[str, Any]
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-
-
-class ApiError(Exception):
-    """The API server's refusal, with its HTTP status."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 class Api:
@@ -47,10 +41,9 @@ class Api:
         reply = self._pool.request(
             "GET", f"{self._base}{path}", headers=self._headers, timeout=30.0
         )
-        said = reply.data.decode(errors="replace")
         if reply.status >= 400:
-            raise ApiError(reply.status, f"GET {path}: {said.strip()}")
-        return said
+            raise ApiError.of(reply.status, reply.reason, reply.data, request=f"GET {path}")
+        return reply.data.decode(errors="replace")
 
     def create(self, path: str, manifest: Object) -> Object:
         return self._call("POST", path, manifest)
@@ -96,7 +89,7 @@ class Api:
         )
         try:
             if reply.status != 200:
-                raise ApiError(reply.status, f"cannot watch {path}: HTTP {reply.status}")
+                raise ApiError.of(reply.status, reply.reason, b"", request=f"watch of {path}")
             rest = b""
             while chunk := reply.read1():
                 *lines, rest = (rest + chunk).split(b"\n")
@@ -122,8 +115,7 @@ class Api:
             body=None if body is None else json.dumps(body).encode(),
             timeout=30.0,
         )
-        answer: Object = json.loads(reply.data) if reply.data[:1] == b"{" else {}
         if reply.status >= 400:
-            said = answer.get("message") or reply.data.decode(errors="replace")
-            raise ApiError(reply.status, f"{method} {path}: {said}")
+            raise ApiError.of(reply.status, reply.reason, reply.data, request=f"{method} {path}")
+        answer: Object = json.loads(reply.data) if reply.data[:1] == b"{" else {}
         return answer

@@ -8,7 +8,8 @@ controllers had made stays, bills, and keeps the network from being deleted.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rehearsal.control_plane.api import Api, ApiError
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.control_plane.api import Api
 from rehearsal.nodes.pods import full_name
 from simulators.cloud import Attaching, Wanted
 

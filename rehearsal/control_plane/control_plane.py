@@ -16,7 +16,8 @@ from typing import Any
 import urllib3
 
 import tools
-from rehearsal.control_plane.api import Api, ApiError
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.pki import make_pki
 from rehearsal.nodes.pods import holds
 from rehearsal.processes import ProcessError, Processes, free_port

@@ -19,8 +19,9 @@ import urllib3
 import yaml
 
 import tools
+from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane import mounted
-from rehearsal.control_plane.api import STRATEGIC, Api, ApiError
+from rehearsal.control_plane.api import STRATEGIC, Api
 from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork

@@ -10,7 +10,8 @@ from typing import Literal
 
 import urllib3
 
-from rehearsal.control_plane.api import Api, ApiError, Object
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.control_plane.api import Api, Object
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Handler = Callable[[str, Change, Object], None]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tools
-from rehearsal.control_plane.api import ApiError
+from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.gpu_node import settings
 from rehearsal.gpu_node.cgroups import Cgroup

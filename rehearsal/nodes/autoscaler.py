@@ -15,7 +15,8 @@ import yaml
 
 import tools
 from components.kube import quantity
-from rehearsal.control_plane.api import Api, ApiError
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.control_plane.api import Api
 from rehearsal.nodes.bounds import NODE_CLAIMS, Bounds
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.pods import holds

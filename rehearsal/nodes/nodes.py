@@ -18,7 +18,8 @@ from typing import Any
 import urllib3
 
 from plugins.cloud.handler import CloudError
-from rehearsal.control_plane.api import STRATEGIC, Api, ApiError, Object
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.control_plane.api import STRATEGIC, Api, Object
 from rehearsal.control_plane.attachments import Attachments
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.control_plane import LocalControlPlane

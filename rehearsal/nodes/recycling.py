@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from rehearsal.control_plane.api import Api, ApiError, Object
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.control_plane.api import Api, Object
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import remove_node
 from rehearsal.nodes.node_registration import karpenters

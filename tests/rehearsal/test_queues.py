@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.control_plane.api import ApiError
+from plugins.kubernetes.api_error import ApiError
 from rehearsal.event_log import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 import tools
+from plugins.kubernetes.api_error import ApiError
 from rehearsal import folder as folders
-from rehearsal.control_plane.api import STRATEGIC, ApiError
+from rehearsal.control_plane.api import STRATEGIC
 from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.driver import Driver
 from rehearsal.gpu_node.host_node import HostNode, pool_of
