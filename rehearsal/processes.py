@@ -144,7 +144,7 @@ def marked(mark: str) -> Iterator[psutil.Process]:
 def end_leftovers(mark: str) -> list[int]:
     """Kills what still carries this mark in its environment; returns the process ids.
 
-    The leash takes a killed sandbox's own children along; this also finds their children, such as
+    The kernel ends a killed sandbox's own children; this also finds their children, such as
     an engine's language host.
     """
     ended = []
