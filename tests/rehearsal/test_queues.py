@@ -190,7 +190,7 @@ def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
         ddp, sweep = config_of_jobs("gpus")
         config["gpu-cluster:batch"] = {
             "jobSet": True,
-            "queues": {"training": {"pools": ["gpus"], "gpus": {"gpus": 18}}},
+            "queues": {"training": {"pools": ["gpus"], "nominalQuota": {"gpus": 18}}},
         }
         config["gpu-cluster:trainingJobs"] = {"ddp": ddp}
         config["gpu-cluster:workloads"] = {"sweep": {**sweep, "gpus": 9}}
