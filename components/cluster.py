@@ -91,7 +91,7 @@ class GpuPool:
 
     name: str
     accelerator: str
-    """The platform's name of the card: `nvidia-tesla-t4` on Google Cloud, `nvidia-tesla-v100` as
+    """The platform's name of the GPU: `nvidia-tesla-t4` on Google Cloud, `nvidia-tesla-v100` as
     `k8s.amazonaws.com/accelerator` has it on AWS, the user's own word on an existing cluster."""
     gpus_per_node: int
     """Physical GPUs on one node."""

@@ -73,8 +73,8 @@ def _gke_pool(resource: Resource) -> Pool:
     accelerators = each(config, "guestAccelerators")
     row = gke.machine_type(machine) if isinstance(machine, str) else None
     built_in = row is not None and row.accelerator is not None
-    card, count = get(accelerators, 0, "type"), number(get(accelerators, 0, "count"))
-    attached = isinstance(card, str) and count is not None
+    gpu_model, count = get(accelerators, 0, "type"), number(get(accelerators, 0, "count"))
+    attached = isinstance(gpu_model, str) and count is not None
     priced = row is not None and (not accelerators or built_in or attached)
     least, most = _gke_bounds(props)
     return Pool(
@@ -84,7 +84,7 @@ def _gke_pool(resource: Resource) -> Pool:
         taints=[_taint(taint) for taint in each(config, "taints")],
         least=least,
         most=most,
-        price=gke_node(machine, card if isinstance(card, str) else None, int(count or 0))
+        price=gke_node(machine, gpu_model if isinstance(gpu_model, str) else None, int(count or 0))
         if priced
         else None,
     )

@@ -69,7 +69,7 @@ class Report:
     simulated: Sequence[str] = field(default_factory=tuple)
     """What is not as it will be, a line each."""
     real_node: Mapping[str, Any] | None = None
-    """Of a rehearsal with a real node: its cards, what it offered when, what ran, what it left."""
+    """Of a rehearsal with a real node: its GPUs, what it offered when, what ran, what it left."""
 
     def document(self) -> dict[str, Any]:
         """As `report.json` has it."""

@@ -1,6 +1,6 @@
 """The table of measured GPUs of the benchmark page.
 
-A measurement is what `gpu-cluster test-gpus STACK --json` or `python -m quality.bench.card --out`
+A measurement is what `gpu-cluster test-gpus STACK --json` or `python -m quality.bench.gpu --out`
 wrote, or the log of the test's pod. It is kept under `docs/measured/`, without what identifies the
 machine, and the table is written from all that is there.
 """

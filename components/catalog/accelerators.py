@@ -2,7 +2,7 @@
 
 Read on 2026-11-21. MIG profiles are mig-parted v0.15.0's, which the GPU operator and the device
 plugin take; GKE accepts fewer, and those are in `gke.ACCELERATORS[...].mig`. Memory is what the
-clouds state: data-sheet GB on the small cards, usable GiB from B200 on.
+clouds state: data-sheet GB on the small GPUs, usable GiB from B200 on.
 """
 
 from collections.abc import Mapping

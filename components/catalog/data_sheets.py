@@ -1,7 +1,7 @@
 """What a GPU's data sheet promises: matrix and fp32 rates, memory bandwidth, its links.
 
 Read on 2026-11-21 from what `SOURCES` names. A figure is there only where a source states it for
-this card and no other source of equal weight denies it; else it is None and is not compared.
+this GPU and no other source of equal weight denies it; else it is None and is not compared.
 """
 
 from collections.abc import Mapping
@@ -42,15 +42,15 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataSheet:
-    """One card's figures. Matrix rates are dense, without sparsity."""
+    """One GPU's figures. Matrix rates are dense, without sparsity."""
 
     model: str
     """Key of `accelerators.GPUS`."""
     names: tuple[str, ...]
-    """As the driver calls it, without `NVIDIA` or `Tesla` in front. A card of the same model in
+    """As the driver calls it, without `NVIDIA` or `Tesla` in front. A GPU of the same model in
     another form (PCIe instead of SXM) has other figures and is not in here."""
     matrix: Literal["bf16", "fp16"] | None
-    """The 16-bit type of the matrix figure: bf16, on older cards fp16; None without either."""
+    """The 16-bit type of the matrix figure: bf16, on older GPUs fp16; None without either."""
     matrix_tflops: float | None
     fp32_tflops: float | None
     """Without TF32 and other matrix units."""
@@ -59,7 +59,7 @@ class DataSheet:
     memory: Literal["HBM", "GDDR"]
     """On GDDR the error correction's bits take part of the bandwidth."""
     host_gbps: float | None
-    """GB/s in one direction: 16, 32 and 64 for 16 lanes of PCIe 3, 4 and 5. None where the card is
+    """GB/s in one direction: 16, 32 and 64 for 16 lanes of PCIe 3, 4 and 5. None where the GPU is
     not on PCIe, or sources disagree."""
     nvlink_gbps: float | None = None
     """GB/s, both directions together, as data sheets count; None without NVLink."""
@@ -309,7 +309,7 @@ _ROWS: Final = (
         model="RTX PRO 4500",
         names=("RTX PRO 4500 Blackwell Server Edition",),
         matrix="bf16",
-        matrix_tflops=None,  # stated for the workstation card of 200 W only
+        matrix_tflops=None,  # stated for the workstation GPU of 200 W only
         fp32_tflops=None,
         memory_gbps=800,
         memory="GDDR",
@@ -334,9 +334,9 @@ DATA_SHEETS: Final[Mapping[str, DataSheet]] = MappingProxyType({row.model: row f
 
 
 def expected(accelerator: str, platform: str) -> tuple[DataSheet, ...]:
-    """The cards that a pool's `accelerator` may be: one, or those that differ in memory alone.
+    """The GPUs that a pool's `accelerator` may be: one, or those that differ in memory alone.
 
-    On an existing cluster the word is the user's own, so every card may be meant.
+    On an existing cluster the word is the user's own, so every GPU may be meant.
     """
     # Each cloud's catalog is imported where it is used: a stack on one has no use for the other's.
     models = set(GPUS)

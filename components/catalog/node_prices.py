@@ -48,12 +48,15 @@ def gke_node(machine_type: str, accelerator: str | None = None, gpus: int = 0) -
     on_demand, spot = machine.on_demand, machine.spot
     source, uncertain = machine.price_source, machine.price_uncertain
     if machine.accelerator is None and gpus:
-        card = gke.ACCELERATORS.get(accelerator or "")
-        if card is None:
+        gpu_model = gke.ACCELERATORS.get(accelerator or "")
+        if gpu_model is None:
             return _UNKNOWN
-        on_demand = _sum(on_demand, card.on_demand, gpus)
-        spot = _sum(spot, card.spot, gpus)
-        source, uncertain = f"{source} + {card.price_source}", uncertain or card.price_uncertain
+        on_demand = _sum(on_demand, gpu_model.on_demand, gpus)
+        spot = _sum(spot, gpu_model.spot, gpus)
+        source, uncertain = (
+            f"{source} + {gpu_model.price_source}",
+            uncertain or gpu_model.price_uncertain,
+        )
     return NodePrice(
         on_demand=on_demand,
         spot=spot,
@@ -76,5 +79,5 @@ def eks_node(instance_types: Sequence[str]) -> NodePrice:
     )
 
 
-def _sum(host: float | None, card: float | None, gpus: int) -> float | None:
-    return None if host is None or card is None else round(host + gpus * card, 5)
+def _sum(host: float | None, gpu_model: float | None, gpus: int) -> float | None:
+    return None if host is None or gpu_model is None else round(host + gpus * gpu_model, 5)

@@ -18,16 +18,16 @@ class GkeGpuMachineArgs:
     """GPUs of a node; derived where the machine type has its GPUs built in, else 1."""
 
     def __post_init__(self) -> None:
-        machine, card = self.machine, self.card
-        if card.retired:
+        machine, gpu_model = self.machine, self.gpu_model
+        if gpu_model.retired:
             raise ValueError(
-                f"accelerator: {card.name} is retired: Google Cloud has started none since "
-                f"{card.retired_since}; take {card.replacement} instead"
+                f"accelerator: {gpu_model.name} is retired: Google Cloud has started none since "
+                f"{gpu_model.retired_since}; take {gpu_model.replacement} instead"
             )
         if machine.accelerator is not None:
-            if card.name != machine.accelerator:
+            if gpu_model.name != machine.accelerator:
                 raise ValueError(
-                    f"accelerator: {card.name} contradicts {self.machine_type}, which carries "
+                    f"accelerator: {gpu_model.name} contradicts {self.machine_type}, which carries "
                     f"{machine.accelerator}; drop one of the two"
                 )
             if machine.gpus != int(machine.gpus):
@@ -41,23 +41,25 @@ class GkeGpuMachineArgs:
                     f"carries {int(machine.gpus)}; drop the key"
                 )
             return
-        if machine.family != "n1" or card.machine_family != "n1":
+        if machine.family != "n1" or gpu_model.machine_family != "n1":
             fitting = [
-                row.name for row in catalog.MACHINE_TYPES.values() if row.accelerator == card.name
+                row.name
+                for row in catalog.MACHINE_TYPES.values()
+                if row.accelerator == gpu_model.name
             ]
             raise ValueError(
-                f"accelerator: {card.name} cannot be attached to {self.machine_type}; machine "
+                f"accelerator: {gpu_model.name} cannot be attached to {self.machine_type}; machine "
                 f"types that carry it: {', '.join(fitting) or 'n1-standard-4 and others of N1'}"
             )
-        if self.gpus not in card.counts:
+        if self.gpus not in gpu_model.counts:
             raise ValueError(
-                f"gpusPerNode: {self.gpus} is not possible with {card.name}; allowed: "
-                f"{', '.join(map(str, card.counts))}"
+                f"gpusPerNode: {self.gpus} is not possible with {gpu_model.name}; allowed: "
+                f"{', '.join(map(str, gpu_model.counts))}"
             )
-        limit = catalog.n1_attach_limit(card.name, self.gpus)
+        limit = catalog.n1_attach_limit(gpu_model.name, self.gpus)
         if limit is not None and (machine.vcpu > limit[0] or machine.memory_gib > limit[1]):
             raise ValueError(
-                f"machineType: {self.machine_type} is too large for {self.gpus} {card.name}; "
+                f"machineType: {self.machine_type} is too large for {self.gpus} {gpu_model.name}; "
                 f"allowed: up to {limit[0]} vCPU and {limit[1]} GiB, or more GPUs"
             )
 
@@ -74,7 +76,7 @@ class GkeGpuMachineArgs:
         return machine
 
     @property
-    def card(self) -> catalog.Accelerator:
+    def gpu_model(self) -> catalog.Accelerator:
         """The catalog's row."""
         name = self.accelerator or self.machine.accelerator
         if name is None:
@@ -103,7 +105,7 @@ class GkeGpuMachineArgs:
     @property
     def node_gpus(self) -> tuple[catalog.Accelerator, int]:
         """The GPUs of a node: which, and how many."""
-        return self.card, self.gpus
+        return self.gpu_model, self.gpus
 
 
 def _attachable() -> list[str]:

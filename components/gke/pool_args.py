@@ -116,7 +116,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def zones_in(self, location: str) -> tuple[str, ...]:
         """The zones of the pool's nodes in a cluster at `location`, a zone or a region."""
-        card, machine = self.card, self.machine
+        gpu_model, machine = self.gpu_model, self.machine
         zonal = catalog.is_zone(location)
         region = catalog.region_of(location)
         # A zonal cluster's pools may be in any zone of its region, where its GPU is for instance.
@@ -129,25 +129,25 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 )
         offered = [
             zone
-            for zone in catalog.zones_with(card.name, region)
+            for zone in catalog.zones_with(gpu_model.name, region)
             if machine.zones is None or zone in machine.zones
         ]
         wanted = tuple(self.zones) or ((location,) if zonal else tuple(offered))
         if not wanted:
             raise ValueError(
-                f"accelerator: {self.machine_type} with {card.name} is in no zone of {region}; "
-                f"regions that have it: {self._regions()}"
+                f"accelerator: {self.machine_type} with {gpu_model.name} is in no zone of "
+                f"{region}; regions that have it: {self._regions()}"
             )
         for zone in wanted:
-            if zone not in offered and not card.zones_partial:
+            if zone not in offered and not gpu_model.zones_partial:
                 have = (
                     f"zones of {region} that have it: {', '.join(offered)}"
                     if offered
                     else f"nor anywhere else in {region}; regions that have it: {self._regions()}"
                 )
                 raise ValueError(
-                    f"machineType: {self.machine_type} with {card.name} is not offered in {zone}"
-                    f"{'; ' if offered else ', '}{have}"
+                    f"machineType: {self.machine_type} with {gpu_model.name} is not offered in "
+                    f"{zone}{'; ' if offered else ', '}{have}"
                 )
         if self.compact_placement and len(wanted) != 1:
             raise ValueError(
@@ -171,7 +171,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
 
     def _regions(self) -> str:
         """Every region that is known to have the pool's machine, in words."""
-        zones = self.card.zones if self.machine.zones is None else self.machine.zones
+        zones = self.gpu_model.zones if self.machine.zones is None else self.machine.zones
         return ", ".join(sorted({catalog.region_of(zone) for zone in zones}))
 
     def initial_nodes_per_zone(self, zones: int) -> int:
@@ -200,7 +200,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         cpu_millis, memory_mib = room.gke(self.machine.vcpu, self.machine.memory_gib)
         return GpuPool(
             name=name,
-            accelerator=self.card.name,
+            accelerator=self.gpu_model.name,
             cpu_millis=cpu_millis,
             memory_mib=memory_mib,
             gpus_per_node=self.gpus,
@@ -220,7 +220,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             spot=self.capacity_type == "spot",
             # GKE's own taint on every Arm node; it tolerates for pods that select the architecture.
             extra_tolerations=[ARM_TOLERATION] if self.machine.arch == "arm64" else [],
-            sharing=self.sharing.of(self.card) if self.sharing else None,
+            sharing=self.sharing.of(self.gpu_model) if self.sharing else None,
             installer=self.os_image if self.driver == "daemonset" else None,
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",
@@ -286,7 +286,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             return
         if self.device_plugin == "nvidia":
             raise ValueError("sharing: is GKE's own on this platform; set devicePlugin: gke")
-        self.sharing.check(self.card)
+        self.sharing.check(self.gpu_model)
         if self.sharing.partition and self.driver == "daemonset" and self.os_image == "ubuntu":
             raise ValueError(
                 "sharing.partition: is made by the driver's installer, and the one for Ubuntu "

@@ -19,23 +19,23 @@ class GkeSharingArgs:
     partition: str | None = None
     """The MIG profile, such as `1g.5gb`."""
 
-    def of(self, card: catalog.Accelerator) -> Sharing:
-        """How many pods a GPU of this card then holds."""
+    def of(self, gpu_model: catalog.Accelerator) -> Sharing:
+        """How many pods a GPU of this GPU then holds."""
         return Sharing(
             strategy=self.strategy,
             replicas=self.replicas,
             partition=self.partition,
-            partitions=card.mig[self.partition] if self.partition else 1,
+            partitions=gpu_model.mig[self.partition] if self.partition else 1,
         )
 
-    def check(self, card: catalog.Accelerator) -> None:
-        """Raises ValueError for what GKE cannot do with this card; the keys are a pool's."""
-        mig = ", ".join(card.mig) or "none, it has no MIG"
+    def check(self, gpu_model: catalog.Accelerator) -> None:
+        """Raises ValueError for what GKE cannot do with this GPU; the keys are a pool's."""
+        mig = ", ".join(gpu_model.mig) or "none, it has no MIG"
         if self.strategy == "mig" and self.partition is None:
-            raise ValueError(f"sharing.partition: is missing; allowed on {card.name}: {mig}")
-        if self.partition is not None and self.partition not in card.mig:
+            raise ValueError(f"sharing.partition: is missing; allowed on {gpu_model.name}: {mig}")
+        if self.partition is not None and self.partition not in gpu_model.mig:
             raise ValueError(
-                f"sharing.partition: {self.partition!r} is not a partition of {card.name}; "
+                f"sharing.partition: {self.partition!r} is not a partition of {gpu_model.name}; "
                 f"allowed: {mig}"
             )
         if self.strategy == "mps" and self.partition is not None:

@@ -28,12 +28,12 @@ def training_warnings(
                 "time, which starts them again; set cluster.maintenance, with an exclusion for a "
                 "long run"
             )
-        card, gpus = nodes[name]
+        gpu_model, gpus = nodes[name]
         # The smaller machines of these families have one interface.
-        if count > 1 and card.machine_family in _FABRIC and gpus == max(card.counts):
+        if count > 1 and gpu_model.machine_family in _FABRIC and gpus == max(gpu_model.counts):
             found.append(
-                f"gpuPools.{name}: a training job takes {count} nodes of {gpus} {card.name}, which "
-                "talk over one gVNIC, a fraction of the machine's network: this stack sets up "
-                "neither GPUDirect nor RDMA; take one node, or machines without that network"
+                f"gpuPools.{name}: a training job takes {count} nodes of {gpus} {gpu_model.name}, "
+                "which talk over one gVNIC, a fraction of the machine's network: this stack sets "
+                "up neither GPUDirect nor RDMA; take one node, or machines without that network"
             )
     return found

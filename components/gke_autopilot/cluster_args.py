@@ -45,26 +45,26 @@ class GkeAutopilotPoolArgs:
     """How pods share a GPU; left out, each GPU is one pod's."""
 
     def __post_init__(self) -> None:
-        card = catalog.ACCELERATORS.get(self.accelerator)
-        if card is None or not card.autopilot_counts:
+        gpu_model = catalog.ACCELERATORS.get(self.accelerator)
+        if gpu_model is None or not gpu_model.autopilot_counts:
             offered = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_counts]
             right = catalog.spelling(self.accelerator)
-            hint = f"did you mean {right!r}? " if right in offered and card is None else ""
-            what = "known" if card is None else "offered on Autopilot"
+            hint = f"did you mean {right!r}? " if right in offered and gpu_model is None else ""
+            what = "known" if gpu_model is None else "offered on Autopilot"
             raise ValueError(
                 f"accelerator: {self.accelerator!r} is not {what}; {hint}allowed: "
                 f"{', '.join(offered)}"
             )
-        if self.gpus_per_node is not None and self.gpus_per_node not in card.autopilot_counts:
+        if self.gpus_per_node is not None and self.gpus_per_node not in gpu_model.autopilot_counts:
             raise ValueError(
-                f"gpusPerNode: {self.gpus_per_node} is not possible with {card.name}; allowed: "
-                f"{', '.join(map(str, card.autopilot_counts))}"
+                f"gpusPerNode: {self.gpus_per_node} is not possible with {gpu_model.name}; "
+                f"allowed: {', '.join(map(str, gpu_model.autopilot_counts))}"
             )
         ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
         if self.capacity_type not in ways:
             count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
             raise ValueError(
-                f"capacityType: nodes with {count}{card.name} are not sold as "
+                f"capacityType: nodes with {count}{gpu_model.name} are not sold as "
                 f"{self.capacity_type}; allowed: {', '.join(ways)}"
             )
         if (self.capacity_type == "reservation") != (self.reservation is not None):
@@ -79,33 +79,33 @@ class GkeAutopilotPoolArgs:
                     "sharing.strategy: mps is for GKE Standard alone; take time-slicing, or "
                     "platform gke"
                 )
-            self.sharing.check(card)
+            self.sharing.check(gpu_model)
 
     @property
     def node_gpus(self) -> tuple[catalog.Accelerator, int]:
         """The GPUs of the largest node that GKE may start."""
-        card = catalog.ACCELERATORS[self.accelerator]
-        return card, self.gpus_per_node or max(card.counts)
+        gpu_model = catalog.ACCELERATORS[self.accelerator]
+        return gpu_model, self.gpus_per_node or max(gpu_model.counts)
 
     def gpu_pool(self, name: str) -> GpuPool:
         """The selector, as pods and other projects see it."""
-        card = catalog.ACCELERATORS[self.accelerator]
-        sharing = self.sharing.of(card) if self.sharing else None
-        counts = (self.gpus_per_node,) if self.gpus_per_node else card.autopilot_counts
+        gpu_model = catalog.ACCELERATORS[self.accelerator]
+        sharing = self.sharing.of(gpu_model) if self.sharing else None
+        counts = (self.gpus_per_node,) if self.gpus_per_node else gpu_model.autopilot_counts
         spot = self.capacity_type == "spot"
         return GpuPool(
             name=name,
-            accelerator=card.name,
+            accelerator=gpu_model.name,
             gpus_per_node=max(counts),
             min_nodes=0,
             max_nodes=None,
             # GKE's own taints: it also adds the tolerations, but only for pods it admits itself.
             taints=[GPU_TAINT, *([SPOT_TAINT] if spot else [])],
-            node_selector={names.GKE_ACCELERATOR: card.name, **self._selectors(sharing)},
+            node_selector={names.GKE_ACCELERATOR: gpu_model.name, **self._selectors(sharing)},
             spot=spot,
             # cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods, "Limitations".
             keeps_pods=not spot,
-            pod_gpus=() if sharing else card.autopilot_counts,
+            pod_gpus=() if sharing else gpu_model.autopilot_counts,
             sharing=sharing,
         )
 

@@ -1,4 +1,4 @@
-"""What the measuring program is asked: the pool's cards, every data sheet, and what is enough."""
+"""What the measuring program is asked: the pool's GPUs, every data sheet, and what is enough."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -35,11 +35,11 @@ class ThresholdsArgs:
                 )
 
     def on(self, sheet: DataSheet) -> dict[str, float]:
-        """Every threshold for a card; the only place where the defaults stand."""
+        """Every threshold for a GPU; the only place where the defaults stand."""
         # Measured on an H100 and two H200 at their power limit (docs/measured): 0.68 to 0.71 of the
         # matrix rate, 0.78 to 0.81 of fp32, 0.89 to 0.91 of the memory bandwidth, 0.86 of PCIe,
         # 0.72 of NVLink. What others report of their matrix rate: A10G 0.95, A100 0.79, V100S 0.68,
-        # T4 0.37. A card that another program uses as well came to 0.31.
+        # T4 0.37. A GPU that another program uses as well came to 0.31.
         rates = 0.3 if sheet.low_power else 0.6
         least = {
             "matrix": (self.matmul, rates),
@@ -54,8 +54,8 @@ class ThresholdsArgs:
 def request(
     *, pool: str | None, gpus: int, expected: Iterable[DataSheet], thresholds: ThresholdsArgs
 ) -> dict[str, Any]:
-    """The program's `request.json`. Every data sheet is in it, so that a node with another card
-    than `expected` is measured by that card's figures."""
+    """The program's `request.json`. Every data sheet is in it, so that a node with another GPU
+    than `expected` is measured by that GPU's figures."""
     return {
         "pool": pool,
         "gpus": gpus,

@@ -73,7 +73,7 @@ def google(settings: GkeSettings) -> dict[str, Bill]:
     fee = always("control plane", "regional", hourly("fee", price_of("gcp", "gke-cluster")))
     default = _nodes("default-node-pool", gke_node("e2-medium"), [disk, address], ZONES)
     gpus = [
-        _nodes(name, gke_node(p.machine_type, p.card.name, p.gpus), [disk, address], 1)
+        _nodes(name, gke_node(p.machine_type, p.gpu_model.name, p.gpus), [disk, address], 1)
         for name, p in settings.pools.items()
     ]
     name = "terraform-google-kubernetes-engine"

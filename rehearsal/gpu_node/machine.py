@@ -1,4 +1,4 @@
-"""This machine's cards and driver, or one line that says why it cannot be a GPU node."""
+"""This machine's GPUs and driver, or one line that says why it cannot be a GPU node."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ class NodeError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """One card, as `nvidia-smi` names it."""
+    """One GPU, as `nvidia-smi` names it."""
 
     name: str
     uuid: str
@@ -80,7 +80,7 @@ def nvidia_smi() -> Path | None:
 
 
 def read(answer: str) -> Machine:
-    """What `nvidia-smi --query-gpu` printed: a line of FIELDS for each card, without units."""
+    """What `nvidia-smi --query-gpu` printed: a line of FIELDS for each GPU, without units."""
     gpus, drivers = [], set()
     for line in filter(None, map(str.strip, answer.splitlines())):
         try:

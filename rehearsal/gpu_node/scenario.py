@@ -27,7 +27,7 @@ from stacks.live.gpu_survey import text as table_of
 from stacks.settings import config_of, settings_of
 
 _SERIAL = re.compile(r"(GPU-[0-9a-f]{4})[0-9a-f-]+")
-"""A card's own number: enough of it to tell two apart."""
+"""A GPU's own number: enough of it to tell two apart."""
 MEASURE_SECONDS = 300.0
 """How long the acceptance test may take, once nothing else has the GPUs."""
 REPLICAS = 4
@@ -243,10 +243,10 @@ class RealNodeRehearsal(Rehearsal):
             self._heard(name)
         (waits,) = [name for name in names if name not in running]
         self._waits(waits)
-        cards = {line for name in running for line in self.samples[name]["said"].splitlines()}
+        gpu_models = {line for name in running for line in self.samples[name]["said"].splitlines()}
         return (
             f"{len(running)} pods at once on {len(self.machine.gpus)} GPU, which they see as "
-            f"{' and '.join(sorted(_without_uuid(cards)))}; {waits} waits"
+            f"{' and '.join(sorted(_without_uuid(gpu_models)))}; {waits} waits"
         )
 
     def _gone(self) -> str:

@@ -61,7 +61,7 @@ def _nodes(
 def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeTemplate) -> bool:
     """Whether a pool with this selector is about such nodes."""
     if group.auto_provisioned and (_CHOSEN & shape.labels.keys()) - selector.keys():
-        return False  # another pool's, with GPUs of the same card
+        return False  # another pool's, with GPUs of the same GPU
     return selector.items() <= shape.labels.items()
 
 

@@ -56,7 +56,7 @@ def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequest
     """
     found = set()
     for selector in selectors:
-        card = ACCELERATORS.get(selector.get(ACCELERATOR_LABEL, ""))
+        gpu_model = ACCELERATORS.get(selector.get(ACCELERATOR_LABEL, ""))
         partition, strategy = selector.get(PARTITION_LABEL, ""), selector.get(STRATEGY_LABEL)
         clients = 1
         if strategy is not None or CLIENTS_LABEL in selector:
@@ -66,10 +66,12 @@ def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequest
                 continue
             if not MIN_SHARED_CLIENTS <= clients <= MAX_SHARED_CLIENTS:
                 continue
-        if card is None or (partition and partition not in card.mig):
+        if gpu_model is None or (partition and partition not in gpu_model.mig):
             continue
         if partition or clients > 1:
-            found.add(GpuRequestShape(accelerator=card.name, partition=partition, clients=clients))
+            found.add(
+                GpuRequestShape(accelerator=gpu_model.name, partition=partition, clients=clients)
+            )
     return found
 
 

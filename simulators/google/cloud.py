@@ -215,8 +215,8 @@ class GcpCloud:
         if name is None:
             return
         count = int(group.node.labels[ACCELERATOR_COUNT_LABEL])
-        card = ACCELERATORS[name]
-        metric = card.quota_metric_preemptible if group.spot else card.quota_metric
+        gpu_model = ACCELERATORS[name]
+        metric = gpu_model.quota_metric_preemptible if group.spot else gpu_model.quota_metric
         self._within(metric, "the cluster's region", wanted * count)
         self._within(GLOBAL_GPU_QUOTA, "all regions", wanted * count)
 

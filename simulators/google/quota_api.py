@@ -30,10 +30,10 @@ OFFERS = ("acceleratorTypes", "machineTypes")
 """Collections of what each zone has."""
 _METRICS = [
     metric
-    for card in ACCELERATORS.values()
+    for gpu_model in ACCELERATORS.values()
     # What nobody has read anywhere is not played either.
-    if not card.quota_metric_uncertain
-    for metric in (card.quota_metric, card.quota_metric_preemptible)
+    if not gpu_model.quota_metric_uncertain
+    for metric in (gpu_model.quota_metric, gpu_model.quota_metric_preemptible)
 ]
 
 
@@ -108,8 +108,12 @@ class _GpuNodes:
 
     @property
     def metric(self) -> str:
-        card = self.accelerator
-        return card.quota_metric if self.model == "STANDARD" else card.quota_metric_preemptible
+        gpu_model = self.accelerator
+        return (
+            gpu_model.quota_metric
+            if self.model == "STANDARD"
+            else gpu_model.quota_metric_preemptible
+        )
 
 
 def _gpu_nodes(cloud: GcpCloud) -> list[_GpuNodes]:
@@ -174,7 +178,11 @@ def _offers(collection: str, wanted: str) -> dict[str, Any]:
 def _zones_of(collection: str) -> dict[str, Iterable[str]]:
     """Machine or accelerator type -> its zones. Of machines without GPUs every zone has each."""
     if collection == "acceleratorTypes":
-        return {card.name: card.zones for card in ACCELERATORS.values() if not card.retired}
+        return {
+            gpu_model.name: gpu_model.zones
+            for gpu_model in ACCELERATORS.values()
+            if not gpu_model.retired
+        }
     everywhere = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})
     found: dict[str, Iterable[str]] = dict.fromkeys(CPU_MACHINE_TYPES, everywhere)
     for machine in MACHINE_TYPES.values():

@@ -36,7 +36,7 @@ def standard_bill(settings: GkeSettings) -> Bill:
     ]
     for name, pool in settings.pools.items():
         machine = pool.machine
-        price = gke_node(pool.machine_type, pool.card.name, pool.gpus)
+        price = gke_node(pool.machine_type, pool.gpu_model.name, pool.gpus)
         extra = [_disk(pool.boot_disk, pool.disk_size_gb)]
         if price.without == "local SSD":
             extra.append(_local_ssd(machine.local_ssd_gib or 0))
@@ -44,7 +44,7 @@ def standard_bill(settings: GkeSettings) -> Bill:
             node_pool(
                 name,
                 price,
-                f"{pool.machine_type}, {pool.gpus} {pool.card.name}, {pool.disk_size_gb} GiB",
+                f"{pool.machine_type}, {pool.gpus} {pool.gpu_model.name}, {pool.disk_size_gb} GiB",
                 extra,
                 (pool.min_nodes, pool.max_nodes),
                 bought_as(pool.capacity_type),

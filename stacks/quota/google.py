@@ -102,10 +102,12 @@ def needs(
             continue
         if not gpus[name]:
             continue
-        accelerator = pool.card.name if isinstance(pool, GkeGpuNodePoolArgs) else pool.accelerator
-        card = catalog.ACCELERATORS[accelerator]
+        accelerator = (
+            pool.gpu_model.name if isinstance(pool, GkeGpuNodePoolArgs) else pool.accelerator
+        )
+        gpu_model = catalog.ACCELERATORS[accelerator]
         preemptible = pool.capacity_type in _PREEMPTIBLE
-        metric = card.quota_metric_preemptible if preemptible else card.quota_metric
+        metric = gpu_model.quota_metric_preemptible if preemptible else gpu_model.quota_metric
         metrics.setdefault(metric, {})[name] = gpus[name]
     found = [
         Need(quota=metric, scope=region, unit="GPUs", pools=counted, link=link)
@@ -138,7 +140,7 @@ def wanted(
         if isinstance(pool, GkeGpuNodePoolArgs):
             types: tuple[str, ...] = (pool.machine_type,)
             if pool.machine.accelerator is None:
-                types += (pool.card.name,)
+                types += (pool.gpu_model.name,)
             zones = pool.zones_in(location)
             found.append(Wanted(pool=name, types=types, region=region, zones=zones))
         else:
@@ -167,12 +169,16 @@ class GoogleQuotas:
         for quota in found.get("quotas", ()):
             if quota["metric"] == need.quota:
                 return Known(limit=float(quota["limit"]), use=float(quota.get("usage", 0)))
-        card = next(
+        gpu_model = next(
             (c for c in catalog.ACCELERATORS.values() if need.quota.endswith(c.quota_metric)), None
         )
-        guessed = ", and its name is only presumed" if card and card.quota_metric_uncertain else ""
+        guessed = (
+            ", and its name is only presumed"
+            if gpu_model and gpu_model.quota_metric_uncertain
+            else ""
+        )
         return Unknown(
-            reason=f"{need.scope} lists no quota of this name{guessed}; newer cards count against "
+            reason=f"{need.scope} lists no quota of this name{guessed}; newer GPUs count against "
             "GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
         )
 
@@ -282,10 +288,10 @@ def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:
     )
     gpus = 0
     for accelerator in instance.get("guestAccelerators", ()):
-        card = catalog.ACCELERATORS.get(accelerator["acceleratorType"].rpartition("/")[2])
-        if card is None:
+        gpu_model = catalog.ACCELERATORS.get(accelerator["acceleratorType"].rpartition("/")[2])
+        if gpu_model is None:
             continue
-        metric = card.quota_metric_preemptible if preemptible else card.quota_metric
+        metric = gpu_model.quota_metric_preemptible if preemptible else gpu_model.quota_metric
         if need.quota == metric or need.scope == ALL_REGIONS:
             gpus += int(accelerator["acceleratorCount"])
     return gpus

@@ -64,7 +64,7 @@ def test_it_reaches_its_pool_through_the_pool(stack: str) -> None:
     ],
 )
 def test_the_request_names_the_pool_s_cards(stack: str, models: list[str]) -> None:
-    """The pool's accelerator decides which card is expected; all data sheets travel along."""
+    """The pool's accelerator decides which GPU is expected; all data sheets travel along."""
     data = declared(stack).one(CONFIG_MAP, f"gpu-test-{pool_of(stack)}").inputs["data"]
     asked = json.loads(data["request.json"])
     assert asked["expected"] == models

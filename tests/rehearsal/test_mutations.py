@@ -71,7 +71,7 @@ MUTATIONS = {
         REFUSED + "it selects label gpu-cluster/pool=train-gpu, a node there has "
         "gpu-cluster/pool=other",
     ),
-    "the sample selects another card": (
+    "the sample selects another GPU": (
         [sample('pod["node_selector"]["cloud.google.com/gke-accelerator"] = "nvidia-l4"')],
         REFUSED + "it selects label cloud.google.com/gke-accelerator=nvidia-l4, a node there has "
         "cloud.google.com/gke-accelerator=nvidia-tesla-t4",

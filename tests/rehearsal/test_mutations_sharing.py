@@ -82,9 +82,9 @@ def gke_a100(sharing: Mapping[str, Any], replicas: int = 4) -> Mutation:
 
 
 def accelerator(code: str) -> Mutation:
-    """Changes the GPU node pool's accelerator, which the code calls `card`."""
-    card = 'card = props["node_config"]["guest_accelerators"][0]\n'
-    return changed(NODE_POOL, card + code, name="train-gpu")
+    """Changes the GPU node pool's accelerator, which the code calls `GPU`."""
+    gpu_model = 'GPU = props["node_config"]["guest_accelerators"][0]\n'
+    return changed(NODE_POOL, gpu_model + code, name="train-gpu")
 
 
 def two_shares(kind: str) -> Mutation:
@@ -220,31 +220,31 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     ),
     "GKE is told another number of clients": (
         "dev",
-        [gke(), accelerator('card["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 2')],
+        [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 2')],
         [f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE offers 2"],
     ),
     "GKE is told more clients than it takes": (
         "dev",
-        [gke(), accelerator('card["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 49')],
+        [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 49')],
         [f"{NODE_POOL} train-gpu: "
          + REFUSED.format("maxSharedClientsPerGpu 49 is not within 2 to 48")],
     ),
-    "a partition that the card does not have": (
+    "a partition that the GPU does not have": (
         "dev",
-        [gke(), accelerator('card["gpu_partition_size"] = "1g.5gb"')],
+        [gke(), accelerator('GPU["gpu_partition_size"] = "1g.5gb"')],
         [f"{NODE_POOL} train-gpu: "
          + REFUSED.format("'nvidia-tesla-t4' has no gpuPartitionSize '1g.5gb': it has none")],
     ),
     "MPS on partitions": (
         "dev",
-        [gke_a100(MPS), accelerator('card["gpu_partition_size"] = "1g.5gb"')],
+        [gke_a100(MPS), accelerator('GPU["gpu_partition_size"] = "1g.5gb"')],
         [f"{NODE_POOL} train-gpu: "
          + REFUSED.format("gpuSharingStrategy MPS does not run on partitions (here 1g.5gb)")],
     ),
     "another partition than the output tells": (
         "dev",
         [gke_a100({"strategy": "mig", "partition": "1g.5gb"}),
-         accelerator('card["gpu_partition_size"] = "2g.10gb"')],
+         accelerator('GPU["gpu_partition_size"] = "2g.10gb"')],
         [f"{OUTPUT}allocatablePerNode says 7 {GPU}, node NODE offers 3"],
     ),
     "the deployment asks for two shares": (

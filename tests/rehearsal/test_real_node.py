@@ -1,4 +1,4 @@
-"""The rehearsal with a real node, on a machine without a GPU: only driver and cards are played.
+"""The rehearsal with a real node, on a machine without a GPU: only driver and GPUs are played.
 
 Kubelet, containerd, runc, namespaces, control groups, network and images are what they are with
 one. It needs root and the node's programs, which `python -m tools build` makes on demand.
@@ -88,7 +88,7 @@ class PlayedPlugin(threading.Thread):
 
 @pytest.fixture
 def here(tmp_path: Path) -> HostNode:
-    """This machine with a card that is a shell script."""
+    """This machine with a GPU that is a shell script."""
     smi, plugin = tmp_path / "nvidia-smi", tmp_path / "nvidia-device-plugin"
     smi.write_text(f"#!/bin/sh\necho '{CARD}'\n")
     plugin.write_text("#!/bin/sh\ntrap exit TERM\nwhile true; do sleep 1; done\n")

@@ -104,7 +104,7 @@ def test_a_job_of_an_older_version_gets_what_it_lacks_once_it_is_replaced(tmp_pa
 
 
 def test_a_pool_made_anew_would_be_seen(tmp_path: Path) -> None:
-    """The same comparison finds a pool that now has another card, and the program says so."""
+    """The same comparison finds a pool that now has another GPU, and the program says so."""
 
     def other_card(config: dict) -> None:
         config["gpu-cluster:gpuPools"]["train-gpu"]["accelerator"] = "nvidia-tesla-v100"

@@ -78,7 +78,7 @@ def _checked(index: int, gpu: Gpu, request: dict[str, Any]) -> dict[str, Any]:
     sheet = sheet_of(name, request["sheets"])
     found: dict[str, Any] = {"index": index, "name": name, "uuid": gpu.uuid, "sheet": sheet}
     if sheet is not None and sheet["model"] not in request["expected"]:
-        found["wrongCard"] = " or ".join(request["expected"])
+        found["wrongModel"] = " or ".join(request["expected"])
     if gpu.partitioned:
         return {**found, "unmeasured": "MIG is on, so this is a part of a GPU"}
     found["otherPrograms"] = gpu.programs

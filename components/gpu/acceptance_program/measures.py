@@ -24,7 +24,7 @@ _SIZES = (8192, 16384)
 _GIB = 1 << 30
 _HOST_BYTES = _GIB // 4
 _NO_KERNEL = "no kernel image is available"
-"""CUDA's words where PyTorch was not built for the card: its wheels leave out older ones."""
+"""CUDA's words where PyTorch was not built for the GPU: its wheels leave out older ones."""
 
 Work = Callable[[], object]
 
@@ -224,7 +224,7 @@ def main(matrix: str | None, gpu: Gpu) -> dict[str, Any]:
     except RuntimeError as error:
         if _NO_KERNEL in str(error):
             build = f"PyTorch {torch.__version__} for CUDA {torch.version.cuda}"
-            return {"unmeasured": f"this image's {build} knows no such card: take another image"}
+            return {"unmeasured": f"this image's {build} knows no such GPU: take another image"}
         return {"broken": _line(error), "xids": gpu.xids()}
     return {**result, "xids": gpu.xids(), "seconds": round(time.monotonic() - began, 1)}
 

@@ -11,7 +11,7 @@ _VERDICTS = ("good", "a GPU is broken or slow", "could not be measured")
 """By exit code."""
 _FIGURES = ["GPU", "MEASURE", "VALUE", "", "DATA SHEET", "SHARE", "AT LEAST", "VERDICT"]
 _STATES = [
-    "GPU", "CARD", "SM MHz", "OF", "MEMORY MHz", "WATTS", "OF", "CELSIUS", "THROTTLING", "ECC",
+    "GPU", "MODEL", "SM MHz", "OF", "MEMORY MHz", "WATTS", "OF", "CELSIUS", "THROTTLING", "ECC",
     "UNCORRECTED", "XIDS NOW", "XIDS IN LOG",
 ]  # fmt: skip
 

@@ -32,7 +32,7 @@ Document = Mapping[str, Any]
 
 
 def sheet_of(name: str, sheets: Sequence[Document]) -> Document | None:
-    """The data sheet of a card by the name that the driver gives it."""
+    """The data sheet of a GPU by the name that the driver gives it."""
     short = name.removeprefix("NVIDIA ").removeprefix("Tesla ")
     return next((sheet for sheet in sheets if short in sheet["names"]), None)
 
@@ -104,8 +104,8 @@ def _found(document: Document) -> Iterator[tuple[int | str, str, str]]:
 
 
 def _measuring(gpu: Document) -> Iterator[tuple[str, str]]:
-    if gpu.get("wrongCard"):
-        yield "wrong card", f"it is a {gpu['name']}, and the pool's is {gpu['wrongCard']}"
+    if gpu.get("wrongModel"):
+        yield "wrong GPU model", f"it is a {gpu['name']}, and the pool's is {gpu['wrongModel']}"
     elif gpu.get("sheet") is None:
         yield "unmeasured", f"no data sheet of {gpu['name']} is known, so nothing is compared"
     if gpu.get("otherPrograms"):
@@ -129,7 +129,7 @@ def _errors(gpu: Document) -> Iterator[tuple[str, str]]:
         count = errors["uncorrectedSinceBoot"]
         yield "broken", f"{count} uncorrected memory errors since its driver was loaded"
     if errors.get("rowsRemapFailed"):
-        yield "broken", "a bad memory row could not be replaced: have the card replaced"
+        yield "broken", "a bad memory row could not be replaced: have the GPU replaced"
     if errors.get("rowsRemapPending") or errors.get("pagesPending"):
         yield "broken", "bad memory is still to be replaced: reset the GPU, or restart the node"
     if errors.get("uncorrectedEver"):
@@ -146,5 +146,5 @@ def _load(gpu: Document) -> Iterator[tuple[str, str]]:
     for word, share in reasons.items():
         if word in _HARDWARE:
             yield "broken", f"{word} in {share:.0%} of the samples under load"
-        elif word != "power cap":  # every card works at its power limit
+        elif word != "power cap":  # every GPU works at its power limit
             yield "note", f"{word} in {share:.0%} of the samples under load"

@@ -90,7 +90,7 @@ def test_a_threshold_is_met_when_it_is_reached(document: dict[str, Any]) -> None
         ("errors.uncorrectedSinceBoot", 2, "broken",
          "2 uncorrected memory errors since its driver was loaded"),
         ("errors.rowsRemapFailed", True, "broken",
-         "a bad memory row could not be replaced: have the card replaced"),
+         "a bad memory row could not be replaced: have the GPU replaced"),
         ("errors.rowsRemapPending", True, "broken",
          "bad memory is still to be replaced: reset the GPU, or restart the node"),
         ("errors.pagesPending", True, "broken",
@@ -98,7 +98,7 @@ def test_a_threshold_is_met_when_it_is_reached(document: dict[str, Any]) -> None
         ("xids", [48, 48, 63], "broken", "XID errors while it was measured: 48 63"),
         ("load.throttling", {"hardware thermal slowdown": 0.5}, "broken",
          "hardware thermal slowdown in 50% of the samples under load"),
-        ("wrongCard", "A100 80GB", "wrong card",
+        ("wrongModel", "A100 80GB", "wrong GPU model",
          "it is a NVIDIA H100 80GB HBM3, and the pool's is A100 80GB"),
         ("broken", "CUDA error: an illegal memory access", "broken",
          "CUDA error: an illegal memory access"),
@@ -128,7 +128,7 @@ def test_what_is_wrong_with_a_gpu_is_said(
 
 
 def test_the_power_cap_is_no_fault(document: dict[str, Any]) -> None:
-    """A card that multiplies works at its power limit."""
+    """A GPU that multiplies works at its power limit."""
     assert gpu_of(document)["load"]["throttling"].keys() == {"power cap"}
     assert judge(document)["findings"] == []
 
@@ -189,7 +189,7 @@ def test_bus_bandwidth_counts_what_each_link_carries() -> None:
     ],
 )
 def test_a_card_in_another_form_has_no_data_sheet(name: str, model: str | None) -> None:
-    """Names are compared whole: the PCIe card of a model is another one than its SXM module."""
+    """Names are compared whole: the PCIe GPU of a model is another one than its SXM module."""
     sheet = sheet_of(name, SHEETS)
     assert (sheet and sheet["model"]) == model
 
@@ -277,7 +277,7 @@ def test_an_error_of_the_gpu_is_not_one_of_its_surroundings(
     monkeypatch: pytest.MonkeyPatch, error: Exception, key: str
 ) -> None:
     """A CUDA error breaks the GPU; memory that others hold only hides it, as does an image for
-    other cards."""
+    other GPUs."""
 
     def fail(*_: object) -> None:
         raise error

@@ -43,7 +43,7 @@ def test_a_gpu_that_hangs_or_kills_its_process_is_broken(
 
 
 def test_a_process_sees_its_gpu_alone() -> None:
-    """By the UUID that the driver gives, so that both mean the same card."""
+    """By the UUID that the driver gives, so that both mean the same GPU."""
     code = 'print(\'{"seen": "\' + os.environ["CUDA_VISIBLE_DEVICES"] + \'"}\')'
     assert program._measured("GPU-1", python(code)) == {"seen": "GPU-1"}
 
@@ -114,7 +114,7 @@ def test_another_card_than_the_pool_s_is_measured_by_its_own_sheet(
     found = checked(monkeypatch, [played("NVIDIA A100-SXM4-80GB", 0)])
     assert found["gpus"][0]["sheet"]["model"] == "A100 80GB"
     (finding,) = found["verdict"]["findings"]
-    assert finding["kind"] == "wrong card"
+    assert finding["kind"] == "wrong GPU model"
     assert finding["message"] == "it is a NVIDIA A100-SXM4-80GB, and the pool's is H200"
     assert found["verdict"]["exit"] == 1
 
@@ -129,7 +129,7 @@ def test_a_card_that_nobody_knows_is_measured_without_comparison(
 
 
 def test_a_part_of_a_gpu_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With MIG on, whatever the pod has is not the card of the data sheet."""
+    """With MIG on, whatever the pod has is not the GPU of the data sheet."""
     gpu = played("NVIDIA H200", 0)
     gpu.partitioned = True
     found = checked(monkeypatch, [gpu])

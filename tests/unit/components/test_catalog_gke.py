@@ -419,8 +419,8 @@ def test_a_misspelt_location_is_told_from_a_new_one(written: str, meant: str | N
 @pytest.mark.parametrize("name", gke.ACCELERATORS)
 def test_a_retired_accelerator_has_a_day_and_a_successor(name: str) -> None:
     """And no other has either."""
-    card = gke.ACCELERATORS[name]
-    assert bool(card.retired_since) is bool(card.replacement) is card.retired
-    if card.replacement:
-        assert not gke.ACCELERATORS[card.replacement].retired
-        assert re.fullmatch(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", card.retired_since or "")
+    gpu_model = gke.ACCELERATORS[name]
+    assert bool(gpu_model.retired_since) is bool(gpu_model.replacement) is gpu_model.retired
+    if gpu_model.replacement:
+        assert not gke.ACCELERATORS[gpu_model.replacement].retired
+        assert re.fullmatch(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}", gpu_model.retired_since or "")

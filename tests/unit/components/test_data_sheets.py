@@ -1,4 +1,4 @@
-"""The data sheets that measured cards are compared with."""
+"""The data sheets that measured GPUs are compared with."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from components.catalog.gke_accelerators import ACCELERATORS
 
 
 def test_every_card_of_the_catalog_has_a_data_sheet() -> None:
-    """No pool's card is without a row, and no row is about another card."""
+    """No pool's GPU is without a row, and no row is about another GPU."""
     assert set(DATA_SHEETS) == set(GPUS)
 
 
@@ -41,14 +41,14 @@ def test_the_driver_s_names_are_of_one_card_each() -> None:
 @pytest.mark.parametrize("name", ACCELERATORS)
 @pytest.mark.parametrize("platform", ["gke", "gke-autopilot"])
 def test_every_accelerator_of_google_cloud_is_one_card(name: str, platform: str) -> None:
-    """GKE's name says which card it is, memory included."""
+    """GKE's name says which GPU it is, memory included."""
     (sheet,) = expected(name, platform)
     assert sheet.model == ACCELERATORS[name].model
 
 
 @pytest.mark.parametrize("model", GPUS)
 def test_every_label_of_aws_may_be_its_card(model: str) -> None:
-    """Cluster Autoscaler's label does not tell cards apart that differ in memory alone."""
+    """Cluster Autoscaler's label does not tell GPUs apart that differ in memory alone."""
     found = [sheet.model for sheet in expected(accelerator_label(model), "eks")]
     assert model in found
     assert len({name.split(" ")[0] for name in found}) == 1
@@ -56,4 +56,4 @@ def test_every_label_of_aws_may_be_its_card(model: str) -> None:
 
 def test_on_premises_every_card_may_be_meant() -> None:
     """There the accelerator is the user's own word."""
-    assert len(expected("our cards", "existing")) == len(DATA_SHEETS)
+    assert len(expected("our GPUs", "existing")) == len(DATA_SHEETS)

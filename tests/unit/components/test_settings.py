@@ -99,7 +99,7 @@ def test_derives_accelerator_and_count_from_the_machine_type() -> None:
     read = settings.from_config(
         as_engine_config({**values_of("dev"), **pool, "gpu-cluster:workloads": {}})
     )
-    assert (read.pools["l4"].card.name, read.pools["l4"].gpus) == ("nvidia-l4", 2)
+    assert (read.pools["l4"].gpu_model.name, read.pools["l4"].gpus) == ("nvidia-l4", 2)
 
 
 @pytest.mark.parametrize("project", ["example.com:team-project", "abc123", "a" * 30])

@@ -147,7 +147,7 @@ def test_a_workload_may_not_take_the_job_s_name() -> None:
     ],
 )
 def test_thresholds_follow_the_card(model: str, least: dict[str, float]) -> None:
-    """A card of 75 W cannot hold its clocks, and GDDR gives up bandwidth for error correction."""
+    """A GPU of 75 W cannot hold its clocks, and GDDR gives up bandwidth for error correction."""
     assert ThresholdsArgs().on(DATA_SHEETS[model]) == least
     assert ThresholdsArgs(matmul=0.5, memory=0.9).on(DATA_SHEETS[model]) == {
         **least,

@@ -39,9 +39,9 @@ def test_takes_nodes_that_are_sold_so() -> None:
 
 def test_every_card_of_autopilot_can_be_had_in_each_of_its_counts() -> None:
     """No count that the catalog has for Autopilot is refused with every capacity."""
-    for card in ACCELERATORS.values():
-        for count in card.autopilot_counts:
-            assert autopilot_provisioning(card.name, count), (card.name, count)
+    for gpu_model in ACCELERATORS.values():
+        for count in gpu_model.autopilot_counts:
+            assert autopilot_provisioning(gpu_model.name, count), (gpu_model.name, count)
 
 
 def test_a_spot_pod_does_not_ask_to_keep_its_node() -> None:

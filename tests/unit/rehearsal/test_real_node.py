@@ -38,7 +38,7 @@ KUBECONFIG = """
 
 
 def test_the_cards_are_read_from_the_driver() -> None:
-    """Each line of nvidia-smi is a card; all have one driver."""
+    """Each line of nvidia-smi is a GPU; all have one driver."""
     found = machine.read(TWO)
     assert [gpu.uuid for gpu in found.gpus] == ["GPU-1", "GPU-2"]
     assert found.gpus[0].memory_mib == 81559
@@ -62,7 +62,7 @@ def test_the_cards_are_read_from_the_driver() -> None:
 def test_a_machine_that_cannot_be_a_node_says_why_in_one_line(
     user: int, driver: bool, answer: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No root, no driver, no card: each is one line, before anything is built or changed."""
+    """No root, no driver, no GPU: each is one line, before anything is built or changed."""
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(machine, "nvidia_smi", lambda: Path("/usr/bin/smi") if driver else None)
     with pytest.raises(NodeError) as refused:
@@ -129,7 +129,7 @@ def test_a_stack_of_a_cloud_has_no_real_node() -> None:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """A copy of the program for onprem with what a machine with one card changes."""
+    """A copy of the program for onprem with what a machine with one GPU changes."""
     copy_program(ROOT, "onprem", tmp_path / "program", Overrides(pool="gpus", gpus=1))
     return tmp_path / "program"
 

@@ -93,7 +93,7 @@ def test_on_autopilot_each_gpu_is_shared_alike_whatever_the_nodes_size(
     "label", ["cloud.google.com/gke-spot", "cloud.google.com/gke-gpu-sharing-strategy"]
 )
 def test_on_autopilot_a_plain_pool_is_not_about_chosen_nodes(label: str) -> None:
-    """Spot and shared nodes have the card's label too, and came for pods that selected them."""
+    """Spot and shared nodes have the GPU's label too, and came for pods that selected them."""
     chosen = shape(gpus=4, labels={**T4, label: "true"})
     auto = group(gpus=1, template=chosen, auto_provisioned=True)
     assert broken(auto, allocatablePerNode=9) == []

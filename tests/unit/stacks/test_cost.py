@@ -54,11 +54,11 @@ def on_demand(name: str) -> float:
 
 
 def test_a_gke_pool_costs_its_machines_gpus_and_disks() -> None:
-    """Full, the T4 pool of dev costs three times machine, card and boot disk; idle, nothing."""
+    """Full, the T4 pool of dev costs three times machine, GPU and boot disk; idle, nothing."""
     pool = item(changed("dev"), "train-gpu")
-    card = ACCELERATORS["nvidia-tesla-t4"].on_demand
-    assert card is not None
-    node = on_demand("n1-standard-4") + card + month("gcp", "pd-balanced", 100)
+    gpu_model = ACCELERATORS["nvidia-tesla-t4"].on_demand
+    assert gpu_model is not None
+    node = on_demand("n1-standard-4") + gpu_model + month("gcp", "pd-balanced", 100)
     assert pool.cost("on-demand", "full") == pytest.approx(3 * node)
     assert pool.cost("on-demand", "idle") == 0
 

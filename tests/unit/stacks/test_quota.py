@@ -80,7 +80,7 @@ def gke_needs(**pools: GkeGpuNodePoolArgs) -> dict[str, tuple[str, dict[str, int
 
 
 def test_google_counts_by_card_market_and_project() -> None:
-    """GPUs count by card in the region, apart for Spot and flex-start, and all in the project."""
+    """GPUs count by GPU in the region, apart for Spot and flex-start, and all in the project."""
     t4: dict[str, Any] = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
     assert gke_needs(
         one=GkeGpuNodePoolArgs(**t4, max_nodes=3),
@@ -182,7 +182,7 @@ def google() -> Iterator[tuple[str, Answers, list[str]]]:
 
 RESERVED = {"consumeReservationType": "SPECIFIC_RESERVATION", "values": ["ours"]}
 PROJECT = "/compute/v1/projects/p"
-FAMILY = "newer cards count against GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
+FAMILY = "newer GPUs count against GPUS_PER_GPU_FAMILY, which this API does not tell: see the link"
 IN_REGION = f"{PROJECT}/regions/{REGION}"
 
 
@@ -223,7 +223,7 @@ def test_what_google_answers(
 
 
 def test_a_metric_that_is_only_presumed_is_called_so() -> None:
-    """Where the API has not the metric of a card whose metric was never read, that is said."""
+    """Where the API has not the metric of a GPU whose metric was never read, that is said."""
     quotas = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1")
     quotas._answers[f"/regions/{REGION}"] = {"quotas": []}
     answer = quotas.answer(need(1, "NVIDIA_RTX_PRO_6000_GPUS"))
@@ -273,7 +273,7 @@ def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.Mo
 def test_own_gpus_are_counted_by_card_market_and_state(
     google: tuple[str, Answers, list[str]],
 ) -> None:
-    """Of the cluster's machines those count that run, with the card and market of the quota.
+    """Of the cluster's machines those count that run, with the GPU and market of the quota.
 
     Neither another region's cluster of the same name, nor what a reservation has counted.
     """
@@ -330,7 +330,7 @@ T4_POOL = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
 
 
 @pytest.mark.parametrize(
-    ("machines", "cards", "word", "reason"),
+    ("machines", "GPUs", "word", "reason"),
     [
         ({"us-central1-a"}, {"us-central1-a"}, "offered", ""),
         (
@@ -359,14 +359,14 @@ T4_POOL = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
 def test_what_a_zone_offers(
     google: tuple[str, Answers, list[str]],
     machines: set[str],
-    cards: set[str],
+    gpu_models: set[str],
     word: str,
     reason: str,
 ) -> None:
     """The machine type and the accelerator must both be in the pool's zone, as the cloud says."""
     url, answers, _ = google
     offer(answers, "machineTypes", "n1-standard-4", machines)
-    offer(answers, "acceleratorTypes", "nvidia-tesla-t4", cards)
+    offer(answers, "acceleratorTypes", "nvidia-tesla-t4", gpu_models)
     pool = GkeGpuNodePoolArgs(**T4_POOL)
     (wanted,) = google_quota.wanted({"t4": pool}, "us-central1-a")
     found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)

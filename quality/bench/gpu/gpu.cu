@@ -1,4 +1,4 @@
-// What a card gives a program that is written for it alone: the other side of the acceptance
+// What a GPU gives a program that is written for it alone: the other side of the acceptance
 // workload's figures. Prints JSON: measure -> median and best of the windows, and what won.
 //
 // Matrix products: cuBLASLt, every heuristic of three layouts and two sizes, the fastest one kept.

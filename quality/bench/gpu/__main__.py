@@ -1,8 +1,8 @@
-"""`python3 -m quality.bench.card [--rounds N] [--out FILE]`: the acceptance test and a tuned
+"""`python3 -m quality.bench.gpu [--rounds N] [--out FILE]`: the acceptance test and a tuned
 CUDA program, alternately on the same GPU, with the ratio of each figure.
 
 Needs a GPU, PyTorch and nvcc. Exit code 0: each figure is at least 0.9 of the hand-tuned one.
-1: one is not, or the acceptance test finds the card broken or slow. 2: could not be run.
+1: one is not, or the acceptance test finds the GPU broken or slow. 2: could not be run.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from components.gpu.acceptance_program.report import result_in
 from components.gpu.acceptance_request import ThresholdsArgs, request
 
 ROOT = Path(__file__).parents[3]
-SOURCE = Path(__file__).with_name("card.cu")
+SOURCE = Path(__file__).with_name("gpu.cu")
 ENOUGH = 0.9
 
 
@@ -30,7 +30,7 @@ class RunError(Exception):
 
 def main() -> int:
     """Parses the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="quality.bench.card", description=__doc__)
+    parser = argparse.ArgumentParser(prog="quality.bench.gpu", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="of each program")
     parser.add_argument("--architecture", default="sm_90", help="for nvcc")
     parser.add_argument("--out", type=Path, help="where the JSON goes as well")
@@ -38,7 +38,7 @@ def main() -> int:
     try:
         document = run(args.rounds, args.architecture)
     except RunError as error:
-        print(f"quality.bench.card: {error}", file=sys.stderr)
+        print(f"quality.bench.gpu: {error}", file=sys.stderr)
         return 2
     if args.out:
         args.out.write_text(json.dumps(document, indent=1) + "\n")
@@ -51,7 +51,7 @@ def run(rounds: int, architecture: str) -> dict[str, Any]:
     """The last round's document of the acceptance test, with `sideBySide` of all rounds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program = folder / "card"
+        program = folder / "gpu"
         _output(
             ["nvcc", "-O3", "-std=c++20", f"-arch={architecture}", str(SOURCE), "-o", str(program),
              "-lcublasLt"]

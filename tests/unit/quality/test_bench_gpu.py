@@ -1,4 +1,4 @@
-"""The comparison of the acceptance test with a program written for the card."""
+"""The comparison of the acceptance test with a program written for the GPU."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from cli.docs.gpus import measured
 from components.gpu.acceptance_program.report import MARKER
-from quality.bench.card.__main__ import ENOUGH, RunError, result, side_by_side
+from quality.bench.gpu.__main__ import ENOUGH, RunError, result, side_by_side
 
 
 def test_a_ratio_is_of_medians_over_the_rounds() -> None:
@@ -31,7 +31,7 @@ def test_nothing_measured_is_said() -> None:
 
 
 def test_the_workload_was_seen_to_be_good_enough() -> None:
-    """On a measured card it reaches nine tenths of the hand-tuned program, in every measure."""
+    """On a measured GPU it reaches nine tenths of the hand-tuned program, in every measure."""
     (compared, *_) = [one["sideBySide"] for one in measured() if "sideBySide" in one]
     assert set(compared) == {"bf16", "fp32", "copy", "triad", "hostToDevice", "deviceToHost"}
     assert min(row["ratio"] for row in compared.values()) >= ENOUGH

@@ -1,1 +1,0 @@
-"""The acceptance test beside a program written for the card, on one machine in one run."""
