@@ -58,7 +58,7 @@ def log_retention() -> Iterator[str]:
     assert found
     yield from differences(
         "logRetentionDays",
-        set(cluster_args._RETENTION_DAYS),
+        set(cluster_args.RETENTION_DAYS),
         {"CloudFormation": set(found["enum"])},
     )
 

@@ -80,7 +80,7 @@ def gke_needs(**pools: GkeGpuNodePoolArgs) -> dict[str, tuple[str, dict[str, int
 
 
 def test_google_counts_by_card_market_and_project() -> None:
-    """GPUs count by GPU in the region, apart for Spot and flex-start, and all in the project."""
+    """GPUs count by model in the region, apart for Spot and flex-start, and all in the project."""
     t4: dict[str, Any] = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
     assert gke_needs(
         one=GkeGpuNodePoolArgs(**t4, max_nodes=3),
@@ -273,7 +273,7 @@ def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.Mo
 def test_own_gpus_are_counted_by_card_market_and_state(
     google: tuple[str, Answers, list[str]],
 ) -> None:
-    """Of the cluster's machines those count that run, with the GPU and market of the quota.
+    """Of the cluster's machines those count that run, with the GPU model and market of the quota.
 
     Neither another region's cluster of the same name, nor what a reservation has counted.
     """
@@ -330,7 +330,7 @@ T4_POOL = {"machine_type": "n1-standard-4", "accelerator": "nvidia-tesla-t4"}
 
 
 @pytest.mark.parametrize(
-    ("machines", "GPUs", "word", "reason"),
+    ("machines", "gpu_models", "word", "reason"),
     [
         ({"us-central1-a"}, {"us-central1-a"}, "offered", ""),
         (
