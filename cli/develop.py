@@ -1,4 +1,4 @@
-"""`gpu-cluster inject-faults`, `bench` and `docs`: for those who develop the program."""
+"""`gpu-cluster inject-faults`, `bench`, `state-fixtures` and `docs`, for developers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,6 +52,20 @@ def bench(
     from quality.bench.bench import bench as measure
 
     return measure(parts, runs=runs, stacks=stacks, scale=scale, docs=docs)
+
+
+@click.command(epilog="Example: gpu-cluster state-fixtures v0.1.0 --stack dev")
+@click.argument("tag")
+@click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")
+@linux_only
+def state_fixtures(tag: str, stacks: Sequence[str]) -> ExitCode:
+    """Write the states that version TAG makes to tests/fixtures.
+
+    Later versions must preview them without a replacement.
+    """
+    from quality.faults.state_fixtures import write
+
+    return write(tag, stacks)
 
 
 @click.command(epilog="Example: gpu-cluster docs --measured result.json")

@@ -24,6 +24,7 @@ from stacks.names import StackError
 from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode
 
 NAME = "gpu-cluster"
+HELP = ["-h", "--help"]
 COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Rehearse": {
         "rehearse": ("cli.rehearse:rehearse", "a stack's whole life on this machine"),
@@ -51,6 +52,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "inject-faults": ("cli.develop:inject_faults", "every fault at every operation"),
         "bench": ("cli.develop:bench", "what the program costs in time and memory"),
         "docs": ("cli.develop:docs", "write the generated pages"),
+        "state-fixtures": ("cli.develop:state_fixtures", "keep the states that a version makes"),
         "ci": ("cli.ci.commands:ci", "what the workflows run"),
         "completion": ("cli.completion:completion", "what completes commands in a shell"),
     },
@@ -111,7 +113,7 @@ class Commands(click.Group):
 @click.group(
     NAME,
     cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": HELP, "max_content_width": 100},
     epilog="Exit code 0: ok. 1: a finding. 2: it could not be done or asked.",
 )
 def gpu_cluster() -> None:

@@ -1,7 +1,6 @@
 """Arguments that several commands take."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,7 +10,7 @@ from stacks.names import StackError, stack_name
 ROOT = Path(__file__).resolve().parents[1]
 
 
-class _Stack(click.ParamType):
+class _Stack(click.ParamType[str]):
     """What a stack can be called."""
 
     name = "stack"
@@ -31,8 +30,8 @@ class _Stack(click.ParamType):
 
 
 STACK = _Stack()
-stack_argument: Any = click.argument("stack", type=STACK)
-json_option: Any = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-rehearsal_option: Any = click.option(
+stack_argument = click.argument("stack", type=STACK)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+rehearsal_option = click.option(
     "--rehearsal", is_flag=True, help="Ask the stack's rehearsal that was kept running."
 )

@@ -14,7 +14,7 @@ from cli.output import say
 from stacks.names import StackError
 from stacks.outcome import Answer, ExitCode
 
-_folder_option: Any = click.option(
+_folder_option = click.option(
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     help="Where it keeps its files; left out, .rehearsal/STACK.",

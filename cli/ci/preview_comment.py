@@ -58,7 +58,7 @@ class Section:
         ]
 
 
-def exit_code(sections: Sequence[Section]) -> int:
+def exit_code(sections: Sequence[Section]) -> ExitCode:
     """2 if a preview failed, else 1 if a cluster or GPU pool would go or only the base's policies
     refuse the change, else 0."""
     if any(section.plan.errors for section in sections):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from cli.main import COMMANDS, NAME, Commands
+from cli.main import COMMANDS, HELP, NAME, Commands
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "cli.md"
@@ -39,7 +39,11 @@ def _help(name: str) -> Iterator[str]:
     command = group.get_command(click.Context(group), name)
     assert command is not None
     with click.Context(
-        command, info_name=f"{NAME} {name}", terminal_width=WIDTH, max_content_width=WIDTH
+        command,
+        info_name=f"{NAME} {name}",
+        terminal_width=WIDTH,
+        max_content_width=WIDTH,
+        help_option_names=HELP,
     ) as context:
         lines = command.get_help(context).splitlines()
     yield "```text"

@@ -1,4 +1,4 @@
-"""`python -m quality.faults.state_fixtures TAG`: each environment's state, as a tag makes it.
+"""Each environment's state, as a tagged version makes it.
 
 Kept in `tests/fixtures`, it shows that a later version updates what an earlier one made: a preview
 on it may replace neither a cluster nor a GPU pool. All in it comes from a rehearsal.
@@ -19,8 +19,9 @@ import yaml
 from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.sandbox import ROOT, Sandbox
 from simulators.google.cluster import MANAGED_PROMETHEUS
-from stacks import command as commands
 from stacks.files import SAMPLES
+from stacks.names import StackError
+from stacks.outcome import ExitCode
 from stacks.state import resources
 
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -30,32 +31,32 @@ folder."""
 PLACES = ("sourcePosition", "stackTrace")
 
 
-def main() -> int:
-    """Parses the command line; returns the exit status."""
-    parser = commands.Parser(prog="quality.faults.state_fixtures", description=__doc__)
-    parser.add_argument("tag", help="such as v0.1.0")
-    parser.add_argument("--stack", type=commands.stack, help="this one alone")
-    args = parser.parse_args()
+def write(tag: str, stacks: Sequence[str]) -> ExitCode:
+    """Writes the states of these stacks, of every sample if none is named, as the tag makes them.
+
+    Raises StackError where there is no such tag; a finding is an update that fails.
+    """
     FIXTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "source"
-        _git("worktree", "add", "--detach", str(source), args.tag)
+        _git("worktree", "add", "--detach", str(source), tag)
         try:
             (source / ".venv").symlink_to(ROOT / ".venv")
-            for stack in [args.stack] if args.stack else SAMPLES:
+            for stack in stacks or SAMPLES:
                 with Sandbox(stack, source=source, folder=Path(folder) / "sandbox") as sandbox:
                     outcome = sandbox.engine.up()
                     if not outcome.ok:
                         print("\n".join(outcome.errors), file=sys.stderr)
-                        return 1
+                        return ExitCode.FINDING
                     for older in FIXTURES.glob(f"state-{stack}-[0-9]*.json"):
                         older.unlink()
-                    file = FIXTURES / f"state-{stack}-{args.tag.removeprefix('v')}.json"
+                    file = FIXTURES / f"state-{stack}-{tag.removeprefix('v')}.json"
                     file.write_text(kept(exported(sandbox), sandbox))
                     print(file)
         finally:
-            _git("worktree", "remove", "--force", str(source))
-    return 0
+            if source.is_dir():
+                _git("worktree", "remove", "--force", str(source))
+    return ExitCode.OK
 
 
 def exported(sandbox: Sandbox) -> str:
@@ -115,8 +116,6 @@ def _own(sandbox: Sandbox) -> dict[str, str]:
 
 
 def _git(*command: str) -> None:
-    subprocess.run(["git", "-C", ROOT, *command], check=True, stdout=subprocess.DEVNULL)
-
-
-if __name__ == "__main__":
-    sys.exit(commands.run(main))
+    done = subprocess.run(["git", "-C", ROOT, *command], capture_output=True, text=True)
+    if done.returncode:
+        raise StackError(f"git {command[0]} {command[1]}: {done.stderr.strip().splitlines()[-1]}")
