@@ -163,10 +163,15 @@ def make_report(
 
 def versions(sandbox: Sandbox) -> dict[str, str]:
     """What ran, as far as it says so."""
-    names = {"kubernetes": "Kubernetes", "kwok": "KWOK", "karpenter": "Karpenter"}
+    modules = {
+        "Kubernetes": "k8s.io/kubernetes",
+        "KWOK": "sigs.k8s.io/kwok",
+        "Karpenter": "sigs.k8s.io/karpenter",
+    }
+    built = tools.programs.program("control-plane")
     return {
         "pulumi": sandbox.engine.version(),
-        **{word: tools.programs.program(name).version() for name, word in names.items()},
+        **{word: built.version(module) for word, module in modules.items()},
         **{
             simulated.CONTROLLERS[name]: tools.programs.program(name).version()
             for name in sorted(simulated.controllers(sandbox.event_log.events))

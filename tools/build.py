@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools import go
 from tools.locks import locked
-from tools.programs import BUILD_FLAGS, Program, ToolError, cache_folder
+from tools.programs import BUILD_FLAGS, SPEED_FLAGS, Program, ToolError, cache_folder
 
 HEARTBEAT = 30.0
 PR_SET_PDEATHSIG = 1
@@ -64,7 +64,7 @@ def _compile(program: Program, compiler: Path, scratch: Path, label: str) -> Non
     out.mkdir()
     work.mkdir()
     env = go.environment(compiler, work, c=program.c)
-    flags = [*BUILD_FLAGS, "-ldflags", program.linker_flags(), "-o", f"{out}/"]
+    flags = [*BUILD_FLAGS, *SPEED_FLAGS, "-ldflags", program.linker_flags(), "-o", f"{out}/"]
     if program.tags:
         flags += ["-tags", ",".join(program.tags)]
     _run([str(compiler), "build", *flags, "tool"], program, env, scratch, label)

@@ -39,8 +39,9 @@ STARTING = {
 }
 """On a node until it is what really joins: Karpenter takes it to have GPUs from the beginning."""
 
-EMPTY_SECONDS = 2
-"""How long a node stays empty before Karpenter wants it gone; 10 minutes in life."""
+EMPTY_SECONDS = 5
+"""How long a node stays empty before Karpenter removes it, within two seconds more; 10 minutes in
+life. Long enough for a look at the node of a job that has completed."""
 
 
 def pool_name(group: str) -> str:

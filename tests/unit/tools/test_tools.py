@@ -41,9 +41,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_built_binary_is_found(machine: Path) -> None:
     """A build gives the binary its own name, whatever name its Go package has."""
-    assert main(["build", "etcd"]) == 0
-    assert tools.binary("etcd").read_text() == "half\n"
-    assert main(["build", "etcd"]) == 0
+    assert main(["build", "actionlint"]) == 0
+    assert tools.binary("actionlint").read_text() == "half\n"
+    assert main(["build", "actionlint"]) == 0
     assert len(_builds(machine)) == 1
 
 
@@ -52,7 +52,7 @@ def test_a_missing_binary_says_what_to_run(
 ) -> None:
     """A binary that is not built is one line on stderr with the command that builds it."""
     assert main(["path", "kube-apiserver"]) == 1
-    error = "kube-apiserver is not built yet: run `python -m tools build kubernetes`"
+    error = "kube-apiserver is not built yet: run `python -m tools build control-plane`"
     assert capsys.readouterr().err == f"error: {error}\n"
     with pytest.raises(tools.ToolError, match="is not built yet"):
         tools.crds("karpenter")
@@ -64,18 +64,18 @@ def test_an_unknown_name_is_refused_with_the_known_ones(machine: Path) -> None:
         tools.binary("etdc")
 
 
-@pytest.mark.parametrize("file", ["go.mod", "go.sum"])
-def test_the_cache_key_covers_the_pins(
+@pytest.mark.parametrize("file", ["go.mod", "go.sum", "karpenter/main.go"])
+def test_the_cache_key_covers_the_source(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A change of go.mod or of go.sum moves the build to another folder."""
-    copytree(ROOT / "tools" / "etcd", tmp_path / "etcd")
+    """A change of a pin, or of what is built of our own, moves the build to another folder."""
+    copytree(ROOT / "tools" / "control-plane", tmp_path / "control-plane")
     monkeypatch.setattr(programs, "HERE", tmp_path)
-    before = programs.program("etcd").folder()
-    assert programs.program("etcd").folder() == before
-    with (tmp_path / "etcd" / file).open("a") as pins:
+    before = programs.program("control-plane").folder()
+    assert programs.program("control-plane").folder() == before
+    with (tmp_path / "control-plane" / file).open("a") as pins:
         pins.write("\n")
-    assert programs.program("etcd").folder() != before
+    assert programs.program("control-plane").folder() != before
 
 
 def test_every_program_is_pinned() -> None:
@@ -90,7 +90,7 @@ def test_every_program_is_pinned() -> None:
 def test_two_builds_at_once_build_once(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second build waits for the first and then finds the work done."""
     monkeypatch.setenv("FAKE_SLEEP", "0.2")
-    first, second = _start("build", "etcd"), _start("build", "etcd")
+    first, second = _start("build", "actionlint"), _start("build", "actionlint")
     assert (first.wait(), second.wait()) == (0, 0)
     assert len(_builds(machine)) == 1
 
@@ -100,18 +100,18 @@ def test_a_killed_build_leaves_nothing_behind(
 ) -> None:
     """A build killed half way counts as not built, ends its Go, and does not hinder the next."""
     monkeypatch.setenv("FAKE_SLEEP", "30")
-    killed = _start("build", "etcd")
+    killed = _start("build", "actionlint")
     _eventually(lambda: bool(_builds(machine)))
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     compiler = Path("/proc", _builds(machine)[0])
     _eventually(lambda: not compiler.exists() or "Z" in (compiler / "stat").read_text())
     with pytest.raises(tools.ToolError):
-        tools.binary("etcd")
+        tools.binary("actionlint")
     monkeypatch.setenv("FAKE_SLEEP", "0")
-    assert main(["build", "etcd"]) == 0
+    assert main(["build", "actionlint"]) == 0
     left = {entry.name for entry in (machine / "cache").iterdir()}
-    assert left == {".etcd.lock", tools.folder("etcd").name}
+    assert left == {".actionlint.lock", tools.folder("actionlint").name}
 
 
 def test_a_failing_build_shows_why(
@@ -119,11 +119,11 @@ def test_a_failing_build_shows_why(
 ) -> None:
     """A failing build shows what Go printed, then one line of ours, and caches nothing."""
     monkeypatch.setenv("FAKE_ERROR", "main.go:1: undefined: everything")
-    assert main(["build", "etcd"]) == 1
+    assert main(["build", "actionlint"]) == 1
     *_, cause, summary = capsys.readouterr().err.splitlines()
     assert cause == "main.go:1: undefined: everything"
-    assert summary == "error: etcd: go build failed with exit code 1, see above"
-    assert [entry.name for entry in (machine / "cache").iterdir()] == [".etcd.lock"]
+    assert summary == "error: actionlint: go build failed with exit code 1, see above"
+    assert [entry.name for entry in (machine / "cache").iterdir()] == [".actionlint.lock"]
 
 
 def test_a_long_build_says_that_it_goes_on(
@@ -132,11 +132,11 @@ def test_a_long_build_says_that_it_goes_on(
     """A build says when it starts, that it still runs, and when it is done."""
     monkeypatch.setenv("FAKE_SLEEP", "0.3")
     monkeypatch.setattr(build, "HEARTBEAT", 0.1)
-    assert main(["build", "etcd"]) == 0
+    assert main(["build", "actionlint"]) == 0
     started, going, *_, done, _ = capsys.readouterr().err.splitlines()
-    assert started == "[1/1] etcd: building v3.6.5, usually 1 min 0 s"
-    assert going == "[1/1] etcd: still building, 0 s"
-    assert re.fullmatch(r"\[1/1\] etcd: done in \d+ s", done)
+    assert started == "[1/1] actionlint: building v1.7.7, usually 30 s"
+    assert going == "[1/1] actionlint: still building, 0 s"
+    assert re.fullmatch(r"\[1/1\] actionlint: done in \d+ s", done)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_an_old_go_is_passed_over(
     """A `go` on PATH is used unless it is older than the program's go.mod asks for."""
     monkeypatch.setenv("FAKE_VERSION", version)
     monkeypatch.setattr(go, "_from_pypi", lambda: Path("pypi"))
-    asked = go.command(programs.program("kwok"))
+    asked = go.command(programs.program("control-plane"))
     assert asked == (machine / "bin" / "go" if used == "path" else Path("pypi"))
 
 
@@ -178,7 +178,7 @@ def test_c_and_build_tags_are_the_programs_own(
         FAKE_GO.replace("#!/bin/sh", f'#!/bin/sh\necho "$CGO_ENABLED $*" >>{seen}'),
     )
     _script(machine / "bin" / "cc", "#!/bin/sh\n")
-    assert main(["build", "runc", "etcd"]) == 0
+    assert main(["build", "runc", "actionlint"]) == 0
     calls = [line for line in seen.read_text().splitlines() if " build " in line]
     assert calls[0].startswith("1 build ")
     assert "-tags seccomp,netgo,osusergo" in calls[0]
