@@ -1,6 +1,7 @@
 """A cluster that is there before the stack: machines that stand, nothing of its own made.
 
-It has no cloud provider to play. What counts is that the stack leaves the cluster as it found it.
+It has no cloud provider to simulate. What counts is that the stack leaves the cluster as it found
+it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

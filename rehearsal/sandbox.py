@@ -183,7 +183,7 @@ class Sandbox:
         """Which provider creates the Kubernetes objects, for the report."""
         if self._plugin:
             return f"official plugin {self._plugin.name}"
-        return f"stand-in for {sdk_version()}"
+        return f"offline plugin for {sdk_version()}"
 
     def snapshot(self) -> ClusterSnapshot:
         """The cluster and the cloud as they are now, for a diagnosis."""

@@ -1,4 +1,4 @@
-"""Which stand-ins a stack's platform needs, and how they are served to the engine."""
+"""Which simulators a stack's platform needs, and how they are served to the engine."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def serve(
     inventories: Path = inventory.INVENTORIES,
     here: Mapping[str, Any] | None = None,
 ) -> RunningSimulator:
-    """Starts the platform's stand-ins. Each imports its SDK, so only the needed one is loaded.
+    """Starts the platform's simulators. Each imports its SDK, so only the needed one is loaded.
 
     `settings`: what the stack asks for; None where the program will refuse that. `here`: what the
     machine with a real node has, on an existing cluster. Raises StackError for a wrong inventory.

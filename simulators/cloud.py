@@ -1,6 +1,6 @@
-"""What a cloud stand-in tells the rest of the rehearsal: which nodes it would start, and how.
+"""What a cloud simulator tells the rest of the rehearsal: which nodes it would start, and how.
 
-Everything here is read from what the stand-in *holds*, never from the program's config, so that a
+Everything here is read from what the simulator *holds*, never from the program's config, so that a
 forgotten tag, label or taint shows as it would in the cloud.
 """
 
@@ -121,7 +121,7 @@ class TemplateComparison:
 
 
 class ControlPlane(Protocol):
-    """The real Kubernetes control plane behind the stand-in's cluster resource."""
+    """The real Kubernetes control plane behind the simulator's cluster resource."""
 
     def ensure_started(self) -> None:
         """Returns when the API server answers; starts it, empty, where it is not running."""
@@ -142,7 +142,7 @@ class ControlPlane(Protocol):
 
 
 class Cloud(Protocol):
-    """A cloud stand-in, seen from the rehearsal's sandbox. All methods are thread-safe."""
+    """A cloud simulator, seen from the rehearsal's sandbox. All methods are thread-safe."""
 
     def node_groups(self) -> list[NodeGroup]:
         """Every group of nodes that the cloud holds now."""

@@ -1,1 +1,1 @@
-"""The strict stand-in for a cloud's resource provider, whichever the cloud."""
+"""The offline plugin in place of a cloud's resource provider, whichever the cloud."""

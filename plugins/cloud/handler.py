@@ -1,4 +1,5 @@
-"""What a stand-in needs to know of one resource type beyond its schema: how the cloud plays it."""
+"""What an offline plugin needs to know of one resource type beyond its schema: how the cloud
+simulates it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,20 +30,20 @@ class Handler:
     update_seconds: float = 3600.0
     """How long the official provider waits for an update, unless the resource says otherwise."""
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         """What the provider refuses before it asks the cloud, beyond `immutable.yaml`; previews
         show it. Values may be `schema.UNKNOWN`."""
         return []
 
-    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The id and all properties of the new thing; raises CloudError."""
         raise NotImplementedError
 
-    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+    def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
         """All properties as they are now; raises NotFoundError."""
         raise NotImplementedError
 
-    def update(
+    def on_update(
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
         """All properties afterwards. `new` is complete: what did not change is in it as well."""
@@ -52,7 +53,7 @@ class Handler:
         """Seconds that the update from `old` to `new`, which has just been made, takes in life."""
         return 0.0
 
-    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+    def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         """Raises NotFoundError where it is gone already, CloudError where something uses it."""
         raise NotImplementedError
 

@@ -1,4 +1,5 @@
-"""A strict stand-in for a cloud's resource provider, over the protocol that the engine speaks.
+"""An offline plugin in place of a cloud's resource provider, over the protocol that the engine
+speaks.
 
 It knows types, names, defaults and differences; what a cloud does is its handlers' part.
 """
@@ -110,7 +111,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         with self._answering(context):
             handler, schema, known = self._type(Urn.parse(request.urn).type)
             inputs, problems = checked(request, schema.inputs, known)
-            problems += handler.check(self._config(context), inputs)
+            problems += handler.validate_preview(self._config(context), inputs)
             return provider_pb2.CheckResponse(
                 inputs=encode(inputs),
                 failures=[
@@ -168,7 +169,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             with self._recorded("create", request.urn):
                 if planned_errors := self.settings.faults.errors.get(token):
                     raise CloudError(planned_errors.pop(0))
-                identity, outputs = handler.create(self._config(context), inputs)
+                identity, outputs = handler.on_create(self._config(context), inputs)
                 if missing := left_out(plan, outputs):
                     # The rehearsal's own defect, and never passed over: the preview of a program
                     # that reads it fails.
@@ -184,7 +185,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             inputs = decode(request.inputs)
             try:
                 with self._recorded("read", request.urn):
-                    outputs = handler.read(
+                    outputs = handler.on_read(
                         self._config(context), request.id, decode(request.properties)
                     )
             except NotFoundError:
@@ -209,7 +210,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 unknown = dict.fromkeys(handler.recomputed(olds, merged), UNKNOWN)
                 return provider_pb2.UpdateResponse(properties=_outputs(handler, merged | unknown))
             with self._recorded("update", request.urn):
-                outputs = handler.update(self._config(context), request.id, olds, merged)
+                outputs = handler.on_update(self._config(context), request.id, olds, merged)
                 waits = request.timeout or handler.update_seconds
                 if (lasts := handler.lasts(request.id, olds, outputs)) > waits:
                     raise CloudError(
@@ -223,7 +224,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             handler, _, _ = self._type(Urn.parse(request.urn).type)
             with self._recorded("delete", request.urn):
                 try:
-                    handler.delete(self._config(context), request.id, decode(request.properties))
+                    handler.on_delete(self._config(context), request.id, decode(request.properties))
                 except NotFoundError:
                     _log.info("%s is gone already", request.urn)
         return _empty()
@@ -232,16 +233,16 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         with self._answering(context):
             function = self.settings.functions.get(request.tok)
             if function is None:
-                raise CloudError(f"a rehearsal does not play the function {request.tok}")
+                raise CloudError(f"a rehearsal does not simulate the function {request.tok}")
             answer = function(self._config(context), decode(request.args))
             return provider_pb2.InvokeResponse(**{"return": encode(answer)})
 
     def _type(self, token: str) -> tuple[Handler, ResourceSchema, Facts]:
         handler = self.settings.handlers.get(token)
         if handler is None:
-            played = ", ".join(sorted(self.settings.handlers))
+            simulated = ", ".join(sorted(self.settings.handlers))
             raise CloudError(
-                f"a rehearsal does not play the resource type {token}; it has {played}"
+                f"a rehearsal does not simulate the resource type {token}; it has {simulated}"
             )
         return handler, resource_schema(token), facts().get(token, Facts())
 

@@ -1,4 +1,4 @@
-"""What makes the stand-in provider that of one cloud, and what it records."""
+"""What makes the offline plugin that of one cloud, and what it records."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,12 +24,12 @@ class Operation:
 
 @dataclass(slots=True, kw_only=True)
 class ProviderSettings:
-    """What makes the stand-in that of one cloud."""
+    """What makes the offline plugin that of one cloud."""
 
     package: str
     """`gcp` or `aws`: the SDK `pulumi_<package>` says what is accepted."""
     handlers: Mapping[str, Handler]
-    """Resource type token -> what plays it."""
+    """Resource type token -> what simulates it."""
     functions: Mapping[str, Callable[[Config, dict[str, Any]], dict[str, Any]]] = field(
         default_factory=dict
     )

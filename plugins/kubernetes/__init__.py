@@ -1,4 +1,5 @@
-"""The stand-in for the official Pulumi Kubernetes provider, against a real API server."""
+"""The offline plugin in place of the official Pulumi Kubernetes provider, against a real API
+server."""
 
 from plugins.kubernetes.plugin import official_plugin
 from plugins.kubernetes.server import KubernetesProviderServer

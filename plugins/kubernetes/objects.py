@@ -90,7 +90,7 @@ def kind_of_token(token: str) -> Kind:
     _, module, kind = token.split(":")
     group, slash, version = module.rpartition("/")
     if not slash:
-        raise ValueError(f"{token}: the stand-in knows group/version:Kind tokens only")
+        raise ValueError(f"{token}: the offline plugin knows group/version:Kind tokens only")
     return Kind("" if group == "core" else group, version, kind)
 
 

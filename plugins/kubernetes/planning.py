@@ -40,13 +40,14 @@ def namespaced(kind: Kind, scope: Scope) -> bool:
 
 
 def supported_kind(token: str) -> Kind:
-    """The kind behind a type token; ProviderError where this stand-in does not play it."""
+    """The kind behind a type token; ProviderError where this offline plugin does not simulate
+    it."""
     try:
         kind = kind_of_token(token)
     except ValueError as error:
         raise ProviderError(f"{error}; use the plain resources instead") from None
     if kind.group == "helm.sh":
-        raise ProviderError(f"{token}: this stand-in has no Helm; use plain resources instead")
+        raise ProviderError(f"{token}: the offline plugin has no Helm; use plain resources instead")
     if kind.kind.endswith("List") and schema.input_class(token) is not None:
         raise ProviderError(
             "list resources exist for compatibility with YAML manifests and Helm charts, and "

@@ -1,4 +1,5 @@
-"""The official Kubernetes provider, where it is installed; it is used instead of the stand-in."""
+"""The official Kubernetes provider, where it is installed; it is used instead of the offline
+plugin."""
 
 import importlib.metadata
 import os

@@ -1,4 +1,4 @@
-"""The stand-in's gRPC server: one process for every Kubernetes provider of a stack.
+"""The offline plugin's gRPC server: one process for every Kubernetes provider of a stack.
 
 The engine attaches all provider resources of the package to this one port, each over a connection
 of its own, so the connection says which provider a request is for.
@@ -243,7 +243,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         if request.tok != _YAML_DECODE:
             context.abort(
                 grpc.StatusCode.UNIMPLEMENTED,
-                f"{request.tok}: this stand-in has only {_YAML_DECODE}; use plain resources",
+                f"{request.tok}: the offline plugin has only {_YAML_DECODE}; use plain resources",
             )
         text = decode(request.args).get("text", "")
         objects = [each for each in yaml.safe_load_all(text) if each]

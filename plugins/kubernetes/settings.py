@@ -83,9 +83,10 @@ def faults(arguments: Properties, *, default_provider: bool) -> Iterator[tuple[s
     for name in sorted(given.keys() - known - _FROM_ENGINE):
         yield name, f"unknown provider argument: use one of {', '.join(sorted(known))}"
     if given.get("enableServerSideApply") in (False, "false"):
-        yield "enableServerSideApply", "false is given, but this stand-in only applies server-side"
+        only = "false is given, but the offline plugin only applies server-side"
+        yield "enableServerSideApply", only
     if given.get("renderYamlToDirectory"):
-        yield "renderYamlToDirectory", "this stand-in does not render YAML: leave it out"
+        yield "renderYamlToDirectory", "the offline plugin does not render YAML: leave it out"
     settings = given.get("kubeClientSettings")
     try:
         options = {} if isinstance(settings, Unknown) else _object(settings)

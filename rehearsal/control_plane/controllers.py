@@ -67,7 +67,7 @@ class Controllers:
         self._network = network
         self._cluster_cache = cluster_cache
         self._event_log = event_log
-        self._played: dict[str, _Played] = {}
+        self._simulated: dict[str, _Played] = {}
         """By the pod's uid."""
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -82,7 +82,7 @@ class Controllers:
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(10)
-        for uid in list(self._played):
+        for uid in list(self._simulated):
             self._end(uid)
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -102,12 +102,12 @@ class Controllers:
             for pod in self._cluster_cache.pods
             if program_of(pod) and pod["spec"].get("nodeName") and phase(pod) != "deleting"
         }
-        for uid in [uid for uid in self._played if uid not in pods]:
+        for uid in [uid for uid in self._simulated if uid not in pods]:
             self._end(uid)
         for uid, pod in pods.items():
-            if uid not in self._played:
+            if uid not in self._simulated:
                 address = next(self._addresses)
-                self._played[uid] = _Played(
+                self._simulated[uid] = _Played(
                     pod, address, self._folder / uid, self._control_plane, self._processes
                 )
                 self._event_log.record(
@@ -117,20 +117,20 @@ class Controllers:
                     program=program_of(pod),
                     image=pod["spec"]["containers"][0]["image"],
                 )
-            played = self._played[uid]
+            simulated = self._simulated[uid]
             try:
-                played.follow(self._network)
+                simulated.follow(self._network)
             except ProcessError as error:
-                if played.restarted:
+                if simulated.restarted:
                     raise
-                played.restart()
+                simulated.restart()
                 self._event_log.record("node", "controllers", "restarted", message=str(error))
 
     def _end(self, uid: str) -> None:
-        played = self._played.pop(uid)
-        self._processes.stop(played.process, grace=1.0)
+        simulated = self._simulated.pop(uid)
+        self._processes.stop(simulated.process, grace=1.0)
         mounted.unmark()
-        self._network.forget(played.address)
+        self._network.forget(simulated.address)
 
 
 class _Played:
@@ -182,7 +182,7 @@ class _Played:
         """The container, running but not ready. What is missing yet, a kubelet waits for."""
         arguments = [self._argument(each) for each in self._container.get("args") or []]
         for own, local in self._ports.items():
-            network.play(self.address, own, local)
+            network.route(self.address, own, local)
         self._command = [str(tools.binary(self._program)), *arguments]
         self._environment = {"KUBECONFIG": str(self._kubeconfig())}
         self._start()

@@ -2,7 +2,7 @@
 
 The API server is told to reach the cluster through a proxy, as on GKE and with Konnectivity. It
 finds a webhook's Service, that one's endpoints and their pods by itself, and speaks TLS with what
-it finds; only the last hop, a pod's address and port, becomes the process that plays the pod.
+it finds; only the last hop, a pod's address and port, becomes the process that simulates the pod.
 """
 
 import json
@@ -40,7 +40,7 @@ class PodNetwork:
         self._server.shutdown()
         self._server.server_close()
 
-    def play(self, address: str, port: int, local: int) -> None:
+    def route(self, address: str, port: int, local: int) -> None:
         """From now on a pod's address and port are a port of 127.0.0.1."""
         self._ports[address, port] = local
 

@@ -1,1 +1,1 @@
-"""A node that is real, with this machine's GPUs, beside those that KWOK plays."""
+"""A node that is real, with this machine's GPUs, beside those that KWOK simulates."""

@@ -10,7 +10,7 @@ from rehearsal.processes import Processes
 STAGES = Path(__file__).with_name("stages")
 
 MANAGED = {"kwok.x-k8s.io/node": "fake"}
-"""The annotation of the nodes that KWOK plays; Karpenter's KWOK provider sets the same one."""
+"""The annotation of the nodes that KWOK simulates; Karpenter's KWOK provider sets the same one."""
 
 
 class Kwok:

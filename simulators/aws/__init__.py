@@ -1,4 +1,4 @@
-"""A strict stand-in for AWS over moto, for the engine's `aws` provider."""
+"""A strict simulator of AWS over moto, for the engine's `aws` provider."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -37,10 +37,17 @@ def now() -> str:
 
 class AccessEntry(Kind):
     token = "aws:eks/accessEntry:AccessEntry"
-    plays = ("clusterName", "principalArn", "kubernetesGroups", "type", "userName", "tags")
+    supported_inputs = (
+        "clusterName",
+        "principalArn",
+        "kubernetesGroups",
+        "type",
+        "userName",
+        "tags",
+    )
     computed = ("kubernetesGroups", "userName")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         cluster = cluster_of(self.account, inputs["clusterName"])
         principal = inputs["principalArn"]
         mode = (cluster.inputs.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
@@ -86,7 +93,7 @@ class AccessEntry(Kind):
             )
         return principal, entries[principal]
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         principal, entry = self._entry(identity)
         cluster = identity.partition(":")[0]
         digest = hashlib.sha256(principal.encode()).hexdigest()[:32]
@@ -101,28 +108,28 @@ class AccessEntry(Kind):
             "tagsAll": entry["tagsAll"],
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._check(new)
         entry = self._entry(identity)[1]
         for name in ("kubernetesGroups", "userName"):
             entry[name] = new.get(name, entry.get(name))
         entry["modifiedAt"] = now()
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         self._entry(identity)[1]["tagsAll"] = dict(tags)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         cluster, _, principal = identity.partition(":")
         del self.account.clusters[cluster].entries[principal]
 
 
 class AccessPolicyAssociation(Kind):
     token = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
-    plays = ("accessScope", "clusterName", "policyArn", "principalArn")
+    supported_inputs = ("accessScope", "clusterName", "policyArn", "principalArn")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         entries = cluster_of(self.account, inputs["clusterName"]).entries
         principal, policy, scope = (
             inputs[name] for name in ("principalArn", "policyArn", "accessScope")
@@ -153,7 +160,7 @@ class AccessPolicyAssociation(Kind):
         self.account.clusters[inputs["clusterName"]].granted[principal] = time.monotonic()
         return f"{inputs['clusterName']}#{principal}#{policy}"
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         cluster, principal, policy = identity.split("#")
         entry = cluster_of(self.account, cluster).entries.get(principal, {"policies": {}})
         if policy not in entry["policies"]:
@@ -161,20 +168,27 @@ class AccessPolicyAssociation(Kind):
         at = entry["policies"][policy]["associatedAt"]
         return {"associatedAt": at, "modifiedAt": at}
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         raise CloudError("an access policy association cannot be changed")
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         cluster, principal, policy = identity.split("#")
         del self.account.clusters[cluster].entries[principal]["policies"][policy]
 
 
 class PodIdentityAssociation(Kind):
     token = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
-    plays = ("clusterName", "namespace", "serviceAccount", "roleArn", "disableSessionTags", "tags")
+    supported_inputs = (
+        "clusterName",
+        "namespace",
+        "serviceAccount",
+        "roleArn",
+        "disableSessionTags",
+        "tags",
+    )
     computed = ("policy", "targetRoleArn")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         return associate(self.account, inputs)
 
     def _row(self, identity: str) -> tuple[ClusterParts, tuple[str, str], dict[str, Any]]:
@@ -186,7 +200,7 @@ class PodIdentityAssociation(Kind):
             f"ResourceNotFoundException: No association found with association ID {identity}"
         )
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self._row(identity)[2]
         path = f"podidentityassociation/{row['clusterName']}/{identity}"
         return {
@@ -197,7 +211,7 @@ class PodIdentityAssociation(Kind):
             "tagsAll": row.get("tagsAll", {}),
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         cluster, key, row = self._row(identity)
         require_pod_trust(self.account, new["roleArn"], new["clusterName"], *key)
 
@@ -207,12 +221,12 @@ class PodIdentityAssociation(Kind):
         with guarded(self.account, undo=undo):
             cluster.associations[key] = row | new
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         self._row(identity)[2]["tagsAll"] = dict(tags)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         cluster, key, _ = self._row(identity)
         disassociate(self.account, cluster, key)
 

@@ -1,4 +1,5 @@
-"""One AWS account, played by moto in this process and served on loopback to whoever wants to look.
+"""One AWS account, simulated by moto in this process and served on loopback to whoever wants to
+look.
 
 moto drops or lacks some of what EKS has; that is kept beside it, in `clusters` and `groups`.
 """
@@ -78,7 +79,7 @@ class Account:
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
         self.lock = threading.RLock()
         self.region = ""
-        """Set by the first resource; a rehearsal plays one region."""
+        """Set by the first resource; a rehearsal simulates one region."""
         self._existing = existing
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""
@@ -109,7 +110,9 @@ class Account:
         if not region:
             raise CloudError("aws:region is not set: set it, e.g. to us-east-1")
         if self.region and region != self.region:
-            raise CloudError(f"a rehearsal plays one region: {self.region} is in use, got {region}")
+            raise CloudError(
+                f"a rehearsal simulates one region: {self.region} is in use, got {region}"
+            )
         fresh, self.region = not self.region, region
         if fresh and self._existing is not None:
             lay_out(self, self._existing)
@@ -158,7 +161,7 @@ def _forget_ambient_settings() -> None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turns what an AWS client raises into the stand-in's own errors, in AWS's words."""
+    """Turns what an AWS client raises into the simulator's own errors, in AWS's words."""
     try:
         yield
     except ClientError as error:

@@ -11,7 +11,7 @@ from plugins.cloud.schema import UNKNOWN
 from simulators.aws.access import associate, cluster_of, disassociate, now
 from simulators.aws.account import ClusterParts
 from simulators.aws.evaluation import allowed
-from simulators.aws.kind import CloudError, Kind, NotFoundError, Problem
+from simulators.aws.kind import CloudError, Config, Kind, NotFoundError, Problem
 from simulators.aws.node_join_checks import guarded
 from simulators.aws.nodes import EFFECTS
 from simulators.aws.roles import policies, role_name, role_of
@@ -69,23 +69,24 @@ _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
 class Addon(Kind):
     token = "aws:eks/addon:Addon"
-    plays = (
+    supported_inputs = (
         "clusterName", "addonName", "addonVersion", "configurationValues", "preserve",
         "podIdentityAssociations", "resolveConflictsOnCreate", "resolveConflictsOnUpdate",
         "serviceAccountRoleArn", "tags",
     )  # fmt: skip
     computed = ("addonVersion", "configurationValues")
 
-    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        found = super().validate_preview(config, inputs)
         version = inputs.get("addonVersion")
         if version in (None, UNKNOWN) or _VERSION.fullmatch(str(version)):
-            return []
+            return found
         words = (
             f"'addonVersion' ('{version}') must be a version with a leading v: v1.2.3-eksbuild.1"
         )
-        return [Problem("addonVersion", words)]
+        return [*found, Problem("addonVersion", words)]
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         cluster, name = cluster_of(self.account, inputs["clusterName"]), inputs["addonName"]
         if name not in _NAMESPACES:
             raise CloudError(
@@ -199,7 +200,7 @@ class Addon(Kind):
             raise NotFoundError(f"ResourceNotFoundException: No addon: {addon} found in {name}")
         return cluster, cluster.addons[addon]
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         name, _, addon = identity.partition(":")
         cluster, row = self._row(identity)
         return {
@@ -213,7 +214,7 @@ class Addon(Kind):
             "tagsAll": row["tagsAll"],
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._check(new)
         cluster, row = self._row(identity)
         name = new["addonName"]
@@ -226,12 +227,12 @@ class Addon(Kind):
         self._check_rights(cluster, new)
         cluster.addons[name] = row | new | {"modifiedAt": now()}
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         self._row(identity)[1]["tagsAll"] = dict(tags)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         cluster, row = self._row(identity)
         name, before = row["addonName"], dict(cluster.associations)
 

@@ -19,7 +19,7 @@ def request(
         inner = f"{path}.{name}" if path else name
         member = (renamed or {}).get(inner) or _member(shape, name)
         if member is None or member not in shape.members:
-            raise CloudError(f"a rehearsal does not play '{inner}': the API has no such member")
+            raise CloudError(f"a rehearsal does not simulate '{inner}': the API has no such member")
         if value is not None:
             answer[member] = _value(shape.members[member], value, renamed, inner)
     return answer

@@ -34,7 +34,7 @@ _ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 class Cluster(Kind):
     token = "aws:eks/cluster:Cluster"
-    plays = (
+    supported_inputs = (
         "name", "roleArn", "vpcConfig", "version", "accessConfig", "bootstrapSelfManagedAddons",
         "deletionProtection", "enabledClusterLogTypes", "encryptionConfig", "forceUpdateVersion",
         "kubernetesNetworkConfig", "upgradePolicy", "zonalShiftConfig", "tags",
@@ -48,8 +48,9 @@ class Cluster(Kind):
         super().__init__(account)
         self._control_plane = control_plane
 
-    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
-        return name_problems(inputs.get("name"))
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        found = super().validate_preview(config, inputs)
+        return found + name_problems(inputs.get("name"))
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         """Secrets that are encrypted stay so: EKS takes a key back from no cluster."""
@@ -57,8 +58,8 @@ class Cluster(Kind):
 
     # The control plane takes seconds to start and to stop: not under the account's lock.
 
-    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        identity, outputs = super().create(config, inputs)
+    def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        identity, outputs = super().on_create(config, inputs)
         try:
             self._control_plane.ensure_started()
         except BaseException:
@@ -67,11 +68,11 @@ class Cluster(Kind):
             raise
         return identity, outputs
 
-    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
-        super().delete(config, identity, state)
+    def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+        super().on_delete(config, identity, state)
         self._control_plane.stop()
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def validate_create(self, inputs: dict[str, Any]) -> None:
         name: str = inputs["name"]
         if self.account.clusters:
             taken = next(iter(self.account.clusters))
@@ -80,15 +81,19 @@ class Cluster(Kind):
                     f"ResourceInUseException: Cluster already exists with name: {name}"
                 )
             raise CloudError(
-                f"a rehearsal plays one cluster at a time, and there is '{taken}' already"
+                f"a rehearsal simulates one cluster at a time, and there is '{taken}' already"
             )
         check_version(inputs)
         require_trust(self.account, inputs["roleArn"], "eks.amazonaws.com", "sts:AssumeRole")
         if reason := why_cluster_fails(self.account, inputs["roleArn"]):
             raise CloudError(f"unexpected state 'FAILED', wanted target 'ACTIVE': {reason}")
-        vpc = vpc_of(self.account, name, inputs["vpcConfig"])
+        vpc_of(self.account, name, inputs["vpcConfig"])
         check_public_networks(inputs["vpcConfig"])
         check_key(self.account, inputs)
+
+    def create(self, inputs: dict[str, Any]) -> str:
+        name: str = inputs["name"]
+        vpc = vpc_of(self.account, name, inputs["vpcConfig"])
         inputs.setdefault("version", max(catalog.KUBERNETES_VERSIONS, key=minor))
         eks = self.account.client("eks")
         eks.create_cluster(**self._request(inputs))
@@ -173,7 +178,7 @@ class Cluster(Kind):
         if inputs.get("enabledClusterLogTypes") and not found:
             logs.create_log_group(logGroupName=group)
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self.account.client("eks").describe_cluster(name=identity)["cluster"]
         inputs = self.account.clusters[identity].inputs
         access, network = inputs.get("accessConfig") or {}, row["kubernetesNetworkConfig"]
@@ -214,7 +219,7 @@ class Cluster(Kind):
             "tagsAll": row.get("tags") or {},
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         parts = self.account.clusters[identity]
         held = self.account.backend("eks").clusters[identity]
         check_update(old, new)
@@ -241,12 +246,12 @@ class Cluster(Kind):
             self._place(identity, parts)
         self._log(identity, new)
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         self.account.backend("eks").clusters[identity].tags = dict(tags)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         if self.account.clusters[identity].inputs.get("deletionProtection"):
             raise CloudError(
                 f"InvalidRequestException: Cluster '{identity}' cannot be deleted because deletion "

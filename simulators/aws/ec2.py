@@ -38,7 +38,7 @@ class Ec2Kind(Kind):
         tags = {"ResourceType": kind, "Tags": pairs(inputs["tagsAll"])}
         return {"TagSpecifications": [tags]}
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         request = {pascal(name): inputs[name] for name in self.sent if name in inputs}
         create = getattr(self.ec2, f"create_{self.noun}")
         answer = create(**request, **self.specification(inputs))
@@ -53,18 +53,22 @@ class Ec2Kind(Kind):
             raise NotFoundError(f"{self.id_key}: {identity} does not exist")
         return found[0]
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self.row(identity)
         return pick(row, self.outputs) | {"tagsAll": mapping(row.get("Tags"))}
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        changed = [name for name in self.plays if name != "tags" and old.get(name) != new.get(name)]
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+        changed = [
+            name
+            for name in self.supported_inputs
+            if name != "tags" and old.get(name) != new.get(name)
+        ]
         if changed:
             raise CloudError(
-                f"a rehearsal does not play a change of '{changed[0]}' of {self.token}"
+                f"a rehearsal does not simulate a change of '{changed[0]}' of {self.token}"
             )
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         if gone:
@@ -72,7 +76,7 @@ class Ec2Kind(Kind):
         if tags:
             self.ec2.create_tags(Resources=[identity], Tags=pairs(tags))
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         getattr(self.ec2, f"delete_{self.noun}")(**{self.id_key: identity})
 
     def rows(self, noun: str, **filters: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ Document = Mapping[str, Any]
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
-class UnplayedConditionError(Exception):
+class UnsimulatedConditionError(Exception):
     """A condition operator that is not evaluated here."""
 
 
@@ -139,7 +139,7 @@ def _holds(operator: str, key: str, wanted: list[Any], context: Mapping[str, str
         return (value is None) == (str(wanted[0]).lower() == "true")
     bare = name.removesuffix("IfExists")
     if bare not in _OPERATORS:
-        raise UnplayedConditionError(f"a rehearsal does not evaluate the condition '{operator}'")
+        raise UnsimulatedConditionError(f"a rehearsal does not evaluate the condition '{operator}'")
     compare, must = _OPERATORS[bare]
     if value is None:
         return bare != name or not must or operator.startswith("ForAllValues:")

@@ -6,7 +6,7 @@ from typing import Any
 
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.aws.evaluation import statements
-from simulators.aws.kind import CloudError, Kind, mapping, pairs, pick
+from simulators.aws.kind import CloudError, Config, Kind, mapping, pairs, pick
 from simulators.aws.roles import users
 
 
@@ -21,16 +21,17 @@ class IamKind(Kind):
 class Role(IamKind):
     token = "aws:iam/role:Role"
     documents = ("assumeRolePolicy",)
-    plays = (
+    supported_inputs = (
         "name", "path", "assumeRolePolicy", "description", "maxSessionDuration",
         "forceDetachPolicies", "permissionsBoundary", "tags",
     )  # fmt: skip
     computed = ("namePrefix", "managedPolicyArns", "inlinePolicies")
 
-    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
-        return misshapen("assumeRolePolicy", inputs, ("Effect", "Action", "Principal"))
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        found = super().validate_preview(config, inputs)
+        return found + misshapen("assumeRolePolicy", inputs, ("Effect", "Action", "Principal"))
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         given = {
             "RoleName": inputs["name"],
             "Path": inputs["path"],
@@ -43,7 +44,7 @@ class Role(IamKind):
         self.iam.create_role(**{name: value for name, value in given.items() if value})
         return str(inputs["name"])
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self.iam.get_role(RoleName=identity)["Role"]
         now = pick(row, {
             "arn": "Arn",
@@ -61,7 +62,7 @@ class Role(IamKind):
             ),
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self.iam.update_assume_role_policy(
             RoleName=identity, PolicyDocument=new["assumeRolePolicy"]
         )
@@ -79,14 +80,14 @@ class Role(IamKind):
             else:
                 self.iam.delete_role_permissions_boundary(RoleName=identity)
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         if gone:
             self.iam.untag_role(RoleName=identity, TagKeys=gone)
         self.iam.tag_role(RoleName=identity, Tags=pairs(tags))
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         if used := sorted(users(self.account, state["arn"])):
             raise CloudError(
                 f"IAM would delete the role '{identity}', but {', '.join(used)} works with it and "
@@ -114,10 +115,10 @@ class Role(IamKind):
 
 class OpenIdConnectProvider(IamKind):
     token = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
-    plays = ("url", "clientIdLists", "thumbprintLists", "tags")
+    supported_inputs = ("url", "clientIdLists", "thumbprintLists", "tags")
     computed = ("thumbprintLists",)
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         answer = self.iam.create_open_id_connect_provider(
             Url=inputs["url"],
             ClientIDList=inputs["clientIdLists"],
@@ -126,7 +127,7 @@ class OpenIdConnectProvider(IamKind):
         )
         return str(answer["OpenIDConnectProviderArn"])
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self.iam.get_open_id_connect_provider(OpenIDConnectProviderArn=identity)
         return {
             "arn": identity,
@@ -141,7 +142,7 @@ class OpenIdConnectProvider(IamKind):
 
         return path == "url" and bare(old) == bare(new)
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         before, after = old["clientIdLists"], new["clientIdLists"]
         calls: list[tuple[Callable[..., Any], list[str]]] = [
             (self.iam.add_client_id_to_open_id_connect_provider, list(set(after) - set(before))),
@@ -158,14 +159,14 @@ class OpenIdConnectProvider(IamKind):
                 OpenIDConnectProviderArn=identity, ThumbprintList=new["thumbprintLists"]
             )
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         if gone:
             self.iam.untag_open_id_connect_provider(OpenIDConnectProviderArn=identity, TagKeys=gone)
         self.iam.tag_open_id_connect_provider(OpenIDConnectProviderArn=identity, Tags=pairs(tags))
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         self.iam.delete_open_id_connect_provider(OpenIDConnectProviderArn=identity)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from plugins.cloud.schema import Problem
 from simulators.aws.iam import IamKind, document_text, misshapen
-from simulators.aws.kind import CloudError, NotFoundError, mapping, pairs, pick
+from simulators.aws.kind import CloudError, Config, NotFoundError, mapping, pairs, pick
 from simulators.aws.node_join_checks import guarded
 
 _MOST_ATTACHED = 10
@@ -14,13 +14,14 @@ _MOST_ATTACHED = 10
 class Policy(IamKind):
     token = "aws:iam/policy:Policy"
     documents = ("policy",)
-    plays = ("name", "path", "policy", "description", "tags")
+    supported_inputs = ("name", "path", "policy", "description", "tags")
     computed = ("namePrefix",)
 
-    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
-        return misshapen("policy", inputs, ("Effect", "Action", "Resource"))
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        found = super().validate_preview(config, inputs)
+        return found + misshapen("policy", inputs, ("Effect", "Action", "Resource"))
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         answer = self.iam.create_policy(
             PolicyName=inputs["name"],
             Path=inputs["path"],
@@ -30,7 +31,7 @@ class Policy(IamKind):
         )
         return str(answer["Policy"]["Arn"])
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self.iam.get_policy(PolicyArn=identity)["Policy"]
         version = self.iam.get_policy_version(
             PolicyArn=identity, VersionId=row["DefaultVersionId"]
@@ -48,7 +49,7 @@ class Policy(IamKind):
             "tagsAll": mapping(tags),
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("policy") != new["policy"]:
             versions = self.iam.list_policy_versions(PolicyArn=identity)["Versions"]
             spare = [each for each in versions if not each["IsDefaultVersion"]]
@@ -59,14 +60,14 @@ class Policy(IamKind):
                 PolicyArn=identity, PolicyDocument=new["policy"], SetAsDefault=True
             )
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         if gone:
             self.iam.untag_policy(PolicyArn=identity, TagKeys=gone)
         self.iam.tag_policy(PolicyArn=identity, Tags=pairs(tags))
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         if self.iam.get_policy(PolicyArn=identity)["Policy"]["AttachmentCount"]:
             raise CloudError(
                 f"DeletePolicy: DeleteConflict: Cannot delete a policy attached to entities: "
@@ -81,13 +82,14 @@ class Policy(IamKind):
 class RolePolicy(IamKind):
     token = "aws:iam/rolePolicy:RolePolicy"
     documents = ("policy",)
-    plays = ("name", "role", "policy")
+    supported_inputs = ("name", "role", "policy")
     computed = ("namePrefix",)
 
-    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
-        return misshapen("policy", inputs, ("Effect", "Action", "Resource"))
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        found = super().validate_preview(config, inputs)
+        return found + misshapen("policy", inputs, ("Effect", "Action", "Resource"))
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         self._put(inputs)
         return f"{inputs['role']}:{inputs['name']}"
 
@@ -96,25 +98,25 @@ class RolePolicy(IamKind):
             RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"]
         )
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         role, _, name = identity.partition(":")
         row = self.iam.get_role_policy(RoleName=role, PolicyName=name)
         text = document_text(row["PolicyDocument"], state.get("policy"))
         return {"role": role, "name": name, "policy": text}
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._put(new)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         with guarded(self.account, undo=lambda: self._put(state)):
             self.iam.delete_role_policy(RoleName=state["role"], PolicyName=state["name"])
 
 
 class RolePolicyAttachment(IamKind):
     token = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
-    plays = ("role", "policyArn")
+    supported_inputs = ("role", "policyArn")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         attached = self._attached(inputs["role"])
         if len(attached) >= _MOST_ATTACHED and inputs["policyArn"] not in attached:
             raise CloudError(
@@ -128,16 +130,16 @@ class RolePolicyAttachment(IamKind):
         answer = self.iam.list_attached_role_policies(RoleName=role)
         return [each["PolicyArn"] for each in answer["AttachedPolicies"]]
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         role, _, policy = identity.partition("/")
         if policy not in self._attached(role):
             raise NotFoundError(f"NoSuchEntity: {policy} is not attached to {role}")
         return {"role": role, "policyArn": policy}
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         raise CloudError("an attachment cannot be changed")
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         given = {"RoleName": state["role"], "PolicyArn": state["policyArn"]}
         with guarded(self.account, undo=lambda: self.iam.attach_role_policy(**given)):
             self.iam.detach_role_policy(**given)

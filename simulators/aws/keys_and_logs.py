@@ -6,7 +6,7 @@ from typing import Any
 
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.aws.evaluation import statements
-from simulators.aws.kind import CloudError, Kind, NotFoundError
+from simulators.aws.kind import CloudError, Config, Kind, NotFoundError
 
 _SHORTEST_WINDOW_DAYS, _LONGEST_WINDOW_DAYS = 7, 30
 
@@ -14,7 +14,7 @@ _SHORTEST_WINDOW_DAYS, _LONGEST_WINDOW_DAYS = 7, 30
 class Key(Kind):
     token = "aws:kms/key:Key"
     documents = ("policy",)
-    plays = (
+    supported_inputs = (
         "description", "policy", "enableKeyRotation", "rotationPeriodInDays", "isEnabled",
         "keyUsage", "customerMasterKeySpec", "deletionWindowInDays", "multiRegion",
         "bypassPolicyLockoutSafetyCheck", "tags",
@@ -25,9 +25,9 @@ class Key(Kind):
     def kms(self) -> Any:
         return self.account.client("kms")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         if inputs.get("multiRegion"):
-            raise CloudError("a rehearsal does not play 'multiRegion' keys")
+            raise CloudError("a rehearsal does not simulate 'multiRegion' keys")
         given = {"Policy": inputs["policy"]} if "policy" in inputs else {}
         answer = self.kms.create_key(
             Description=inputs.get("description", ""),
@@ -52,7 +52,7 @@ class Key(Kind):
             call = self.kms.enable_key if new.get("isEnabled") else self.kms.disable_key
             call(KeyId=identity)
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self.kms.describe_key(KeyId=identity)["KeyMetadata"]
         if row["KeyState"] == "PendingDeletion":
             raise NotFoundError(f"NotFoundException: key {identity} is pending deletion")
@@ -74,21 +74,21 @@ class Key(Kind):
             "tagsAll": {tag["TagKey"]: tag["TagValue"] for tag in tags},
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._switch(identity, old, new)
         if "description" in new:
             self.kms.update_key_description(KeyId=identity, Description=new["description"])
         if "policy" in new and old.get("policy") != new["policy"]:
             self.kms.put_key_policy(KeyId=identity, PolicyName="default", Policy=new["policy"])
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         if gone:
             self.kms.untag_resource(KeyId=identity, TagKeys=gone)
         self.kms.tag_resource(KeyId=identity, Tags=_key_tags(tags))
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         for name, cluster in self.account.clusters.items():
             config = cluster.inputs.get("encryptionConfig") or {}
             if config.get("provider", {}).get("keyArn") == state["arn"]:
@@ -100,12 +100,13 @@ class Key(Kind):
         window = state.get("deletionWindowInDays") or _LONGEST_WINDOW_DAYS
         self.kms.schedule_key_deletion(KeyId=identity, PendingWindowInDays=window)
 
-    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        found = super().validate_preview(config, inputs)
         window = inputs.get("deletionWindowInDays")
         if isinstance(window, int) and not _SHORTEST_WINDOW_DAYS <= window <= _LONGEST_WINDOW_DAYS:
             words = f"expected deletionWindowInDays to be in the range 7 to 30, got {window}"
-            return [Problem("deletionWindowInDays", words)]
-        return []
+            found.append(Problem("deletionWindowInDays", words))
+        return found
 
 
 def _key_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
@@ -114,15 +115,15 @@ def _key_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 class Alias(Kind):
     token = "aws:kms/alias:Alias"
-    plays = ("name", "targetKeyId")
+    supported_inputs = ("name", "targetKeyId")
     computed = ("namePrefix",)
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         name = _alias_name(inputs["name"])
         self.account.client("kms").create_alias(AliasName=name, TargetKeyId=inputs["targetKeyId"])
         return name
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         kms = self.account.client("kms")
         for row in kms.list_aliases()["Aliases"]:
             if row["AliasName"] == identity:
@@ -143,11 +144,11 @@ class Alias(Kind):
 
         return path == "targetKeyId" and key(old) == key(new)
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         kms = self.account.client("kms")
         kms.update_alias(AliasName=identity, TargetKeyId=new["targetKeyId"])
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         self.account.client("kms").delete_alias(AliasName=identity)
 
 
@@ -157,14 +158,21 @@ def _alias_name(name: str) -> str:
 
 class LogGroup(Kind):
     token = "aws:cloudwatch/logGroup:LogGroup"
-    plays = ("name", "retentionInDays", "kmsKeyId", "logGroupClass", "skipDestroy", "tags")
+    supported_inputs = (
+        "name",
+        "retentionInDays",
+        "kmsKeyId",
+        "logGroupClass",
+        "skipDestroy",
+        "tags",
+    )
     computed = ("namePrefix", "logGroupClass", "deletionProtectionEnabled")
 
     @property
     def logs(self) -> Any:
         return self.account.client("logs")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         name, key = inputs["name"], inputs.get("kmsKeyId")
         if key:
             self._require_key(name, key)
@@ -202,7 +210,7 @@ class LogGroup(Kind):
                 return dict(row)
         raise NotFoundError(f"ResourceNotFoundException: log group {identity} does not exist")
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self.row(identity)
         arn = row["arn"].removesuffix(":*")
         return {
@@ -214,7 +222,7 @@ class LogGroup(Kind):
             "tagsAll": self.logs.list_tags_for_resource(resourceArn=arn)["tags"],
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("retentionInDays") != new.get("retentionInDays"):
             if new.get("retentionInDays"):
                 self._retain(identity, new)
@@ -228,7 +236,7 @@ class LogGroup(Kind):
             else:
                 self.logs.disassociate_kms_key(logGroupName=identity)
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         arn = self.row(identity)["arn"].removesuffix(":*")
@@ -236,7 +244,7 @@ class LogGroup(Kind):
             self.logs.untag_resource(resourceArn=arn, tagKeys=gone)
         self.logs.tag_resource(resourceArn=arn, tags=dict(tags))
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         if state.get("skipDestroy"):
             return
         self.logs.delete_log_group(logGroupName=identity)

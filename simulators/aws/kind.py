@@ -1,4 +1,4 @@
-"""What every resource type of the stand-in AWS has in common: references, tags, drift."""
+"""What every resource type of the simulated AWS has in common: references, tags, drift."""
 
 import json
 from collections.abc import Mapping
@@ -6,18 +6,17 @@ from typing import Any, ClassVar
 
 import jmespath  # type: ignore[import-untyped]
 
-from plugins.cloud.handler import CloudError, Config, Handler, NotFoundError
+from plugins.cloud.handler import CloudError, Config, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.aws.account import Account, answering
 from simulators.aws.settings import default_tags
+from simulators.resource_type import ResourceType
 
 
-class Kind(Handler):
+class Kind(ResourceType):
     """A resource type. Subclasses talk to the account; every method runs under its lock."""
 
-    token: ClassVar[str]
-    plays: ClassVar[tuple[str, ...]]
-    """The inputs that have a meaning here; any other is refused, never dropped."""
+    supported_inputs: ClassVar[tuple[str, ...]]
     documents: ClassVar[tuple[str, ...]] = ()
     """Inputs that are JSON: how they are written does not count."""
     regional: ClassVar[bool] = True
@@ -31,81 +30,81 @@ class Kind(Handler):
 
     # To be written for each type.
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def validate_create(self, inputs: dict[str, Any]) -> None:
+        """Raises CloudError where AWS refuses to create it."""
+
+    def create(self, inputs: dict[str, Any]) -> str:
         """Creates it and returns its id. `inputs["tagsAll"]` are all tags that it gets."""
         raise NotImplementedError
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         """Its properties as AWS has them now, `tagsAll` among them; raises NotFoundError."""
         raise NotImplementedError
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         """Makes it what `new` says. Tags are not its business."""
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         """Sets `tags` and removes those whose keys are `gone`."""
         raise NotImplementedError
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         """Deletes it; raises CloudError where AWS refuses."""
         raise NotImplementedError
 
-    def problems(self, inputs: Mapping[str, Any]) -> list[Problem]:
-        """What the provider refuses in a preview already; values may be UNKNOWN."""
-        return []
-
     # What the provider calls.
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         found = [
-            Problem(name, f"a rehearsal does not play '{name}' of {self.token}")
+            Problem(name, f"a rehearsal does not simulate '{name}' of {self.token}")
             for name in inputs
-            if name not in (*self.plays, "region") and not name.startswith("__")
+            if name not in (*self.supported_inputs, "region") and not name.startswith("__")
         ]
         region = inputs.get("region")
         if region not in (None, UNKNOWN, config.get("region")):
             found.append(
                 Problem(
                     "region",
-                    f"a rehearsal plays one region: the provider's {config.get('region')}, "
+                    f"a rehearsal simulates one region: the provider's {config.get('region')}, "
                     f"got '{region}'",
                 )
             )
         for name in self.documents:
             found += _malformed(name, inputs.get(name))
-        return found + self.problems(inputs)
+        return found
 
-    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         with self.account.lock, answering():
             self.account.open(config)
             given = inputs | self._all_tags(config, inputs)
-            identity = self.make(given)
+            self.validate_create(given)
+            identity = self.create(given)
             return identity, given | self._now(config, identity, given)
 
-    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+    def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
         with self.account.lock, answering():
             self.account.open(config)
             return state | self._now(config, identity, state)
 
-    def update(
+    def on_update(
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
         with self.account.lock, answering():
             self.account.open(config)
             given = new | self._all_tags(config, new)
-            self.change(identity, old, given)
+            self.update(identity, old, given)
             before, after = old.get("tagsAll") or {}, given.get("tagsAll") or {}
             if before != after:
-                self.retag(identity, given, after, [key for key in before if key not in after])
+                self.set_tags(identity, given, after, [key for key in before if key not in after])
             return given | self._now(config, identity, given)
 
-    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+    def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         with self.account.lock, answering():
             self.account.open(config)
-            self.look(identity, state)  # gone already: NotFoundError
-            self.remove(identity, state)
+            self.read(identity, state)  # gone already: NotFoundError
+            self.delete(identity, state)
 
     def same(self, path: str, old: Any, new: Any) -> bool:
         if path not in self.documents or new == UNKNOWN:
@@ -113,12 +112,12 @@ class Kind(Handler):
         return bool(json.loads(old) == json.loads(new))
 
     def _all_tags(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        if "tags" not in self.plays:
+        if "tags" not in self.supported_inputs:
             return {}
         return {"tagsAll": default_tags(config) | (inputs.get("tags") or {})}
 
     def _now(self, config: Config, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = self.look(identity, state)
+        now = self.read(identity, state)
         if self.regional:
             now["region"] = self.account.region
         if "tagsAll" in now:

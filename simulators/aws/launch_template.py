@@ -18,7 +18,7 @@ _RENAMED = {
 class LaunchTemplate(Ec2Kind):
     token = "aws:ec2/launchTemplate:LaunchTemplate"
     noun = "launch_template"
-    plays = (
+    supported_inputs = (
         "name", "description", "tags", "updateDefaultVersion", "defaultVersion",
         "blockDeviceMappings", "capacityReservationSpecification", "ebsOptimized", "imageId",
         "instanceMarketOptions", "instanceType", "metadataOptions", "monitoring",
@@ -32,7 +32,7 @@ class LaunchTemplate(Ec2Kind):
         "latestVersion": "LatestVersionNumber",
     }
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         answer = self.ec2.create_launch_template(
             LaunchTemplateName=inputs["name"],
             **self._version(inputs),
@@ -45,7 +45,7 @@ class LaunchTemplate(Ec2Kind):
         data = {
             name: value
             for name, value in inputs.items()
-            if name not in _NOT_DATA and name in self.plays
+            if name not in _NOT_DATA and name in self.supported_inputs
         }
         described = inputs.get("description")
         return {
@@ -53,15 +53,15 @@ class LaunchTemplate(Ec2Kind):
             **({"VersionDescription": described} if described else {}),
         }
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         arn = self.account.arn("ec2", f"launch-template/{identity}")
-        return super().look(identity, state) | {"arn": arn}
+        return super().read(identity, state) | {"arn": arn}
 
     def _renewed(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Whether the update makes a new version: tags and the choice of a default do not."""
         return any(
             old.get(name) != new.get(name)
-            for name in self.plays
+            for name in self.supported_inputs
             if name not in _NOT_DATA or name == "description"
         )
 
@@ -72,7 +72,7 @@ class LaunchTemplate(Ec2Kind):
             "latestVersion",
         )  # fmt: skip
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if self._renewed(old, new):
             self.ec2.create_launch_template_version(LaunchTemplateId=identity, **self._version(new))
         latest = str(self.row(identity)["LatestVersionNumber"])

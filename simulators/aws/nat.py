@@ -10,7 +10,7 @@ from simulators.aws.kind import CloudError, NotFoundError
 class Eip(Ec2Kind):
     token = "aws:ec2/eip:Eip"
     noun = "elastic_ip"
-    plays = ("domain", "tags")
+    supported_inputs = ("domain", "tags")
     computed = ("domain", "networkBorderGroup", "publicIpv4Pool", "instance", "networkInterface")
     outputs = {  # noqa: RUF012
         "allocationId": "AllocationId",
@@ -21,7 +21,7 @@ class Eip(Ec2Kind):
         "privateIp": "PrivateIpAddress",
     }
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         if inputs.get("domain", "vpc") != "vpc":
             raise CloudError("InvalidParameterValue: 'domain' must be vpc")
         answer = self.ec2.allocate_address(Domain="vpc", **self.specification(inputs))
@@ -33,15 +33,15 @@ class Eip(Ec2Kind):
                 return dict(row)
         raise NotFoundError(f"InvalidAllocationID.NotFound: '{identity}' does not exist")
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        return super().look(identity, state) | {
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        return super().read(identity, state) | {
             "arn": self.account.arn("ec2", f"elastic-ip/{identity}"),
             "networkBorderGroup": self.account.region,
             "publicIpv4Pool": "amazon",
             "publicDns": "",
         }
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         for gateway in self.rows("nat_gateway"):
             if any(each.get("AllocationId") == identity for each in gateway["NatGatewayAddresses"]):
                 raise CloudError(
@@ -54,7 +54,7 @@ class Eip(Ec2Kind):
 class NatGateway(Ec2Kind):
     token = "aws:ec2/natGateway:NatGateway"
     noun = "nat_gateway"
-    plays = ("allocationId", "connectivityType", "subnetId", "availabilityMode", "tags")
+    supported_inputs = ("allocationId", "connectivityType", "subnetId", "availabilityMode", "tags")
     sent = ("allocationId", "connectivityType", "subnetId")
     computed = ("availabilityMode", "privateIp", "vpcId", "secondaryPrivateIpAddresses")
     outputs = {  # noqa: RUF012
@@ -73,10 +73,10 @@ class NatGateway(Ec2Kind):
             each["ResourceType"] = "natgateway"
         return found
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         public = inputs.get("connectivityType", "public") == "public"
         if inputs.get("availabilityMode", "zonal") != "zonal":
-            raise CloudError("a rehearsal plays only zonal NAT gateways")
+            raise CloudError("a rehearsal simulates only zonal NAT gateways")
         if not inputs.get("subnetId"):
             raise CloudError("MissingParameter: a zonal NAT gateway needs 'subnetId'")
         if public != bool(inputs.get("allocationId")):
@@ -101,18 +101,18 @@ class NatGateway(Ec2Kind):
                     f"Resource.AlreadyAssociated: {inputs['allocationId']} is already associated "
                     f"with {taken[0]}"
                 )
-        return super().make(inputs)
+        return super().create(inputs)
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().look(identity, state)
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().read(identity, state)
         mode = state.get("connectivityType", "public")
         return now | {"availabilityMode": "zonal", "connectivityType": mode}
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         interfaces = [
             each["NetworkInterfaceId"] for each in self.row(identity)["NatGatewayAddresses"]
         ]
-        super().remove(identity, state)
+        super().delete(identity, state)
         # moto keeps the gateway's interface and address association, EC2 does not.
         backend = self.account.backend("ec2")
         for interface in interfaces:

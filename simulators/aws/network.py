@@ -10,7 +10,13 @@ from simulators.aws.kind import CloudError
 class Vpc(Ec2Kind):
     token = "aws:ec2/vpc:Vpc"
     noun = "vpc"
-    plays = ("cidrBlock", "enableDnsHostnames", "enableDnsSupport", "instanceTenancy", "tags")
+    supported_inputs = (
+        "cidrBlock",
+        "enableDnsHostnames",
+        "enableDnsSupport",
+        "instanceTenancy",
+        "tags",
+    )
     sent = ("cidrBlock", "instanceTenancy")
     computed = ("cidrBlock", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")
     outputs = {  # noqa: RUF012
@@ -20,10 +26,10 @@ class Vpc(Ec2Kind):
         "dhcpOptionsId": "DhcpOptionsId",
     }
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         if "cidrBlock" not in inputs:
             raise CloudError("MissingParameter: Either 'cidrBlock' or 'ipv4IpamPoolId' is needed")
-        identity = super().make(inputs)
+        identity = super().create(inputs)
         self._set_dns(identity, inputs)
         return identity
 
@@ -33,8 +39,8 @@ class Vpc(Ec2Kind):
                 attribute = {name[0].upper() + name[1:]: {"Value": inputs[name]}}
                 self.ec2.modify_vpc_attribute(VpcId=identity, **attribute)
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().look(identity, state)
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().read(identity, state)
         for name in ("enableDnsSupport", "enableDnsHostnames"):
             answer = self.ec2.describe_vpc_attribute(VpcId=identity, Attribute=name)
             now[name] = answer[name[0].upper() + name[1:]]["Value"]
@@ -51,13 +57,13 @@ class Vpc(Ec2Kind):
             "enableNetworkAddressUsageMetrics": False,
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._set_dns(identity, new)
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         return path == "instanceTenancy" and (old, new) != ("dedicated", "default")
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         users = [row["SubnetId"] for row in self.rows("subnet", vpc_id=identity)]
         users += [row["NatGatewayId"] for row in self.rows("nat_gateway", vpc_id=identity)]
         users += [row["VpcEndpointId"] for row in self.rows("vpc_endpoint", vpc_id=identity)]
@@ -78,13 +84,13 @@ class Vpc(Ec2Kind):
             if not any(each.get("Main") for each in row["Associations"])
         ]
         self.refuse_used("vpc", identity, users)
-        super().remove(identity, state)
+        super().delete(identity, state)
 
 
 class Subnet(Ec2Kind):
     token = "aws:ec2/subnet:Subnet"
     noun = "subnet"
-    plays = (
+    supported_inputs = (
         "vpcId", "availabilityZone", "availabilityZoneId", "cidrBlock", "mapPublicIpOnLaunch",
         "assignIpv6AddressOnCreation", "enableDns64", "ipv6Native",
         "enableResourceNameDnsARecordOnLaunch", "enableResourceNameDnsAaaaRecordOnLaunch", "tags",
@@ -105,7 +111,7 @@ class Subnet(Ec2Kind):
         "enableResourceNameDnsARecordOnLaunch", "enableResourceNameDnsAaaaRecordOnLaunch",
     )  # fmt: skip
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         self._refuse_ipv6(inputs)
         zones = self.ec2.describe_availability_zones()["AvailabilityZones"]
         for name, key in (("availabilityZone", "ZoneName"), ("availabilityZoneId", "ZoneId")):
@@ -116,24 +122,24 @@ class Subnet(Ec2Kind):
                     "invalid. Subnets can currently only be created in the following availability "
                     f"zones: {', '.join(names)}."
                 )
-        identity = super().make(inputs)
+        identity = super().create(inputs)
         self._set_public(identity, inputs)
         return identity
 
     def _refuse_ipv6(self, inputs: Mapping[str, Any]) -> None:
         for name in self._off:
             if inputs.get(name):
-                raise CloudError(f"a rehearsal does not play '{name}' of {self.token}")
+                raise CloudError(f"a rehearsal does not simulate '{name}' of {self.token}")
 
     def _set_public(self, identity: str, inputs: Mapping[str, Any]) -> None:
         public = {"Value": bool(inputs.get("mapPublicIpOnLaunch"))}
         self.ec2.modify_subnet_attribute(SubnetId=identity, MapPublicIpOnLaunch=public)
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._refuse_ipv6(new)
         self._set_public(identity, new)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         users = [interface_name(row) for row in self.rows("network_interface", subnet_id=identity)]
         self.refuse_used("subnet", identity, users)
         for name, group in self.account.groups.items():
@@ -143,22 +149,22 @@ class Subnet(Ec2Kind):
                     "its nodes in it and would be degraded (Ec2SubnetNotFound): delete the node "
                     "group first"
                 )
-        super().remove(identity, state)
+        super().delete(identity, state)
 
 
 class InternetGateway(Ec2Kind):
     token = "aws:ec2/internetGateway:InternetGateway"
     noun = "internet_gateway"
-    plays = ("vpcId", "tags")
+    supported_inputs = ("vpcId", "tags")
     computed = ("vpcId",)
     outputs = {"ownerId": "OwnerId", "vpcId": "Attachments[0].VpcId"}  # noqa: RUF012
 
-    def make(self, inputs: dict[str, Any]) -> str:
-        identity = super().make(inputs)
+    def create(self, inputs: dict[str, Any]) -> str:
+        identity = super().create(inputs)
         try:
             self._attach(identity, inputs.get("vpcId"))
         except Exception:
-            super().remove(identity, {})
+            super().delete(identity, {})
             raise
         return identity
 
@@ -186,15 +192,15 @@ class InternetGateway(Ec2Kind):
                 )
             self.ec2.detach_internet_gateway(InternetGatewayId=identity, VpcId=vpc)
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         arn = self.account.arn("ec2", f"internet-gateway/{identity}")
-        return super().look(identity, state) | {"arn": arn}
+        return super().read(identity, state) | {"arn": arn}
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("vpcId") != new.get("vpcId"):
             self._detach(identity)
             self._attach(identity, new.get("vpcId"))
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         self._detach(identity)
-        super().remove(identity, state)
+        super().delete(identity, state)

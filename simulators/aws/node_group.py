@@ -27,7 +27,7 @@ _LONGEST_PREFIX = 37
 
 class NodeGroup(Kind):
     token = "aws:eks/nodeGroup:NodeGroup"
-    plays = (
+    supported_inputs = (
         "clusterName", "nodeGroupName", "nodeGroupNamePrefix", "nodeRoleArn", "subnetIds",
         "scalingConfig", "amiType", "capacityType", "diskSize", "instanceTypes", "labels",
         "launchTemplate", "nodeRepairConfig", "releaseVersion", "taints", "updateConfig",
@@ -42,7 +42,7 @@ class NodeGroup(Kind):
         super().__init__(account)
         self._faults = faults
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         cluster = cluster_of(self.account, inputs["clusterName"])
         given = dict(inputs)
         given.setdefault("nodeGroupName", _generated(inputs.get("nodeGroupNamePrefix")))
@@ -124,7 +124,7 @@ class NodeGroup(Kind):
         cluster = self.account.groups[name].cluster
         return self.account.backend("eks").clusters[cluster].nodegroups[name]
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         cluster, _, name = identity.partition(":")
         row = self.account.client("eks").describe_nodegroup(
             clusterName=cluster, nodegroupName=name
@@ -155,11 +155,13 @@ class NodeGroup(Kind):
             now["version"] = now["releaseVersion"] = None
         return now
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         name = identity.partition(":")[2]
         parts = self.account.groups[name]
         cluster = cluster_of(self.account, parts.cluster)
-        given = {key: value for key, value in new.items() if key in (*self.plays, "tagsAll")}
+        given = {
+            key: value for key, value in new.items() if key in (*self.supported_inputs, "tagsAll")
+        }
         # What EKS filled in follows where it was not given, e.g. the release the version.
         if given.get("version") != old.get("version") and new.get("releaseVersion") == old.get(
             "releaseVersion"
@@ -202,12 +204,12 @@ class NodeGroup(Kind):
         at_once = int(update.get("maxUnavailable") or share) or 1
         return NODE_SECONDS * -(-running // at_once)
 
-    def retag(
+    def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
     ) -> None:
         self._held(identity.partition(":")[2]).tags = dict(tags)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         name = identity.partition(":")[2]
         parts = self.account.groups[name]
         cluster = self.account.clusters[parts.cluster]

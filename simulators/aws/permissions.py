@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from plugins.cloud.handler import CloudError
 from simulators.aws.account import Account, GroupParts
-from simulators.aws.evaluation import UnplayedConditionError, allowed
+from simulators.aws.evaluation import UnsimulatedConditionError, allowed
 from simulators.aws.roles import policies, role_name
 from simulators.aws.scaling_group import describe, group_tags
 from simulators.cloud import Scaler
@@ -93,7 +93,7 @@ def _may_not(
             *(each for each in everywhere if not allowed(documents, each, "*", context)),
             *(each for each in there if not allowed(documents, each, group, tagged)),
         ]
-    except UnplayedConditionError as error:
+    except UnsimulatedConditionError as error:
         raise CloudError(f"role {role_name(role)}: {error}") from error
     if not denied:
         return ""

@@ -14,61 +14,61 @@ _TARGETS = ("gatewayId", "natGatewayId")
 class RouteTable(Ec2Kind):
     token = "aws:ec2/routeTable:RouteTable"
     noun = "route_table"
-    plays = ("vpcId", "routes", "tags")
+    supported_inputs = ("vpcId", "routes", "tags")
     sent = ("vpcId",)
     computed = ("routes", "propagatingVgws")
     outputs = {"vpcId": "VpcId", "ownerId": "OwnerId"}  # noqa: RUF012
 
-    def make(self, inputs: dict[str, Any]) -> str:
-        identity = super().make(inputs)
+    def create(self, inputs: dict[str, Any]) -> str:
+        identity = super().create(inputs)
         try:
             self._set_routes(identity, [], inputs.get("routes") or [])
         except Exception:
-            super().remove(identity, {})
+            super().delete(identity, {})
             raise
         return identity
 
     def _set_routes(self, identity: str, old: list[Any], new: list[Any]) -> None:
         for route in old:
             if route not in new:
-                Route(self.account).remove("", {"routeTableId": identity, **_inline(route)})
+                Route(self.account).delete("", {"routeTableId": identity, **_inline(route)})
         for route in new:
             if route not in old:
-                Route(self.account).make({"routeTableId": identity, **_inline(route)})
+                Route(self.account).create({"routeTableId": identity, **_inline(route)})
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().look(identity, state)
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().read(identity, state)
         now["arn"] = self.account.arn("ec2", f"route-table/{identity}")
         now["propagatingVgws"] = []
         return now
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._set_routes(identity, old.get("routes") or [], new.get("routes") or [])
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         for each in self.row(identity)["Associations"]:
             if each.get("Main"):
                 self.refuse_used("routeTable", identity, ["it is the main one"])
             # As the official provider does.
             self.ec2.disassociate_route_table(AssociationId=each["RouteTableAssociationId"])
-        super().remove(identity, state)
+        super().delete(identity, state)
 
 
 def _inline(route: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in route.items() if value and name != "cidrBlock"}
     unknown = set(rest) - set(_TARGETS)
     if unknown:
-        raise CloudError(f"a rehearsal does not play 'routes[].{sorted(unknown)[0]}'")
+        raise CloudError(f"a rehearsal does not simulate 'routes[].{sorted(unknown)[0]}'")
     return rest | {"destinationCidrBlock": route.get("cidrBlock")}
 
 
 class Route(Ec2Kind):
     token = "aws:ec2/route:Route"
     noun = "route"
-    plays = ("routeTableId", "destinationCidrBlock", *_TARGETS)
+    supported_inputs = ("routeTableId", "destinationCidrBlock", *_TARGETS)
     computed = ("instanceId", "networkInterfaceId")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         self.ec2.create_route(**self._request(inputs))
         return _route_id(inputs)
 
@@ -95,7 +95,7 @@ class Route(Ec2Kind):
         }
         return {name: value for name, value in given.items() if value}
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         for row in RouteTable(self.account).row(state["routeTableId"])["Routes"]:
             if row.get("DestinationCidrBlock") == state["destinationCidrBlock"]:
                 return {
@@ -109,10 +109,10 @@ class Route(Ec2Kind):
             f"{state['destinationCidrBlock']} in route table {state['routeTableId']}"
         )
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self.ec2.replace_route(**self._request(new))
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         with guarded(self.account, undo=lambda: self.ec2.create_route(**self._request(state))):
             self.ec2.delete_route(
                 RouteTableId=state["routeTableId"],
@@ -128,9 +128,9 @@ def _route_id(inputs: Mapping[str, Any]) -> str:
 class RouteTableAssociation(Ec2Kind):
     token = "aws:ec2/routeTableAssociation:RouteTableAssociation"
     noun = "route_table_association"
-    plays = ("routeTableId", "subnetId")
+    supported_inputs = ("routeTableId", "subnetId")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         subnet = inputs["subnetId"]
         if found := self._of(subnet):
             raise CloudError(
@@ -151,21 +151,21 @@ class RouteTableAssociation(Ec2Kind):
                     return {"RouteTableId": table["RouteTableId"], **each}
         return None
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         # By subnet: another route table gives the association another id.
         found = self._of(state["subnetId"])
         if found is None:
             raise NotFoundError(f"InvalidAssociationID.NotFound: {identity} does not exist")
         return {"routeTableId": found["RouteTableId"]}
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         found = self._of(new["subnetId"])
         assert found is not None
         self.ec2.replace_route_table_association(
             AssociationId=found["RouteTableAssociationId"], RouteTableId=new["routeTableId"]
         )
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         found = self._of(state["subnetId"])
         assert found is not None
         joined = {"RouteTableId": found["RouteTableId"], "SubnetId": state["subnetId"]}
@@ -177,7 +177,7 @@ class VpcEndpoint(Ec2Kind):
     token = "aws:ec2/vpcEndpoint:VpcEndpoint"
     noun = "vpc_endpoint"
     documents = ("policy",)
-    plays = (
+    supported_inputs = (
         "vpcId", "serviceName", "vpcEndpointType", "routeTableIds", "subnetIds",
         "securityGroupIds", "policy", "privateDnsEnabled", "tags",
     )  # fmt: skip
@@ -195,7 +195,7 @@ class VpcEndpoint(Ec2Kind):
         "state": "State",
     }
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         name = inputs.get("serviceName", "")
         if not name.startswith(f"com.amazonaws.{self.account.region}."):
             raise CloudError(
@@ -210,14 +210,14 @@ class VpcEndpoint(Ec2Kind):
         answer = self.ec2.create_vpc_endpoint(**request, **self.specification(inputs))
         return str(answer["VpcEndpoint"]["VpcEndpointId"])
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().look(identity, state)
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().read(identity, state)
         for name in ("routeTableIds", "subnetIds"):
             if sorted(now[name] or []) == sorted(state.get(name) or []):
                 now[name] = state.get(name)  # sets: their order does not count
         return now | {"arn": self.account.arn("ec2", f"vpc-endpoint/{identity}")}
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         request: dict[str, Any] = {}
         for name, word in (
             ("routeTableIds", "RouteTableIds"),
@@ -234,7 +234,7 @@ class VpcEndpoint(Ec2Kind):
         if request:
             self.ec2.modify_vpc_endpoint(VpcEndpointId=identity, **request)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         interfaces = self.row(identity).get("NetworkInterfaceIds") or []
         self.ec2.delete_vpc_endpoints(VpcEndpointIds=[identity])
         for interface in interfaces:

@@ -111,9 +111,9 @@ def _tag(group: str, key: str, value: str, *, propagate: bool) -> dict[str, Any]
 
 class Tag(Kind):
     token = "aws:autoscaling/tag:Tag"
-    plays = ("autoscalingGroupName", "tag")
+    supported_inputs = ("autoscalingGroupName", "tag")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         tags = describe(self.account, inputs["autoscalingGroupName"])["Tags"]
         if inputs["tag"]["key"] not in [tag["Key"] for tag in tags] and len(tags) >= _MOST_TAGS:
             raise CloudError(
@@ -136,7 +136,7 @@ class Tag(Kind):
         wanted = _tag(group, tag["key"], tag["value"], propagate=tag["propagateAtLaunch"])
         self.account.client("autoscaling").create_or_update_tags(Tags=[wanted])
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         group, _, key = identity.partition(",")
         for tag in describe(self.account, group)["Tags"]:
             if tag["Key"] == key:
@@ -150,10 +150,10 @@ class Tag(Kind):
                 }
         raise NotFoundError(f"no tag {key} on the Auto Scaling group {group}")
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._put(new)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         group, tag = state["autoscalingGroupName"], state["tag"]
         wanted = _tag(group, tag["key"], tag["value"], propagate=tag["propagateAtLaunch"])
         self.account.client("autoscaling").delete_tags(Tags=[wanted])

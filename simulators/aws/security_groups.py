@@ -15,7 +15,7 @@ _ANYWHERE = {
 class SecurityGroup(Ec2Kind):
     token = "aws:ec2/securityGroup:SecurityGroup"
     noun = "security_group"
-    plays: ClassVar[tuple[str, ...]] = (
+    supported_inputs: ClassVar[tuple[str, ...]] = (
         "name", "description", "vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags",
     )  # fmt: skip
     computed = ("vpcId", "ingress", "egress", "namePrefix")
@@ -31,7 +31,7 @@ class SecurityGroup(Ec2Kind):
     def id_key(self) -> str:
         return "GroupId"
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         if inputs["name"].startswith("sg-"):
             raise CloudError("InvalidParameterValue: Group names may not be in the format sg-*.")
         given = {"VpcId": inputs["vpcId"]} if "vpcId" in inputs else {}
@@ -58,13 +58,13 @@ class SecurityGroup(Ec2Kind):
                     call = getattr(self.ec2, f"{verb}_security_group_{way}")
                     call(GroupId=identity, IpPermissions=rules)
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        return super().look(identity, state)
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        return super().read(identity, state)
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._set_rules(identity, old, new)
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         users = [
             interface_name(row)
             for row in self.rows("network_interface")
@@ -80,16 +80,16 @@ class SecurityGroup(Ec2Kind):
                 f"DependencyViolation: resource {identity} has a dependent object: "
                 f"{', '.join(sorted(users))}"
             )
-        super().remove(identity, state)
+        super().delete(identity, state)
 
 
 class DefaultSecurityGroup(SecurityGroup):
     """A VPC's own group, taken over: its rules become the declared ones. It cannot be deleted."""
 
     token = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
-    plays = ("vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags")
+    supported_inputs = ("vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags")
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         found = self.rows("security_group", vpc_id=inputs.get("vpcId", ""), group_name="default")
         if not found:
             raise NotFoundError(f"InvalidVpcID.NotFound: '{inputs.get('vpcId')}' has no group")
@@ -103,10 +103,10 @@ class DefaultSecurityGroup(SecurityGroup):
                 call = getattr(self.ec2, f"revoke_security_group_{way}")
                 call(GroupId=identity, SecurityGroupRuleIds=ids)
         self._set_rules(identity, {}, inputs)
-        self.retag(identity, inputs, inputs.get("tagsAll") or {}, [])
+        self.set_tags(identity, inputs, inputs.get("tagsAll") or {}, [])
         return identity
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         """Only forgotten: it goes with its VPC."""
 
 
@@ -131,7 +131,7 @@ class SecurityGroupIngressRule(Ec2Kind):
     token = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
     noun = "security_group_rule"
     way: ClassVar[str] = "ingress"
-    plays = (
+    supported_inputs = (
         "securityGroupId", "ipProtocol", "cidrIpv4", "fromPort", "toPort",
         "referencedSecurityGroupId", "description", "tags",
     )  # fmt: skip
@@ -145,7 +145,7 @@ class SecurityGroupIngressRule(Ec2Kind):
         "description": "Description",
     }
 
-    def make(self, inputs: dict[str, Any]) -> str:
+    def create(self, inputs: dict[str, Any]) -> str:
         SecurityGroup(self.account).row(inputs["securityGroupId"])
         described = {"Description": inputs["description"]} if inputs.get("description") else {}
         permission: dict[str, Any] = {"IpProtocol": inputs["ipProtocol"]}
@@ -161,7 +161,7 @@ class SecurityGroupIngressRule(Ec2Kind):
         call = getattr(self.ec2, f"authorize_security_group_{self.way}")
         answer = call(GroupId=inputs["securityGroupId"], IpPermissions=[permission])
         identity: str = answer["SecurityGroupRules"][0]["SecurityGroupRuleId"]
-        self.retag(identity, inputs, inputs.get("tagsAll") or {}, [])
+        self.set_tags(identity, inputs, inputs.get("tagsAll") or {}, [])
         return identity
 
     def row(self, identity: str) -> dict[str, Any]:
@@ -170,8 +170,8 @@ class SecurityGroupIngressRule(Ec2Kind):
                 return row
         raise NotFoundError(f"InvalidSecurityGroupRuleId.NotFound: '{identity}' does not exist")
 
-    def look(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        now = super().look(identity, state)
+    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
+        now = super().read(identity, state)
         if now["ipProtocol"] == "-1":  # all ports, which the provider does not show as -1
             now |= {"fromPort": None, "toPort": None}
         return now | {
@@ -179,7 +179,7 @@ class SecurityGroupIngressRule(Ec2Kind):
             "arn": self.account.arn("ec2", f"security-group-rule/{identity}"),
         }
 
-    def change(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
+    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         names = ("ipProtocol", "cidrIpv4", "fromPort", "toPort", "description")
         rule = {name[0].upper() + name[1:]: new[name] for name in names if name in new}
         if peer := new.get("referencedSecurityGroupId"):
@@ -189,7 +189,7 @@ class SecurityGroupIngressRule(Ec2Kind):
             SecurityGroupRules=[{"SecurityGroupRuleId": identity, "SecurityGroupRule": rule}],
         )
 
-    def remove(self, identity: str, state: dict[str, Any]) -> None:
+    def delete(self, identity: str, state: dict[str, Any]) -> None:
         call = getattr(self.ec2, f"revoke_security_group_{self.way}")
         call(GroupId=state["securityGroupId"], SecurityGroupRuleIds=[identity])
 

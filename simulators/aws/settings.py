@@ -8,7 +8,7 @@ from typing import Any
 from plugins.cloud.handler import CloudError, Config
 from plugins.cloud.schema import UNKNOWN, Problem, block
 
-_PLAYED = frozenset(
+_SIMULATED = frozenset(
     {
         "region",
         "defaultTags",
@@ -27,16 +27,16 @@ _PLAYED = frozenset(
 
 
 def check_config(inputs: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a provider's configuration, or not played here."""
+    """What is wrong with a provider's configuration, or not simulated here."""
     import pulumi_aws.provider  # half a second, which not everybody needs
 
     known = block(pulumi_aws.provider.ProviderArgs).properties
     problems = []
     for name in inputs:
-        if name.startswith("__") or name in _PLAYED:
+        if name.startswith("__") or name in _SIMULATED:
             continue
         if name in known:
-            problems.append(Problem(name, f"a rehearsal does not play 'aws:{name}'"))
+            problems.append(Problem(name, f"a rehearsal does not simulate 'aws:{name}'"))
         else:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f": did you mean 'aws:{close[0]}'?" if close else ""

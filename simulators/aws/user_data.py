@@ -30,7 +30,7 @@ def host_sharing(user_data: str | None) -> GpuSharing:
     if plugin.get("device-partitioning-strategy", "none") != "none":
         both = ", and MPS excludes partitions" if strategy == "mps" else ""
         return GpuSharing(
-            fault=f"{_WHO} is set to partitions, which a rehearsal does not play{both}"
+            fault=f"{_WHO} is set to partitions, which a rehearsal does not simulate{both}"
         )
     if strategy == "none":
         return GpuSharing()

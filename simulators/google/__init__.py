@@ -30,7 +30,7 @@ _KINDS = (
 
 
 def settings_for(cloud: GcpCloud) -> ProviderSettings:
-    """The provider that plays this cloud."""
+    """The provider that simulates this cloud."""
     return ProviderSettings(
         package="gcp",
         handlers={kind.token: kind(cloud) for kind in _KINDS},

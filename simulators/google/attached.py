@@ -18,8 +18,8 @@ def resources(cluster: CloudResource, one: Wanted) -> Iterator[CloudResource]:
     zone = cluster.state["nodeLocations"][0]
     region, start = zone.rpartition("-")[0], f"projects/{project}"
     name = f"a{one.uid.replace('-', '')}"[:32]
-    networks = [used for used in cluster.uses if "/networks/" in used]
-    networks += [used for used in cluster.uses if "/subnetworks/" in used][: not networks]
+    networks = [used for used in cluster.depends_on if "/networks/" in used]
+    networks += [used for used in cluster.depends_on if "/subnetworks/" in used][: not networks]
     parts: dict[str, tuple[str, list[str]]] = {
         f"{start}/regions/{region}/forwardingRules/{name}": ("forwarding rule", []),
         f"{start}/global/firewalls/k8s-fw-{name}": ("firewall rule", networks),
@@ -28,7 +28,9 @@ def resources(cluster: CloudResource, one: Wanted) -> Iterator[CloudResource]:
         parts = {f"{start}/zones/{zone}/disks/pvc-{one.uid}": ("disk", [])}
     for identity, (word, uses) in parts.items():
         state: dict[str, object] = {"for": one.uid, "name": one.name}
-        yield CloudResource(token=TOKEN, word=word, identity=identity, state=state, uses=list(uses))
+        yield CloudResource(
+            token=TOKEN, display_name=word, identity=identity, state=state, depends_on=list(uses)
+        )
 
 
 def handles(there: Mapping[str, CloudResource], wanted: Sequence[Wanted]) -> dict[str, str]:

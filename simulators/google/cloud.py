@@ -121,7 +121,7 @@ class GcpCloud:
             held = [
                 resource for resource in self.resources.values() if resource.token not in _NOT_HELD
             ]
-            return sorted(f"{resource.word} {resource.identity}" for resource in held)
+            return sorted(f"{resource.display_name} {resource.identity}" for resource in held)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """The callback runs on the thread of the operation that changed something, unlocked."""

@@ -28,7 +28,7 @@ MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 
 class Cluster(Kind):
     token = "gcp:container/cluster:Cluster"
-    word = "cluster"
+    display_name = "cluster"
     computed = (
         "project",
         "location",
@@ -48,7 +48,7 @@ class Cluster(Kind):
     )
     secrets = ("masterAuth.clientKey",)
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         problems = []
         name = str(inputs.get("name", UNKNOWN))
         if name != UNKNOWN and not CLUSTER_NAME.fullmatch(name):
@@ -83,7 +83,7 @@ class Cluster(Kind):
         location = location_of(config, inputs)
         return f"projects/{inputs['project']}/locations/{location}/clusters/{inputs['name']}"
 
-    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+    def depends_on(self, config: Config, state: Mapping[str, Any]) -> list[str]:
         found = [network_name(config, state)]
         if state.get("subnetwork"):
             region = region_of(location_of(config, state))
@@ -91,8 +91,8 @@ class Cluster(Kind):
             found.append(full_name(str(state["subnetwork"]), collection))
         return found
 
-    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        identity, state = super().create(config, inputs)
+    def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        identity, state = super().on_create(config, inputs)
         try:
             # Unlocked: it takes seconds, and what starts with it may ask for the nodes.
             self.cloud.control_plane.ensure_started()
@@ -103,10 +103,10 @@ class Cluster(Kind):
             raise
         return identity, state
 
-    def update(
+    def on_update(
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
-        state = super().update(config, identity, old, new)
+        state = super().on_update(config, identity, old, new)
         self._bring_kinds(state)
         return state
 
@@ -116,12 +116,16 @@ class Cluster(Kind):
         if state.get("enableAutopilot") or prometheus.get("enabled", True):
             self.cloud.control_plane.define(yaml.safe_load(MANAGED_PROMETHEUS.read_text()))
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         if old is None and (other := next(self.cloud.of(self.token), None)) is not None:
-            raise CloudError(f"a rehearsal plays one cluster at a time, and has {other.identity}")
+            raise CloudError(
+                f"a rehearsal simulates one cluster at a time, and has {other.identity}"
+            )
         if state.get("nodePools"):
             raise CloudError(
-                "a rehearsal plays no node pools inside the cluster: use gcp.container.NodePool"
+                "a rehearsal simulates no node pools inside the cluster: use gcp.container.NodePool"
             )
         location = state.setdefault("location", location_of(config, state))
         state["nodeLocations"] = node_locations(location, state.get("nodeLocations"))
@@ -133,7 +137,7 @@ class Cluster(Kind):
         self._add_outputs(config, state)
 
     def _subnetwork(self, config: Config, state: Mapping[str, Any]) -> CloudResource:
-        _, *subnetworks = self.uses(config, state)
+        _, *subnetworks = self.depends_on(config, state)
         if not subnetworks:
             raise CloudError(
                 "googleapi: Error 400: A network in custom subnet mode requires 'subnetwork'"
@@ -169,7 +173,7 @@ class Cluster(Kind):
     def _add_outputs(self, config: Config, state: dict[str, Any]) -> None:
         identity = self.identity(config, state)
         version = master_version(state)
-        network, subnetwork = self.uses(config, state)
+        network, subnetwork = self.depends_on(config, state)
         plane = self.cloud.control_plane
         pool = (state.get("workloadIdentityConfig") or {}).get("workloadPool")
         if state.get("enableAutopilot"):
@@ -213,13 +217,13 @@ class Cluster(Kind):
             "effectiveLabels": {**labels, "goog-pulumi-provisioned": "true"},
         }
 
-    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+    def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         if state.get("deletionProtection", True):
             raise CloudError(
                 "cannot destroy cluster because deletion_protection is set to true: set "
                 "deletionProtection to false, apply that, and then destroy or replace it"
             )
-        super().delete(config, identity, state)
+        super().on_delete(config, identity, state)
         if identity not in self.cloud.resources:
             self.cloud.control_plane.stop()
 

@@ -19,10 +19,10 @@ _ACCOUNT_ID = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 class Account(Kind):
     token = "gcp:serviceaccount/account:Account"
-    word = "service account"
+    display_name = "service account"
     computed = ("project",)
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         name = str(inputs.get("accountId", UNKNOWN))
         if name == UNKNOWN or _ACCOUNT_ID.fullmatch(name):
             return []
@@ -37,7 +37,9 @@ class Account(Kind):
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         return f"projects/{inputs['project']}/serviceAccounts/{_email(inputs)}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         email = _email(state)
         state |= {
             "email": email,
@@ -52,7 +54,7 @@ def _email(state: Mapping[str, Any]) -> str:
 
 
 class _Member(Kind):
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         problems = []
         member, role = (str(inputs.get(name, UNKNOWN)) for name in ("member", "role"))
         if member != UNKNOWN and not _MEMBER.fullmatch(member):
@@ -71,14 +73,16 @@ class _Member(Kind):
         # As the provider does: IAM writes an account's address in small letters.
         return path == "member" and str(old).lower() == str(new).lower()
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         self.cloud.check_member(state["member"], project_of(config, state))
         state["etag"] = "BwY"
 
 
 class ProjectMember(_Member):
     token = "gcp:projects/iAMMember:IAMMember"
-    word = "IAM binding"
+    display_name = "IAM binding"
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         return f"{inputs['project']}/{inputs['role']}/{inputs['member']}{_condition(inputs)}"
@@ -86,7 +90,7 @@ class ProjectMember(_Member):
 
 class AccountMember(_Member):
     token = "gcp:serviceaccount/iAMMember:IAMMember"
-    word = "IAM binding of a service account"
+    display_name = "IAM binding of a service account"
     in_project = False
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
@@ -96,8 +100,8 @@ class AccountMember(_Member):
     def parent(self, config: Config, state: Mapping[str, Any]) -> str:
         return str(state["serviceAccountId"])
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        problems = super().check(config, inputs)
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        problems = super().validate_preview(config, inputs)
         account = str(inputs.get("serviceAccountId", UNKNOWN))
         if account != UNKNOWN and not re.fullmatch(r"projects/[^/]+/serviceAccounts/.+", account):
             problems.append(

@@ -3,16 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from plugins.cloud.handler import CloudError, Config, Handler
+from plugins.cloud.handler import CloudError, Config
 from simulators.google.cloud import GcpCloud
 from simulators.google.resource import CloudResource, project_of
+from simulators.resource_type import ResourceType
 
 
-class Kind(Handler):
+class Kind(ResourceType):
     """A resource type of Google Cloud. Subclasses say what is different about theirs."""
 
-    token: ClassVar[str]
-    word: ClassVar[str]
     in_project: ClassVar[bool] = True
     """Whether the provider has a property `project` for it."""
 
@@ -23,18 +22,17 @@ class Kind(Handler):
         """The id that the official provider gives it."""
         raise NotImplementedError
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
-        """Completes `state` with what the cloud fills in; raises CloudError where it refuses."""
-
-    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
-        """Ids of the resources that must outlive this one."""
-        return []
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
+        """Before a create, and before an update of `old`: completes `state` with what the cloud
+        fills in; raises CloudError where the cloud refuses."""
 
     def parent(self, config: Config, state: Mapping[str, Any]) -> str | None:
         """The id of the resource that takes this one along."""
         return None
 
-    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         with self.cloud.lock:
             state = {**inputs}
             if self.in_project:
@@ -45,57 +43,61 @@ class Kind(Handler):
                     f"googleapi: Error 409: The resource '{identity}' already exists, alreadyExists"
                 )
             self._check_references(config, state)
-            self.admit(config, state, None)
+            self.validate_create(config, state, None)
             resource = CloudResource(
                 token=self.token,
-                word=self.word,
+                display_name=self.display_name,
                 identity=identity,
                 state=state,
-                uses=self.uses(config, state),
+                depends_on=self.depends_on(config, state),
                 parent=self.parent(config, state),
             )
-            self.started(resource)
+            self.create(resource)
             self.cloud.resources[identity] = resource
             return identity, dict(state)
 
-    def started(self, resource: CloudResource) -> None:
-        """Called before the new resource is there, e.g. to start its nodes; may raise
+    def create(self, resource: CloudResource) -> None:
+        """What comes with the new resource, before it is there, e.g. its nodes; may raise
         CloudError."""
+
+    def read(self, resource: CloudResource, state: Mapping[str, Any]) -> dict[str, Any]:
+        """Its properties now; `state`: those that the engine knows."""
+        return dict(resource.state)
 
     def _check_references(self, config: Config, state: Mapping[str, Any]) -> None:
         parent = self.parent(config, state)
-        for identity in [*self.uses(config, state), *([parent] if parent else [])]:
+        for identity in [*self.depends_on(config, state), *([parent] if parent else [])]:
             self.cloud.get(identity)
 
-    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+    def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
         with self.cloud.lock:
-            return dict(self.cloud.get(identity).state)
+            return self.read(self.cloud.get(identity), state)
 
-    def update(
+    def on_update(
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
         with self.cloud.lock:
             resource = self.cloud.get(identity)
             self._check_references(config, new)
-            self.admit(config, new, resource)
-            resource.state, resource.uses = new, self.uses(config, new)
+            self.validate_create(config, new, resource)
+            resource.state, resource.depends_on = new, self.depends_on(config, new)
             return dict(new)
 
-    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+    def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         with self.cloud.lock:
             resource = self.cloud.get(identity)
             if state.get("deletionPolicy") == "PREVENT":
                 raise CloudError(
-                    f"cannot destroy {self.word} '{identity}': deletionPolicy is PREVENT; set it "
-                    "to DELETE, apply that, and then destroy"
+                    f"cannot destroy {self.display_name} '{identity}': deletionPolicy is PREVENT; "
+                    "set it to DELETE, apply that, and then destroy"
                 )
             if state.get("deletionPolicy") == "ABANDON":
                 return
             for user in self.cloud.resources.values():
-                if identity in user.uses and user.parent != identity:
+                if identity in user.depends_on and user.parent != identity:
                     raise CloudError(
-                        f"googleapi: Error 400: The {resource.word} resource '{identity}' is "
-                        "already "
-                        f"being used by '{user.identity}', resourceInUseByAnotherResource"
+                        f"googleapi: Error 400: The {resource.display_name} resource '{identity}' "
+                        f"is already being used by '{user.identity}', "
+                        "resourceInUseByAnotherResource"
                     )
             self.cloud.remove(identity)

@@ -17,16 +17,18 @@ class _ComputeKind(Kind):
 
 class Network(_ComputeKind):
     token = "gcp:compute/network:Network"
-    word = "network"
+    display_name = "network"
     computed = ("project", "routingMode", "mtu")
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         return f"projects/{inputs['project']}/global/networks/{inputs['name']}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         if state.get("autoCreateSubnetworks", True):
             raise CloudError(
-                "a rehearsal plays only networks with autoCreateSubnetworks: false, whose "
+                "a rehearsal simulates only networks with autoCreateSubnetworks: false, whose "
                 "subnetworks are declared"
             )
         identity = self.identity(config, state)
@@ -37,10 +39,10 @@ class Network(_ComputeKind):
 
 class Subnetwork(_ComputeKind):
     token = "gcp:compute/subnetwork:Subnetwork"
-    word = "subnetwork"
+    display_name = "subnetwork"
     computed = ("project", "region", "purpose", "stackType")
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         return [
             Problem(path, f"expected {path} to be a network such as 10.0.0.0/20, got '{value}'")
             for path, value in _ranges(inputs)
@@ -51,10 +53,12 @@ class Subnetwork(_ComputeKind):
         region = region_of(config, inputs)
         return f"projects/{inputs['project']}/regions/{region}/subnetworks/{inputs['name']}"
 
-    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+    def depends_on(self, config: Config, state: Mapping[str, Any]) -> list[str]:
         return [network_name(config, state)]
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         identity, network = self.identity(config, state), network_name(config, state)
         if "ipCidrRange" not in state:
             raise CloudError("googleapi: Error 400: Required field 'ipCidrRange' not specified")
@@ -102,7 +106,7 @@ class Subnetwork(_ComputeKind):
             policy = cluster.state.get("ipAllocationPolicy", {})
             for use in ("clusterSecondaryRangeName", "servicesSecondaryRangeName"):
                 name = policy.get(use)
-                if old.identity in cluster.uses and before.get(name) != after.get(name):
+                if old.identity in cluster.depends_on and before.get(name) != after.get(name):
                     raise CloudError(
                         f"googleapi: Error 400: Secondary range '{name}' is in use by "
                         f"'{cluster.identity}', resourceInUseByAnotherResource"
@@ -118,10 +122,10 @@ class Subnetwork(_ComputeKind):
 
 class Router(_ComputeKind):
     token = "gcp:compute/router:Router"
-    word = "router"
+    display_name = "router"
     computed = ("project", "region")
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         bgp = inputs.get("bgp")
         asn = bgp.get("asn") if isinstance(bgp, Mapping) else None
         if not isinstance(asn, int | float) or any(
@@ -142,14 +146,16 @@ class Router(_ComputeKind):
         region = region_of(config, inputs)
         return f"projects/{inputs['project']}/regions/{region}/routers/{inputs['name']}"
 
-    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+    def depends_on(self, config: Config, state: Mapping[str, Any]) -> list[str]:
         if not state.get("network"):
             raise CloudError(
                 "googleapi: Error 400: Required field 'resource.network' not specified"
             )
         return [network_name(config, state)]
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         state.setdefault("region", region_of(config, state))
         identity = self.identity(config, state)
         state |= {"selfLink": self_link(identity), "creationTimestamp": "2026-01-01T00:00:00Z"}
@@ -161,7 +167,7 @@ _PRIVATE_ASNS = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
 
 class RouterNat(_ComputeKind):
     token = "gcp:compute/routerNat:RouterNat"
-    word = "router NAT"
+    display_name = "router NAT"
     computed = (
         "project",
         "region",
@@ -189,11 +195,13 @@ class RouterNat(_ComputeKind):
         region = region_of(config, state)
         return full_name(state["router"], f"projects/{state['project']}/regions/{region}/routers")
 
-    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+    def depends_on(self, config: Config, state: Mapping[str, Any]) -> list[str]:
         collection = f"projects/{state['project']}/regions/{region_of(config, state)}/subnetworks"
         return [full_name(each["name"], collection) for each in state.get("subnetworks", [])]
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         listed = state["sourceSubnetworkIpRangesToNat"] == "LIST_OF_SUBNETWORKS"
         if listed != bool(state.get("subnetworks")):
             raise CloudError(
@@ -240,10 +248,10 @@ def _invalid_nat(field: str, value: Any, reason: str) -> CloudError:
 
 class Firewall(_ComputeKind):
     token = "gcp:compute/firewall:Firewall"
-    word = "firewall"
+    display_name = "firewall"
     computed = ("project", "direction", "destinationRanges", "sourceRanges")
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         sources = ("sourceTags", "sourceRanges", "sourceServiceAccounts")
         if inputs.get("direction") != "EGRESS" and not any(inputs.get(name) for name in sources):
             return [Problem("sourceRanges", f"one of {', '.join(sources)} must be given")]
@@ -252,10 +260,12 @@ class Firewall(_ComputeKind):
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
         return f"projects/{inputs['project']}/global/firewalls/{inputs['name']}"
 
-    def uses(self, config: Config, state: Mapping[str, Any]) -> list[str]:
+    def depends_on(self, config: Config, state: Mapping[str, Any]) -> list[str]:
         return [network_name(config, state)]
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         state.setdefault("direction", "INGRESS")
         identity = self.identity(config, state)
         state |= {"selfLink": self_link(identity), "creationTimestamp": "2026-01-01T00:00:00Z"}

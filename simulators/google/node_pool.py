@@ -37,7 +37,7 @@ _IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
 
 class NodePool(Kind):
     token = "gcp:container/nodePool:NodePool"
-    word = "node pool"
+    display_name = "node pool"
     # resource_container_node_pool.go, Timeouts (google-beta@93c65b2d).
     update_seconds = 2 * 3600.0
     computed = (
@@ -76,7 +76,9 @@ class NodePool(Kind):
         name = inputs.get("name") or f"{inputs.get('namePrefix', '')}0000000001"
         return f"{self.parent(config, inputs)}/nodePools/{name}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         cluster = self.cloud.get(self.parent(config, state))
         if cluster.state.get("enableAutopilot"):
             raise CloudError(
@@ -170,7 +172,7 @@ class NodePool(Kind):
             for pool in self.cloud.of(self.token)
         )
 
-    def started(self, resource: CloudResource) -> None:
+    def create(self, resource: CloudResource) -> None:
         state = resource.state
         zones = len(state["nodeLocations"])
         wanted = (state.get("nodeCount") or state.get("initialNodeCount") or 0) * zones
@@ -182,15 +184,13 @@ class NodePool(Kind):
         state.setdefault("initialNodeCount", state.get("nodeCount") or 0)
         state["nodeCount"] = wanted // zones
 
-    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
-        with self.cloud.lock:
-            pool = self.cloud.get(identity)
-            current = dict(pool.state)
-            if state.get("ignoreNodeCountChanges"):
-                current["nodeCount"] = state.get("nodeCount", current["nodeCount"])
-            else:
-                current["nodeCount"] = pool.nodes // len(current["nodeLocations"])
-            return current
+    def read(self, resource: CloudResource, state: Mapping[str, Any]) -> dict[str, Any]:
+        current = dict(resource.state)
+        if state.get("ignoreNodeCountChanges"):
+            current["nodeCount"] = state.get("nodeCount", current["nodeCount"])
+        else:
+            current["nodeCount"] = resource.nodes // len(current["nodeLocations"])
+        return current
 
 
 def recreated(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -261,7 +261,9 @@ def _check_accelerators(state: Mapping[str, Any], machine: MachineType) -> None:
     if len(given) > 1:
         raise _refuse("At most one accelerator type is allowed in a node pool")
     if machine.fractional:
-        raise CloudError(f"a rehearsal does not play {machine.name}, which has a share of one GPU")
+        raise CloudError(
+            f"a rehearsal does not simulate {machine.name}, which has a share of one GPU"
+        )
     wanted = given[0] if given else None
     if wanted is not None:
         name, count = wanted["type"], wanted["count"]

@@ -141,7 +141,7 @@ def default_group(cluster: CloudResource) -> NodeGroup:
     """The pool that GKE makes for a cluster that keeps it."""
     pool = CloudResource(
         token="",
-        word="node pool",
+        display_name="node pool",
         identity=f"{cluster.identity}/nodePools/{_DEFAULT_POOL}",
         state={
             "name": _DEFAULT_POOL,

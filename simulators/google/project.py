@@ -12,10 +12,10 @@ from simulators.google.resource import PROJECT_NUMBER, CloudResource
 
 class Service(Kind):
     token = "gcp:projects/service:Service"
-    word = "enabled API"
+    display_name = "enabled API"
     computed = ("project",)
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         service = str(inputs.get("service", UNKNOWN))
         if service == UNKNOWN or "." in service:
             return []
@@ -31,7 +31,7 @@ class Service(Kind):
 
 class Repository(Kind):
     token = "gcp:artifactregistry/repository:Repository"
-    word = "repository"
+    display_name = "repository"
     computed = ("project", "location")
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
@@ -41,7 +41,9 @@ class Repository(Kind):
         parent = f"projects/{inputs['project']}/locations/{location}"
         return f"{parent}/repositories/{inputs['repositoryId']}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         location = state.setdefault("location", config.get("region"))
         state["name"] = state["repositoryId"]
         host = f"{location}-docker.pkg.dev"
@@ -64,10 +66,10 @@ class _Numbered(Kind):
 
 class Dashboard(_Numbered):
     token = "gcp:monitoring/dashboard:Dashboard"
-    word = "dashboard"
+    display_name = "dashboard"
     computed = ("project",)
 
-    def check(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         text = inputs.get("dashboardJson", UNKNOWN)
         if text == UNKNOWN or not isinstance(text, str):
             return []
@@ -80,7 +82,9 @@ class Dashboard(_Numbered):
     def numbered(self, number: int) -> str:
         return f"projects/{PROJECT_NUMBER}/dashboards/{number:08}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         dashboard = json.loads(state["dashboardJson"])
         layouts = {"gridLayout", "mosaicLayout", "rowLayout", "columnLayout"} & set(dashboard)
         if not dashboard.get("displayName") or len(layouts) > 1:
@@ -95,13 +99,15 @@ class Dashboard(_Numbered):
 
 class AlertPolicy(_Numbered):
     token = "gcp:monitoring/alertPolicy:AlertPolicy"
-    word = "alert policy"
+    display_name = "alert policy"
     computed = ("project",)
 
     def numbered(self, number: int) -> str:
         return f"projects/{PROJECT_NUMBER}/alertPolicies/{number:08}"
 
-    def admit(self, config: Config, state: dict[str, Any], old: CloudResource | None) -> None:
+    def validate_create(
+        self, config: Config, state: dict[str, Any], old: CloudResource | None
+    ) -> None:
         for index, condition in enumerate(state["conditions"]):
             kinds = [name for name in condition if name.startswith("condition")]
             if len(kinds) != 1:

@@ -31,7 +31,7 @@ OFFERS = ("acceleratorTypes", "machineTypes")
 _METRICS = [
     metric
     for gpu_model in ACCELERATORS.values()
-    # What nobody has read anywhere is not played either.
+    # What nobody has read anywhere is not simulated either.
     if not gpu_model.quota_metric_uncertain
     for metric in (gpu_model.quota_metric, gpu_model.quota_metric_preemptible)
 ]

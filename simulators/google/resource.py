@@ -15,11 +15,11 @@ class CloudResource:
     """Something that exists in the cloud."""
 
     token: str
-    word: str
+    display_name: str
     """What it is called in messages, e.g. `subnetwork`."""
     identity: str
     state: dict[str, Any]
-    uses: list[str] = field(default_factory=list)
+    depends_on: list[str] = field(default_factory=list)
     """Resources that cannot be deleted as long as this one is there."""
     parent: str | None = None
     """The resource that takes this one along when it is deleted."""

@@ -7,7 +7,7 @@ import pulumi_gcp.provider
 
 from plugins.cloud.schema import Problem, block, did_you_mean
 
-_PLAYED = frozenset(
+_SIMULATED = frozenset(
     {
         "project",
         "region",
@@ -27,12 +27,12 @@ _PLAYED = frozenset(
 
 
 def check_config(inputs: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a provider's configuration, or not played here."""
+    """What is wrong with a provider's configuration, or not simulated here."""
     known = block(pulumi_gcp.provider.ProviderArgs).properties
     return [
-        Problem(name, f"a rehearsal does not play 'gcp:{name}'")
+        Problem(name, f"a rehearsal does not simulate 'gcp:{name}'")
         if name in known
         else Problem(name, f"the provider has no setting 'gcp:{name}'{did_you_mean(name, known)}")
         for name in inputs
-        if name not in _PLAYED and not name.startswith("__")
+        if name not in _SIMULATED and not name.startswith("__")
     ]

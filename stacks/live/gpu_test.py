@@ -106,7 +106,7 @@ def _pool(client: Any, args: GpuTestArgs, pool: str) -> dict[str, Any]:
             try:
                 log = _log(core, args.namespace, pod["metadata"]["name"])
             except CheckError as error:
-                # Its node is gone, or it is played: the pod itself still says how it ended.
+                # Its node is gone, or it is simulated: the pod itself still says how it ended.
                 unread = str(error)
     return outcome(pool, jobs[0] if jobs else None, pods, log, unread)
 

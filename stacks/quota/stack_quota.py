@@ -128,7 +128,7 @@ def _of(
 
 
 def rehearsed_endpoint(stack: str) -> str:
-    """Where the stack's kept rehearsal plays the cloud's API."""
+    """Where the stack's kept rehearsal simulates the cloud's API."""
     file = ROOT / ".rehearsal" / stack / "sandbox.json"
     try:
         api = json.loads(file.read_text()).get("cloudApi")
@@ -137,5 +137,5 @@ def rehearsed_endpoint(stack: str) -> str:
             f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
         ) from None
     if not api:
-        raise CheckError(f"the rehearsal of {stack} plays no cloud API")
+        raise CheckError(f"the rehearsal of {stack} simulates no cloud API")
     return str(api)

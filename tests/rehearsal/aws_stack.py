@@ -1,4 +1,4 @@
-"""A small stack on the stand-in AWS, to build tests on."""
+"""A small stack on the simulated AWS, to build tests on."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Speaks to the Kubernetes stand-in as the engine does: one connection for each provider."""
+"""Speaks to the Kubernetes offline plugin as the engine does: one connection for each provider."""
 
 import base64
 import json

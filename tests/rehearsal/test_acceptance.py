@@ -30,7 +30,8 @@ IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 def test_it_completes_on_a_node_of_its_pool(
     rehearse: Rehearse, stack: str, pool: str, gpus: int | None, label: str
 ) -> None:
-    """A node comes for it where none is free; a played pod leaves no log, which the check says."""
+    """A node comes for it where none is free; a simulated pod leaves no log, which the check
+    says."""
     check: dict[str, Any] = {"pools": [pool], "image": IMAGE, "gpus": gpus}
     change = configured(lambda config: config.update({"gpu-cluster:gpuTest": check}))
     rehearsal = rehearse(change, stack=stack, deadline=60)

@@ -28,11 +28,11 @@ FROM_STAGE = (
     "REHEARSAL_TOKEN_FILE",
     "GOOGLE_APPLICATION_CREDENTIALS",
 )
-"""What the consumer's engine needs of the sandbox: tools, state, stand-ins, who it is."""
+"""What the consumer's engine needs of the sandbox: tools, state, simulators, who it is."""
 
 
 class Consumer:
-    """The consumer's project, copied, with an engine on the sandbox's backend and stand-ins."""
+    """The consumer's project, copied, with an engine on the sandbox's backend and simulators."""
 
     def __init__(self, sandbox: Sandbox, folder: Path) -> None:
         program = folder / "program"

@@ -52,13 +52,13 @@ class NodeGroups(Handler):
     def __init__(self) -> None:
         self.held: dict[str, Any] = {}
 
-    def create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return "k8s-ml:train-gpu", self._take(inputs)
 
-    def read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+    def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
         return {**self.held}
 
-    def update(
+    def on_update(
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
         if new["scalingConfig"] == old["scalingConfig"]:
@@ -66,7 +66,7 @@ class NodeGroups(Handler):
             new = {**new, "scalingConfig": self.held["scalingConfig"]}
         return self._take(new)
 
-    def delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
+    def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         self.held = {}
 
     def autoscale(self, size: int) -> None:

@@ -1,4 +1,4 @@
-"""The Kubernetes stand-in against a real API server, spoken to as the engine does.
+"""The Kubernetes offline plugin against a real API server, spoken to as the engine does.
 
 Only a real API server shows defaults, conflicts, dry runs, finalizers and strict validation.
 """

@@ -1,4 +1,5 @@
-"""The Kubernetes stand-in under the real engine: one small stack from its first `up` to its end.
+"""The Kubernetes offline plugin under the real engine: one small stack from its first `up` to its
+end.
 
 Only the engine shows whether states, secrets, replacements and half-made objects hold together.
 """

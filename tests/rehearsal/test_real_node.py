@@ -1,4 +1,4 @@
-"""The rehearsal with a real node, on a machine without a GPU: only driver and GPUs are played.
+"""The rehearsal with a real node, on a machine without a GPU: only driver and GPUs are simulated.
 
 Kubelet, containerd, runc, namespaces, control groups, network and images are what they are with
 one. It needs root and the node's programs, which `python -m tools build` makes on demand.

@@ -1,4 +1,4 @@
-"""The stand-in AWS: what moto alone does not show, the cloud's order and its refusals.
+"""The simulated AWS: what moto alone does not show, the cloud's order and its refusals.
 
 Here and not among the unit tests, because an AWS account takes seconds to fill.
 """
@@ -451,7 +451,7 @@ def test_the_providers_settings_are_read_strictly() -> None:
     assert check_config({"region": "us-east-1", "profile": "dev"}) == []
     words = {
         "regoin": "did you mean 'aws:region'",
-        "endpoints": "does not play 'aws:endpoints'",
+        "endpoints": "does not simulate 'aws:endpoints'",
     }
     for name, text in words.items():
         (problem,) = check_config({"region": "us-east-1", name: "x"})

@@ -1,4 +1,4 @@
-"""The stand-in AWS: what a cluster, and what admits to it, becomes when it is changed.
+"""The simulated AWS: what a cluster, and what admits to it, becomes when it is changed.
 
 Here and not among the unit tests, because an AWS account takes seconds to fill.
 """

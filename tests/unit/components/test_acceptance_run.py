@@ -1,6 +1,6 @@
 """How the measuring program runs its processes, one for each GPU, and what it makes of their ends.
 
-The processes here are small Python programs; drivers and GPUs are played.
+The processes here are small Python programs; drivers and GPUs are simulated.
 """
 
 import json
@@ -69,7 +69,7 @@ def test_an_all_reduce_that_fails_or_hangs_anywhere_has_no_figure(
     assert all_reduce.run(["GPU-1", "GPU-2"], python(code)) is None
 
 
-def played(name: str, number: int) -> Any:
+def simulated(name: str, number: int) -> Any:
     """A GPU as the driver would have it."""
     return SimpleNamespace(
         name=name,
@@ -95,7 +95,7 @@ def checked(monkeypatch: pytest.MonkeyPatch, gpus: list[Any], **asked: Any) -> d
 
 def test_every_gpu_is_measured_and_several_are_linked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The data sheet decides the type of the product; two GPUs have an all-reduce."""
-    found = checked(monkeypatch, [played("NVIDIA H200", 0), played("NVIDIA H200", 1)])
+    found = checked(monkeypatch, [simulated("NVIDIA H200", 0), simulated("NVIDIA H200", 1)])
     assert [gpu["uuid"] for gpu in found["gpus"]] == ["GPU-0", "GPU-1"]
     assert [gpu["as"][-2:] for gpu in found["gpus"]] == [["--one", "bf16"]] * 2
     assert found["allReduce"]["value"] == 326.0
@@ -104,14 +104,14 @@ def test_every_gpu_is_measured_and_several_are_linked(monkeypatch: pytest.Monkey
 
 def test_one_gpu_has_no_all_reduce(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is nobody to exchange with."""
-    assert checked(monkeypatch, [played("NVIDIA H200", 0)])["allReduce"] is None
+    assert checked(monkeypatch, [simulated("NVIDIA H200", 0)])["allReduce"] is None
 
 
 def test_another_card_than_the_pool_s_is_measured_by_its_own_sheet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An A100 in a pool of H200 is a finding, and not a slow H200."""
-    found = checked(monkeypatch, [played("NVIDIA A100-SXM4-80GB", 0)])
+    found = checked(monkeypatch, [simulated("NVIDIA A100-SXM4-80GB", 0)])
     assert found["gpus"][0]["sheet"]["model"] == "A100 80GB"
     (finding,) = found["verdict"]["findings"]
     assert finding["kind"] == "wrong GPU model"
@@ -123,14 +123,14 @@ def test_a_card_that_nobody_knows_is_measured_without_comparison(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It takes the type that it has, and the exit code says that nothing was compared."""
-    found = checked(monkeypatch, [played("NVIDIA X1000", 0)])
+    found = checked(monkeypatch, [simulated("NVIDIA X1000", 0)])
     assert found["gpus"][0]["as"][-1] == "?"
     assert found["verdict"]["exit"] == 2
 
 
 def test_a_part_of_a_gpu_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """With MIG on, whatever the pod has is not the GPU of the data sheet."""
-    gpu = played("NVIDIA H200", 0)
+    gpu = simulated("NVIDIA H200", 0)
     gpu.partitioned = True
     found = checked(monkeypatch, [gpu])
     assert "measures" not in found["gpus"][0]

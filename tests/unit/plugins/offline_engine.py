@@ -1,4 +1,4 @@
-"""Asks a stand-in provider what the engine would ask, in process and without a socket."""
+"""Asks an offline plugin what the engine would ask, in process and without a socket."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the Kubernetes stand-in sees as a change, and what a change takes."""
+"""What the Kubernetes offline plugin sees as a change, and what a change takes."""
 
 from typing import Any
 

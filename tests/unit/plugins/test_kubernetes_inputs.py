@@ -1,4 +1,5 @@
-"""What the Kubernetes stand-in makes of a resource's inputs, and of properties on the wire."""
+"""What the Kubernetes offline plugin makes of a resource's inputs, and of properties on the
+wire."""
 
 from typing import Any
 
@@ -172,7 +173,7 @@ def test_bad_wait_for_is_refused() -> None:
 @pytest.mark.parametrize(
     ("token", "inputs", "message"),
     [
-        ("helm.sh/v3:Release", {}, "this stand-in has no Helm"),
+        ("helm.sh/v3:Release", {}, "the offline plugin has no Helm"),
         ("yaml:ConfigFile", {}, "use the plain resources instead"),
         ("core/v1:ConfigMapList", {"kind": "ConfigMapList"}, "list resources exist for compat"),
         ("core/v1:ConfigMapPatch", config_map(), "patch resources require the `.metadata.name`"),
@@ -180,7 +181,7 @@ def test_bad_wait_for_is_refused() -> None:
     ],
 )
 def test_what_it_does_not_play(token: str, inputs: dict[str, Any], message: str) -> None:
-    """Types that the stand-in does not play are refused, not half done."""
+    """Types that the offline plugin does not simulate are refused, not half done."""
     with pytest.raises(ProviderError, match=message):
         check(token, inputs)
 

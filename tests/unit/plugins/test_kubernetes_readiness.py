@@ -1,4 +1,4 @@
-"""When the Kubernetes stand-in says that an object is up."""
+"""When the Kubernetes offline plugin says that an object is up."""
 
 from typing import Any
 

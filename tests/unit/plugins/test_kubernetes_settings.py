@@ -1,4 +1,4 @@
-"""The arguments of a Kubernetes provider resource as the stand-in reads them."""
+"""The arguments of a Kubernetes provider resource as the offline plugin reads them."""
 
 import json
 from pathlib import Path

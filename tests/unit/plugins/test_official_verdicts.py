@@ -1,4 +1,4 @@
-"""The stand-in's verdicts on changes are those of the official Google provider."""
+"""The offline plugin's verdicts on changes are those of the official Google provider."""
 
 from pathlib import Path
 from typing import Any

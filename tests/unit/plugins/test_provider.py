@@ -256,9 +256,11 @@ def test_what_is_not_played_is_refused() -> None:
     """An unknown function or resource type is an error that names it."""
     stack = GcpStack()
     request = provider_pb2.InvokeRequest(tok="gcp:compute/getZones:getZones")
-    with pytest.raises(Refused, match="does not play the function gcp:compute/getZones:getZones"):
+    with pytest.raises(
+        Refused, match="does not simulate the function gcp:compute/getZones:getZones"
+    ):
         stack.provider.Invoke(request, stack.context)
-    with pytest.raises(Refused, match="does not play the resource type gcp:sql/user:User"):
+    with pytest.raises(Refused, match="does not simulate the resource type gcp:sql/user:User"):
         stack.check("gcp:sql/user:User", "u", {})
 
 
@@ -266,7 +268,7 @@ def test_what_is_not_played_is_refused() -> None:
     ("config", "reason"),
     [
         ({"projct": "p"}, "the provider has no setting 'gcp:projct': did you mean 'project'?"),
-        ({"defaultLabels": {}}, "a rehearsal does not play 'gcp:defaultLabels'"),
+        ({"defaultLabels": {}}, "a rehearsal does not simulate 'gcp:defaultLabels'"),
         ({"project": "p", "version": "10.2.0"}, None),
     ],
 )

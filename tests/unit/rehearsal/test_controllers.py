@@ -125,13 +125,13 @@ class TokensOnly:
 
 
 @pytest.fixture
-def played(
+def simulated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str, str], tuple[EventLog, int]]:
-    """Plays a JobSet pod whose program is a shell script, until the event log says a word; the
+    """Simulates a JobSet pod whose program is a shell script, until the event log says a word; the
     event log, and how often the program was started."""
 
-    def play(script: str, until: str) -> tuple[EventLog, int]:
+    def simulate(script: str, until: str) -> tuple[EventLog, int]:
         starts = tmp_path / "starts"
         program = tmp_path / "jobset"
         program.write_text(f"#!/bin/sh\necho >> {starts}\n{script}\n")
@@ -165,24 +165,24 @@ def played(
             controllers_.stop()
         return event_log, len(starts.read_text().splitlines())
 
-    return play
+    return simulate
 
 
 def test_a_controller_that_ends_once_is_started_again(
-    played: Callable[[str, str], tuple[EventLog, int]],
+    simulated: Callable[[str, str], tuple[EventLog, int]],
 ) -> None:
     """As a kubelet would: it may have looked for its certificate a moment too early."""
     script = '[ $(wc -l < "$0.twice") = 1 ] 2> /dev/null && sleep 60; echo > "$0.twice"; exit 1'
-    event_log, starts = played(script, "restarted")
+    event_log, starts = simulated(script, "restarted")
     assert starts == 2
     assert event_log.findings == []
 
 
 def test_a_controller_that_keeps_ending_is_named(
-    played: Callable[[str, str], tuple[EventLog, int]],
+    simulated: Callable[[str, str], tuple[EventLog, int]],
 ) -> None:
     """With its last words, and no third time."""
     message = "jobset-abcde ended with 1: bad config | bad config"
-    event_log, starts = played('echo "bad config"; exit 1', message)
+    event_log, starts = simulated('echo "bad config"; exit 1', message)
     assert starts == 2
     assert event_log.findings == [message]

@@ -1,4 +1,4 @@
-"""The way from the API server to processes that play pods."""
+"""The way from the API server to processes that simulate pods."""
 
 import json
 import socket
@@ -56,20 +56,20 @@ def said(network: PodNetwork, line: bytes, content: bytes = b"") -> bytes:
 
 
 def test_a_pod_s_port_is_the_process_s(network: PodNetwork, process: int) -> None:
-    """A connection to a played pod's address and port ends in the process."""
-    network.play(*POD, process)
+    """A connection to a simulated pod's address and port ends in the process."""
+    network.route(*POD, process)
     assert said(network, b"CONNECT 10.1.0.1:10250 HTTP/1.1", b"hello") == b"HELLO"
 
 
 def test_any_other_address_is_itself(network: PodNetwork, process: int) -> None:
-    """What is no played pod is reached directly, as a real node's kubelet."""
+    """What is no simulated pod is reached directly, as a real node's kubelet."""
     line = f"CONNECT 127.0.0.1:{process} HTTP/1.1".encode()
     assert said(network, line, b"hello") == b"HELLO"
 
 
 def test_another_port_of_a_pod_is_not_the_process(network: PodNetwork, process: int) -> None:
     """Only the port on which the container listens leads there, and only while the pod lasts."""
-    network.play(*POD, process)
+    network.route(*POD, process)
     assert network.target("10.1.0.1", 9443) == ("10.1.0.1", 9443)
     network.forget("10.1.0.1")
     assert network.target(*POD) == POD
@@ -79,7 +79,7 @@ def test_who_cannot_be_reached_is_said(network: PodNetwork) -> None:
     """A refused connection is an answer with its reason."""
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    network.play(*POD, port)
+    network.route(*POD, port)
     head = said(network, b"CONNECT 10.1.0.1:10250 HTTP/1.1")
     assert head.startswith(b"HTTP/1.1 502 ")
     assert b"refused" in head

@@ -1,4 +1,4 @@
-"""What the stand-in AWS refuses at a cluster's public endpoint."""
+"""What the simulated AWS refuses at a cluster's public endpoint."""
 
 import pytest
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from simulators.aws.evaluation import UnplayedConditionError, allowed, trusts
+from simulators.aws.evaluation import UnsimulatedConditionError, allowed, trusts
 
 ASG = "arn:aws:autoscaling:us-east-1:123456789012:autoScalingGroup:1-2:autoScalingGroupName/eks-g"
 SCALE = "autoscaling:SetDesiredCapacity"
@@ -97,7 +97,7 @@ def test_conditions_take_variables() -> None:
 def test_a_condition_that_is_not_played_is_no_silent_yes() -> None:
     """An operator that is not evaluated is an error that names it."""
     condition = {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}
-    with pytest.raises(UnplayedConditionError, match="IpAddress"):
+    with pytest.raises(UnsimulatedConditionError, match="IpAddress"):
         allowed([document(statement(Condition=condition))], SCALE, ASG)
 
 

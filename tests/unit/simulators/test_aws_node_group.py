@@ -1,4 +1,4 @@
-"""What the stand-in refuses of a managed node group before it makes one."""
+"""What the simulator refuses of a managed node group before it makes one."""
 
 from typing import Any
 

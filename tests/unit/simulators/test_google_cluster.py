@@ -78,7 +78,9 @@ def test_one_cluster_at_a_time() -> None:
     stack = GcpStack()
     stack.cluster()
     network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
-    with pytest.raises(Refused, match="a rehearsal plays one cluster at a time, and has projects"):
+    with pytest.raises(
+        Refused, match="a rehearsal simulates one cluster at a time, and has projects"
+    ):
         stack.up(CLUSTER, "second", cluster(network, name="second"))
 
 

@@ -215,7 +215,7 @@ IN_REGION = f"{PROJECT}/regions/{REGION}"
 def test_what_google_answers(
     google: tuple[str, Answers, list[str]], status: int, body: Any, answer: Known | Unknown
 ) -> None:
-    """The region's number of the metric, or why it is not known; a stand-in gets no token."""
+    """The region's number of the metric, or why it is not known; a simulator gets no token."""
     url, answers, tokens = google
     answers[IN_REGION] = (status, body)
     assert google_quota.GoogleQuotas("p", REGION, url).answer(need(3)) == answer
