@@ -4,6 +4,7 @@ import difflib
 import importlib
 import inspect
 import re
+import threading
 import types
 import typing
 from collections import abc
@@ -16,6 +17,9 @@ from pulumi import _types
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What the engine sends in a preview for a value that nobody knows yet."""
+
+_IMPORTING = threading.Lock()
+"""Two threads that import parts of one SDK at once may see a module that is half loaded."""
 
 _SCALARS: Mapping[type, str] = {
     str: "a string",
@@ -74,8 +78,9 @@ def resource_schema(token: str) -> ResourceSchema:
     """The schema of e.g. `gcp:container/nodePool:NodePool`; loads only that module of the SDK."""
     package, module, name = token.split(":")
     try:
-        sdk = importlib.import_module(f"pulumi_{package}.{module.partition('/')[0].lower()}")
-        resource, args = getattr(sdk, name), getattr(sdk, f"{name}Args")
+        with _IMPORTING:
+            sdk = importlib.import_module(f"pulumi_{package}.{module.partition('/')[0].lower()}")
+            resource, args = getattr(sdk, name), getattr(sdk, f"{name}Args")
     except (ImportError, AttributeError) as error:
         raise UnknownTypeError(f"the SDK pulumi_{package} has no resource type {token}") from error
     inputs = block(args)
