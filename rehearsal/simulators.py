@@ -82,8 +82,7 @@ def serve(
     match platform:
         case "eks":
             from simulators import aws
-            from simulators.aws.caller import answer_caller
-            from simulators.aws.service_quotas import answer_quotas
+            from simulators.aws.moto_answers import answer_caller, answer_quotas
 
             token = folder / "eks-token"
 

@@ -19,7 +19,14 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from plugins.cloud.diff import Change, Comparison
-from plugins.cloud.handler import CloudError, Config, Handler, NotFoundError
+from plugins.cloud.handler import (
+    CloudError,
+    Config,
+    Handler,
+    NotFoundError,
+    Operation,
+    ProviderSettings,
+)
 from plugins.cloud.immutable import Facts, facts
 from plugins.cloud.inputs import as_declared, checked, merge, with_ignored, without_meta
 from plugins.cloud.planning import left_out, planned
@@ -29,7 +36,6 @@ from plugins.cloud.schema import (
     UnknownTypeError,
     resource_schema,
 )
-from plugins.cloud.settings import Operation, ProviderSettings
 from plugins.cloud.wire import decode, encode, mark_secrets
 from stacks.urn import Urn
 from tools.peers import OwnOnly

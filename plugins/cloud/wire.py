@@ -13,7 +13,7 @@ _OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 
 
 def decode(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """The properties as plain values: secrets and outputs unwrapped, whole numbers as int."""
+    """The properties as plain values: secrets and outputs unwrapped, integers as int."""
     return {name: _decode(value) for name, value in struct.fields.items()}
 
 
@@ -37,25 +37,16 @@ def _decode(value: struct_pb2.Value) -> Any:
 def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
     """The properties for the engine; None values are left out."""
     struct = struct_pb2.Struct()
-    for name, value in properties.items():
-        if value is not None:
-            struct.fields[name].CopyFrom(_encode(value))
+    struct.update(_without_nulls(properties))
     return struct
 
 
-def _encode(value: Any) -> struct_pb2.Value:
-    if value is None:
-        return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
-    if isinstance(value, bool):
-        return struct_pb2.Value(bool_value=value)
-    if isinstance(value, int | float):
-        return struct_pb2.Value(number_value=value)
-    if isinstance(value, str):
-        return struct_pb2.Value(string_value=value)
+def _without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return struct_pb2.Value(struct_value=encode(value))
-    elements = [_encode(element) for element in value]
-    return struct_pb2.Value(list_value=struct_pb2.ListValue(values=elements))
+        return {name: _without_nulls(each) for name, each in value.items() if each is not None}
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    return [_without_nulls(each) for each in value]
 
 
 def mark_secrets(properties: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:

@@ -1,5 +1,11 @@
 """A small strict simulation of Google Cloud, for the engine's `gcp` provider."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi_gcp.provider
+
+from plugins.cloud.schema import Problem, block, did_you_mean
 from plugins.cloud.server import ProviderServer, ProviderSettings
 from simulators.google.cloud import GcpCloud
 from simulators.google.cluster import Cluster
@@ -7,7 +13,6 @@ from simulators.google.iam import Account, AccountMember, ProjectMember
 from simulators.google.network import Firewall, Network, Router, RouterNat, Subnetwork
 from simulators.google.node_pool import NodePool
 from simulators.google.project import AlertPolicy, Dashboard, Repository, Service
-from simulators.google.settings import check_config
 
 __all__ = ["GcpCloud", "serve", "settings_for"]
 
@@ -28,6 +33,24 @@ _KINDS = (
     NodePool,
 )
 
+_SIMULATED = frozenset(
+    {
+        "project",
+        "region",
+        "zone",
+        # What only decides how the real API is reached, and by whom.
+        "accessToken",
+        "billingProject",
+        "credentials",
+        "disableGlobalProjectWarning",
+        "impersonateServiceAccount",
+        "pluginDownloadURL",
+        "requestTimeout",
+        "userProjectOverride",
+        "version",
+    }
+)
+
 
 def settings_for(cloud: GcpCloud) -> ProviderSettings:
     """The provider that simulates this cloud."""
@@ -43,3 +66,15 @@ def settings_for(cloud: GcpCloud) -> ProviderSettings:
 def serve(cloud: GcpCloud) -> ProviderServer:
     """Starts the provider for this cloud on loopback; its `port` goes to the engine."""
     return ProviderServer(settings_for(cloud))
+
+
+def check_config(inputs: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with a provider's configuration, or not simulated here."""
+    known = block(pulumi_gcp.provider.ProviderArgs).properties
+    return [
+        Problem(name, f"a rehearsal does not simulate 'gcp:{name}'")
+        if name in known
+        else Problem(name, f"the provider has no setting 'gcp:{name}'{did_you_mean(name, known)}")
+        for name in inputs
+        if name not in _SIMULATED and not name.startswith("__")
+    ]

@@ -1,5 +1,6 @@
 """The simulated Google Cloud: what exists, what it may use, which nodes it would start."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -24,7 +25,6 @@ from simulators.google.autopilot import (
     gpu_request_shapes,
 )
 from simulators.google.locations import check_boot_disk
-from simulators.google.members import missing_identity
 from simulators.google.resource import CloudResource
 
 DEFAULT_QUOTA = 16
@@ -32,6 +32,7 @@ DEFAULT_QUOTA = 16
 
 CLUSTER = "gcp:container/cluster:Cluster"
 NODE_POOL = "gcp:container/nodePool:NodePool"
+_POOL_MEMBER = re.compile(r"serviceAccount:(?P<pool>[^\[]+\.svc\.id\.goog)\[[^/\]]+/[^/\]]+\]")
 _DEFAULT_ACCOUNTS = ("default", "", None)
 _NOT_HELD = ("gcp:projects/service:Service",)
 """An API stays enabled when its resource is deleted, so it is nothing left behind."""
@@ -169,7 +170,7 @@ class GcpCloud:
             return
         if (
             "@" in str(email)
-            and missing_identity(f"serviceAccount:{email}", self._accounts(), set(), project)
+            and _missing_identity(f"serviceAccount:{email}", self._accounts(), set(), project)
             is None
         ):
             return
@@ -182,7 +183,7 @@ class GcpCloud:
 
     def check_member(self, member: str, project: str) -> None:
         """Raises CloudError where an IAM member does not exist."""
-        if reason := missing_identity(member, self._accounts(), self._workload_pools, project):
+        if reason := _missing_identity(member, self._accounts(), self._workload_pools, project):
             raise CloudError(reason)
 
     # What keeps nodes from starting.
@@ -227,3 +228,19 @@ class GcpCloud:
                 f"GCE quota exceeded: Quota '{metric}' exceeded. Limit: {limit}.0 in {scope}, "
                 f"needed: {units}.0"
             )
+
+
+def _missing_identity(member: str, accounts: set[str], pools: set[str], project: str) -> str | None:
+    """Why the API refuses this member, if it does. Accounts of other projects are not known here
+    and pass."""
+    if pool := _POOL_MEMBER.fullmatch(member):
+        if pool["pool"] not in pools:
+            return (
+                f"googleapi: Error 400: Identity Pool does not exist ({pool['pool']}), badRequest"
+            )
+        return None
+    kind, _, email = member.partition(":")
+    ours = email.endswith(f"@{project}.iam.gserviceaccount.com")
+    if kind == "serviceAccount" and ours and email not in accounts:
+        return f"googleapi: Error 400: Service account {email} does not exist., badRequest"
+    return None

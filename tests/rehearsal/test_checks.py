@@ -18,7 +18,7 @@ from rehearsal.nodes.gpus import GPU
 from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
 from simulators.aws.cloud import AwsCloud
-from simulators.aws.service_quotas import answer_quotas
+from simulators.aws.moto_answers import answer_quotas
 from simulators.cloud import ControlPlane
 from simulators.google import GcpCloud
 from simulators.google.quota_api import QuotaApi
