@@ -11,7 +11,7 @@ from cli.output import say
 from stacks.outcome import Answer, ExitCode
 
 
-class _Pair(click.ParamType):
+class _Pair(click.ParamType[tuple[str, str]]):
     """`name=value`."""
 
     name = "NAME=VALUE"
