@@ -3,7 +3,7 @@
 To add a sub-command, write a click command in a module of `cli/` and name it in one line of
 COMMANDS. The module is imported only when the sub-command runs, so that `--help` stays fast.
 
-The command function returns an ExitCode (None is OK). It raises StackError or CheckError where a
+The command function returns an ExitCode (None is OK). It raises CheckError or its kin where a
 user has to do something: `main` prints that in one line and ends with 2. A command that asks
 something and prints the answer as a table or as JSON calls `cli.output.answer`, and takes its
 arguments from `cli.options`. Each command's `epilog` is an example, which a test parses.
@@ -20,7 +20,6 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"gpu-cluster needs {error.name}: make setup, or pip install -e '.[dev]'")
 
-from stacks.names import StackError
 from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode
 
 NAME = "gpu-cluster"
@@ -104,7 +103,7 @@ class Commands(click.Group):
             # Nobody reads any more. Else the interpreter complains once more when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return CLOSED
-        except (StackError, CheckError) as error:
+        except CheckError as error:
             print(f"{ctx.command_path} {ctx.invoked_subcommand}: {error}", file=sys.stderr)
             return ExitCode.UNKNOWN
         return code

@@ -21,7 +21,6 @@ from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.machine import NodeError, look
 from rehearsal.processes import PDEATHSIG, ProcessError
 from stacks.files import read_stack
-from stacks.names import StackError
 from stacks.outcome import CheckError, ExitCode
 from stacks.owners import refuse_shared
 
@@ -120,7 +119,7 @@ def main() -> int:
     except PermissionError as error:
         message = f"{error.filename}: not yours to change"
     except (
-        FolderError, NodeError, StackError, CheckError, ProcessError, CloudError, tools.ToolError,
+        FolderError, NodeError, CheckError, ProcessError, CloudError, tools.ToolError,
     ) as error:  # fmt: skip
         message = str(error)
     print(f"rehearsal of {wanted.stack}: {message}", file=sys.stderr)

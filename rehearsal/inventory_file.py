@@ -14,7 +14,6 @@ from components.settings.model import ExistingSettings
 from rehearsal.simulators import NOWHERE
 from simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError
-from stacks.outcome import CheckError
 from stacks.settings import config_of, settings_of
 
 GPU = "nvidia.com/gpu"
@@ -28,12 +27,9 @@ _HEAD = """\
 
 def write(stack: str, nodes: Path | None, folder: Path = INVENTORIES) -> Path:
     """Writes the inventory from `kubectl get nodes -o json`: of a file, `-` for standard input, or
-    else of the cluster in the settings. Raises StackError, in one line."""
-    try:
-        kubeconfig = None if nodes is None else NOWHERE
-        settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
-    except CheckError as error:
-        raise StackError(str(error)) from None
+    else of the cluster in the settings. Raises CheckError, in one line."""
+    kubeconfig = None if nodes is None else NOWHERE
+    settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
     if not isinstance(settings, ExistingSettings):
         raise StackError(
             f"{stack} is on {settings.platform}: only an existing cluster has machines to write "

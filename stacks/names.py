@@ -2,10 +2,12 @@
 
 import re
 
+from stacks.outcome import CheckError
+
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
-class StackError(Exception):
+class StackError(CheckError):
     """The stack or its file cannot be used; the message says what to do."""
 
 

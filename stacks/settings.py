@@ -22,12 +22,9 @@ OUTPUT_SECONDS = 60.0
 
 def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
     """The `config` of `Pulumi.<stack>.yaml`. Raises CheckError where there is none."""
-    try:
-        config = _config(read_stack(root, stack), f"Pulumi.{stack}.yaml")
-        refuse_shared(root, stack, config)
-        return config
-    except StackError as error:
-        raise CheckError(str(error)) from None
+    config = _config(read_stack(root, stack), f"Pulumi.{stack}.yaml")
+    refuse_shared(root, stack, config)
+    return config
 
 
 def config_in(text: bytes, name: str) -> dict[str, Any]:
@@ -35,16 +32,13 @@ def config_in(text: bytes, name: str) -> dict[str, Any]:
 
     Raises CheckError where there is none.
     """
-    try:
-        return _config(document_in(text, name), name)
-    except StackError as error:
-        raise CheckError(str(error)) from None
+    return _config(document_in(text, name), name)
 
 
 def _config(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     config = document.get("config")
     if not isinstance(config, dict):
-        raise CheckError(f"{name} has no config: see Pulumi.dev.yaml for an example")
+        raise StackError(f"{name} has no config: see Pulumi.dev.yaml for an example")
     plain: dict[str, Any] = without_secrets(config)
     return plain
 
@@ -99,7 +93,7 @@ def kubeconfig_output(stack: str) -> str:
         first = remedy(done.stderr) or (
             f"pulumi stack output: {said(done.stderr)}; run `pulumi up` first"
         )
-        raise CheckError(f"{first}, or give --kubeconfig FILE (make: KUBECONFIG_FILE=FILE)")
+        raise CheckError(f"{first}, or give --kubeconfig FILE")
     return done.stdout.strip()
 
 

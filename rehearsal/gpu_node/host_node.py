@@ -18,7 +18,6 @@ from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.processes import Processes
 from simulators.cloud import NodeGroup
 from simulators.inventory import checked_machines, inventory
-from stacks.names import StackError
 from stacks.outcome import CheckError
 from stacks.settings import config_of, platform_of
 
@@ -102,7 +101,7 @@ def pool_of(stack: str) -> str:
             )
         found = inventory(stack)
         real, *_ = with_real_node(stack, checked_machines(stack, found) if found else [], {})
-    except (CheckError, StackError) as error:
+    except CheckError as error:
         raise NodeError(f"--node gpu: {error}") from None
     labels = real.get("labels") or {}
     for name, pool in config[POOLS].items():
