@@ -52,7 +52,7 @@ class ExistingCluster:
         return {}
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """Nobody was told anything."""
+        """No autoscaler has a template of these machines."""
         return None
 
     def list_resources(self) -> list[str]:

@@ -17,9 +17,9 @@ class NodeLife:
     joined: float
     group: str = ""
     gpus: int = 0
-    """What it should offer."""
+    """Its allocatable GPUs once it is complete."""
     gpus_at: float | None = None
-    """When it first offered them."""
+    """When they first were allocatable."""
     left: float | None = None
     added: bool = False
     """Whether the autoscaler made it come."""

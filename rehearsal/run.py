@@ -61,7 +61,7 @@ def _rehearse(
     run: Rehearsal, progress: Progress, keep: Callable[[int], None] | None, began: float
 ) -> int:
     sandbox = run.sandbox
-    progress.say(f"rehearsing {sandbox.stack}: the sandbox goes up ...")
+    progress.say(f"rehearsing {sandbox.stack}: the sandbox starts ...")
     with sandbox:
         sandbox.event_log.listen(partial(_tell, progress))
         running = run.run_until_ready()

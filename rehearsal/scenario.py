@@ -196,7 +196,8 @@ class Rehearsal:
         ]
 
     def _reasons(self) -> list[str]:
-        """What the autoscaler was told wrongly, and did: the reason, where pods time out."""
+        """What is wrong in the autoscaler's node templates, and what it did: the reason where pods
+        time out."""
         self.template_checks = assertions.template_checks(
             self.sandbox.cloud, self.sandbox.cluster_cache
         )
@@ -248,7 +249,7 @@ class Rehearsal:
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
 
     def _node_template_verified(self) -> str:
-        """The autoscaler was told the truth about the nodes, and so are other projects."""
+        """The autoscaler's node templates and the stack's output say what the nodes are."""
         sandbox = self.sandbox
         self.template_checks = assertions.template_checks(sandbox.cloud, sandbox.cluster_cache)
         pools = stack_output_checks.exported(sandbox.engine.resources())

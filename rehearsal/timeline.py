@@ -50,7 +50,7 @@ def svg(report: Report) -> str:
 
 
 Bar = tuple[float, float, str, str]
-"""From, to, colour, and what a pointer on it tells."""
+"""From, to, colour, and its tooltip."""
 
 
 def _title(report: Report) -> str:
@@ -73,10 +73,10 @@ def _node_lane(node: NodeLife, end: float) -> tuple[str, list[Bar]]:
     label = f"{node.group}: {node.name}" if not node.name.startswith(node.group) else node.name
     if not node.gpus:
         return label, [(node.joined, left, NODE, "node")]
-    offered = min(node.gpus_at if node.gpus_at is not None else left, left)
+    allocatable = min(node.gpus_at if node.gpus_at is not None else left, left)
     return label, [
-        (node.joined, offered, GPU_WAIT, "no GPUs yet: driver or device plugin is missing"),
-        (offered, left, GPU_NODE, f"offers {node.gpus} nvidia.com/gpu"),
+        (node.joined, allocatable, GPU_WAIT, "no GPUs yet: driver or device plugin is missing"),
+        (allocatable, left, GPU_NODE, f"{node.gpus} allocatable nvidia.com/gpu"),
     ]
 
 
@@ -100,13 +100,13 @@ def _x(at: float, end: float) -> float:
 
 
 def _bar(bar: Bar, y: int, end: float) -> str:
-    begin, until, colour, told = bar
+    begin, until, colour, tooltip = bar
     if until <= begin:
         return ""
     width = max(_x(until, end) - _x(begin, end), 1.5)
     return (
         f"<rect x='{_x(begin, end):.1f}' y='{y + 4}' width='{width:.1f}' height='{ROW - 8}' "
-        f"rx='2' fill='{colour}'><title>{escape(told)}</title></rect>"
+        f"rx='2' fill='{colour}'><title>{escape(tooltip)}</title></rect>"
     )
 
 

@@ -1,4 +1,4 @@
-"""What a cloud simulator tells the rest of the rehearsal: which nodes it would start, and how.
+"""What a cloud's simulator shows to the rest of the rehearsal: which nodes it would start, and how.
 
 Everything here is read from what the simulator *holds*, never from the program's config, so that a
 forgotten tag, label or taint shows as it would in the cloud.
@@ -53,7 +53,7 @@ class GpuSharing:
     host_ipc: bool = False
     """Whether a pod reaches the MPS daemon in the host's IPC namespace only."""
     fault: str = ""
-    """Why the plugin offers nothing, with the plugin as its subject; empty where it does."""
+    """Why the plugin advertises nothing, with the plugin as its subject; empty where it does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class Scaler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateComparison:
-    """What an autoscaler was told of a group's nodes, beside what a node is."""
+    """The node template that an autoscaler has of a group, beside a node."""
 
     tags: Mapping[str, str]
     """Tag -> its value, as read back through the cloud's API."""
@@ -155,7 +155,7 @@ class Cloud(Protocol):
         its groups itself."""
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """What the autoscaler was told of the group's nodes, against this one; None where it sees
+        """The autoscaler's node template of the group, against this node; None where it sees
         the group itself. Raises KeyError for an unknown group."""
 
     def list_resources(self) -> list[str]:

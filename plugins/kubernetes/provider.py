@@ -274,11 +274,11 @@ class Provider:
             return True  # its definition is not there yet; most custom resources have namespaces
 
     def _waiter(self, resource: Resource) -> Waiter:
-        told: list[str] = []
+        messages: list[str] = []
 
         def tell(message: str) -> None:
-            if told[-1:] != [message]:
-                told.append(message)
+            if messages[-1:] != [message]:
+                messages.append(message)
                 self._log("info", resource.urn, message, True)
 
         return Waiter(self._reachable(), self.cancelled, tell)

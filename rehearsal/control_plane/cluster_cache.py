@@ -121,7 +121,7 @@ def _has_its_gpus(node: dict[str, Any]) -> bool:
 
 
 def nodes_with_gpus(nodes: list[dict[str, Any]]) -> dict[str, int]:
-    """Node name -> GPUs that it offers, for the nodes that offer any."""
+    """Node name -> its allocatable GPUs, for the nodes that have any."""
     return {
         node["metadata"]["name"]: allocatable_gpus(node) for node in nodes if allocatable_gpus(node)
     }

@@ -43,7 +43,7 @@ class RealNodeRehearsal(Rehearsal):
     pytorch: PyTorch | None = None
     samples: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Pod -> its state, who keeps it waiting, and what it said."""
-    offered: list[tuple[float, int]] = field(default_factory=list)
+    allocatable: list[tuple[float, int]] = field(default_factory=list)
     """(seconds, `nvidia.com/gpu` of the node from then on)."""
     check: str = ""
     """What `gpu-cluster gpus` shows once the GPUs are there."""
@@ -87,7 +87,7 @@ class RealNodeRehearsal(Rehearsal):
             "driver": self.machine.driver,
             "versions": self.sandbox.real_node.version if self.sandbox.real_node else {},
             "overrides": self.overrides.made,
-            "allocatable": self.offered,
+            "allocatable": self.allocatable,
             "samples": self.samples,
             "check": self.check,
             "gpuTest": self.measured,
@@ -102,9 +102,10 @@ class RealNodeRehearsal(Rehearsal):
         node = self._view.node()
         if allocatable_gpus(node):
             raise Failure(
-                f"node {NAME} offers {allocatable_gpus(node)} GPUs before the stack is there"
+                f"node {NAME} has {allocatable_gpus(node)} allocatable GPUs before the stack is "
+                "there"
             )
-        self.offered.append((round(self.sandbox.event_log.now, 2), 0))
+        self.allocatable.append((round(self.sandbox.event_log.now, 2), 0))
         info = node["status"]["nodeInfo"]
         return (
             f"kubelet {info['kubeletVersion']} on {info['containerRuntimeVersion']}, "
@@ -129,16 +130,18 @@ class RealNodeRehearsal(Rehearsal):
     def _offers(self, gpus: int) -> str:
         began = time.monotonic()
 
-        def offered() -> bool:
+        def allocatable() -> bool:
             return allocatable_gpus(self._view.node()) == gpus
 
         def why() -> str:
             there = allocatable_gpus(self._view.node())
-            return f"node {NAME} offers {there} GPUs, not {gpus}: {self._view.about_plugin()}"
+            return (
+                f"node {NAME} has {there} allocatable GPUs, not {gpus}: {self._view.about_plugin()}"
+            )
 
-        self._until(offered, why)
-        before = self.offered[-1][1]
-        self.offered.append((round(self.sandbox.event_log.now, 2), gpus))
+        self._until(allocatable, why)
+        before = self.allocatable[-1][1]
+        self.allocatable.append((round(self.sandbox.event_log.now, 2), gpus))
         waited = time.monotonic() - began
         return f"allocatable nvidia.com/gpu {before} -> {gpus}, {waited:.1f} s after up"
 
@@ -161,7 +164,7 @@ class RealNodeRehearsal(Rehearsal):
             wrong.append(f"the check counts {row.allocatable} GPUs on node {NAME}")
         if wrong:
             raise Failure(*wrong)
-        return f"{NAME}: pool {row.pool}, {row.allocatable} allocatable, nothing amiss"
+        return f"{NAME}: pool {row.pool}, {row.allocatable} allocatable, nothing wrong"
 
     def _samples_run(self) -> str:
         """With all GPUs asked for twice, one sample gets them and one waits; a third asks for

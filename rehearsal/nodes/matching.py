@@ -50,8 +50,8 @@ def mismatches(spec: Mapping[str, Any], shape: NodeTemplate) -> list[str]:
     if line := _affinity(spec, shape):
         found.append(line)
     for name, asked in requests(spec).items():
-        offered = quantity.parse(shape.capacity.get(name, 0))
-        if asked > offered:
+        allocatable = quantity.parse(shape.capacity.get(name, 0))
+        if asked > allocatable:
             word = f"{float(asked):g} {name}"
             if name == "memory":
                 word = f"{float(asked) / 2**30:.3g} Gi of memory"

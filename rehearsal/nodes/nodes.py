@@ -171,7 +171,7 @@ class Nodes:
         remove_node(self._api, drained.node)
 
     def _take_changes(self) -> bool:
-        """Waits for changes; tells whether the cloud is among what changed."""
+        """Waits for changes; returns whether the cloud is among what changed."""
         cloud = False
         try:
             cloud = self._changes.get(timeout=TICK_SECONDS) == "cloud"
@@ -341,12 +341,12 @@ class Nodes:
             due = parts.complete and not sharing.fault
         self.sharing[name] = sharing
         wanted = has if due else 0
-        offered = allocatable_gpus(node)
+        allocatable = allocatable_gpus(node)
         capacity = node["status"].get("capacity", {})
-        if offered == wanted and (wanted or GPU not in capacity):
+        if allocatable == wanted and (wanted or GPU not in capacity):
             return
         quantity = str(wanted) if wanted else None
-        size = {**group.node.capacity, GPU: quantity} if not offered else {GPU: quantity}
+        size = {**group.node.capacity, GPU: quantity} if not allocatable else {GPU: quantity}
         # On record first: a pod may get one, and be seen to have it, before the answer is here.
         self._offers(name, group, wanted)
         self._api.patch(

@@ -45,7 +45,7 @@ def gpus_asked(spec: Object) -> int:
 
 
 def allocatable_gpus(node: Object) -> int:
-    """The `nvidia.com/gpu` that a node offers now."""
+    """The `nvidia.com/gpu` that are allocatable on a node now."""
     return int(node.get("status", {}).get("allocatable", {}).get(GPU, 0))
 
 

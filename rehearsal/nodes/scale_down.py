@@ -27,7 +27,7 @@ UNNEEDED_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What an autoscaler was told of it; the defaults are GKE's."""
+    """How an autoscaler is configured; the defaults are GKE's."""
 
     threshold: float = 0.5
     """A node of which a smaller part of the GPUs is asked for is not needed."""
@@ -42,7 +42,7 @@ class Drained:
     node: Object
     group: str
     asked: int
-    offered: int
+    allocatable: int
     pods: Sequence[Object]
 
     def finding(self) -> str | None:
@@ -52,7 +52,7 @@ class Drained:
             return None
         return (
             f"pool {self.group}: the autoscaler drained node {self.node['metadata']['name']}, of "
-            f"which {self.asked} of {self.offered} GPUs were in use, and evicted the running "
+            f"which {self.asked} of {self.allocatable} GPUs were in use, and evicted the running "
             f'{", ".join(jobs)}: without the annotation {SAFE_TO_EVICT}: "false" a job loses '
             "what it has done"
         )
@@ -90,13 +90,22 @@ def unneeded(
             continue
         for node in own:
             there = [pod for pod in _on(node, pods) if not workload(pod).startswith("DaemonSet ")]
-            asked, offered = sum(gpus_asked(pod["spec"]) for pod in there), allocatable_gpus(node)
-            if not karpenters(node) or not there or asked >= rules.threshold * offered:
+            asked, allocatable = (
+                sum(gpus_asked(pod["spec"]) for pod in there),
+                allocatable_gpus(node),
+            )
+            if not karpenters(node) or not there or asked >= rules.threshold * allocatable:
                 continue
             others = [each for each in nodes if each is not node and _stands(each)]
             if not any(keeps(pod, rules) for pod in there) and _fit(there, others, pods):
                 found.append(
-                    Drained(node=node, group=group.name, asked=asked, offered=offered, pods=there)
+                    Drained(
+                        node=node,
+                        group=group.name,
+                        asked=asked,
+                        allocatable=allocatable,
+                        pods=there,
+                    )
                 )
     return found
 
@@ -171,11 +180,11 @@ def evictable(
         if node is None or not who.startswith("Job ") or keeps(pod, rules):
             continue
         group = next((each for each in groups if each.autoscaled and belongs(node, each)), None)
-        asked, offered = gpus_asked(pod["spec"]), allocatable_gpus(node)
-        if group is not None and 0 < asked < rules.threshold * offered:
+        asked, allocatable = gpus_asked(pod["spec"]), allocatable_gpus(node)
+        if group is not None and 0 < asked < rules.threshold * allocatable:
             found[who] = (
-                f"pool {group.name}: {who} asks for {asked} of a node's {offered} GPUs, and the "
-                "autoscaler evicts its running pods where they fit on another node: it lacks the "
-                f'annotation {SAFE_TO_EVICT}: "false"'
+                f"pool {group.name}: {who} asks for {asked} of a node's {allocatable} GPUs, and "
+                "the autoscaler evicts its running pods where they fit on another node: it lacks "
+                f'the annotation {SAFE_TO_EVICT}: "false"'
             )
     return list(found.values())

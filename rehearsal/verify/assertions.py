@@ -67,14 +67,15 @@ def _mistaken(pod: Mapping[str, Any], asked: int, where: str, group: NodeGroup) 
 
 
 def without_gpus(snapshot: ClusterSnapshot) -> list[str]:
-    """GPU nodes that offer none, although a device plugin or an installer is meant for them."""
+    """GPU nodes without allocatable GPUs, although a device plugin or an installer is meant for
+    them."""
     found = []
     for group in snapshot.groups:
         for node in snapshot.of(group):
             if GPU not in group.node.capacity or allocatable_gpus(node):
                 continue
             name = node["metadata"]["name"]
-            start = f"pool {group.name}: node {name} offers none of its GPUs: "
+            start = f"pool {group.name}: node {name} has none of its GPUs allocatable: "
             if fault := snapshot.sharing.get(name, group.sharing).fault:
                 found.append(start + fault)
             missed = [
@@ -111,13 +112,14 @@ def too_early(
             if doer == "pod" and early:
                 when = "never ran" if ready is None else f"ran only from {ready:.1f} s"
                 found.append(
-                    f"{start} offered GPUs at {node.gpus_at:.1f} s, but the {words} pod {when} "
+                    f"{start} had allocatable GPUs at {node.gpus_at:.1f} s, but the {words} pod "
+                    f"{when} "
                     "there"
                 )
         if group.real:  # its kubelet refuses such a pod itself, and its offer is seen only later
             continue
         found += [
-            f"{start} was given {pod.workload} at {at:.1f} s, before it offered a GPU"
+            f"{start} was given {pod.workload} at {at:.1f} s, before a GPU of it was allocatable"
             for pod, at in given
             if pod.node == node.name and (node.gpus_at is None or at < node.gpus_at)
         ]

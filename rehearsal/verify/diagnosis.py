@@ -116,7 +116,7 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
         if gpus_asked(pod["spec"]) and due and not allocatable_gpus(node):
             missing = missing_part(node, group, snapshot)
             return Diagnosis(
-                message=f"{start} waits for GPUs that never appear on node "
+                message=f"{start} waits for GPUs that never become allocatable on node "
                 f"{node['metadata']['name']}: {missing.message}",
                 permanent=missing.permanent,
             )
@@ -216,7 +216,7 @@ def _spread(pod: Object, nodes: Sequence[Object], snapshot: ClusterSnapshot) -> 
 
 
 def missing_part(node: Object, group: NodeGroup, snapshot: ClusterSnapshot) -> Diagnosis:
-    """Why a node that should have GPUs offers none."""
+    """Why a node that should have allocatable GPUs has none."""
     parts = gpu_parts(group, snapshot.on(node))
     if not parts.drivers:
         return _missing_daemon(

@@ -29,15 +29,15 @@ def exported(state: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 def broken(
     pools: Mapping[str, Any], snapshot: ClusterSnapshot, cluster_cache: ClusterCache
 ) -> list[str]:
-    """What the output tells wrongly, one line each: the nodes that came up decide, else one that
+    """What is wrong in the output, one line each: the nodes that came up decide, else one that
     would come."""
     found = []
-    for name, told in pools.items():
+    for name, output in pools.items():
         for group in snapshot.groups:
             for where, shape, sharing in _nodes(group, snapshot, cluster_cache):
-                if not group.gpus or not _meant(told["nodeSelector"], group, shape):
+                if not group.gpus or not _meant(output["nodeSelector"], group, shape):
                     continue
-                lines = list(_wrong(told, group, shape, where, sharing.most))
+                lines = list(_wrong(output, group, shape, where, sharing.most))
                 found += [f"output gpuPools.{name}, pool {group.name}: {line}" for line in lines]
                 if lines:
                     break  # the others are alike
@@ -47,7 +47,8 @@ def broken(
 def _nodes(
     group: NodeGroup, snapshot: ClusterSnapshot, cluster_cache: ClusterCache
 ) -> list[tuple[str, NodeTemplate, GpuSharing]]:
-    """The group's nodes that ever offered GPUs, or one that would come, each with its sharing."""
+    """The group's nodes that ever had allocatable GPUs, or one that would come, each with its
+    sharing."""
     came = [
         (f"node {name}", shape_of(node), snapshot.sharing.get(name, group.sharing))
         for node in cluster_cache.gpu_nodes
@@ -66,27 +67,27 @@ def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeTemplate) -
 
 
 def _wrong(
-    told: Mapping[str, Any], group: NodeGroup, shape: NodeTemplate, where: str, most: int | None
+    output: Mapping[str, Any], group: NodeGroup, shape: NodeTemplate, where: str, most: int | None
 ) -> Iterator[str]:
-    offered = int(shape.capacity.get(GPU, 0))
-    said, physical = int(told["allocatablePerNode"]), int(told["gpusPerNode"])
+    allocatable = int(shape.capacity.get(GPU, 0))
+    said, physical = int(output["allocatablePerNode"]), int(output["gpusPerNode"])
     if group.auto_provisioned:
         # Nodes come in several sizes; how a GPU is shared is the same on all.
-        if said * group.gpus != offered * physical:
+        if said * group.gpus != allocatable * physical:
             yield (
-                f"allocatablePerNode says {said} {GPU} on {physical} GPUs, {where} offers "
-                f"{offered} on {group.gpus}"
+                f"allocatablePerNode says {said} {GPU} on {physical} GPUs, {where} has "
+                f"{allocatable} allocatable on {group.gpus}"
             )
-    elif said != offered:
-        yield f"allocatablePerNode says {said} {GPU}, {where} offers {offered}"
-    counts = [int(count) for count in told["gpusPerPod"]]
+    elif said != allocatable:
+        yield f"allocatablePerNode says {said} {GPU}, {where} has {allocatable} allocatable"
+    counts = [int(count) for count in output["gpusPerPod"]]
     if most is not None and max(counts, default=0) > most:
         yield (
             f"gpusPerPod says that a pod may ask for {max(counts)} {GPU}, the device plugin of "
             f"{where} gives a container {most} at most"
         )
     for taint in shape.taints:
-        if untolerated(taint, told["tolerations"]):
+        if untolerated(taint, output["tolerations"]):
             yield (
                 f"tolerations do not tolerate {taint.key}={taint.value}:{taint.effect}, which "
                 f"{where} has"

@@ -38,7 +38,7 @@ _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 def template(account: Account, parts: GroupParts) -> NodeTemplate:
     """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by it;
-    else by the promise, of which it leaves out in silence what it cannot read."""
+    else by the template, of which it drops silently what it cannot read."""
     if parts.kept:
         return node(account, parts)
     shape = promised(account, parts)

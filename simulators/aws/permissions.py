@@ -36,7 +36,8 @@ def why_not_scaled(account: Account, parts: GroupParts, scaler: Scaler) -> str:
         return f"the {scaler} has no role: there is no pod identity association for it"
     if "eks-pod-identity-agent" not in cluster.addons:
         return f"the {scaler} gets no role: the cluster has no eks-pod-identity-agent addon"
-    # What a pod asks the agent with is put into it when it is made, which is told to the second.
+    # What a pod asks the agent with is put into it when it is made, whose time is known to the
+    # second.
     if scaler.made is not None and scaler.made + 1 <= cluster.identified[pod]:
         return (
             f"the {scaler} gets no role: its pod was made before its pod identity association, and "

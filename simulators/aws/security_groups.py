@@ -107,7 +107,7 @@ class DefaultSecurityGroup(SecurityGroup):
         return identity
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        """Only forgotten: it goes with its VPC."""
+        """Only forgotten: it is deleted with its VPC."""
 
 
 def _referred(row: Mapping[str, Any]) -> Iterator[str]:

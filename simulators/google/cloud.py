@@ -153,7 +153,7 @@ class GcpCloud:
         return self.resources[identity]
 
     def remove(self, identity: str) -> None:
-        """The resource goes, and with it what is part of it."""
+        """Deletes the resource, and with it what is part of it."""
         del self.resources[identity]
         for child in [one for one in self.resources.values() if one.parent == identity]:
             if child.identity in self.resources:

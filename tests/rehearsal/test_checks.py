@@ -101,7 +101,7 @@ def test_quota_of_a_running_stack(dev: Sandbox) -> None:
 
 
 def test_gpus_by_the_stacks_output(dev: Sandbox) -> None:
-    """With the kubeconfig from the stack's output: one T4 node, its GPU taken, nothing amiss."""
+    """With the kubeconfig from the stack's output: one T4 node, its GPU taken, nothing wrong."""
     code, document = run("gpus", "dev", env={**os.environ, **dev.engine.environment})
     assert code == 0, document
     (node,) = [one for one in document["nodes"] if one["gpuSign"]]

@@ -12,7 +12,7 @@ DAEMON_SET, POD = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Pod"
 PLUGIN = "DaemonSet kube-system/nvidia-device-plugin"
 WHO = "Pod default/gpu-k8s"
 REFUSED = f"pool dgx-a: {WHO} cannot be scheduled: "
-WAITS = f"pool dgx-a: {WHO} waits for GPUs that never appear on node dgx-a: "
+WAITS = f"pool dgx-a: {WHO} waits for GPUs that never become allocatable on node dgx-a: "
 TAINT = "nvidia.com/gpu=present:NoSchedule"
 
 
@@ -82,12 +82,14 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     ),
     "the device plugin does not tolerate the GPU taint": (
         [plugin('pod["tolerations"] = []')],
-        f"pool dgx-b: node dgx-b offers none of its GPUs: {PLUGIN} selects it, but it does not "
+        f"pool dgx-b: node dgx-b has none of its GPUs allocatable: {PLUGIN} selects it, but it "
+        "does not "
         f"tolerate the taint {TAINT}",
     ),
     "the machines' taint is not the pool's": (
         [pools(taints=[{"key": "gpu", "value": "yes"}])],
-        f"pool dgx-b: node dgx-b offers none of its GPUs: {PLUGIN} selects it, but it does not "
+        f"pool dgx-b: node dgx-b has none of its GPUs allocatable: {PLUGIN} selects it, but it "
+        "does not "
         f"tolerate the taint {TAINT}",
     ),
     "nobody runs a device plugin": (

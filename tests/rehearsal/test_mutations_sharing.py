@@ -116,7 +116,10 @@ def offered(rehearsal: Rehearsal) -> list[int]:
     return [allocatable_gpus(node) for node in rehearsal.sandbox.cluster_cache.gpu_nodes]
 
 
-WAITS = "pool train-gpu: Job default/sample-gpu-job waits for GPUs that never appear on node NODE: "
+WAITS = (
+    "pool train-gpu: Job default/sample-gpu-job waits for GPUs that never become allocatable on "
+    "node NODE: "
+)
 UNSHARED = edited(
     "components/cluster.py",
     '"allocatablePerNode": self.allocatable',
@@ -141,13 +144,13 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         [eks(), edited("components/gpu/device_plugin.py",
                        "return plugin_config(self.pools[0].sharing)", "return None")],
         [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}",
-         f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE offers 1"],
+         f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 1 allocatable"],
     ),
     "the ConfigMap says another number than the tags": (
         "train",
         [eks(), OTHER_NUMBER],
         [f"{TAG} says 4, the nodes have 2 of {GPU}: {TOO_MANY}",
-         f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE offers 2"],
+         f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"],
     ),
     "the ConfigMap is in another namespace": (
         "train",
@@ -191,7 +194,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the output tells the number of unshared GPUs": (
         "train",
         [eks(), UNSHARED],
-        [f"{OUTPUT}allocatablePerNode says 1 {GPU}, node NODE offers 4"],
+        [f"{OUTPUT}allocatablePerNode says 1 {GPU}, node NODE has 4 allocatable"],
     ),
     "the output lets a pod ask for two shares": (
         "train",
@@ -221,7 +224,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "GKE is told another number of clients": (
         "dev",
         [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 2')],
-        [f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE offers 2"],
+        [f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"],
     ),
     "GKE is told more clients than it takes": (
         "dev",
@@ -245,7 +248,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         "dev",
         [gke_a100({"strategy": "mig", "partition": "1g.5gb"}),
          accelerator('GPU["gpu_partition_size"] = "2g.10gb"')],
-        [f"{OUTPUT}allocatablePerNode says 7 {GPU}, node NODE offers 3"],
+        [f"{OUTPUT}allocatablePerNode says 7 {GPU}, node NODE has 3 allocatable"],
     ),
     "the deployment asks for two shares": (
         "dev",
@@ -276,13 +279,13 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         "autopilot",
         [pool("t4", {"sharing": TIME_SLICING}), UNSHARED],
         [f"output gpuPools.t4, pool autopilot-nvidia-tesla-t4-1-shared-4: allocatablePerNode says "
-         f"4 {GPU} on 4 GPUs, node NODE offers 4 on 1"],
+         f"4 {GPU} on 4 GPUs, node NODE has 4 allocatable on 1"],
     ),
     "the ConfigMap says another number than the output": (
         "onprem",
         [pool("workstations", {"sharing": TIME_SLICING}, gpus=1), OTHER_NUMBER],
         [f"output gpuPools.workstations, pool workstation: allocatablePerNode says 8 {GPU}, node "
-         "workstation offers 4"],
+         "workstation has 4 allocatable"],
     ),
 }  # fmt: skip
 ORDINARY = ("the ConfigMap says another number than the output",)
@@ -405,6 +408,6 @@ def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
         time.sleep(0.2)
     stale = (
         f"output gpuPools.workstations, pool workstation: allocatablePerNode says 16 {GPU}, node "
-        "workstation offers 8"
+        "workstation has 8 allocatable"
     )
     assert [plain(line) for line in wrong] == ([] if told else [stale])

@@ -14,7 +14,7 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 WHO = "Job default/train"
 INSTALLER = "DaemonSet kube-system/nvidia-driver-installer-cos"
 REFUSED = f"pool train-gpu: {WHO} cannot be scheduled: "
-WAITS = f"pool train-gpu: {WHO} waits for GPUs that never appear on node NODE: "
+WAITS = f"pool train-gpu: {WHO} waits for GPUs that never become allocatable on node NODE: "
 POD = 'pod = props["spec"]["template"]["spec"]\n'
 
 

@@ -104,7 +104,7 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
     """SIGKILL takes every process along, and a new sandbox takes over what lies there."""
     folder = tmp_path / "sandbox"
     for point in (
-        "the sandbox goes up",
+        "the sandbox starts",
         "pulumi preview ...",
         "pulumi up ...",
         "workloads run ...",

@@ -64,7 +64,8 @@ def test_no_pod_gets_a_gpu_before_the_node_offers_any() -> None:
     """A pod that is bound earlier was given what nobody had advertised."""
     (line,) = assertions.too_early([group()], [life()], [bound(4.0), bound(5.0)])
     assert line == (
-        "pool train-gpu: node n1 was given Job default/s at 4.0 s, before it offered a GPU"
+        "pool train-gpu: node n1 was given Job default/s at 4.0 s, before a GPU of it was "
+        "allocatable"
     )
 
 
@@ -151,7 +152,8 @@ def test_a_plugin_that_selects_a_node_and_is_kept_away_is_named() -> None:
 
     (line,) = found(intolerant)
     assert line == (
-        "pool train-gpu: node n1 offers none of its GPUs: DaemonSet kube-system/plugin selects it, "
+        "pool train-gpu: node n1 has none of its GPUs allocatable: DaemonSet kube-system/plugin "
+        "selects it, "
         "but it does not tolerate the taint nvidia.com/gpu=present:NoSchedule"
     )
     elsewhere = daemon_set("other", {**DEVICE_PLUGIN, "nodeSelector": {"gpus": "true"}})

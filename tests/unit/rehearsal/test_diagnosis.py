@@ -213,7 +213,7 @@ def test_a_pool_that_can_grow_is_waited_for() -> None:
 
 WITHOUT_DRIVER = group(driver="pod", node_os="cos")
 WITHOUT_PLUGIN = group(plugin="pod")
-WAITS = f"pool train-gpu: {WHO} waits for GPUs that never appear on node n1: "
+WAITS = f"pool train-gpu: {WHO} waits for GPUs that never become allocatable on node n1: "
 
 
 @pytest.mark.parametrize(

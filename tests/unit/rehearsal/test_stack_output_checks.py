@@ -51,7 +51,7 @@ START = "output gpuPools.p, pool train-gpu: "
     ("told", "line"),
     [
         ({}, None),
-        ({"allocatablePerNode": 1}, f"allocatablePerNode says 1 {GPU}, node n1 offers 4"),
+        ({"allocatablePerNode": 1}, f"allocatablePerNode says 1 {GPU}, node n1 has 4 allocatable"),
         ({"gpusPerPod": [1, 2]},
          f"gpusPerPod says that a pod may ask for 2 {GPU}, the device plugin of node n1 gives a "
          "container 1 at most"),
@@ -70,7 +70,7 @@ def test_without_a_node_the_output_is_held_against_the_one_that_would_come() -> 
     own = group(gpus=1, plugin="pod", template=shape(gpus=1))
     assert broken(own, up=False) == []
     (line,) = broken(own, up=False, allocatablePerNode=1)
-    assert line == f"{START}allocatablePerNode says 1 {GPU}, a node offers 4"
+    assert line == f"{START}allocatablePerNode says 1 {GPU}, a node has 4 allocatable"
 
 
 @pytest.mark.parametrize(
