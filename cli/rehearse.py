@@ -11,8 +11,7 @@ import click
 
 from cli.options import json_option, stack_argument
 from cli.output import say
-from stacks.names import StackError
-from stacks.outcome import Answer, ExitCode
+from stacks.outcome import Answer, CheckError, ExitCode
 
 _folder_option = click.option(
     "--folder",
@@ -27,7 +26,7 @@ def linux_only(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def run(*args: Any, **options: Any) -> int:
         if sys.platform != "linux":
-            raise StackError(
+            raise CheckError(
                 "a rehearsal needs Linux, as its control plane and its processes do: open this "
                 "folder in the container that .devcontainer describes"
             )
@@ -79,22 +78,30 @@ def rehearse(
 
 def _prepared(stack: str, *, real_node: bool) -> bool:
     """Looks at the stack's file and, with `real_node`, at the machine, then builds what is not
-    built yet; whether that succeeded. Raises StackError."""
+    built yet; whether that succeeded. Raises CheckError."""
     from stacks.files import ROOT, stack_file
-    from tools.__main__ import main as tools
 
     stack_file(ROOT, stack)
     if not real_node:
-        return tools(["build"]) == 0
+        return _built()
     from rehearsal.gpu_node.host_node import PROGRAMS, pool_of
     from rehearsal.gpu_node.machine import NodeError, look
 
     try:
         pool, machine = pool_of(stack), look()
     except NodeError as error:
-        raise StackError(str(error)) from None
+        raise CheckError(str(error)) from None
     print(f"this machine will be a node of pool {pool} of {stack}: {machine.description}")
-    return tools(["build"]) == 0 and tools(["build", *PROGRAMS]) == 0
+    return _built() and _built(*PROGRAMS)
+
+
+def _built(*names: str) -> bool:
+    from rehearsal.progress import Progress
+    from tools.__main__ import main as tools
+
+    with Progress() as progress:
+        progress.begin("building what is not built yet")
+        return tools(["build", *names]) == 0
 
 
 @click.command(epilog="Example: gpu-cluster down dev")
@@ -109,9 +116,9 @@ def down(stack: str, folder: Path | None) -> ExitCode:
     try:
         done, left = held.down(stack, (folder or held.REHEARSALS / stack).absolute())
     except FolderError as error:
-        raise StackError(f"rehearsal of {stack}: {error}") from None
+        raise CheckError(f"rehearsal of {stack}: {error}") from None
     except PermissionError as error:
-        raise StackError(f"rehearsal of {stack}: {error.filename}: not yours to change") from None
+        raise CheckError(f"rehearsal of {stack}: {error.filename}: not yours to change") from None
     print(f"rehearsal of {stack}: {done}")
     for line in left:
         print(f"its real node left {line}", file=sys.stderr)

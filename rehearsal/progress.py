@@ -58,12 +58,16 @@ class Progress:
             self._live.stop()
             self._live = None
 
+    def begin(self, step: str) -> None:
+        """The step that a terminal shows from here on."""
+        self._step, self._since = step, time.monotonic()
+
     def say(self, line: str) -> None:
         """One line, with the time. One that ends in ` ...` is the status until the next of these
         or its result."""
         now = time.monotonic()
         if line.endswith(RUNNING):
-            self._step, self._since = line.removesuffix(RUNNING), now
+            self.begin(line.removesuffix(RUNNING))
             if self._live is not None:
                 return
         style = "red" if "FAILED" in line else "dim" if line.startswith("  ") else ""
@@ -75,7 +79,9 @@ class Progress:
             if self._console is None:
                 print(text, flush=True)
             else:
-                self._console.print(text, style=style)
+                from rich.text import Text
+
+                self._console.print(Text(text, style))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             os.kill(os.getpid(), signal.SIGTERM)
