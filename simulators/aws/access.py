@@ -36,6 +36,9 @@ def now() -> str:
 
 
 class AccessEntry(Kind):
+    """An IAM principal that a cluster knows. Refused: a principal that does not exist, groups that
+    begin with system:, a cluster in the mode CONFIG_MAP, a second entry for the same principal."""
+
     token = "aws:eks/accessEntry:AccessEntry"
     supported_inputs = (
         "clusterName",
@@ -126,6 +129,9 @@ class AccessEntry(Kind):
 
 
 class AccessPolicyAssociation(Kind):
+    """A policy of EKS for an access entry. Refused: a policy that EKS does not have, an entry that
+    does not exist or whose type is not STANDARD, namespaces in the scope of the cluster."""
+
     token = "aws:eks/accessPolicyAssociation:AccessPolicyAssociation"
     supported_inputs = ("accessScope", "clusterName", "policyArn", "principalArn")
 
@@ -177,6 +183,9 @@ class AccessPolicyAssociation(Kind):
 
 
 class PodIdentityAssociation(Kind):
+    """A role for the pods of a service account. Refused: a role that does not exist or does not
+    trust EKS Pod Identity, a second association for the account."""
+
     token = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
     supported_inputs = (
         "clusterName",

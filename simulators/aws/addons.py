@@ -68,6 +68,9 @@ _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
 
 class Addon(Kind):
+    """An EKS addon. Refused: a name or configuration that EKS does not know, a second one of the
+    name; CREATE_FAILED where its pods have no node, or a role that lacks a right."""
+
     token = "aws:eks/addon:Addon"
     supported_inputs = (
         "clusterName", "addonName", "addonVersion", "configurationValues", "preserve",

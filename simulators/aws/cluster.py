@@ -33,6 +33,10 @@ _ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
 
 
 class Cluster(Kind):
+    """An EKS cluster, with the rehearsal's control plane behind it. Refused: a role that does not
+    trust EKS or lacks its policy, subnets in fewer than two zones, a version that EKS does not
+    have, a key that it may not use; a delete under protection or with node groups."""
+
     token = "aws:eks/cluster:Cluster"
     supported_inputs = (
         "name", "roleArn", "vpcConfig", "version", "accessConfig", "bootstrapSelfManagedAddons",

@@ -11,6 +11,8 @@ from simulators.aws.roles import users
 
 
 class IamKind(Kind):
+    """A resource of IAM, which has no region."""
+
     regional = False
 
     @property
@@ -19,6 +21,9 @@ class IamKind(Kind):
 
 
 class Role(IamKind):
+    """An IAM role. A delete is refused while it has policies, and while a cluster or a node group
+    that still stands works with it."""
+
     token = "aws:iam/role:Role"
     documents = ("assumeRolePolicy",)
     supported_inputs = (
@@ -114,6 +119,8 @@ class Role(IamKind):
 
 
 class OpenIdConnectProvider(IamKind):
+    """An identity provider for the tokens of service accounts."""
+
     token = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
     supported_inputs = ("url", "clientIdLists", "thumbprintLists", "tags")
     computed = ("thumbprintLists",)

@@ -12,6 +12,8 @@ _MOST_ATTACHED = 10
 
 
 class Policy(IamKind):
+    """A managed policy of the account. A delete is refused while it is attached to a role."""
+
     token = "aws:iam/policy:Policy"
     documents = ("policy",)
     supported_inputs = ("name", "path", "policy", "description", "tags")
@@ -80,6 +82,8 @@ class Policy(IamKind):
 
 
 class RolePolicy(IamKind):
+    """An inline policy of a role."""
+
     token = "aws:iam/rolePolicy:RolePolicy"
     documents = ("policy",)
     supported_inputs = ("name", "role", "policy")
@@ -113,6 +117,8 @@ class RolePolicy(IamKind):
 
 
 class RolePolicyAttachment(IamKind):
+    """A managed policy on a role; the quota of policies per role is refused beyond."""
+
     token = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
     supported_inputs = ("role", "policyArn")
 

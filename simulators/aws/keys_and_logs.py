@@ -12,6 +12,9 @@ _SHORTEST_WINDOW_DAYS, _LONGEST_WINDOW_DAYS = 7, 30
 
 
 class Key(Kind):
+    """A KMS key. A delete schedules its deletion, and is refused while the secrets of a cluster are
+    encrypted with it."""
+
     token = "aws:kms/key:Key"
     documents = ("policy",)
     supported_inputs = (
@@ -114,6 +117,8 @@ def _key_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 class Alias(Kind):
+    """A name of a KMS key."""
+
     token = "aws:kms/alias:Alias"
     supported_inputs = ("name", "targetKeyId")
     computed = ("namePrefix",)
@@ -157,6 +162,8 @@ def _alias_name(name: str) -> str:
 
 
 class LogGroup(Kind):
+    """A log group of CloudWatch. Refused: a key whose policy does not name CloudWatch Logs."""
+
     token = "aws:cloudwatch/logGroup:LogGroup"
     supported_inputs = (
         "name",

@@ -16,6 +16,8 @@ _RENAMED = {
 
 
 class LaunchTemplate(Ec2Kind):
+    """A launch template; an update of its data makes a new version."""
+
     token = "aws:ec2/launchTemplate:LaunchTemplate"
     noun = "launch_template"
     supported_inputs = (

@@ -8,6 +8,8 @@ from simulators.aws.kind import CloudError, NotFoundError
 
 
 class Eip(Ec2Kind):
+    """An elastic IP address. A delete is refused while something uses it."""
+
     token = "aws:ec2/eip:Eip"
     noun = "elastic_ip"
     supported_inputs = ("domain", "tags")
@@ -52,6 +54,8 @@ class Eip(Ec2Kind):
 
 
 class NatGateway(Ec2Kind):
+    """A zonal NAT gateway. Refused: an address in use, a network without an Internet gateway."""
+
     token = "aws:ec2/natGateway:NatGateway"
     noun = "nat_gateway"
     supported_inputs = ("allocationId", "connectivityType", "subnetId", "availabilityMode", "tags")

@@ -8,6 +8,8 @@ from simulators.aws.kind import CloudError
 
 
 class Vpc(Ec2Kind):
+    """A VPC. A delete is refused while anything stands in it."""
+
     token = "aws:ec2/vpc:Vpc"
     noun = "vpc"
     supported_inputs = (
@@ -88,6 +90,9 @@ class Vpc(Ec2Kind):
 
 
 class Subnet(Ec2Kind):
+    """A subnet. Refused: a range outside the VPC or taken, a zone of another region; a delete while
+    interfaces or the node groups that start their nodes in it are there."""
+
     token = "aws:ec2/subnet:Subnet"
     noun = "subnet"
     supported_inputs = (
@@ -153,6 +158,9 @@ class Subnet(Ec2Kind):
 
 
 class InternetGateway(Ec2Kind):
+    """An Internet gateway. Refused: a second one for a VPC; a delete while public addresses are
+    mapped."""
+
     token = "aws:ec2/internetGateway:InternetGateway"
     noun = "internet_gateway"
     supported_inputs = ("vpcId", "tags")

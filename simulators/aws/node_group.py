@@ -26,6 +26,10 @@ _LONGEST_PREFIX = 37
 
 
 class NodeGroup(Kind):
+    """A managed node group, with its Auto Scaling group. Refused: what `node_group_rules`,
+    `instances` and `releases` refuse, subnets of another VPC, a role that EC2 may not take; nodes
+    that could not start or join (`node_join_checks`) end in CREATE_FAILED."""
+
     token = "aws:eks/nodeGroup:NodeGroup"
     supported_inputs = (
         "clusterName", "nodeGroupName", "nodeGroupNamePrefix", "nodeRoleArn", "subnetIds",

@@ -12,6 +12,8 @@ _TARGETS = ("gatewayId", "natGatewayId")
 
 
 class RouteTable(Ec2Kind):
+    """A route table of a VPC. A delete takes its associations along; the main one is refused."""
+
     token = "aws:ec2/routeTable:RouteTable"
     noun = "route_table"
     supported_inputs = ("vpcId", "routes", "tags")
@@ -63,6 +65,8 @@ def _inline(route: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Route(Ec2Kind):
+    """A route. Refused: a gateway that does not exist or is in another network."""
+
     token = "aws:ec2/route:Route"
     noun = "route"
     supported_inputs = ("routeTableId", "destinationCidrBlock", *_TARGETS)
@@ -126,6 +130,8 @@ def _route_id(inputs: Mapping[str, Any]) -> str:
 
 
 class RouteTableAssociation(Ec2Kind):
+    """The route table of a subnet. Refused: a subnet that has one already."""
+
     token = "aws:ec2/routeTableAssociation:RouteTableAssociation"
     noun = "route_table_association"
     supported_inputs = ("routeTableId", "subnetId")
@@ -174,6 +180,8 @@ class RouteTableAssociation(Ec2Kind):
 
 
 class VpcEndpoint(Ec2Kind):
+    """An endpoint for a service of AWS. Refused: a service that the region does not have."""
+
     token = "aws:ec2/vpcEndpoint:VpcEndpoint"
     noun = "vpc_endpoint"
     documents = ("policy",)

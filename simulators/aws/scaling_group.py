@@ -110,6 +110,9 @@ def _tag(group: str, key: str, value: str, *, propagate: bool) -> dict[str, Any]
 
 
 class Tag(Kind):
+    """A tag of an Auto Scaling group. Refused: keys and values that are too long, the prefix aws:,
+    more than 50 tags."""
+
     token = "aws:autoscaling/tag:Tag"
     supported_inputs = ("autoscalingGroupName", "tag")
 

@@ -13,6 +13,8 @@ _ANYWHERE = {
 
 
 class SecurityGroup(Ec2Kind):
+    """A security group. A delete is refused while interfaces or rules of other groups use it."""
+
     token = "aws:ec2/securityGroup:SecurityGroup"
     noun = "security_group"
     supported_inputs: ClassVar[tuple[str, ...]] = (
@@ -128,6 +130,9 @@ def _permission(rule: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 class SecurityGroupIngressRule(Ec2Kind):
+    """A rule for incoming traffic. Refused: a rule that is there already, ports without a
+    protocol."""
+
     token = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
     noun = "security_group_rule"
     way: ClassVar[str] = "ingress"
@@ -195,5 +200,7 @@ class SecurityGroupIngressRule(Ec2Kind):
 
 
 class SecurityGroupEgressRule(SecurityGroupIngressRule):
+    """A rule for outgoing traffic."""
+
     token = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
     way = "egress"

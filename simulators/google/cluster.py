@@ -27,6 +27,10 @@ MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 
 
 class Cluster(Kind):
+    """A GKE cluster, with the rehearsal's control plane behind it. Refused: a location or version
+    that GKE does not have, a subnetwork of another network or region, secondary ranges that do not
+    exist, a node service account that does not exist; a delete under protection."""
+
     token = "gcp:container/cluster:Cluster"
     display_name = "cluster"
     computed = (

@@ -18,6 +18,8 @@ _ACCOUNT_ID = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 class Account(Kind):
+    """A service account."""
+
     token = "gcp:serviceaccount/account:Account"
     display_name = "service account"
     computed = ("project",)
@@ -81,6 +83,8 @@ class _Member(Kind):
 
 
 class ProjectMember(_Member):
+    """A role of an IAM member in the project. Refused: a member that does not exist."""
+
     token = "gcp:projects/iAMMember:IAMMember"
     display_name = "IAM binding"
 
@@ -89,6 +93,8 @@ class ProjectMember(_Member):
 
 
 class AccountMember(_Member):
+    """A role of an IAM member on a service account, which takes it along when it is deleted."""
+
     token = "gcp:serviceaccount/iAMMember:IAMMember"
     display_name = "IAM binding of a service account"
     in_project = False

@@ -16,6 +16,8 @@ class _ComputeKind(Kind):
 
 
 class Network(_ComputeKind):
+    """A VPC network in custom subnet mode."""
+
     token = "gcp:compute/network:Network"
     display_name = "network"
     computed = ("project", "routingMode", "mtu")
@@ -38,6 +40,9 @@ class Network(_ComputeKind):
 
 
 class Subnetwork(_ComputeKind):
+    """A subnetwork. Refused: ranges that overlap others of the network, that are too small, or that
+    are taken away while a cluster uses them; a range can grow in place."""
+
     token = "gcp:compute/subnetwork:Subnetwork"
     display_name = "subnetwork"
     computed = ("project", "region", "purpose", "stackType")
@@ -121,6 +126,8 @@ class Subnetwork(_ComputeKind):
 
 
 class Router(_ComputeKind):
+    """A Cloud Router."""
+
     token = "gcp:compute/router:Router"
     display_name = "router"
     computed = ("project", "region")
@@ -166,6 +173,8 @@ _PRIVATE_ASNS = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
 
 
 class RouterNat(_ComputeKind):
+    """The NAT of a router, which takes it along when it is deleted."""
+
     token = "gcp:compute/routerNat:RouterNat"
     display_name = "router NAT"
     computed = (
@@ -247,6 +256,8 @@ def _invalid_nat(field: str, value: Any, reason: str) -> CloudError:
 
 
 class Firewall(_ComputeKind):
+    """A firewall rule of a network."""
+
     token = "gcp:compute/firewall:Firewall"
     display_name = "firewall"
     computed = ("project", "direction", "destinationRanges", "sourceRanges")

@@ -36,6 +36,10 @@ _IMAGES = ("COS_CONTAINERD", "UBUNTU_CONTAINERD", "COS", "UBUNTU")
 
 
 class NodePool(Kind):
+    """A node pool of GKE Standard. Refused: machine types, accelerators, zones, images, disks and
+    sharing that GKE does not combine; a pool whose first nodes exceed the quota. Shrinking and
+    labels happen in place; a new version recreates the nodes."""
+
     token = "gcp:container/nodePool:NodePool"
     display_name = "node pool"
     # resource_container_node_pool.go, Timeouts (google-beta@93c65b2d).

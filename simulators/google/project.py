@@ -11,6 +11,8 @@ from simulators.google.resource import PROJECT_NUMBER, CloudResource
 
 
 class Service(Kind):
+    """An enabled API of the project; a delete leaves it enabled."""
+
     token = "gcp:projects/service:Service"
     display_name = "enabled API"
     computed = ("project",)
@@ -30,6 +32,8 @@ class Service(Kind):
 
 
 class Repository(Kind):
+    """A repository of Artifact Registry."""
+
     token = "gcp:artifactregistry/repository:Repository"
     display_name = "repository"
     computed = ("project", "location")
@@ -65,6 +69,8 @@ class _Numbered(Kind):
 
 
 class Dashboard(_Numbered):
+    """A dashboard of Cloud Monitoring. Refused: more than one layout, no name."""
+
     token = "gcp:monitoring/dashboard:Dashboard"
     display_name = "dashboard"
     computed = ("project",)
@@ -98,6 +104,8 @@ class Dashboard(_Numbered):
 
 
 class AlertPolicy(_Numbered):
+    """An alert policy of Cloud Monitoring. Refused: a condition with no kind, or two."""
+
     token = "gcp:monitoring/alertPolicy:AlertPolicy"
     display_name = "alert policy"
     computed = ("project",)
