@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from cli.main import COMMANDS, HELP, NAME, Commands
+from cli.main import COMMANDS, NAME, gpu_cluster
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "cli.md"
@@ -35,17 +35,12 @@ def markdown() -> str:
 
 
 def _help(name: str) -> Iterator[str]:
-    group = Commands(name=NAME)
-    command = group.get_command(click.Context(group), name)
-    assert command is not None
-    with click.Context(
-        command,
-        info_name=f"{NAME} {name}",
-        terminal_width=WIDTH,
-        max_content_width=WIDTH,
-        help_option_names=HELP,
-    ) as context:
-        lines = command.get_help(context).splitlines()
+    settings = {**gpu_cluster.context_settings, "terminal_width": WIDTH}
+    with click.Context(gpu_cluster, info_name=NAME, **settings) as group:
+        command = gpu_cluster.get_command(group, name)
+        assert command is not None
+        with click.Context(command, parent=group, info_name=name) as context:
+            lines = command.get_help(context).splitlines()
     yield "```text"
     yield from (line.rstrip() for line in lines)
     yield "```"
