@@ -66,7 +66,7 @@ def test_the_engine_of_the_workflows_is_kept_current() -> None:
     ("manager", "files"),
     [
         ("pip_requirements", ["requirements.txt", "requirements-dev.txt"]),
-        ("gomod", ["tools/kubernetes/go.mod", "tools/karpenter/go.mod"]),
+        ("gomod", ["tools/control-plane/go.mod", "tools/pulumi/go.mod"]),
         ("github-actions", [".github/workflows/main.yaml"]),
         ("devcontainer", [".devcontainer/devcontainer.json"]),
     ],
