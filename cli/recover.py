@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
     if given:
         raise click.UsageError(f"{option.opts[0]} is called --adopt-orphans now")
-    return
 
 
 @click.command(epilog="Example: gpu-cluster recover dev --adopt-orphans")

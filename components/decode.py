@@ -48,7 +48,7 @@ def no_such_key(path: str, key: str, allowed: Collection[str]) -> str:
 
 def decode(path: str, kind: type[T], value: object) -> T:
     """`value` as a `kind`; raises ValueError with one line that begins with the key's path."""
-    return typing.cast(T, _decode(path, kind, value))
+    return typing.cast("T", _decode(path, kind, value))
 
 
 def decode_map(path: str, kind: type[T], value: object) -> Mapping[str, T]:
@@ -75,7 +75,7 @@ def _decode(path: str, kind: Any, value: object) -> Any:
             raise ValueError(f"{path}: {shown(value)} is not a list")
         return tuple(_decode(f"{path}[{i}]", parameters[0], item) for i, item in enumerate(value))
     if dataclasses.is_dataclass(kind):
-        return _record(path, typing.cast(type, kind), value)
+        return _record(path, typing.cast("type", kind), value)
     return _plain(path, kind, value)
 
 

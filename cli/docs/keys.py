@@ -176,7 +176,7 @@ def nested(hint: Any) -> tuple[type | None, str]:
         ("[]", inner[0] if origin is Sequence else None),
     ):
         if dataclasses.is_dataclass(kind):
-            return typing.cast(type, kind), suffix
+            return typing.cast("type", kind), suffix
     return None, ""
 
 

@@ -156,7 +156,7 @@ def _value(hint: Any, limit: Schema, required: bool, name: str = "") -> Schema:
         each = _value(inner[0], limit.pop("items", {}), True)
         return {"type": _or_null("array", required), "items": each} | limit
     if dataclasses.is_dataclass(hint):
-        return record(typing.cast(type, hint), required=required) | limit
+        return record(typing.cast("type", hint), required=required) | limit
     if hint is str:
         return _text(limit, required)
     if "enum" in limit:

@@ -30,7 +30,7 @@ _CONTEXT: Final = Context(prec=3 * _DIGITS, rounding=ROUND_UP)
 _NANO: Final = Decimal("1e-9")
 
 
-def parse(value: str | int | float) -> Decimal:
+def parse(value: str | float) -> Decimal:
     """The value of a quantity: `200m` is 0.2, `1Ki` is 1024, `2e3` is 2000, `3.001n` is 4e-9.
 
     What is finer than a billionth is rounded away from zero, and a binary quantity is at most

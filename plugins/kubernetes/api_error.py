@@ -37,4 +37,4 @@ class ApiError(Exception):
     @property
     def passing(self) -> bool:
         """Whether the same request may do better in a moment."""
-        return self.status == 0 or self.status == 429 or self.status >= 500
+        return self.status in {0, 429} or self.status >= 500

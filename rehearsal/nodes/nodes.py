@@ -184,7 +184,7 @@ class Nodes:
         frozen = {
             name: sum(
                 1
-                for node in self._of_group(groups[name])
+                for node in self._of_group(group)
                 if karpenters(node) and node["metadata"]["name"] not in self._refused
             )
             for name, group in groups.items()

@@ -60,7 +60,7 @@ def _inline(route: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in route.items() if value and name != "cidrBlock"}
     unknown = set(rest) - set(_TARGETS)
     if unknown:
-        raise CloudError(f"a rehearsal does not simulate 'routes[].{sorted(unknown)[0]}'")
+        raise CloudError(f"a rehearsal does not simulate 'routes[].{min(unknown)}'")
     return rest | {"destinationCidrBlock": route.get("cidrBlock")}
 
 

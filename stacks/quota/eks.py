@@ -54,7 +54,7 @@ def needs(pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str) -> tuple[lis
 
 
 def _link(quota: str, region: str) -> str:
-    code = quota.split()[0]
+    code = quota.split(maxsplit=1)[0]
     one = f"/{code}" if code.startswith("L-") else ""
     home = "https://console.aws.amazon.com/servicequotas/home/services"
     return f"{home}/{catalog.QUOTA_SERVICE}/quotas{one}?region={region}"

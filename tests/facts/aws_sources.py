@@ -36,7 +36,7 @@ def shape_at(service: str, shape: str, path: str) -> Node | None:
             if at["type"] != "list":
                 return None
             at = found[at["member"]["shape"]]
-        elif at["type"] == "list" and step != path.split(".")[-1]:
+        elif at["type"] == "list" and step != path.rsplit(".", maxsplit=1)[-1]:
             at = found[at["member"]["shape"]]
     return at
 

@@ -50,7 +50,7 @@ def _misfits(where: str, value: Any, kind: str) -> Iterator[str]:
             return
         for each in value:
             yield from _misfits(f"{where}[]", each, kind[5:-1])
-    elif kind.startswith("dict(") or kind.startswith("dict["):
+    elif kind.startswith(("dict(", "dict[")):
         for each in value.values():
             yield from _misfits(f"{where}.*", each, kind[5:-1].partition(", ")[2])
     elif kind in _SCALARS:

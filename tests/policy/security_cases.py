@@ -36,7 +36,7 @@ BASELINE: list[tuple[str, Path, Any, Any, str]] = [
      ["SYS_PTRACE"], "container main adds the capability SYS_PTRACE"),
     ("capabilities", (*CONTEXT, "capabilities", "add"), ["NET_BIND_SERVICE", "DAC_OVERRIDE"],
      ["CHOWN", "net_admin"], "container main adds the capability net_admin"),
-    ("capabilities", (*CONTEXT, "capabilities", "add", ), [], ["ALL"],
+    ("capabilities", (*CONTEXT, "capabilities", "add" ), [], ["ALL"],
      "container main adds the capability ALL"),
     ("hostPorts", (*MAIN, "ports"), [{"containerPort": 80, "hostPort": 0}],
      [{"containerPort": 80}, {"containerPort": 81, "hostPort": 81}],

@@ -55,9 +55,8 @@ def _lines(each: Registration) -> Iterator[str]:
         given = getattr(each, option)
         for value in sorted(given) if isinstance(given, frozenset | tuple) else [given]:
             if value:
-                if option == "provider":
-                    value, _ = of_reference(value)
-                yield f"({option}) {_last(value) if isinstance(value, str) else value}"
+                urn = of_reference(value)[0] if option == "provider" else value
+                yield f"({option}) {_last(urn) if isinstance(urn, str) else urn}"
     if each.type.endswith(":CustomResourceDefinition"):
         yield _shown(json.dumps(each.inputs, sort_keys=True))
     else:

@@ -174,7 +174,7 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
     # The quota is the account's: no cluster has to stand.
     faults = Faults(quota={"G_VT": limit})
     with ExitStack() as ending:
-        cloud = AwsCloud(control_plane=cast(ControlPlane, None), faults=faults)
+        cloud = AwsCloud(control_plane=cast("ControlPlane", None), faults=faults)
         ending.callback(cloud.close)
         ending.callback(answer_quotas(faults))
         cloud.account.open({"region": "us-east-1"})
@@ -200,7 +200,7 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
 def test_quota_of_a_rehearsed_autopilot_cluster() -> None:
     """On Autopilot the GPUs of the stack's own pods are counted, on demand and Spot apart."""
     faults = Faults(quota={GLOBAL: 0})
-    api = QuotaApi(GcpCloud(control_plane=cast(ControlPlane, None), faults=faults))
+    api = QuotaApi(GcpCloud(control_plane=cast("ControlPlane", None), faults=faults))
     try:
         code, document = run("quota", "autopilot", "--endpoint", api.endpoint)
     finally:

@@ -379,7 +379,7 @@ def _source(folder: Path, stack: str, like: str) -> Path:
 @pytest.mark.parametrize(
     ("group", "one"),
     [(group, one) for group, breaks in GROUPS.items() for one in breaks],
-    ids=lambda value: str(value),
+    ids=str,
 )
 def test_the_engine_refuses_the_program(
     previews: dict[str, Outcome], group: str, one: Break

@@ -45,7 +45,7 @@ def commands() -> list[tuple[str, click.Command]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "command"), commands(), ids=lambda value: str(value))
+@pytest.mark.parametrize(("name", "command"), commands(), ids=str)
 def test_each_command_shows_an_example_that_it_takes(name: str, command: click.Command) -> None:
     """`--help` says what it does and ends with one example, with this command's own options."""
     assert command.help

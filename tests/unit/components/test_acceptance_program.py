@@ -289,7 +289,7 @@ def test_an_error_of_the_gpu_is_not_one_of_its_surroundings(
     )
     monkeypatch.setattr(measures, "measure", fail)
     monkeypatch.setitem(sys.modules, "torch", torch)  # type: ignore[arg-type]
-    gpu: Any = SimpleNamespace(listen=lambda: None, xids=lambda: [])
+    gpu: Any = SimpleNamespace(listen=lambda: None, xids=list)
     assert key in measures.main("bf16", gpu)
 
 

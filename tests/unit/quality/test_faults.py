@@ -137,7 +137,7 @@ class Simulated(FaultRunner):
     def __init__(self, folder: Path) -> None:
         super().__init__("dev", folder)
         engine = SimpleNamespace(kill=lambda: None)
-        self.sandbox = SimpleNamespace(engine=engine, drop_plugins=lambda: None)  # type: ignore
+        self.sandbox = SimpleNamespace(engine=engine, drop_plugins=lambda: None)  # type: ignore[assignment]
         self.made: set[int] = set()  # type: ignore[assignment]
         self.recoveries = 0
         self.also: set[int] = set()
@@ -198,7 +198,7 @@ def test_what_a_loss_kept_from_being_tried_is_tried_later(tmp_path: Path) -> Non
         raise NotRecovered("a network is there twice")
 
     runner = Simulated(tmp_path)
-    runner.sandbox.engine.up, runner.sandbox.engine.destroy = runner.up, None  # type: ignore
+    runner.sandbox.engine.up, runner.sandbox.engine.destroy = runner.up, None  # type: ignore[assignment]
     runner.assert_converged = not_converged  # type: ignore[method-assign]
     runner.assert_empty = not_converged  # type: ignore[method-assign]
     fault_results, ups, destroys = cycle(runner, [point(1), point(4)], [point(2)])

@@ -55,7 +55,7 @@ def bounds(pki: Pki) -> Iterator[Bounds]:
 def test_claims_that_nobody_has_seen_yet_count(bounds: Bounds) -> None:
     """Five at once, of which three fit: the other two are refused before they are anywhere."""
     api = Claims()
-    bounds.install(cast(Api, api))
+    bounds.install(cast("Api", api))
     bounds.limits = {"train-gpu": 3}
     refused: list[str | None] = []
     threads = [
@@ -74,7 +74,7 @@ def test_claims_that_nobody_has_seen_yet_count(bounds: Bounds) -> None:
 def test_a_node_that_has_gone_makes_room(bounds: Bounds) -> None:
     """A claim counts while it is there, once, whether it was seen or only let in."""
     api = Claims()
-    bounds.install(cast(Api, api))
+    bounds.install(cast("Api", api))
     bounds.limits = {"train-gpu": 1}
     assert bounds.refusal(claim(1)) is None
     api.shown = [claim(1)]
@@ -86,7 +86,7 @@ def test_a_node_that_has_gone_makes_room(bounds: Bounds) -> None:
 def test_the_api_server_gets_its_answer_over_tls(bounds: Bounds, pki: Pki) -> None:
     """The webhook that is registered is the one that answers, under the rehearsal's own CA."""
     api = Claims()
-    bounds.install(cast(Api, api))
+    bounds.install(cast("Api", api))
     bounds.limits = {"train-gpu": 1}
     (webhook,) = api.created[0]["webhooks"]
     assert webhook["rules"][0]["resources"] == ["nodeclaims"]

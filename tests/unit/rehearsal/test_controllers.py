@@ -148,9 +148,9 @@ def simulated(
         processes = Processes(tmp_path / "logs", "test")
         controllers_ = Controllers(
             tmp_path,
-            cast(LocalControlPlane, SimpleNamespace(api=TokensOnly(), kubeconfig=kubeconfig)),
+            cast("LocalControlPlane", SimpleNamespace(api=TokensOnly(), kubeconfig=kubeconfig)),
             processes,
-            cast(PodNetwork, SimpleNamespace(forget=lambda address: None)),
+            cast("PodNetwork", SimpleNamespace(forget=lambda address: None)),
             cluster_cache,
             event_log,
         )

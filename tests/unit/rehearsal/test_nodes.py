@@ -67,9 +67,9 @@ def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
     cluster_cache = ClusterCache(event_log)
     api = PromptScheduler(cluster_cache)
     nodes = Nodes(
-        cast(LocalControlPlane, SimpleNamespace(api=api, kubeconfig=None)),
-        cast(Cloud, OneGroup()),
-        cast(Autoscaler, SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
+        cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
+        cast("Cloud", OneGroup()),
+        cast("Autoscaler", SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
         cluster_cache,
         event_log,
     )

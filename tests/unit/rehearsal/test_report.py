@@ -1,8 +1,8 @@
 """The report's table, its JSON and its picture, from an event log written by hand."""
 
 import json
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
 from rehearsal import simulated
 from rehearsal.event_log import Event, EventLog

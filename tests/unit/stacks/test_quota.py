@@ -260,7 +260,6 @@ def test_google_without_credentials(
 
 def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """The library's own words have line ends, or there are none."""
-
     for said in (["Status: 404 Response:\nb''"], []):
         broken = Mock(side_effect=RefreshError(*said))
         monkeypatch.setattr("google.auth.default", broken)
