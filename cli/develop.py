@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from cli.options import STACK
+from cli.options import STACK, json_option
+from cli.output import aside
 from cli.rehearse import linux_only
 from stacks.outcome import ExitCode
 
@@ -16,21 +17,26 @@ from stacks.outcome import ExitCode
     "--minutes", type=float, default=45.0, show_default=True, help="Begin no fault after that."
 )
 @click.option("--workers", type=int, default=4, show_default=True, help="Sandboxes at a time.")
+@json_option
 @linux_only
-def inject_faults(work: Sequence[str], minutes: float, workers: int) -> ExitCode:
+def inject_faults(work: Sequence[str], minutes: float, workers: int, as_json: bool) -> ExitCode:
     """Inject every fault at every operation, and make every change, in every environment.
 
     WORK is kills, errors or changes of a stack, such as dev-kills; left out, all of it. What is not
     named stays as the last run left it. Exit code 1: something was lost.
     """
-    from quality.faults.inject import inject, works
+    from quality.faults.inject import FILE, inject, works
 
     known = works()
     if unknown := sorted(set(work) - set(known)):
         raise click.UsageError(
             f"{', '.join(unknown)}: there is no such work; allowed: {', '.join(known)}"
         )
-    return inject(work, minutes=minutes, workers=workers)
+    with aside(as_json=as_json):
+        code = inject(work, minutes=minutes, workers=workers)
+    if as_json:
+        print(FILE.read_text(), end="")
+    return code
 
 
 @click.command(epilog="Example: gpu-cluster bench b d --runs 3")
@@ -41,17 +47,24 @@ def inject_faults(work: Sequence[str], minutes: float, workers: int) -> ExitCode
 @click.option("--stack", "stacks", type=STACK, multiple=True, help="Left out, every sample.")
 @click.option("--scale", type=float, help="Of part d; left out, as it suits each cloud.")
 @click.option("--docs", is_flag=True, help="Write the section of the benchmark page.")
+@json_option
 @linux_only
 def bench(
-    parts: Sequence[str], runs: int, stacks: Sequence[str], scale: float | None, docs: bool
-) -> ExitCode:
+    parts: Sequence[str], runs: int, stacks: Sequence[str], scale: float | None, docs: bool,
+    as_json: bool,
+) -> ExitCode:  # fmt: skip
     """Measure what the program costs in time and memory; the parts left out stay as they were.
 
     Exit code 1: a limit is not kept.
     """
+    from quality.bench.bench import FOLDER
     from quality.bench.bench import bench as measure
 
-    return measure(parts, runs=runs, stacks=stacks, scale=scale, docs=docs)
+    with aside(as_json=as_json):
+        code = measure(parts, runs=runs, stacks=stacks, scale=scale, docs=docs)
+    if as_json:
+        print((FOLDER / "bench.json").read_text(), end="")
+    return code
 
 
 @click.command(epilog="Example: gpu-cluster state-fixtures v0.1.0 --stack dev")

@@ -77,6 +77,8 @@ class Commands(click.Group):
             if name in section:
                 module, _, function = section[name][0].partition(":")
                 command: click.Command = getattr(importlib.import_module(module), function)
+                # click keeps a command's --help as it first was.
+                command.context_settings.setdefault("help_option_names", HELP)
                 return command
         return None
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 
 from stacks.outcome import Answer, CheckError, ExitCode
 
@@ -20,3 +21,8 @@ def say(command: str, ask: Callable[[], Answer], *, as_json: bool) -> ExitCode:
     elif text:
         print(text)
     return code
+
+
+def aside(*, as_json: bool) -> AbstractContextManager[object]:
+    """While a command works towards JSON, what it prints goes to the standard error."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext, redirect_stdout
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import click
 
 from cli.options import json_option, stack_argument
-from cli.output import say
+from cli.output import aside, say
 from stacks.outcome import Answer, CheckError, ExitCode
 
 _folder_option = click.option(
@@ -59,7 +58,7 @@ def rehearse(
     from rehearsal import held
 
     where = (folder or held.REHEARSALS / stack).absolute()
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+    with aside(as_json=as_json):
         if not _prepared(stack, real_node=node is not None):
             return ExitCode.UNKNOWN
     wanted = held.Wanted(
