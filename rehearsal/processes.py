@@ -14,7 +14,9 @@ from typing import Any
 
 import psutil
 
-PDEATHSIG = Path(__file__).with_name("pdeathsig.py")
+from tools import linux
+
+PDEATHSIG = Path(linux.__file__)
 PORTS = range(20_000, 32_000)
 """Below Linux's ephemeral range, so that no outgoing connection takes a port that was picked."""
 

@@ -1,9 +1,7 @@
 """Builds programs into the cache, one at a time, each complete or not at all."""
 
-import ctypes
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -12,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools import go
+from tools.linux import die_with_parent
 from tools.locks import locked
 from tools.programs import BUILD_FLAGS, SPEED_FLAGS, Program, ToolError, cache_folder
 
 HEARTBEAT = 30.0
-PR_SET_PDEATHSIG = 1
 
 
 def build(programs: Sequence[Program]) -> None:
@@ -102,7 +100,8 @@ def _run(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            preexec_fn=_die_with_parent,
+            # An orphan would go on building into a dead folder.
+            preexec_fn=die_with_parent,
         )
         try:
             while (code := _wait(child)) is None:
@@ -121,11 +120,6 @@ def _wait(child: subprocess.Popen[bytes]) -> int | None:
         return child.wait(timeout=HEARTBEAT)
     except subprocess.TimeoutExpired:
         return None
-
-
-def _die_with_parent() -> None:
-    """Ask the kernel to end `go` with us: an orphan would go on building into a dead folder."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _clock(seconds: float) -> str:

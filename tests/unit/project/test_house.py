@@ -84,3 +84,14 @@ def test_only_settings_read_the_config() -> None:
     for path in MODULES:
         if room(path) != "settings":
             assert "pulumi.Config(" not in path.read_text()
+
+
+def test_system_calls_of_linux_stand_in_one_file() -> None:
+    """Beside a real node's namespaces, which are a program of their own."""
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ROOMS
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r"prctl\(|SECCOMP", path.read_text())
+    }
+    assert found == {"tools/linux.py", "rehearsal/gpu_node/namespaces.py"}

@@ -1,7 +1,14 @@
-"""Becomes another program that the kernel kills as soon as the process that started it is gone.
+"""What only Linux does: a child that the kernel kills with its parent, and one that nobody reaches.
 
-With `--no-listen` that program cannot be reached either: what it listens on never hears anything.
-Karpenter serves metrics and health on every address of the machine and has no setting for another.
+`linux.py [--no-listen] PARENT_PID PROGRAM ARGUMENT...` becomes that program, which the kernel kills
+as soon as the process that started it is gone. Where util-linux is at hand, `setpriv --pdeathsig`
+does the first half; it is not part of every container.
+
+With `--no-listen` the program's servers are out of reach. Karpenter needs that: it is upstream's
+own main program over its KWOK provider, pinned and without a patch, and serves metrics and health
+on every address of the machine, by flags that know a port and no address. A main program of our
+own would be a copy of its set-up, to be kept in step with every release; the filter is thirty lines
+that no release changes.
 """
 
 import ctypes
@@ -23,21 +30,26 @@ CALLS = {"x86_64": (50, 288), "aarch64": (201, 242)}
 
 
 def main() -> None:
-    """`pdeathsig.py [--no-listen] PARENT_PID PROGRAM ARGUMENT...`"""
+    """`linux.py [--no-listen] PARENT_PID PROGRAM ARGUMENT...`"""
     arguments = sys.argv[1:]
     no_listen = arguments[0] == "--no-listen"
     parent, *command = arguments[no_listen:]
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    die_with_parent()
     if os.getppid() != int(parent):
         sys.exit("the starting process is already gone")
     if no_listen:
-        _block_listening(libc)
+        block_listening()
     os.execvp(command[0], command)
 
 
-def _block_listening(libc: ctypes.CDLL) -> None:
+def die_with_parent() -> None:
+    """The kernel kills this process when the *thread* that started it ends; also after an exec."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def block_listening() -> None:
     """`listen` does nothing and says it did; `accept4` says that nobody has called yet."""
+    libc = ctypes.CDLL(None, use_errno=True)
     listen, accept = CALLS[platform.machine()]
     instructions = [
         (LOAD, 0, 0, 0),  # the number of the call
