@@ -95,3 +95,38 @@ def test_system_calls_of_linux_stand_in_one_file() -> None:
         if re.search(r"prctl\(|SECCOMP", path.read_text())
     }
     assert found == {"tools/linux.py", "rehearsal/gpu_node/namespaces.py"}
+
+
+DOORS = {
+    "__main__.py": "the Pulumi program",
+    "cli/__main__.py": "gpu-cluster where the package is not installed",
+    "components/gpu/acceptance_program/__main__.py": "runs alone, on a node",
+    "examples/consumer/__main__.py": "a Pulumi program",
+    "policy/__main__.py": "the policy pack",
+    "quality/bench/gpu/__main__.py": "runs where there is a GPU, without the other packages",
+    "quality/bench/child.py": "a process of the benchmark",
+    "rehearsal/fork_server.py": "a process of the rehearsal",
+    "rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
+    "rehearsal/held.py": "a process of the rehearsal",
+    "rehearsal/pdeathsig.py": "a process of the rehearsal",
+    "stacks/changed.py": "runs before anything is installed",
+    "tools/__main__.py": "runs before anything is installed",
+    "tools/definitions.py": "writes definitions of what tools build",
+    "tools/nearest.py": "runs before anything is installed",
+    "tools/version.py": "runs before anything is installed",
+}
+"""What can be run beside `gpu-cluster`, and why."""
+
+
+def test_there_is_one_command() -> None:
+    """What people run is a sub-command of `gpu-cluster`: one help, one set of exit codes."""
+    files = [
+        ROOT / "__main__.py",
+        *(f for room in (*ROOMS, "examples") for f in (ROOT / room).rglob("*.py")),
+    ]
+    found = {
+        file.relative_to(ROOT).as_posix()
+        for file in files
+        if file.name == "__main__.py" or "\nif __name__ ==" in file.read_text()
+    }
+    assert found == set(DOORS)
