@@ -108,10 +108,10 @@ DOORS = {
     "rehearsal/fork_server.py": "a process of the rehearsal",
     "rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
     "rehearsal/held.py": "a process of the rehearsal",
-    "rehearsal/pdeathsig.py": "a process of the rehearsal",
     "stacks/changed.py": "runs before anything is installed",
     "tools/__main__.py": "runs before anything is installed",
     "tools/definitions.py": "writes definitions of what tools build",
+    "tools/linux.py": "a process around each process of the rehearsal",
     "tools/nearest.py": "runs before anything is installed",
     "tools/version.py": "runs before anything is installed",
 }
