@@ -1,4 +1,4 @@
-"""Runs the real `pulumi` CLI on a copy of the program, with simulators in place of the clouds."""
+"""Runs the real `pulumi` CLI on a copy of the program, against simulated clouds."""
 
 import json
 import os

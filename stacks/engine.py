@@ -1,4 +1,4 @@
-"""The one driver of the engine's command line: what it is called with, and what it says.
+"""The one driver of the engine's command line: what it is called with, and why it refuses.
 
 `rehearsal.engine` adds events and killing, `stacks.recovery.engine` the repair of a backend.
 
@@ -114,7 +114,7 @@ class Pulumi:
 
     def _output(self, done: subprocess.CompletedProcess[str], command: str) -> str:
         if done.returncode:
-            raise EngineError(f"pulumi {command}: {said(done.stderr, done.stdout)}")
+            raise EngineError(f"pulumi {command}: {reason(done.stderr, done.stdout)}")
         return done.stdout
 
 
@@ -123,7 +123,7 @@ def remedy(text: str) -> str:
     return next((how for part, how in _REMEDIES if part in text), "")
 
 
-def said(stderr: str, stdout: str = "") -> str:
+def reason(stderr: str, stdout: str = "") -> str:
     """One line: why the engine failed, from its output, which may be JSON (`preview --json`)."""
     text = "; ".join(errors(stdout)) or stderr or stdout
     line = " ".join(text.split()).removeprefix("error: ")

@@ -1,7 +1,7 @@
 """What a `pulumi preview --json` would do, resource by resource; pure.
 
 Both of its formats are read: the document, and the stream of events that it prints with
-PULUMI_ENABLE_STREAMING_JSON_PREVIEW, which alone says what policies said.
+PULUMI_ENABLE_STREAMING_JSON_PREVIEW, which alone has what policies report.
 """
 
 import json
@@ -73,7 +73,7 @@ class Plan:
     errors: Sequence[str]
     """What the engine, the program and mandatory policies complained of."""
     advice: Sequence[str] = ()
-    """What advisory policies said."""
+    """What advisory policies report."""
     warnings: Sequence[str] = ()
     """What the program and the providers warn of."""
 
@@ -103,8 +103,8 @@ def read_plan(text: str, source: str) -> Plan:
             changes=_changes(first.get("steps") or []),
             # Steps that change nothing are counted and not listed.
             same=int(same),
-            errors=_said("error", first.get("diagnostics") or []),
-            warnings=_said("warning", first.get("diagnostics") or []),
+            errors=_messages("error", first.get("diagnostics") or []),
+            warnings=_messages("warning", first.get("diagnostics") or []),
         )
     raise CheckError(f"{source}: not the output of pulumi preview --json: it has no steps")
 
@@ -132,9 +132,9 @@ def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
     return Plan(
         changes=_changes(steps),
         same=int(same),
-        errors=list(dict.fromkeys([*errors, *_said("error", of("diagnosticEvent"))])),
+        errors=list(dict.fromkeys([*errors, *_messages("error", of("diagnosticEvent"))])),
         advice=list(dict.fromkeys(text for level, text in policies if level != "mandatory")),
-        warnings=_said("warning", of("diagnosticEvent")),
+        warnings=_messages("warning", of("diagnosticEvent")),
     )
 
 
@@ -165,7 +165,7 @@ def _paths(step: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(forcing or step.get("replaceReasons") or step.get("diffReasons") or detailed or ())
 
 
-def _said(severity: str, diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
+def _messages(severity: str, diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
     messages = [
         str(one.get("message", "")).strip()
         for one in diagnostics

@@ -9,7 +9,7 @@ import tools
 from components.settings.load import from_config
 from components.settings.model import ExistingSettings, Settings
 from stacks import files
-from stacks.engine import EngineError, Pulumi, remedy, said
+from stacks.engine import EngineError, Pulumi, reason, remedy
 from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
 from stacks.names import StackError
 from stacks.outcome import CheckError
@@ -91,7 +91,7 @@ def kubeconfig_output(stack: str) -> str:
         raise CheckError(str(error)) from None
     if done.returncode:
         first = remedy(done.stderr) or (
-            f"pulumi stack output: {said(done.stderr)}; run `pulumi up` first"
+            f"pulumi stack output: {reason(done.stderr)}; run `pulumi up` first"
         )
         raise CheckError(f"{first}, or give --kubeconfig FILE")
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""What recovery is told when it asks the simulated clouds, in the words of their own APIs."""
+"""The simulated clouds' answers to recovery, in the shapes of their own APIs."""
 
 import json
 from collections.abc import Mapping

@@ -13,7 +13,7 @@ class LiveClouds:
         self._profile = profile
         """AWS's, as the stack has it."""
         self._endpoint = endpoint
-        """URL of a stand-in for AWS."""
+        """URL of a simulated AWS."""
         self._session: Any = None
 
     def aws(self, region: str) -> Aws:

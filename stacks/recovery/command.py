@@ -182,11 +182,11 @@ def _write(pulumi: RecoveringPulumi, deployment: Deployment) -> str | None:
     done = pulumi.write(deployment)
     if not done.returncode:
         return None
-    said = " ".join((done.stderr or done.stdout).split()).removeprefix("error: ")
-    if "locked" not in said and "in progress" not in said:
-        raise RecoveryError(f"pulumi stack import: {said}")
-    if (holder := _HOLDER.search(said)) is None:
-        return said
+    refusal = " ".join((done.stderr or done.stdout).split()).removeprefix("error: ")
+    if "locked" not in refusal and "in progress" not in refusal:
+        raise RecoveryError(f"pulumi stack import: {refusal}")
+    if (holder := _HOLDER.search(refusal)) is None:
+        return refusal
     if holder["host"] == socket.gethostname() and _alive(int(holder["pid"])):
         raise RecoveryError(
             f"the stack is in use by {holder['user']}'s process {holder['pid']}: let it finish, or "

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from stacks.engine import EngineError, Pulumi, errors, said
+from stacks.engine import EngineError, Pulumi, errors, reason
 
 _CONSEQUENCE = ("preview failed", "update failed", "an unhandled error occurred")
 
@@ -35,7 +35,7 @@ class RecoveringPulumi(Pulumi):
             "w", prefix="pulumi-preview-", suffix=".json", delete=False
         ) as file:  # readable by this user alone
             file.write(done.stdout or done.stderr)
-        wrong = _causes_first(done.stdout) or [said(done.stderr, "")]
+        wrong = _causes_first(done.stdout) or [reason(done.stderr, "")]
         raise RecoveryError("\n".join([f"pulumi preview: {wrong[0]}", *wrong[1:],
                                        f"all that it printed is in {file.name}"]))  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 from cli.docs import gpus as measured_gpus
 from cli.main import main
 from stacks import settings as stack
-from stacks.engine import EngineError, Pulumi, said
+from stacks.engine import EngineError, Pulumi, reason
 from stacks.files import read_stack
 from stacks.live import cluster
 from stacks.names import StackError
@@ -140,8 +140,8 @@ def test_a_failed_preview_is_said_by_its_errors_alone() -> None:
             {"severity": "error", "message": "could not load plugin gcp\n  try again\n"},
         ],
     }
-    assert said("", json.dumps(plan)) == "could not load plugin gcp try again"
-    assert len(said("x" * 20_000)) < 600
+    assert reason("", json.dumps(plan)) == "could not load plugin gcp try again"
+    assert len(reason("x" * 20_000)) < 600
 
 
 def test_an_existing_cluster_is_asked_by_its_own_kubeconfig(
