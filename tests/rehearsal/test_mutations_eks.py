@@ -90,6 +90,11 @@ def other_policy(attachment: str) -> Mutation:
     )
 
 
+def addon(name: str, code: str) -> Mutation:
+    """Changes one of EKS' addons."""
+    return changed("aws:eks/addon:Addon", code, name=f"k8s-ml-{name}")
+
+
 def pools(**values: object) -> Mutation:
     """Other settings of the GPU pool, which the program accepts."""
     return configured(lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(values))
@@ -271,16 +276,13 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
          "ebs-csi-controller-sa, which has no role: the addon's is ebs-csi-node-sa's"],
     ),
     "the monitoring agent's DCGM server stays off the GPU nodes": (
-        [edited("components/catalog/eks_addons.py",
-                'configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},', "")],
+        [addon("eks-node-monitoring-agent", 'props["configuration_values"] = None')],
         ["pool train-gpu: node auto repair sees no finding of DCGM: the "
          "eks-node-monitoring-agent's dcgmAgent.tolerations leave the taint nvidia.com/gpu out"],
     ),
     "nobody watches the GPUs that node auto repair is to repair": (
-        [edited("components/catalog/eks_addons.py", 'name="eks-node-monitoring-agent"',
-                'name="snapshot-controller"'),
-         edited("components/catalog/eks_addons.py",
-                'configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},', "")],
+        [addon("eks-node-monitoring-agent",
+               'props |= {"addon_name": "snapshot-controller", "configuration_values": None}')],
         ["pool train-gpu: node auto repair sees no fault of a GPU: the cluster has no "
          "eks-node-monitoring-agent addon, and the kubelet knows of none"],
     ),

@@ -87,6 +87,29 @@ def accelerator(code: str) -> Mutation:
     return changed(NODE_POOL, gpu_model + code, name="train-gpu")
 
 
+def plugin_config(before: str, after: str) -> Mutation:
+    """Other words in the device plugin's config."""
+    return changed(
+        CONFIG_MAP,
+        'text = props["data"]["config.yaml"]\n'
+        f"assert {before!r} in text, text\n"
+        f'props["data"]["config.yaml"] = text.replace({before!r}, {after!r})',
+    )
+
+
+def user_data(before: str, after: str) -> Mutation:
+    """Other words in the settings that a Bottlerocket node starts with."""
+    return changed(
+        TEMPLATE,
+        "import base64\n"
+        'text = base64.b64decode(props["user_data"]).decode()\n'
+        f"assert {before!r} in text, text\n"
+        f"text = text.replace({before!r}, {after!r})\n"
+        'props["user_data"] = base64.b64encode(text.encode()).decode()',
+        name="train-gpu",
+    )
+
+
 def two_shares(kind: str) -> Mutation:
     """Two are asked of what may be one GPU."""
     spec = 'props["spec"]' + ("" if kind == POD else '["template"]["spec"]')
@@ -125,12 +148,7 @@ UNSHARED = edited(
     '"allocatablePerNode": self.allocatable',
     '"allocatablePerNode": self.gpus_per_node',
 )
-OTHER_NUMBER = changed(
-    CONFIG_MAP,
-    'text = props["data"]["config.yaml"]\n'
-    "assert '\"replicas\": 4' in text\n"
-    'props["data"]["config.yaml"] = text.replace(\'"replicas": 4\', \'"replicas": 2\')',
-)
+OTHER_NUMBER = plugin_config('"replicas": 4', '"replicas": 2')
 
 MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the plugin shares, the tags promise whole GPUs": (
@@ -159,15 +177,13 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     ),
     "the plugin takes one replica": (
         "train",
-        [eks(), edited("components/gpu/sharing.py", '"replicas": sharing.replicas',
-                       '"replicas": 1')],
+        [eks(), plugin_config('"replicas": 4', '"replicas": 1')],
         [f"{WAITS}{PLUGIN} does not start with ConfigMap kube-system/{NAME}: sharing.timeSlicing "
          "has 1 replicas, and takes 2 or more"],
     ),
     "the plugin renames what it shares": (
         "train",
-        [eks(), edited("components/gpu/sharing.py", '"renameByDefault": False',
-                       '"renameByDefault": True')],
+        [eks(), plugin_config('"renameByDefault": false', '"renameByDefault": true')],
         [f"{WAITS}{PLUGIN} advertises shared GPUs as {GPU}.shared (renameByDefault), and no {GPU}"],
     ),
     "the pool's own plugin selects a label that its nodes lack": (
@@ -210,14 +226,13 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     ),
     "Bottlerocket's settings say another number": (
         "train",
-        [eks(os="bottlerocket"), edited("components/eks/sharing.py",
-                                        'f"replicas = {sharing.replicas}"', '"replicas = 2"')],
+        [eks(os="bottlerocket"), user_data("replicas = 4", "replicas = 2")],
         [f"{TAG} says 4, the nodes have 2 of {GPU}: {TOO_MANY}"],
     ),
     "Bottlerocket renames what it shares, as it does by default": (
         "train",
         [eks(os="bottlerocket", sharing=MPS),
-         edited("components/eks/sharing.py", '        "rename-by-default = false",\n', "")],
+         user_data("rename-by-default = false\n", "")],
         [f"{WAITS}Bottlerocket's device plugin advertises shared GPUs as {GPU}.shared "
          f"(renameByDefault), and no {GPU}"],
     ),
@@ -259,8 +274,9 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     ),
     "GKE's MPS without the host's IPC": (
         "dev",
-        [gke(sharing=MPS), edited("components/gpu/workload.py",
-                                  "True if pool.host_ipc and args.gpus else None", "None")],
+        [gke(sharing=MPS),
+         changed(DEPLOYMENT, 'props["spec"]["template"]["spec"]["host_ipc"] = None',
+                 name="sample-gpu-pod")],
         ["pool train-gpu: Deployment default/sample-gpu-pod has no hostIPC: true, without which it "
          "does not reach the MPS daemon of node NODE"],
     ),
