@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rehearsal.event_log import Event
-from rehearsal.gpu_node.report import blocks as real_node_blocks
+from rehearsal.gpu_node.report_blocks import blocks as real_node_blocks
 from stacks.urn import Urn
 
 

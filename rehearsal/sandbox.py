@@ -16,8 +16,8 @@ from plugins.kubernetes.plugin import official_plugin, sdk_version
 from plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal import simulators
 from rehearsal.control_plane.cluster_cache import ClusterCache
-from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.controllers import Controllers, provide
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.engine import BIN, Engine
 from rehearsal.event_log import EventLog

@@ -12,7 +12,7 @@ import yaml
 
 from components.settings.model import Settings
 from plugins.faults import Faults
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.existing import ExistingCluster, with_real_node
 from simulators import inventory
 from simulators.cloud import Cloud

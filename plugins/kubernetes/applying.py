@@ -17,8 +17,8 @@ from plugins.kubernetes.objects import (
     name_of,
     namespace_of,
 )
-from plugins.kubernetes.requests import Resource
-from plugins.kubernetes.settings import Settings
+from plugins.kubernetes.provider_args import Settings
+from plugins.kubernetes.resource import Resource
 
 _RETRIES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """Seconds between attempts while a namespace or a custom resource's definition is not there yet."""

@@ -13,7 +13,7 @@ import urllib3
 
 from plugins.kubernetes.api_error import ApiError
 from plugins.kubernetes.objects import Kind, Object
-from plugins.kubernetes.settings import KubeconfigError, Settings, load_kubeconfig
+from plugins.kubernetes.provider_args import KubeconfigError, Settings, load_kubeconfig
 
 APPLY = "application/apply-patch+yaml"
 _POOL = 64

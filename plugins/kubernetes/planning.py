@@ -23,9 +23,9 @@ from plugins.kubernetes.objects import (
     random_suffix,
     without_read_only,
 )
+from plugins.kubernetes.provider_args import Settings
 from plugins.kubernetes.readiness import rule_for
-from plugins.kubernetes.requests import Autonaming, Difference, ProviderError, Resource
-from plugins.kubernetes.settings import Settings
+from plugins.kubernetes.resource import Autonaming, Difference, ProviderError, Resource
 from plugins.kubernetes.wire import Properties
 
 Scope = Callable[[Kind], bool]

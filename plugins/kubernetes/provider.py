@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from plugins.kubernetes import applying, planning
 from plugins.kubernetes.api_error import ApiError
-from plugins.kubernetes.awaiting import Unready, Waiter
 from plugins.kubernetes.cluster import Cluster, NoMatch, Unreachable
 from plugins.kubernetes.objects import (
     PATCH_FIELD_MANAGER,
@@ -38,7 +37,8 @@ from plugins.kubernetes.objects import (
     split_id,
     without_read_only,
 )
-from plugins.kubernetes.requests import (
+from plugins.kubernetes.provider_args import Settings
+from plugins.kubernetes.resource import (
     Autonaming,
     Difference,
     InitializationFailed,
@@ -46,7 +46,7 @@ from plugins.kubernetes.requests import (
     ProviderError,
     Resource,
 )
-from plugins.kubernetes.settings import Settings
+from plugins.kubernetes.waiter import Unready, Waiter
 from plugins.kubernetes.wire import Properties, has_unknown
 
 Log = Callable[[Level, str, str, bool], None]

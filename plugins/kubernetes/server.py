@@ -26,10 +26,10 @@ from pulumi.runtime.proto import (
 
 from plugins.cloud.handler import CloudError
 from plugins.faults import Faults
-from plugins.kubernetes import settings
+from plugins.kubernetes import provider_args
 from plugins.kubernetes.plugin import sdk_version
 from plugins.kubernetes.provider import Provider
-from plugins.kubernetes.requests import (
+from plugins.kubernetes.resource import (
     Autonaming,
     InitializationFailed,
     Level,
@@ -132,13 +132,17 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.CheckResponse(
             inputs=request.news,
             failures=_failures(
-                settings.faults(decode(request.news), default_provider=name.startswith("default"))
+                provider_args.faults(
+                    decode(request.news), default_provider=name.startswith("default")
+                )
             ),
         )
 
     def DiffConfig(self, request: Any, context: Any) -> Any:
         old = request.old_inputs if request.HasField("old_inputs") else request.olds
-        names, replaces = settings.changed(decode(old), decode(request.news), self._environment)
+        names, replaces = provider_args.changed(
+            decode(old), decode(request.news), self._environment
+        )
         return provider_pb2.DiffResponse(
             changes=provider_pb2.DiffResponse.DIFF_SOME
             if names
@@ -149,7 +153,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
 
     def Configure(self, request: Any, context: Any) -> Any:
         configured = Provider(
-            settings.read(decode(request.args), self._environment),
+            provider_args.read(decode(request.args), self._environment),
             self._environment,
             self._log(context.peer()),
         )

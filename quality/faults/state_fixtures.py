@@ -16,7 +16,7 @@ from typing import Any
 import kubernetes.dynamic
 import yaml
 
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.sandbox import ROOT, Sandbox
 from simulators.google.cluster import MANAGED_PROMETHEUS
 from stacks.files import SAMPLES

@@ -23,7 +23,7 @@ from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane import mounted
 from rehearsal.control_plane.api import STRATEGIC, Api
 from rehearsal.control_plane.cluster_cache import ClusterCache
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.pods import phase

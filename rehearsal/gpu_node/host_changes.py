@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rehearsal.gpu_node.bridge import INTERFACES, Bridge
 from rehearsal.gpu_node.cgroups import Cgroup, hierarchies
-from rehearsal.gpu_node.network import INTERFACES, Bridge
 
 FILE = "node.json"
 SYSCTLS = (

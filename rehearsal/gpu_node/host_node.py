@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import tools
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.existing import with_real_node
-from rehearsal.gpu_node import driver, overrides, pytorch, settings
-from rehearsal.gpu_node.driver import Driver
+from rehearsal.gpu_node import host_driver, overrides, pytorch, runtime_config
+from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.machine import NAME, Machine, NodeError
 from rehearsal.gpu_node.node import RealNode
 from rehearsal.gpu_node.overrides import POOLS, Overrides
@@ -67,7 +67,7 @@ class HostNode:
             control_plane,
             group,
             drive=lambda: self.drive(folder / "node", processes.logs / "driver.log"),
-            images=overrides.images(settings.PAUSE),
+            images=overrides.images(runtime_config.PAUSE),
             programs=self.programs,
         )
 
@@ -84,7 +84,7 @@ def here(stack: str, machine: Machine) -> HostNode:
     return HostNode(
         machine=machine,
         pool=pool_of(stack),
-        drive=lambda folder, log: driver.nvidia(machine, folder, log),
+        drive=lambda folder, log: host_driver.nvidia(machine, folder, log),
         programs=programs,
         pytorch=found,
     )

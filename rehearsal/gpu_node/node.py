@@ -12,14 +12,14 @@ from typing import Any
 
 import tools
 from plugins.kubernetes.api_error import ApiError
-from rehearsal.control_plane.control_plane import LocalControlPlane
-from rehearsal.gpu_node import settings
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.gpu_node import runtime_config
+from rehearsal.gpu_node.bridge import Bridge
 from rehearsal.gpu_node.cgroups import Cgroup
-from rehearsal.gpu_node.driver import Driver
 from rehearsal.gpu_node.host_changes import HostChanges, make_folders, read, seen
+from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.image import Image, write
 from rehearsal.gpu_node.machine import NAME
-from rehearsal.gpu_node.network import Bridge
 from rehearsal.nodes.pods import holds
 from rehearsal.processes import ProcessError, Processes, free_port
 from simulators.cloud import NodeGroup
@@ -128,16 +128,16 @@ class RealNode:
     def _write_settings(self, driver: Driver) -> None:
         for name in ("cni", "volume-plugins", "opt", *filter(None, HIDDEN.values())):
             (self._folder / name).mkdir(parents=True, exist_ok=True)
-        config = settings.containerd(
+        config = runtime_config.containerd(
             folder=self._folder,
             socket=self._socket,
             programs=tools.folder("cni-plugins"),
             runtime=driver.runtime,
         )
         (self._folder / "containerd.toml").write_text(config)
-        network = settings.network(bridge=self._bridge, data=self._folder / "addresses")
+        network = runtime_config.network(bridge=self._bridge, data=self._folder / "addresses")
         (self._folder / "cni" / "pods.conflist").write_text(network)
-        kubelet = settings.kubelet(
+        kubelet = runtime_config.kubelet(
             folder=self._folder,
             pod_logs=self._processes.logs / "pods",
             socket=self._socket,

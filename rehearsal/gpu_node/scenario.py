@@ -81,7 +81,7 @@ class RealNodeRehearsal(Rehearsal):
         )
 
     def real_node(self, left: Mapping[str, Sequence[str]]) -> Mapping[str, Any]:
-        """What the report has of the node; `rehearsal.gpu_node.report` makes it readable."""
+        """What the report has of the node; `rehearsal.gpu_node.report_blocks` makes it readable."""
         return {
             "gpus": [{"name": gpu.name, "memoryMiB": gpu.memory_mib} for gpu in self.machine.gpus],
             "driver": self.machine.driver,

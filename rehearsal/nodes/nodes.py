@@ -22,7 +22,7 @@ from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import STRATEGIC, Api, Object
 from rehearsal.control_plane.attachments import Attachments
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.watch import Change, Watcher
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import Autoscaler, pool_name, remove_node
@@ -37,7 +37,7 @@ from rehearsal.nodes.gpus import (
 )
 from rehearsal.nodes.node_registration import belongs, karpenters, new_node, wanted_taints
 from rehearsal.nodes.pods import allocatable_gpus, holds
-from rehearsal.nodes.recycling import Recycler
+from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
 from rehearsal.nodes.scalers import rules, scaled_groups
 from simulators.cloud import Cloud, GpuSharing, NodeGroup

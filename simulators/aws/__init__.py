@@ -17,6 +17,7 @@ from simulators.aws.launch_template import LaunchTemplate
 from simulators.aws.nat import Eip, NatGateway
 from simulators.aws.network import InternetGateway, Subnet, Vpc
 from simulators.aws.node_group import NodeGroup
+from simulators.aws.provider_config import check_config
 from simulators.aws.routes import Route, RouteTable, RouteTableAssociation, VpcEndpoint
 from simulators.aws.scaling_group import Tag
 from simulators.aws.security_groups import (
@@ -25,7 +26,6 @@ from simulators.aws.security_groups import (
     SecurityGroupEgressRule,
     SecurityGroupIngressRule,
 )
-from simulators.aws.settings import check_config
 
 __all__ = ["AwsCloud", "serve", "settings_for"]
 

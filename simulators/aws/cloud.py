@@ -10,9 +10,9 @@ from plugins.faults import Faults
 from simulators.aws import node_template_check, nodes
 from simulators.aws.account import Account, GroupParts, answering
 from simulators.aws.addons import why_unrepaired
+from simulators.aws.ami_types import has_driver
 from simulators.aws.attached import Parts, attach
 from simulators.aws.cluster import access_due, access_granted
-from simulators.aws.images import has_driver
 from simulators.aws.instances import instance
 from simulators.aws.list_resources import list_resources
 from simulators.aws.node_group import check_start

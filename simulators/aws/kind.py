@@ -9,7 +9,7 @@ import jmespath  # type: ignore[import-untyped]
 from plugins.cloud.handler import CloudError, Config, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.aws.account import Account, answering
-from simulators.aws.settings import default_tags
+from simulators.aws.provider_config import default_tags
 from simulators.resource_type import ResourceType
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from components.catalog.eks import InstanceType
 from plugins.faults import Faults
+from simulators.aws import ami_releases
 from simulators.aws import node_group_rules as rules
-from simulators.aws import releases
 from simulators.aws.access import cluster_of, now
 from simulators.aws.account import Account, GroupParts
 from simulators.aws.api_request import request
@@ -59,7 +59,7 @@ class NodeGroup(Kind):
         self._check_subnets(given)
         require_trust(self.account, given["nodeRoleArn"], "ec2.amazonaws.com", "sts:AssumeRole")
         group = self._complete(given, cluster.inputs["version"])
-        releases.check_new(group, cluster.inputs["version"])
+        ami_releases.check_new(group, cluster.inputs["version"])
         check_offers(self.account, group["instanceTypes"], given["subnetIds"])
         wanted = group["scalingConfig"]["desiredSize"]
         check_start(self.account, self._faults, name, group, wanted)
@@ -181,7 +181,7 @@ class NodeGroup(Kind):
         nodes = scaling["desiredSize"] if rescaled else len(parts.interfaces)
         if nodes > len(parts.interfaces):
             check_start(self.account, self._faults, name, group, nodes)
-        releases.check_update(parts.inputs, group)
+        ami_releases.check_update(parts.inputs, group)
         if recycled(parts.inputs, group):
             parts.revision += 1
         parts.inputs = group

@@ -6,7 +6,7 @@ from typing import Any
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from plugins.cloud.handler import CloudError
-from simulators.aws.images import has_driver, newest_release
+from simulators.aws.ami_types import has_driver, newest_release
 
 _DEFAULT_TYPE = "t3.medium"
 _AL2_LAST = (1, 32)

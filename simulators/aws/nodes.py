@@ -8,7 +8,7 @@ from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.kube import quantity
 from simulators.aws.account import Account, GroupParts
-from simulators.aws.images import drives
+from simulators.aws.ami_types import drives
 from simulators.aws.instances import instance
 from simulators.aws.launch_template import LaunchTemplate
 from simulators.aws.scaling_group import group_tags

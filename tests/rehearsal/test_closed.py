@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.processes import Processes
 from tests.another_user import NOBODY, as_root, asked
 

@@ -13,7 +13,7 @@ import pytest
 
 from plugins.kubernetes import KubernetesProviderServer
 from plugins.kubernetes.wire import UNKNOWN
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.processes import Processes
 from tests.rehearsal.kubernetes_engine import Connection, Object, Refused, kubeconfig
 

@@ -14,7 +14,7 @@ import pytest
 
 import tools
 from plugins.kubernetes import KubernetesProviderServer
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.processes import Processes
 from stacks.engine import Pulumi
 from stacks.state import resources

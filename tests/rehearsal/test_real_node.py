@@ -21,7 +21,7 @@ from plugins.kubernetes.api_error import ApiError
 from rehearsal import folder as folders
 from rehearsal.control_plane.api import STRATEGIC
 from rehearsal.gpu_node import host_changes
-from rehearsal.gpu_node.driver import Driver
+from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.host_node import HostNode, pool_of
 from rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from rehearsal.gpu_node.node import PROGRAMS
@@ -132,7 +132,7 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeReh
 HELD = """
 import sys, time, tools
 from pathlib import Path
-from rehearsal.gpu_node.driver import Driver
+from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.host_node import HostNode, pool_of
 from rehearsal.sandbox import Sandbox
 from tests.rehearsal.test_real_node import MACHINE

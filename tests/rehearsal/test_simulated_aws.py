@@ -15,7 +15,7 @@ import pytest
 
 from plugins.cloud.handler import CloudError
 from plugins.cloud.schema import UNKNOWN
-from simulators.aws.settings import check_config, default_tags
+from simulators.aws.provider_config import check_config, default_tags
 from simulators.cloud import Scaler, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack

@@ -7,8 +7,8 @@ import pytest
 from plugins.kubernetes.differences import covers, parse, text
 from plugins.kubernetes.objects import checkpoint
 from plugins.kubernetes.planning import difference
-from plugins.kubernetes.requests import Difference, Resource
-from plugins.kubernetes.settings import Settings
+from plugins.kubernetes.provider_args import Settings
+from plugins.kubernetes.resource import Difference, Resource
 from plugins.kubernetes.wire import UNKNOWN
 
 TOKENS = {

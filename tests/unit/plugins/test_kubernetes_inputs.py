@@ -8,7 +8,7 @@ import pytest
 from plugins.kubernetes import schema, wire
 from plugins.kubernetes.objects import checkpoint, parse_checkpoint
 from plugins.kubernetes.planning import checked
-from plugins.kubernetes.requests import Autonaming, ProviderError, Resource
+from plugins.kubernetes.resource import Autonaming, ProviderError, Resource
 from plugins.kubernetes.wire import UNKNOWN, Secret
 
 POD = {"containers": [{"name": "c", "image": "x"}]}

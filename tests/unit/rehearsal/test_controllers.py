@@ -13,8 +13,8 @@ import yaml
 from components.catalog import images
 from rehearsal.control_plane import controllers
 from rehearsal.control_plane.cluster_cache import ClusterCache
-from rehearsal.control_plane.control_plane import LocalControlPlane
 from rehearsal.control_plane.controllers import Controllers, program_of, provide
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.event_log import EventLog
 from rehearsal.nodes import kwok

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
-from rehearsal.control_plane.control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.node_registration import GROUP

@@ -14,14 +14,22 @@ import pytest
 import yaml
 
 from rehearsal.existing import ExistingCluster, with_real_node
-from rehearsal.gpu_node import cgroups, host_changes, image, machine, overrides, pytorch, settings
+from rehearsal.gpu_node import (
+    cgroups,
+    host_changes,
+    image,
+    machine,
+    overrides,
+    pytorch,
+    runtime_config,
+)
+from rehearsal.gpu_node.bridge import Bridge
 from rehearsal.gpu_node.cgroups import Cgroup
 from rehearsal.gpu_node.host_changes import HostChanges
 from rehearsal.gpu_node.host_node import pool_of
 from rehearsal.gpu_node.machine import NAME, NodeError
-from rehearsal.gpu_node.network import Bridge
 from rehearsal.gpu_node.overrides import PLUGIN, SAMPLE, Overrides
-from rehearsal.gpu_node.report import blocks
+from rehearsal.gpu_node.report_blocks import blocks
 from rehearsal.nodes.node_registration import belongs
 from simulators.inventory import inventory
 from stacks.names import StackError
@@ -207,7 +215,7 @@ def test_images_are_whole(tmp_path: Path) -> None:
     """Every blob is named by its digest, every image has a shell, its libraries, its own words."""
     extra = tmp_path / "program"
     extra.write_text("#!/bin/sh\n")
-    images = overrides.images(settings.PAUSE)
+    images = overrides.images(runtime_config.PAUSE)
     image.write(tmp_path / "images.tar", images, {"/opt/of/mine/program": extra})
     files = _blobs(tmp_path / "images.tar")
     for name, content in files.items():
@@ -215,7 +223,7 @@ def test_images_are_whole(tmp_path: Path) -> None:
             assert hashlib.sha256(content).hexdigest() == name.rpartition("/")[2]
     manifests = json.loads(files["index.json"])["manifests"]
     names = [one["annotations"]["io.containerd.image.name"] for one in manifests]
-    assert names == [settings.PAUSE, PLUGIN, SAMPLE]
+    assert names == [runtime_config.PAUSE, PLUGIN, SAMPLE]
     manifest = json.loads(files["blobs/" + manifests[2]["digest"].replace(":", "/")])
     config = json.loads(files["blobs/" + manifest["config"]["digest"].replace(":", "/")])
     assert "NVIDIA_VISIBLE_DEVICES=all" in config["config"]["Env"]
@@ -239,14 +247,14 @@ def test_images_are_whole(tmp_path: Path) -> None:
 def test_an_image_of_the_same_files_is_the_same(tmp_path: Path) -> None:
     """No time and no owner is in it, so that its digest says what is in it."""
     for name in ("a.tar", "b.tar"):
-        image.write(tmp_path / name, overrides.images(settings.PAUSE), {})
+        image.write(tmp_path / name, overrides.images(runtime_config.PAUSE), {})
     one, other = (_blobs(tmp_path / name) for name in ("a.tar", "b.tar"))
     assert one == other
 
 
 def test_the_kubelet_answers_the_api_server_alone() -> None:
     """It listens on the bridge and trusts certificates of the rehearsal's own authority only."""
-    config = settings.kubelet(
+    config = runtime_config.kubelet(
         folder=Path("/f"),
         pod_logs=Path("/f/pods"),
         socket=Path("/run/s"),
@@ -266,7 +274,7 @@ def test_the_kubelet_answers_the_api_server_alone() -> None:
 def test_container_runtime_configs_are_what_their_programs_read() -> None:
     """Both are TOML; containers go through NVIDIA's runtime to runc."""
     config = tomllib.loads(
-        settings.containerd(
+        runtime_config.containerd(
             folder=Path("/f"), socket=Path("/run/s"), programs=Path("/cni"), runtime=Path("/nv")
         )
     )
@@ -275,7 +283,7 @@ def test_container_runtime_configs_are_what_their_programs_read() -> None:
     assert default["options"] == {"BinaryName": "/nv", "SystemdCgroup": False}
     assert "bin_dir" not in runtime["cni"], "with both, containerd loads neither"
     nvidia = tomllib.loads(
-        settings.nvidia_runtime(
+        runtime_config.nvidia_runtime(
             specifications=Path("/cdi"), runc=Path("/runc"), hook=Path("/hook"), log=Path("/log")
         )
     )["nvidia-container-runtime"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rehearsal.gpu_node.network import Bridge
+from rehearsal.gpu_node.bridge import Bridge
 from simulators.cloud import NodeTaint
 
 PAUSE = "localhost/pause:rehearsal"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tools
-from rehearsal.gpu_node import settings
+from rehearsal.gpu_node import runtime_config
 from rehearsal.gpu_node.machine import Machine, NodeError
 
 
@@ -47,7 +47,7 @@ def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
         raise NodeError(f"the machine's driver cannot be given to containers: {message}")
     config = folder / "nvidia-container-runtime.toml"
     config.write_text(
-        settings.nvidia_runtime(
+        runtime_config.nvidia_runtime(
             specifications=specification.parent,
             runc=tools.binary("runc"),
             hook=tools.binary("nvidia-cdi-hook"),

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.kubernetes import official_plugin, plugin, settings
+from plugins.kubernetes import official_plugin, plugin, provider_args
 from plugins.kubernetes.cluster import Cluster, Unreachable
-from plugins.kubernetes.settings import Settings
+from plugins.kubernetes.provider_args import Settings
 from plugins.kubernetes.wire import UNKNOWN, Secret
 
 
@@ -28,7 +28,7 @@ def kubeconfig(server: str = "https://one.example", *, user: str = "a", **cluste
 
 
 def changed(old: dict[str, Any], new: dict[str, Any]) -> tuple[list[str], list[str]]:
-    return settings.changed(old, new, {})
+    return provider_args.changed(old, new, {})
 
 
 def test_nothing_changed() -> None:
@@ -97,7 +97,7 @@ def test_adding_an_identifier_replaces_nothing() -> None:
 )
 def test_bad_arguments(arguments: dict[str, Any], name: str, reason: str) -> None:
     """Each wrong argument is one fault with its name."""
-    faults = list(settings.faults(arguments, default_provider=False))
+    faults = list(provider_args.faults(arguments, default_provider=False))
     assert [fault[0] for fault in faults] == [name]
     assert reason in faults[0][1]
 
@@ -105,8 +105,8 @@ def test_bad_arguments(arguments: dict[str, Any], name: str, reason: str) -> Non
 def test_strict_mode_refuses_the_default_provider() -> None:
     """In strict mode nothing is deployed to whatever the machine's own kubeconfig says."""
     given = {"strictMode": "true", "kubeconfig": "x", "context": "y"}
-    assert list(settings.faults(given, default_provider=False)) == []
-    assert list(settings.faults(given, default_provider=True)) == [
+    assert list(provider_args.faults(given, default_provider=False)) == []
+    assert list(provider_args.faults(given, default_provider=True)) == [
         ("", "strict mode prohibits default provider")
     ]
 
@@ -123,26 +123,26 @@ def test_every_argument_of_the_sdk_is_known() -> None:
         "kubeClientSettings": json.dumps({"qps": 5, "timeout": 3}),
         "version": "4.34.2",
     }
-    assert list(settings.faults(given, default_provider=False)) == []
+    assert list(provider_args.faults(given, default_provider=False)) == []
 
 
 def test_flags_come_from_the_environment_too() -> None:
     """An argument beats the environment's flag, which beats the default."""
     environment = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"}
-    assert settings.read({}, environment).delete_unreachable
-    assert not settings.read({"deleteUnreachable": "false"}, environment).delete_unreachable
-    assert not settings.read({}, {}).delete_unreachable
-    assert settings.read({"kubeClientSettings": '{"timeout": 7}'}, {}).timeout == 7
+    assert provider_args.read({}, environment).delete_unreachable
+    assert not provider_args.read({"deleteUnreachable": "false"}, environment).delete_unreachable
+    assert not provider_args.read({}, {}).delete_unreachable
+    assert provider_args.read({"kubeClientSettings": '{"timeout": 7}'}, {}).timeout == 7
 
 
 def test_kubeconfig_by_content_and_by_path(tmp_path: Path) -> None:
     """A kubeconfig argument is a document or the path of one."""
     file = tmp_path / "config"
     file.write_text(kubeconfig())
-    by_content = settings.load_kubeconfig(kubeconfig(), {})
+    by_content = provider_args.load_kubeconfig(kubeconfig(), {})
     assert by_content == (yaml.safe_load(kubeconfig()), Path())
-    assert settings.load_kubeconfig(str(file), {}) == (by_content[0], tmp_path)
-    assert settings.load_kubeconfig("", {"KUBECONFIG": str(file)}) == (by_content[0], tmp_path)
+    assert provider_args.load_kubeconfig(str(file), {}) == (by_content[0], tmp_path)
+    assert provider_args.load_kubeconfig("", {"KUBECONFIG": str(file)}) == (by_content[0], tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plugins.cloud.handler import CloudError
-from simulators.aws.images import PATCHES, READ, newest_release
+from simulators.aws.ami_types import PATCHES, READ, newest_release
 
 _AL2023 = re.compile(r"(\d+\.\d+)\.(\d+)-(\d{8})")
 _BOTTLEROCKET = re.compile(r"\d+\.\d+\.\d+-[0-9a-f]{8}")
