@@ -257,7 +257,7 @@ class Rehearsal:
         wrong += stack_output_checks.broken(pools, sandbox.snapshot(), sandbox.cluster_cache)
         if wrong:
             raise Failure(*wrong, *self._unnecessary_scale_ups())
-        tags = sum(len(promise["tags"]) for promise in self.template_checks)
+        tags = sum(len(check["tags"]) for check in self.template_checks)
         if not tags:
             return "the output gpuPools says what the nodes are"
         return f"{tags} tags, read back, and the output gpuPools say what the nodes are"

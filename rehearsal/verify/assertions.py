@@ -1,4 +1,4 @@
-"""What must be so once the workloads run: nodes, GPUs in their turn, and what was promised."""
+"""What must be so once the workloads run: nodes, GPUs in their turn, and node templates."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -143,23 +143,23 @@ def unnecessary_scale_ups(nodes: Iterable[NodeLife], now: float) -> list[str]:
 
 
 def template_checks(cloud: Cloud, cluster_cache: ClusterCache) -> list[dict[str, Any]]:
-    """Each pool's promise against a node of it that came up, or else against what would, as the
-    report has it."""
+    """Each pool's node template against a node of it that came up, or else against what would, as
+    the report has it."""
     groups, found = cloud.node_groups(), []
     came = {group_name(node, groups): node for node in cluster_cache.gpu_nodes}
     for group in groups:
         node = came.get(group.name)
         shape = _of_cloud(shape_of(node), group) if node else would_join(group, cluster_cache)
-        promise = cloud.compare_template(group.name, shape)
-        if promise is not None:
+        comparison = cloud.compare_template(group.name, shape)
+        if comparison is not None:
             name = node["metadata"]["name"] if node else None
-            found.append({"pool": group.name, "node": name, **asdict(promise)})
+            found.append({"pool": group.name, "node": name, **asdict(comparison)})
     return found
 
 
-def broken(promised: Iterable[Mapping[str, Any]]) -> list[str]:
+def broken(checks: Iterable[Mapping[str, Any]]) -> list[str]:
     """The differences between templates and nodes, each with its pool."""
-    return [f"pool {each['pool']}: {line}" for each in promised for line in each["differences"]]
+    return [f"pool {each['pool']}: {line}" for each in checks for line in each["differences"]]
 
 
 def _of_cloud(shape: NodeTemplate, group: NodeGroup) -> NodeTemplate:

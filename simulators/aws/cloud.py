@@ -166,16 +166,16 @@ class AwsCloud:
         return reasons if all(reasons) else []
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
-        """What the Auto Scaling group's tags promise, against this node; None for a group that has
-        none and never is at zero, where Cluster Autoscaler goes by the nodes that are there. What
-        it may not see of a group that it scales is a promise that is not kept as well."""
+        """The node template in the Auto Scaling group's tags, against this node; None for a group
+        that has none and never is at zero, where Cluster Autoscaler goes by the nodes that are
+        there. What it may not see of a group that it scales is a difference as well."""
         with self.account.lock, answering():
             parts = self.account.groups[group]
             tags = group_tags(self.account, parts.scaling_group)
             real = node_template_check.real(tags, node)
             if bounds(self.account, parts)[0] and not real:
                 return None
-            template = nodes.promised(self.account, parts)
+            template = nodes.template_at_zero(self.account, parts)
             late = self._why_late(parts)
             if GPU in node.capacity:
                 late = [*late, why_unrepaired(self.account.clusters[parts.cluster], parts.inputs)]

@@ -1,4 +1,4 @@
-"""What the tags promise of a node, against the node that comes up: a pure comparison.
+"""The node template in the tags, against the node that comes up: a pure comparison.
 
 Not compared: what no tag of a stack says, that is cpu, memory and pods, which follow from the
 instance type, and the labels that Kubernetes and EKS set by themselves.
@@ -13,9 +13,10 @@ from simulators.cloud import NodeTaint, NodeTemplate
 
 _BY_ITSELF = ("cpu", "memory", "pods")
 _KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
-_PROMISES = (LABEL_TAG, TAINT_TAG, RESOURCE_TAG)
+_TEMPLATE_TAGS = (LABEL_TAG, TAINT_TAG, RESOURCE_TAG)
 _SLACK = Decimal("0.9")
-"""A promise of a little less disk than there is does no harm: a pod never needs the last tenth."""
+"""A template with a little less disk than there is does no harm: a pod never needs the last
+tenth."""
 
 
 def compare(template: NodeTemplate, node: NodeTemplate, *, shared: int = 1) -> list[str]:
@@ -28,34 +29,34 @@ def compare(template: NodeTemplate, node: NodeTemplate, *, shared: int = 1) -> l
 
 
 def real(tags: Mapping[str, str], node: NodeTemplate) -> dict[str, str | None]:
-    """The tags that promise something of a node -> what this node has, as a tag would say it."""
+    """The tags of the node template -> what this node has, as a tag would say it."""
     taints = {f"{TAINT_TAG}{taint.key}": _shown(taint) for taint in node.taints}
     labels = {f"{LABEL_TAG}{key}": value for key, value in node.labels.items()}
     resources = {f"{RESOURCE_TAG}{key}": value for key, value in node.capacity.items()}
     has = labels | taints | resources
-    return {key: has.get(key) for key in tags if key.startswith(_PROMISES)}
+    return {key: has.get(key) for key in tags if key.startswith(_TEMPLATE_TAGS)}
 
 
 def _labels(template: NodeTemplate, node: NodeTemplate) -> Iterator[str]:
     for key in sorted({*template.labels, *node.labels}):
-        promised, real = template.labels.get(key), node.labels.get(key)
-        if promised == real or (promised is None and key.startswith((EKS_LABELS, *_KUBERNETES))):
+        expected, real = template.labels.get(key), node.labels.get(key)
+        if expected == real or (expected is None and key.startswith((EKS_LABELS, *_KUBERNETES))):
             continue
         tag = f"{LABEL_TAG}{key}"
-        if promised is None:
+        if expected is None:
             yield (
                 f"tag {tag} is missing, the nodes have {key}={real}: a pod that selects {key} "
                 "never triggers a scale-up"
             )
         elif real is None:
             yield (
-                f"tag {tag} says {promised}, the nodes have no label {key}: a pod that selects it "
+                f"tag {tag} says {expected}, the nodes have no label {key}: a pod that selects it "
                 "triggers unnecessary scale-ups, again and again"
             )
         else:
             yield (
-                f"tag {tag} says {promised}, the nodes have {key}={real}: a pod that selects "
-                f"{real} never triggers a scale-up, one that selects {promised} triggers an "
+                f"tag {tag} says {expected}, the nodes have {key}={real}: a pod that selects "
+                f"{real} never triggers a scale-up, one that selects {expected} triggers an "
                 "unnecessary one"
             )
 
@@ -88,14 +89,14 @@ def _resources(template: NodeTemplate, node: NodeTemplate, shared: int) -> Itera
         if name == GPU and shared > 1:
             shown = f"{float(has):g} ({real} shared by {shared} pods each)"
         try:
-            promised = quantity.parse(given or "0")
+            expected = quantity.parse(given or "0")
         except ValueError:
             yield (
                 f"tag {tag} says {given}, which is no quantity: the autoscaler leaves it out, and "
                 f"no pod that asks for {name} triggers a scale-up"
             )
             continue
-        if promised > has:
+        if expected > has:
             yield (
                 f"tag {tag} says {given}, the nodes have {shown} of {name}: a pod that asks "
                 "for more than there is triggers unnecessary scale-ups, and too few nodes are "
@@ -106,7 +107,7 @@ def _resources(template: NodeTemplate, node: NodeTemplate, shared: int) -> Itera
                 f"tag {tag} is missing, the nodes have {shown}: a pod that asks for {name} never "
                 "triggers a scale-up"
             )
-        elif promised < has * (1 if name.startswith("nvidia.com/") else _SLACK):
+        elif expected < has * (1 if name.startswith("nvidia.com/") else _SLACK):
             yield (
                 f"tag {tag} says {given}, the nodes have {shown} of {name}: the pool scales up "
                 "too often, or never for a pod that asks for more than the tag says"

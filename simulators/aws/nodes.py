@@ -41,14 +41,14 @@ def template(account: Account, parts: GroupParts) -> NodeTemplate:
     else by the template, of which it drops silently what it cannot read."""
     if parts.kept:
         return node(account, parts)
-    shape = promised(account, parts)
+    shape = template_at_zero(account, parts)
     readable = {
         name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
     }
     return NodeTemplate(labels=shape.labels, taints=shape.taints, capacity=readable)
 
 
-def promised(account: Account, parts: GroupParts) -> NodeTemplate:
+def template_at_zero(account: Account, parts: GroupParts) -> NodeTemplate:
     """The node that Cluster Autoscaler expects of a group at zero: it knows the instance type as
     EC2 describes it, and the Auto Scaling group's tags (aws_manager.go, buildNodeFromTemplate).
 
