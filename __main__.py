@@ -9,30 +9,14 @@ from components.gpu.acceptance import GpuTest
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
 from components.gpu.workload import GpuWorkload
+from components.platforms import PLATFORMS
 from components.settings import load as settings
 
 # What is made here stays until the end: looking for garbage as often as Python does by
 # itself takes a fifth of a preview, and of each further pool more than the last.
 gc.set_threshold(100_000, 50, 100)
 stack = settings.load()
-# What only some stacks use is imported only there: SDKs are large.
-match stack.platform:
-    case "gke":
-        from components.gke.platform import standard
-
-        cluster = standard(stack.cluster, stack.pools, **stack.google)
-    case "gke-autopilot":
-        from components.gke_autopilot.cluster import autopilot
-
-        cluster = autopilot(stack.cluster, stack.pools, **stack.google)
-    case "eks":
-        from components.eks.platform import declare
-
-        cluster = declare(stack.cluster, stack.pools, provider=stack.provider)
-    case "existing":
-        from components.existing.platform import existing
-
-        cluster = existing(stack.cluster, stack.pools, stack.kubeconfig)
+cluster = PLATFORMS[stack.platform].program.declare(stack.own, stack.runs)
 
 if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)

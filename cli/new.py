@@ -65,14 +65,14 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
 
 def _choices(given: dict[str, Any], *, asking: bool) -> Any:
     """What the options say, and what the user answers."""
-    from components.settings.load import PLATFORMS
+    from components.platforms import PLATFORMS
     from stacks import new_stack
 
     def answered(key: str, question: str, default: Any, kind: Any = None) -> None:
         if given[key] in (None, ()) and asking:
             given[key] = click.prompt(question, default=default, type=kind, err=True)
 
-    answered("platform", "platform", "gke", click.Choice(PLATFORMS))
+    answered("platform", "platform", "gke", click.Choice(list(PLATFORMS)))
     platform = given["platform"] or "gke"
     questions: dict[str, list[Callable[[], None]]] = {
         "google": [lambda: answered("project", "Google Cloud project's ID", new_stack.PROJECT)],

@@ -6,8 +6,9 @@ one `GpuPool`; no value of it is written down a second time.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from components.catalog.metrics import Source
 from components.kube.taints import CLOUD_EFFECTS, Effect
 
 # Settings are read by commands that answer at once and declare nothing: the SDKs take a second.
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import pulumi_kubernetes as kubernetes
     from pulumi_kubernetes.core.v1 import TolerationArgsDict
 
-Platform = Literal["gke", "gke-autopilot", "eks", "existing"]
+Args = TypeVar("Args")
 Installer = Literal["cos", "ubuntu"]
 
 GPU_RESOURCE = "nvidia.com/gpu"
@@ -93,6 +94,8 @@ class GpuPool:
     accelerator: str
     """The platform's name of the GPU: `nvidia-tesla-t4` on Google Cloud, `nvidia-tesla-v100` as
     `k8s.amazonaws.com/accelerator` has it on AWS, the user's own word on an existing cluster."""
+    models: Sequence[str] = ()
+    """Keys of the catalog's `GPUS` that the accelerator can be; none named: any of them."""
     gpus_per_node: int
     """Physical GPUs on one node."""
     min_nodes: int | None
@@ -129,9 +132,32 @@ class GpuPool:
     """MiB of memory that a node has for pods, at the most; None where that is not known."""
     keeps_pods: bool = True
     """Whether a pod may ask to keep its node; GKE Autopilot does not grant that to Spot pods."""
-    driver_libraries: str | None = None
-    """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None where whoever
-    gives them the GPU gives them its driver's libraries too."""
+    driver_directory: str | None = None
+    """Directory of the nodes with the driver's libraries, where no NVIDIA container runtime gives
+    them to containers; None where one does."""
+    host_paths: bool = True
+    """Whether pods may mount directories of the host; GKE Autopilot admits none."""
+
+    @property
+    def nvidia_runtime(self) -> bool:
+        """Whether an NVIDIA container runtime gives devices and driver to containers."""
+        return self.driver_directory is None
+
+    @property
+    def driver_libraries(self) -> str | None:
+        """Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; None where
+        whoever gives them the GPU gives them its driver's libraries too."""
+        return self.driver_directory if self.device_plugin else None
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Nodes at the least and at the most, of a pool that this stack makes.
+
+        Raises ValueError for another.
+        """
+        if self.min_nodes is None or self.max_nodes is None:
+            raise ValueError(f"pool {self.name}: its size is not this stack's")
+        return self.min_nodes, self.max_nodes
 
     @property
     def tolerations(self) -> list[Toleration]:
@@ -181,11 +207,49 @@ class GpuPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedPool(Generic[Args]):
+    """A pool whose every question is answered: all that declares it, or prices it, goes by this."""
+
+    args: Args
+    """What the user says of it."""
+    pool: GpuPool
+    places: Sequence[str] = ()
+    """Zones, or the IDs of an existing VPC's subnets, where its nodes may be."""
+    warnings: Sequence[str] = ()
+    """What may go wrong with it there, a line each, with the key's path in front."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """How a cluster can have the metrics of its GPUs collected."""
+
+    sources: Sequence[Source]
+    """The first is taken where the user names none."""
+    managed_prometheus: bool = False
+    """Whether Google's Managed Prometheus collects them, and Cloud Monitoring shows them and
+    alerts; else objects in the cluster do, for a Prometheus of the user's."""
+    needs: str = ""
+    """What has to be set before anything collects them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """What is to run in a cluster, as far as whoever declares it has to know."""
+
+    metrics: Source | None = None
+    notification_channels: Sequence[str] = ()
+    """Who hears of alerts, as `projects/.../notificationChannels/...`."""
+    training_nodes: Mapping[str, int] = field(default_factory=dict)
+    """Pool that training jobs name -> nodes of the largest of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """A Kubernetes cluster with its GPU pools, whoever made it."""
 
     name: str
-    platform: Platform
+    platform: str
+    """As users write it."""
     provider: "kubernetes.Provider"
     """The only provider through which Kubernetes objects are made."""
     kubeconfig: "pulumi.Output[str]"
@@ -196,6 +260,9 @@ class Cluster:
     system_nodes: Sequence["pulumi.Resource"] = ()
     """Nodes that run the cloud's own webhooks: before, objects of kinds that the cloud brings are
     refused. Nothing else waits for them, so that a GPU node can start while they do."""
+    managed_prometheus: bool = False
+    """Whether Google's Managed Prometheus collects metrics, and Cloud Monitoring shows them and
+    alerts; else objects in the cluster do, for a Prometheus of the user's."""
     deleted_with: "pulumi.Resource | None" = None
     """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
 

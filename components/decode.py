@@ -9,12 +9,15 @@ import difflib
 import json
 import types
 import typing
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from components.renamed import RENAMED
 
 T = TypeVar("T")
+P = ParamSpec("P")
+NAMESPACE = "gpu-cluster"
+"""Of this project's keys in a stack's config."""
 
 _WORDS = {
     str: "a string",
@@ -54,6 +57,22 @@ def decode(path: str, kind: type[T], value: object) -> T:
 def decode_map(path: str, kind: type[T], value: object) -> Mapping[str, T]:
     """`value`, a map of names to values, each as a `kind`; raises as `decode` does."""
     return _mapping(path, kind, value)
+
+
+def at(path: str, check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What `check` returns; the path is put in front of the key in what it raises."""
+    try:
+        return check(*args, **kwargs)
+    except ValueError as error:
+        raise ValueError(f"{path}.{error}") from None
+
+
+def required(config: Mapping[str, str], key: str, what: str) -> str:
+    """The value of a key of the engine's config; raises ValueError where it is missing."""
+    value = config.get(key, "")
+    if not value:
+        raise ValueError(f"{key}: is missing; set it to {what}: pulumi config set {key} ...")
+    return value
 
 
 def _decode(path: str, kind: Any, value: object) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from components.settings.model import ExistingSettings, Settings
+from components.existing.settings import ExistingSettings
+from components.settings.model import Settings
 from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api, Object
 from rehearsal.nodes.gpus import GPU
@@ -78,9 +79,10 @@ def on_its_own_cluster(stack_file: Path) -> list[str]:
     return [f"cluster.{', cluster.'.join(given)} left out: a rehearsal has a cluster of its own"]
 
 
-def with_runtime_classes(api: Api, settings: Settings | None) -> None:
+def with_runtime_classes(api: Api, settings: Settings[Any] | None) -> None:
     """Adds the RuntimeClasses that the pools name: the cluster has them, or pods are refused."""
-    pools = settings.pools.values() if isinstance(settings, ExistingSettings) else ()
+    existing = settings is not None and isinstance(settings.own, ExistingSettings)
+    pools = [one.pool for one in settings.pools.values()] if settings and existing else []
     for name in sorted({pool.runtime_class for pool in pools if pool.runtime_class}):
         kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
         body = kind | {"metadata": {"name": name}, "handler": "nvidia"}

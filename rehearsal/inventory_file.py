@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from components.settings.model import ExistingSettings
+from components.existing.settings import ExistingSettings
 from rehearsal.simulators import NOWHERE
 from simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError
@@ -30,19 +30,19 @@ def write(stack: str, nodes: Path | None, folder: Path = INVENTORIES) -> Path:
     else of the cluster in the settings. Raises CheckError, in one line."""
     kubeconfig = None if nodes is None else NOWHERE
     settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
-    if not isinstance(settings, ExistingSettings):
+    if not isinstance(own := settings.own, ExistingSettings):
         raise StackError(
             f"{stack} is on {settings.platform}: only an existing cluster has machines to write "
             "down; the subnets of an existing VPC are written by hand: docs/how-to/inventories.md"
         )
     if nodes is None:
-        text = _asked(settings.kubeconfig)
+        text = _asked(own.kubeconfig)
     else:
         try:
             text = sys.stdin.read() if str(nodes) == "-" else nodes.read_text()
         except (OSError, UnicodeDecodeError) as error:
             raise StackError(f"{nodes} cannot be read: {error}") from None
-    selected = {key for pool in settings.pools.values() for key in pool.node_selector}
+    selected = {key for pool in own.pools.values() for key in pool.args.node_selector}
     machines = checked_machines(stack, from_nodes(text, selected))
     file = folder / f"{stack}.yaml"
     file.write_text(_HEAD.format(stack=stack) + yaml.safe_dump(machines, sort_keys=False))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from components.platforms import PLATFORMS
 from plugins.faults import Faults
 from plugins.kubernetes.plugin import official_plugin, sdk_version
 from plugins.kubernetes.server import KubernetesProviderServer
@@ -112,7 +113,7 @@ class Sandbox:
         self.platform = simulators.platform_of(copied)
         provide(copied)
         self._settings = simulators.settings_in(copied, self.stack)
-        if self.platform == "existing":
+        if PLATFORMS[self.platform].cloud is None:
             self.notes += on_its_own_cluster(copied)
         self.event_log = EventLog(self.folder / "events.jsonl")
         self.cluster_cache = ClusterCache(self.event_log)
@@ -151,7 +152,7 @@ class Sandbox:
         self._nodes_made.set()
         if self._here is not None:
             self._start_real_node(self._here)
-        if self.platform == "existing":
+        if PLATFORMS[self.platform].cloud is None:
             self._wait_for_machines()
         self.engine = Engine(
             self.folder,
@@ -205,13 +206,15 @@ class Sandbox:
     def _start_providers(self) -> dict[str, int]:
         self._served = simulators.serve(
             self.platform,
-            self.stack,
-            self.control_plane,
-            self._faults,
-            self.folder,
-            self._settings,
-            self._inventories,
-            here=self._here.inventory if self._here else None,
+            simulators.Rehearsed(
+                stack=self.stack,
+                control_plane=self.control_plane,
+                faults=self._faults,
+                folder=self.folder,
+                settings=self._settings,
+                inventories=self._inventories,
+                here=self._here.inventory if self._here else None,
+            ),
         )
         self.cloud: Cloud = self._served.cloud
         self.notes += self._served.notes

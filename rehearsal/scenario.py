@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from components.platforms import PLATFORMS, Platform
 from rehearsal.engine import Outcome, run_in_thread
 from rehearsal.nodes.gpus import GPU, part
 from rehearsal.nodes.pods import gpus_asked, phase
@@ -273,6 +274,10 @@ class Rehearsal:
             raise Failure(f"a second up changes {outcome.changed} resources: {changes}")
         return "no changes"
 
+    @property
+    def _platform(self) -> Platform:
+        return PLATFORMS[self.sandbox.platform]
+
     def _scale_down_workloads(self) -> str:
         """As a user does it who wants to be rid of the stack: no workloads in its file (the copy),
         no protection against deletion, then up."""
@@ -280,7 +285,9 @@ class Rehearsal:
         document = yaml.safe_load(file.read_text())
         document["config"]["gpu-cluster:workloads"] = {}
         document["config"]["gpu-cluster:trainingJobs"] = {}
-        if self.sandbox.platform != "existing":
+        if any(
+            one.name == "deletion_protection" for one in fields(self._platform.settings.CLUSTER)
+        ):
             document["config"]["gpu-cluster:cluster"]["deletionProtection"] = False
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         return self._engine(self.sandbox.engine.up)
@@ -306,7 +313,7 @@ class Rehearsal:
     def _leak_check(self) -> str:
         left = [f"the cloud still holds {line}" for line in self.sandbox.cloud.list_resources()]
         left += [f"the state still has {r['urn']}" for r in self.sandbox.engine.resources()]
-        theirs = self.sandbox.platform == "existing"
+        theirs = self._platform.cloud is None
         if self.sandbox.control_plane.running != theirs:
             left.append(f"the cluster's control plane {'is gone' if theirs else 'still runs'}")
         if left:

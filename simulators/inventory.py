@@ -14,8 +14,10 @@ from typing import Any, Literal, get_args
 import yaml
 
 from components.catalog import kubernetes as names
+from components.eks.settings import EksSettings
+from components.existing.settings import ExistingSettings
 from components.kube import quantity
-from components.settings.model import EksSettings, ExistingSettings, Settings
+from components.settings.model import Settings
 from stacks.names import StackError
 
 INVENTORIES = Path(__file__).with_name("inventories")
@@ -69,7 +71,7 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 
 
 def machines(
-    stack: str, settings: Settings | None, folder: Path = INVENTORIES
+    stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[list[Machine], list[str]]:
     """The machines of a stack's cluster, and what the report has to say of them. Without an
     inventory they are derived from `settings`; None where the program will refuse these.
@@ -79,18 +81,19 @@ def machines(
     found = inventory(stack, folder)
     if found is not None:
         return checked_machines(stack, found), []
-    pools = settings.pools if isinstance(settings, ExistingSettings) else {}
+    existing = settings is not None and isinstance(settings.own, ExistingSettings)
+    pools = settings.pools if settings and existing else {}
     derived: list[Machine] = [{"name": "control", "capacity": {"cpu": "16", "memory": "64Gi"}}]
     for name, pool in pools.items():
         derived += [
             {
                 "name": f"{name}-{number}",
-                "labels": dict(pool.node_selector),
+                "labels": dict(pool.args.node_selector),
                 "taints": [
                     {"key": taint.key, "value": taint.value, "effect": taint.effect}
-                    for taint in pool.taints
+                    for taint in pool.pool.taints
                 ],
-                "gpus": pool.gpus_per_node,
+                "gpus": pool.pool.gpus_per_node,
                 "capacity": dict(_ROOMY),
             }
             for number in range(1, _machines_for(name, settings) + 1)
@@ -102,11 +105,11 @@ def machines(
     ]
 
 
-def _machines_for(pool: str, settings: Settings | None) -> int:
+def _machines_for(pool: str, settings: Settings[Any] | None) -> int:
     """How many machines of a pool all that is declared on it needs, side by side; 1 at least."""
     if settings is None:
         return 1
-    room = settings.pools[pool].gpu_pool(pool).allocatable
+    room = settings.pools[pool].pool.allocatable
     needed = sum(job.nodes for job in settings.training_jobs.values() if job.pool == pool)
     for workload in settings.workloads.values():
         if workload.pool == pool and workload.gpus:
@@ -173,13 +176,14 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
 
 
 def network(
-    stack: str, settings: Settings | None, folder: Path = INVENTORIES
+    stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[Network | None, list[str]]:
     """The existing VPC that a stack's cluster is put into, and what the report has to say of it;
     None where the stack makes its own. Raises StackError for an inventory that is wrong."""
-    if not isinstance(settings, EksSettings) or not settings.cluster.network.subnet_ids:
+    own = settings.own if settings else None
+    if not isinstance(own, EksSettings) or not own.cluster.network.subnet_ids:
         return None, []
-    wanted, region = settings.cluster.network.subnet_ids, settings.provider.region
+    wanted, region = own.cluster.network.subnet_ids, own.region
     found = inventory(stack, folder)
     if found is None:
         return _derived(wanted, region), [

@@ -11,7 +11,7 @@ import yaml
 
 from components.catalog import gke
 from components.catalog.images import CUDA_SAMPLE
-from components.settings.load import PLATFORMS
+from components.platforms import PLATFORMS
 from stacks.files import ROOT, document_in, folder_of
 from stacks.gpu_offers import Offer, offers
 from stacks.names import StackError, stack_name

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from components.platforms import PLATFORMS
 from stacks.files import document_in, stack_file, stacks
 from stacks.names import StackError
 
@@ -23,16 +24,15 @@ def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
     cluster = config.get(_CLUSTER)
     if not isinstance(cluster, dict):
         return None
-    match cluster.get("platform"):
-        case "gke" | "gke-autopilot":
-            parts = ("gcp", config.get("gcp:project"), cluster.get("location"))
-        case "eks":
-            account = f"{config.get('aws:profile')} {config.get('aws:assumeRoles')}"
-            parts = ("aws", account, config.get("aws:region"))
-        case _:
-            return None
-    found = (*parts, cluster.get("name"))
-    return tuple(map(str, found)) if all(found) else None
+    platform = PLATFORMS.get(str(cluster.get("platform")))
+    if platform is None or platform.cloud is None:
+        return None
+    values = {**config, **{f"cluster.{key}": value for key, value in cluster.items()}}
+    account = " ".join(str(values.get(key)) for key in platform.account)
+    found = (platform.cloud, account, *map(values.get, (*platform.home, "cluster.name")))
+    if not all(found[2:]):
+        return None
+    return tuple(map(str, found))
 
 
 def refuse_shared(source: Path, stack: str, config: Mapping[str, Any]) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import tools
+from components.existing.settings import ExistingSettings
 from components.settings.load import from_config
-from components.settings.model import ExistingSettings, Settings
+from components.settings.model import Settings
 from stacks import files
 from stacks.engine import EngineError, Pulumi, reason, remedy
 from stacks.files import PLACEHOLDER, document_in, read_stack, without_secrets
@@ -51,7 +52,7 @@ def platform_of(config: Mapping[str, Any]) -> str:
 
 def settings_of(
     stack: str, config: Mapping[str, Any], *, kubeconfig: str | None = None
-) -> Settings:
+) -> Settings[Any]:
     """The settings, read as the program reads them. Raises CheckError with the program's line.
 
     `kubeconfig` (content) takes the place of the one that an existing cluster's settings name.
@@ -76,8 +77,8 @@ def own_kubeconfig(stack: str, config: Mapping[str, Any]) -> str | None:
     """
     if platform_of(config) != "existing" or config[CLUSTER].get("kubeconfig") == PLACEHOLDER:
         return None
-    settings = settings_of(stack, config)
-    return settings.kubeconfig if isinstance(settings, ExistingSettings) else None
+    own = settings_of(stack, config).own
+    return own.kubeconfig if isinstance(own, ExistingSettings) else None
 
 
 def kubeconfig_output(stack: str) -> str:

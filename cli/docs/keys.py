@@ -15,47 +15,24 @@ from typing import Any
 from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs
 from components.decode import camel
-from components.eks.cluster_args import EksClusterArgs
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.existing.cluster_args import ExistingClusterArgs, ExistingGpuPoolArgs
-from components.gke.cluster_args import GkeClusterArgs
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.workload_args import WorkloadArgs
+from components.platforms import PLATFORMS
 from tools.sections import REFERENCE, table
 
 FOLDER = REFERENCE / "configuration"
 PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
-    "gke": (
-        "GKE Standard",
-        {
-            "`gpu-cluster:cluster` with `platform: gke`": GkeClusterArgs,
-            "`gpu-cluster:gpuPools.<name>` on gke": GkeGpuNodePoolArgs,
-        },
-    ),
-    "gke-autopilot": (
-        "GKE Autopilot",
-        {
-            "`gpu-cluster:cluster` with `platform: gke-autopilot`": GkeAutopilotArgs,
-            "`gpu-cluster:gpuPools.<name>` on gke-autopilot": GkeAutopilotPoolArgs,
-        },
-    ),
-    "eks": (
-        "EKS",
-        {
-            "`gpu-cluster:cluster` with `platform: eks`": EksClusterArgs,
-            "`gpu-cluster:gpuPools.<name>` on eks": EksGpuNodeGroupArgs,
-        },
-    ),
-    "existing": (
-        "An existing cluster",
-        {
-            "`gpu-cluster:cluster` with `platform: existing`": ExistingClusterArgs,
-            "`gpu-cluster:gpuPools.<name>` on existing": ExistingGpuPoolArgs,
-        },
-    ),
+    **{
+        name: (
+            platform.title,
+            {
+                f"`gpu-cluster:cluster` with `platform: {name}`": platform.settings.CLUSTER,
+                f"`gpu-cluster:gpuPools.<name>` on {name}": platform.settings.POOL,
+            },
+        )
+        for name, platform in PLATFORMS.items()
+    },
     "workloads": (
         "Workloads, queues and training jobs, on every platform",
         {

@@ -26,6 +26,8 @@ _OWN: Mapping[str, str] = {
     "allocatablePerNode": "Units of that resource that one node has once driver and plugin are "
     "there; of a shared GPU, its shares.",
     "gpusPerPod": "What one pod may ask for.",
+    "driverLibraries": "Directory of the nodes that GPU pods must mount at `/usr/local/nvidia`; "
+    "None where whoever gives them the GPU gives them its driver's libraries too.",
     "hostIPC": "Whether a pod must use the host's IPC namespace: GKE's MPS is reached through it.",
 }
 """Fields of `gpuPools` that no attribute of a pool has under the same name."""

@@ -13,9 +13,9 @@ from components.catalog.gke_machines import MACHINE_TYPES, MachineType
 from components.cluster import GpuPool
 from components.decode import decode
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.existing.cluster_args import ExistingGpuPoolArgs
+from components.existing.pool_args import ExistingGpuPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from tools.sections import REFERENCE, table
 
 PAGE = REFERENCE / "support-matrix.md"

@@ -1,15 +1,12 @@
 """Queues and training jobs as a stack's config has them, or why they would never run."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
 
-from components.batch.batch_args import BatchArgs, QueueRequest
+from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs, invalid_name
 from components.cluster import GpuPool
-from components.decode import decode, decode_map, unknown
-from components.gpu.workload_args import WorkloadArgs
+from components.decode import at, decode, decode_map, unknown
 
-T = TypeVar("T")
 Pools = Mapping[str, GpuPool]
 
 
@@ -22,7 +19,7 @@ def read_batch(path: str, value: object, pools: Pools) -> BatchArgs | None:
     for name, queue in args.queues.items():
         for position, pool in enumerate(queue.pools):
             quota = _pool(f"{path}.queues.{name}.pools[{position}]", pool, pools)
-            _at(f"{path}.queues.{name}", queue.quota, quota)
+            at(f"{path}.queues.{name}", queue.quota, quota)
     return args if args.job_set or args.queues else None
 
 
@@ -37,35 +34,9 @@ def read_training_jobs(
         if reason := invalid_name(name):
             raise ValueError(f"{path}.{name}: {reason}")
         pool = _pool(f"{path}.{name}.pool", job.pool, pools)
-        _at(f"{path}.{name}", job.check_fits, pool)
-        _at(f"{path}.{name}", (batch or BatchArgs()).check_queue, job.request(pool))
+        at(f"{path}.{name}", job.check_fits, pool)
+        at(f"{path}.{name}", (batch or BatchArgs()).check_queue, job.request(pool))
     return jobs
-
-
-def check_workloads(
-    path: str,
-    workloads: Mapping[str, WorkloadArgs],
-    batch: BatchArgs | None,
-    jobs: Mapping[str, TrainingArgs],
-    pools: Pools,
-) -> None:
-    """Refuses a workload, below the key `path`, that would never leave its queue."""
-    for name, workload in workloads.items():
-        if name in jobs:
-            raise ValueError(f"{path}.{name}: is a training job's name too; take another")
-        request = _request(workload, pools[workload.pool])
-        _at(f"{path}.{name}", (batch or BatchArgs()).check_queue, request)
-
-
-def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
-    pods = 1 if workload.parallelism is None else workload.parallelism
-    return QueueRequest(
-        queue=workload.queue,
-        namespace=workload.namespace,
-        pool=pool,
-        pods=pods if workload.completions is None else min(pods, workload.completions),
-        gpus=workload.gpus,
-    )
 
 
 def _pool(path: str, name: str, pools: Pools) -> GpuPool:
@@ -73,10 +44,3 @@ def _pool(path: str, name: str, pools: Pools) -> GpuPool:
         allowed = unknown(name, pools) if pools else "gpuPools has none"
         raise ValueError(f"{path}: {name!r} is not a pool; {allowed}")
     return pools[name]
-
-
-def _at(path: str, check: Callable[[T], Any], value: T) -> None:
-    try:
-        check(value)
-    except ValueError as error:
-        raise ValueError(f"{path}.{error}") from None

@@ -4,12 +4,10 @@ Read on 2026-11-21 from what `SOURCES` names. A figure is there only where a sou
 this GPU and no other source of equal weight denies it; else it is None and is not compared.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
-
-from components.catalog.accelerators import GPUS
 
 READ: Final = "2026-11-21"
 
@@ -333,19 +331,6 @@ DATA_SHEETS: Final[Mapping[str, DataSheet]] = MappingProxyType({row.model: row f
 """Model -> data sheet: every one of `accelerators.GPUS`."""
 
 
-def expected(accelerator: str, platform: str) -> tuple[DataSheet, ...]:
-    """The GPUs that a pool's `accelerator` may be: one, or those that differ in memory alone.
-
-    On an existing cluster the word is the user's own, so every GPU may be meant.
-    """
-    # Each cloud's catalog is imported where it is used: a stack on one has no use for the other's.
-    models = set(GPUS)
-    if platform in ("gke", "gke-autopilot"):
-        from components.catalog.gke_accelerators import ACCELERATORS
-
-        models = {ACCELERATORS[accelerator].model}
-    elif platform == "eks":
-        from components.catalog.eks import accelerator_label
-
-        models = {model for model in GPUS if accelerator_label(model) == accelerator}
-    return tuple(row for row in _ROWS if row.model in models)
+def expected(models: Collection[str]) -> tuple[DataSheet, ...]:
+    """The data sheets of these keys of `GPUS`; of every GPU where there are none."""
+    return tuple(row for row in _ROWS if not models or row.model in models)

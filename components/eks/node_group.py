@@ -11,7 +11,7 @@ from pulumi_aws.ec2 import (
 )
 from pulumi_aws.eks import NodeGroupNodeRepairConfigArgsDict, NodeGroupUpdateConfigArgsDict
 
-from components.cluster import GpuPool
+from components.cluster import GpuPool, ResolvedPool
 from components.eks.autoscaler_tags import autoscaler_tags, resource_tags
 from components.eks.node_repair_args import EksNodeRepairArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -31,7 +31,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        args: EksGpuNodeGroupArgs,
+        resolved: ResolvedPool[EksGpuNodeGroupArgs],
         *,
         cluster: aws.eks.Cluster,
         version: str,
@@ -42,16 +42,10 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
-        self.pool = args.gpu_pool(name)
+        args, self.pool = resolved.args, resolved.pool
+        for warning in resolved.warnings:
+            pulumi.log.warn(warning, self)
         template = _launch_template(self.pool, args, tags, pulumi.ResourceOptions(parent=self))
-        for warning in args.warnings():
-            pulumi.log.warn(f"gpuPools.{name}: {warning}", self)
-        if args.desired_nodes is not None:
-            pulumi.log.warn(
-                f"gpuPools.{name}.desiredNodes: sets the size to {args.desired_nodes} whatever the "
-                "autoscaler made it; take it out again after this update",
-                self,
-            )
         self.node_group = aws.eks.NodeGroup(
             name,
             cluster_name=cluster.name,
@@ -65,7 +59,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             # A Capacity Block wants its type in the launch template, and EKS in one place only.
             instance_types=None if args.reservation else list(args.instance_types),
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},
-            scaling_config=scaling_config(args.min_nodes, args.max_nodes, args.desired_nodes),
+            scaling_config=scaling_config(*self.pool.bounds, args.desired_nodes),
             update_config=_update_config(args),
             force_update_version=args.force_update or None,
             node_repair_config=_node_repair_config(args.node_repair),

@@ -1,32 +1,21 @@
 """EKS, from settings to the waist."""
 
-from collections.abc import Mapping
-
-import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster
+from components.cluster import Cluster, Runs
 from components.eks.autoscaler import ClusterAutoscaler
 from components.eks.cluster import EksCluster
-from components.eks.cluster_args import EksClusterArgs
 from components.eks.immutable import CLUSTER, POOL
 from components.eks.node_group import EksGpuNodeGroup
-from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.provider_args import AwsProviderArgs
+from components.eks.settings import EksSettings
 from components.eks.storage import EksStorage
 from components.replacement import LastingSettings
 
 
-def declare(
-    args: EksClusterArgs,
-    pools: Mapping[str, EksGpuNodeGroupArgs],
-    *,
-    provider: AwsProviderArgs,
-) -> Cluster:
-    """Declares an EKS cluster with its GPU node groups and their autoscaler."""
-    for name, pool in pools.items():
-        for warning in pool.warnings_in(args):
-            pulumi.log.warn(f"gpuPools.{name}.{warning}")
+def declare(settings: EksSettings, runs: Runs) -> Cluster:
+    """Declares an EKS cluster with its GPU node groups and their autoscaler; nothing of it depends
+    on what `runs` there."""
+    args, provider = settings.cluster, settings.provider
     eks = EksCluster(args.name, args, provider=provider)
     gpu_pools = [
         EksGpuNodeGroup(
@@ -34,13 +23,14 @@ def declare(
             pool,
             cluster=eks.cluster,
             version=args.version,
-            subnets=[eks.network.private_subnets[place] for place in pool.places_in(args)],
+            subnets=[eks.network.private_subnets[place] for place in pool.places],
             node_role=eks.node_role.arn,
             tags=args.tags,
             depends_on=eks.before_nodes,
         )
-        for name, pool in pools.items()
+        for name, pool in settings.pools.items()
     ]
+    pools = {name: pool.args for name, pool in settings.pools.items()}
     LastingSettings(args, pools, cluster=CLUSTER, pool=POOL, after=[eks, *gpu_pools])
     cluster = Cluster(
         name=args.name,

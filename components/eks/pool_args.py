@@ -1,7 +1,7 @@
 """What a user says of a GPU node group on EKS, and the pool that follows from it."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -9,7 +9,7 @@ from components.catalog import eks as catalog
 from components.catalog import kubernetes as names
 from components.catalog import room
 from components.catalog.accelerators import GPUS
-from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Sharing, Taint
+from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksClusterArgs, check_desired
 from components.eks.disk_args import LEAST_DISK_GIB, check_disk
@@ -149,6 +149,17 @@ class EksGpuNodeGroupArgs:
         """The `amiType`."""
         return catalog.ami_type(self.os, self.instance_type.arch)
 
+    def resolve(self, name: str, cluster: EksClusterArgs) -> "ResolvedPool[EksGpuNodeGroupArgs]":
+        """The pool in its cluster; raises ValueError where it does not fit that."""
+        places = self._places_in(cluster)
+        self._check_in(cluster, places)
+        return ResolvedPool(
+            args=self,
+            pool=self.gpu_pool(name),
+            places=places,
+            warnings=[f"gpuPools.{name}{one}" for one in self._warnings(cluster, places)],
+        )
+
     def gpu_pool(self, name: str) -> GpuPool:
         """The pool as pods and the GPU layer see it."""
         accelerator = catalog.accelerator_label(self.gpu_model)
@@ -158,6 +169,7 @@ class EksGpuNodeGroupArgs:
         return GpuPool(
             name=name,
             accelerator=accelerator,
+            models=[model for model in GPUS if catalog.accelerator_label(model) == accelerator],
             # Whichever of its instance types comes must carry the pod.
             cpu_millis=min(cpu for cpu, _ in sizes) if known else None,
             memory_mib=min(memory for _, memory in sizes) if known else None,
@@ -181,25 +193,12 @@ class EksGpuNodeGroupArgs:
             device_plugin=self.os != "bottlerocket",
         )
 
-    def warnings(self) -> list[str]:
-        """What may work and may not, each a clause that follows the pool's name."""
-        found = []
-        row = self.instance_type
-        if row.uncertain:
-            found.append(f"{row.name} is known from a secondary source only")
-        last = GPUS[self.gpu_model].last_driver
-        # AL2023's images carry two branches, and choose the one that the GPU has.
-        if last and self.os == "bottlerocket" and self.release_version is None:
-            found.append(
-                f"the last driver for {self.gpu_model} is of branch {last}, and a newer "
-                "Bottlerocket may carry another: take al2023, or make the pool with a "
-                f"releaseVersion whose driver is {last}, since EKS takes no older one for a pool "
-                "that stands"
-            )
-        return found
+    def _places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
+        if cluster.network.subnet_ids:
+            return tuple(self.subnet_ids or cluster.network.subnet_ids)
+        return tuple(self.zones or cluster.network.zones)
 
-    def check_in(self, cluster: EksClusterArgs) -> None:
-        """Raises ValueError where the pool does not fit its cluster."""
+    def _check_in(self, cluster: EksClusterArgs, places: Sequence[str]) -> None:
         network = cluster.network
         for key, other, given, offered in (
             ("zones", "subnetIds", self.zones, network.zones),
@@ -213,7 +212,7 @@ class EksGpuNodeGroupArgs:
                         f"{key}: {one!r} is not of the cluster's network; allowed: "
                         f"{', '.join(offered)}"
                     )
-        if self.capacity_type == "capacity-block" and len(self.places_in(cluster)) != 1:
+        if self.capacity_type == "capacity-block" and len(places) != 1:
             key = "subnetIds" if network.subnet_ids else "zones"
             raise ValueError(
                 f"{key}: a Capacity Block is in one zone; name the one of {self.reservation}"
@@ -229,22 +228,32 @@ class EksGpuNodeGroupArgs:
                 f"give one such as {catalog.AMI_RELEASES[cluster.version]}"
             )
 
-    def warnings_in(self, cluster: EksClusterArgs) -> list[str]:
-        """What may go wrong with the pool where it is, each with its key in front."""
-        if self.max_nodes == 1 or len(self.places_in(cluster)) == 1:
-            return []
-        key = "subnetIds" if cluster.network.subnet_ids else "zones"
-        return [
-            f"{key}: in several zones, Auto Scaling may terminate a node to even them out, "
-            "whatever runs on it, and one zone without capacity stops the whole pool from growing; "
-            "name one, and make a pool for each further one"
-        ]
-
-    def places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
-        """The zones, or the IDs of an existing VPC's subnets, where the pool's nodes may be."""
-        if cluster.network.subnet_ids:
-            return tuple(self.subnet_ids or cluster.network.subnet_ids)
-        return tuple(self.zones or cluster.network.zones)
+    def _warnings(self, cluster: EksClusterArgs, places: Sequence[str]) -> Iterator[str]:
+        """What may go wrong with the pool where it is: what follows its path."""
+        if self.max_nodes > 1 and len(places) > 1:
+            key = "subnetIds" if cluster.network.subnet_ids else "zones"
+            yield (
+                f".{key}: in several zones, Auto Scaling may terminate a node to even them out, "
+                "whatever runs on it, and one zone without capacity stops the whole pool from "
+                "growing; name one, and make a pool for each further one"
+            )
+        row = self.instance_type
+        if row.uncertain:
+            yield f": {row.name} is known from a secondary source only"
+        last = GPUS[self.gpu_model].last_driver
+        # AL2023's images carry two branches, and choose the one that the GPU has.
+        if last and self.os == "bottlerocket" and self.release_version is None:
+            yield (
+                f": the last driver for {self.gpu_model} is of branch {last}, and a newer "
+                "Bottlerocket may carry another: take al2023, or make the pool with a "
+                f"releaseVersion whose driver is {last}, since EKS takes no older one for a pool "
+                "that stands"
+            )
+        if self.desired_nodes is not None:
+            yield (
+                f".desiredNodes: sets the size to {self.desired_nodes} whatever the autoscaler "
+                "made it; take it out again after this update"
+            )
 
     def _check_instance_types(self) -> None:
         if not 1 <= len(self.instance_types) <= catalog.MAX_INSTANCE_TYPES:

@@ -1,20 +1,17 @@
 """A cluster that is already there: a provider and descriptions of its GPU nodes, nothing else."""
 
-from collections.abc import Mapping
-
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster
-from components.existing.cluster_args import ExistingClusterArgs, ExistingGpuPoolArgs
+from components.cluster import Cluster, Runs
+from components.existing.settings import ExistingSettings
 
 
-def existing(
-    args: ExistingClusterArgs, pools: Mapping[str, ExistingGpuPoolArgs], kubeconfig: str
-) -> Cluster:
-    """Describes the cluster that `kubeconfig` reaches; creates nothing in it."""
+def declare(settings: ExistingSettings, runs: Runs) -> Cluster:
+    """Describes the cluster that the kubeconfig reaches; creates nothing in it, whatever `runs`."""
+    args = settings.cluster
     # A user's kubeconfig may hold a key or a token, unlike those that the other platforms write.
-    secret = pulumi.Output.secret(kubeconfig)
+    secret = pulumi.Output.secret(settings.kubeconfig)
     return Cluster(
         name=args.name,
         platform="existing",
@@ -22,5 +19,5 @@ def existing(
             args.name, kubeconfig=secret, cluster_identifier=f"existing/{args.name}"
         ),
         kubeconfig=secret,
-        pools={name: pool.gpu_pool(name) for name, pool in pools.items()},
+        pools={name: pool.pool for name, pool in settings.pools.items()},
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from components.catalog.metrics import Source
+from components.cluster import Runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +20,12 @@ class GkeGpuMonitoringArgs:
     def dcgm(self) -> bool:
         """Whether GKE runs its managed DCGM."""
         return self.source == "managed"
+
+
+def monitoring_of(runs: Runs) -> GkeGpuMonitoringArgs | None:
+    """The same of what is to run in a cluster; None where nobody asked for metrics."""
+    if runs.metrics is None:
+        return None
+    return GkeGpuMonitoringArgs(
+        source=runs.metrics, notification_channels=runs.notification_channels
+    )

@@ -10,7 +10,7 @@ from pulumi_gcp.container import (
     NodePoolNodeConfigReservationAffinityArgsDict,
 )
 
-from components.cluster import GpuPool
+from components.cluster import GpuPool, ResolvedPool
 from components.gke.node_identity import node_config, patience, recycling_check
 from components.gke.pool_args import GkeGpuNodePoolArgs
 
@@ -27,17 +27,16 @@ class GkeGpuNodePool(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        args: GkeGpuNodePoolArgs,
+        resolved: ResolvedPool[GkeGpuNodePoolArgs],
         *,
         cluster: gcp.container.Cluster,
-        location: str,
         service_account: pulumi.Input[str],
         depends_on: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gke:GpuNodePool", name, None, opts)
-        self.pool = args.gpu_pool(name)
-        zones = args.zones_in(location)
+        args, self.pool, zones = resolved.args, resolved.pool, resolved.places
+        least, most = self.pool.bounds
         self.node_pool = gcp.container.NodePool(
             name,
             cluster=cluster.id,
@@ -45,8 +44,8 @@ class GkeGpuNodePool(pulumi.ComponentResource):
             # Per zone; the autoscaler takes over from here.
             initial_node_count=args.initial_nodes_per_zone(len(zones)),
             autoscaling={
-                "total_min_node_count": args.min_nodes,
-                "total_max_node_count": args.max_nodes,
+                "total_min_node_count": least,
+                "total_max_node_count": most,
                 # GPUs are scarce: any zone that has one will do.
                 "location_policy": "ANY",
             },
@@ -67,7 +66,7 @@ class GkeGpuNodePool(pulumi.ComponentResource):
                 deleted_with=cluster,
                 delete_before_replace=args.delete_before_replace,
                 ignore_changes=_owned_by_gke(args),
-                custom_timeouts=patience(args.max_nodes),
+                custom_timeouts=patience(most),
                 hooks=recycling_check(name, f"gpuPools.{name}"),
             ),
         )

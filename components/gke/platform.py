@@ -1,42 +1,32 @@
 """GKE Standard, from settings to the waist."""
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster
+from components.cluster import Cluster, Runs
 from components.gke.cluster import GkeCluster
-from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import identifier_of
-from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+from components.gke.gpu_monitoring_args import monitoring_of
 from components.gke.immutable import CLUSTER, POOL
 from components.gke.node_pool import GkeGpuNodePool
-from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke.settings import GkeSettings
 from components.gke.training import training_warnings
 from components.replacement import LastingSettings
 
 
-def standard(
-    args: GkeClusterArgs,
-    pools: Mapping[str, GkeGpuNodePoolArgs],
-    *,
-    project: str,
-    monitoring: GkeGpuMonitoringArgs | None = None,
-    warnings: Sequence[str] = (),
-    training_nodes: Mapping[str, int] = MappingProxyType({}),
-) -> Cluster:
+def declare(settings: GkeSettings, runs: Runs) -> Cluster:
     """Declares a GKE Standard cluster with its GPU node pools."""
+    args, monitoring = settings.cluster, monitoring_of(runs)
+    pools = {name: pool.args for name, pool in settings.pools.items()}
     gke = GkeCluster(
         args.name,
         args,
-        project=project,
+        project=settings.project,
         dcgm=bool(monitoring and monitoring.dcgm),
         image_streaming=any(pool.image_streaming for pool in pools.values()),
     )
     nodes = {name: pool.node_gpus for name, pool in pools.items()}
-    for warning in [*warnings, *training_warnings(args, nodes, training_nodes)]:
+    for warning in [*settings.warnings, *training_warnings(args, nodes, runs.training_nodes)]:
         pulumi.log.warn(warning, gke)
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [
@@ -44,11 +34,10 @@ def standard(
             name,
             pool,
             cluster=gke.cluster,
-            location=args.location,
             service_account=gke.identity.email,
             depends_on=[*gke.identity.grants, gke.network.nat],
         )
-        for name, pool in pools.items()
+        for name, pool in settings.pools.items()
     ]
     LastingSettings(args, pools, cluster=CLUSTER, pool=POOL, after=[gke, *gpu_pools])
     if monitoring:
@@ -63,10 +52,11 @@ def standard(
             args.name,
             kubeconfig=gke.kubeconfig,
             context=args.name,
-            cluster_identifier=identifier_of(args, project, gke.cluster),
+            cluster_identifier=identifier_of(args, settings.project, gke.cluster),
         ),
         kubeconfig=gke.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
+        managed_prometheus=settings.metrics.managed_prometheus,
         system_nodes=[gke.system_pool],
         deleted_with=gke.cluster,
     )

@@ -8,7 +8,16 @@ from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
 from components.catalog import room
 from components.catalog.images import PARTITION_SIZES
-from components.cluster import GPU_RESOURCE, GPU_TAINT, POOL_LABEL, GpuPool, Taint, Toleration
+from components.cluster import (
+    GPU_RESOURCE,
+    GPU_TAINT,
+    POOL_LABEL,
+    GpuPool,
+    ResolvedPool,
+    Taint,
+    Toleration,
+)
+from components.gke.cluster_args import GkeClusterArgs
 from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
 
@@ -114,8 +123,13 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """The type of the nodes' boot disk."""
         return self.disk_type or self.machine.boot_disk or catalog.DEFAULT_DISK_TYPE
 
-    def zones_in(self, location: str) -> tuple[str, ...]:
-        """The zones of the pool's nodes in a cluster at `location`, a zone or a region."""
+    def resolve(self, name: str, cluster: GkeClusterArgs) -> "ResolvedPool[GkeGpuNodePoolArgs]":
+        """The pool in its cluster; raises ValueError where it cannot be there."""
+        zones = self._zones_in(cluster.location)
+        self._check_version(cluster.version)
+        return ResolvedPool(args=self, pool=self.gpu_pool(name), places=zones)
+
+    def _zones_in(self, location: str) -> tuple[str, ...]:
         gpu_model, machine = self.gpu_model, self.machine
         zonal = catalog.is_zone(location)
         region = catalog.region_of(location)
@@ -178,7 +192,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         """What GKE is to start in each zone, so that the pool begins at its minimum."""
         return -(-self.min_nodes // zones)
 
-    def check_version(self, version: str | None) -> None:
+    def _check_version(self, version: str | None) -> None:
         """Raises ValueError where a cluster of this version does not know the machine yet."""
         needs: dict[str, tuple[str, ...]] = {}
         if self.machine.min_gke is not None:
@@ -201,6 +215,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         return GpuPool(
             name=name,
             accelerator=self.gpu_model.name,
+            models=[self.gpu_model.model],
             cpu_millis=cpu_millis,
             memory_mib=memory_mib,
             gpus_per_node=self.gpus,
@@ -225,7 +240,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             installer_image=self.installer_image,
             device_plugin=self.device_plugin == "nvidia",
             host_ipc=self._mps,
-            driver_libraries=names.GKE_DRIVER_DIRECTORY if self.device_plugin == "nvidia" else None,
+            driver_directory=names.GKE_DRIVER_DIRECTORY,
         )
 
     def _check_counts(self) -> None:

@@ -1,11 +1,17 @@
-"""Who signs in to Google Cloud, and to the cluster: one identity, unless the provider has another.
+"""The project, and who signs in to it and to the cluster: one identity, unless the provider has
+another.
 
 `gke-gcloud-auth-plugin` knows Application Default Credentials and nothing of the provider's own
 settings: where these name somebody else, the cloud is somebody's and the cluster another's.
 """
 
+import re
 from collections.abc import Mapping
 
+from components.decode import required, shown
+
+PROJECT_ID = re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
+"""An organization's old projects have its domain in front."""
 _CONFIG = ("credentials", "accessToken", "impersonateServiceAccount")
 _ENVIRONMENT = (
     "GOOGLE_OAUTH_ACCESS_TOKEN",
@@ -30,3 +36,15 @@ def identity_warnings(config: Mapping[str, str], environment: Mapping[str, str])
         "gcloud auth application-default login or set GOOGLE_APPLICATION_CREDENTIALS"
         for name in given
     ]
+
+
+def project_id(config: Mapping[str, str]) -> str:
+    """The project of the engine's config; raises ValueError, in one line, where it has none."""
+    project = required(config, "gcp:project", "the ID of your Google Cloud project")
+    # Neither its name nor its number: workload identity is made of the ID.
+    if not PROJECT_ID.fullmatch(project):
+        raise ValueError(
+            f"gcp:project: {shown(project)} is not a project's ID; allowed: 6 to 30 lowercase "
+            "letters, digits and '-', a letter first (gcloud projects list has it as PROJECT_ID)"
+        )
+    return project

@@ -58,7 +58,7 @@ class GpuTest(pulumi.ComponentResource):
             "namespace": args.namespace,
             "labels": labels,
         }
-        files = program(args, pool, cluster.platform)
+        files = program(args, pool)
         config_map = kubernetes.core.v1.ConfigMap(
             name, metadata=metadata, data=files, opts=cluster.options(self)
         )
@@ -92,12 +92,12 @@ class GpuTest(pulumi.ComponentResource):
         )
 
 
-def program(args: GpuTestArgs, pool: GpuPool, platform: str) -> dict[str, str]:
+def program(args: GpuTestArgs, pool: GpuPool) -> dict[str, str]:
     """File name -> content: the program's modules and its request."""
     asked = request(
         pool=pool.name,
         gpus=args.gpus_on(pool),
-        expected=data_sheets.expected(pool.accelerator, platform),
+        expected=data_sheets.expected(pool.models),
         thresholds=args.thresholds,
     )
     modules = {path.name: path.read_text() for path in sorted(_PROGRAM.glob("*.py"))}

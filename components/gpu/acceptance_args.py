@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from components.catalog import kubernetes as names
-from components.cluster import GpuPool, Platform
+from components.cluster import GpuPool
 from components.gpu.acceptance_request import ThresholdsArgs
 from components.gpu.workload_args import ResourcesArgs, check_room
 
@@ -84,7 +84,7 @@ class GpuTestArgs:
             return min(pool.pod_gpus)
         return pool.gpus_per_node
 
-    def check_on(self, pool: GpuPool, platform: Platform) -> None:
+    def check_on(self, pool: GpuPool) -> None:
         """Raises ValueError, with the key in front, where the pool's GPUs cannot be measured so."""
         if pool.sharing is not None:
             what = pool.sharing.partition or f"{pool.sharing.strategy} by {pool.sharing.replicas}"
@@ -92,9 +92,9 @@ class GpuTestArgs:
                 f"pools: {pool.name} shares its GPUs ({what}), and half a GPU says nothing of the "
                 "whole; name a pool without sharing, or drop its sharing for the time"
             )
-        if self.mounts and platform == "gke-autopilot":
+        if self.mounts and not pool.host_paths:
             raise ValueError(
-                "mounts: Autopilot admits no directory of the host; drop the key, and take an "
+                "mounts: the platform admits no directory of the host; drop the key, and take an "
                 "image with PyTorch"
             )
         check_room(self.requests, ResourcesArgs(), pool)

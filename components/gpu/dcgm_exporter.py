@@ -53,13 +53,13 @@ class DcgmExporter(pulumi.ComponentResource):
                     # Ready at once on a pool at zero; on new nodes, driver and image come first.
                     "annotations": {"pulumi.com/timeoutSeconds": "1800"},
                 },
-                spec=spec(group, args, cluster.platform, file),
+                spec=spec(group, args, file),
                 # Two exporters on a node report every GPU twice.
                 opts=cluster.options(self, delete_before_replace=True, depends_on=[counters]),
             )
             for group in groups(cluster)
         ]
-        if cluster.platform == "gke":
+        if cluster.managed_prometheus:
             self._for_google(args, cluster)
         else:
             self._for_prometheus(args, cluster)

@@ -20,7 +20,7 @@ from pulumi_kubernetes.core.v1 import (
 
 from components.catalog import images
 from components.catalog import kubernetes as names
-from components.cluster import GPU_RESOURCE, Cluster, GpuPool, Platform, Toleration
+from components.cluster import GPU_RESOURCE, Cluster, GpuPool, Toleration
 from components.gpu.monitoring_args import MonitoringArgs
 
 NAME = "dcgm-exporter"
@@ -37,6 +37,7 @@ class Group:
     """Pools that one DaemonSet serves: their nodes need the same exporter."""
 
     runtime_class: str | None
+    driver_directory: str | None
     gke_plugin: bool
     """GKE's device plugin tells the kubelet `nvidia0` where NVIDIA's tells the GPU's UUID; a pod is
     matched with its GPU by it (dcgm-exporter issues 27 and 85)."""
@@ -57,23 +58,28 @@ class Group:
 
 def groups(cluster: Cluster) -> list[Group]:
     """The pools by what they need; on most clusters one group."""
-    grouped: dict[tuple[str | None, bool, bool], list[GpuPool]] = {}
+    grouped: dict[tuple[str | None, str | None, bool, bool], list[GpuPool]] = {}
     for pool in cluster.pools.values():
-        gke_plugin = cluster.platform == "gke" and not pool.device_plugin
+        gke_plugin = not pool.nvidia_runtime and not pool.device_plugin
         shared = pool.sharing is not None and pool.sharing.replicas > 1
-        grouped.setdefault((pool.runtime_class, gke_plugin, shared), []).append(pool)
+        key = (pool.runtime_class, pool.driver_directory, gke_plugin, shared)
+        grouped.setdefault(key, []).append(pool)
     return [
-        Group(runtime_class=runtime_class, gke_plugin=gke_plugin, shared=shared, pools=pools)
-        for (runtime_class, gke_plugin, shared), pools in grouped.items()
+        Group(
+            runtime_class=runtime_class,
+            driver_directory=directory,
+            gke_plugin=gke_plugin,
+            shared=shared,
+            pools=pools,
+        )
+        for (runtime_class, directory, gke_plugin, shared), pools in grouped.items()
     ]
 
 
-def spec(
-    group: Group, args: MonitoringArgs, platform: Platform, counters: str
-) -> DaemonSetSpecArgsDict:
+def spec(group: Group, args: MonitoringArgs, counters: str) -> DaemonSetSpecArgsDict:
     """The DaemonSet of a group; `counters` is the file that its pods read from the ConfigMap."""
     labels = {**LABELS, "app.kubernetes.io/instance": group.name}
-    volumes, mounts = _volumes(platform)
+    volumes, mounts = _volumes(group)
     return {
         "selector": {"match_labels": labels},
         "update_strategy": {"type": "RollingUpdate"},
@@ -95,7 +101,7 @@ def spec(
                         "name": NAME,
                         "image": images.DCGM_EXPORTER.reference,
                         "env": [
-                            *_env(group, args, platform),
+                            *_env(group, args),
                             # Else Hostname is the pod's.
                             {
                                 "name": "NODE_NAME",
@@ -108,7 +114,7 @@ def spec(
                             "requests": {"cpu": "100m", "memory": "128Mi"},
                             "limits": {"memory": "512Mi"},
                         },
-                        "security_context": _security(platform),
+                        "security_context": _security(group),
                         "volume_mounts": mounts,
                     }
                 ],
@@ -118,7 +124,7 @@ def spec(
     }
 
 
-def _env(group: Group, args: MonitoringArgs, platform: Platform) -> list[EnvVarArgsDict]:
+def _env(group: Group, args: MonitoringArgs) -> list[EnvVarArgsDict]:
     variables: Mapping[str, str] = {
         "DCGM_EXPORTER_LISTEN": f":{PORT}",
         "DCGM_EXPORTER_KUBERNETES": "true",
@@ -126,13 +132,13 @@ def _env(group: Group, args: MonitoringArgs, platform: Platform) -> list[EnvVarA
         "DCGM_EXPORTER_INTERVAL": str(args.interval_seconds * 1000),
         **({"DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE": "device-name"} if group.gke_plugin else {}),
         **({"KUBERNETES_VIRTUAL_GPUS": "true"} if group.shared else {}),
-        **({"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH} if platform == "gke" else {}),
+        **({"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH} if group.driver_directory else {}),
     }
     return [{"name": name, "value": value} for name, value in variables.items()]
 
 
-def _security(platform: Platform) -> SecurityContextArgsDict:
-    if platform == "gke":
+def _security(group: Group) -> SecurityContextArgsDict:
+    if group.driver_directory is not None:
         # No NVIDIA runtime there that would give the exporter the devices.
         return {"privileged": True}
     return {
@@ -144,7 +150,7 @@ def _security(platform: Platform) -> SecurityContextArgsDict:
     }
 
 
-def _volumes(platform: Platform) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsDict]]:
+def _volumes(group: Group) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsDict]]:
     volumes: list[VolumeArgsDict] = [
         {"name": "pod-resources", "host_path": {"path": _POD_RESOURCES}},
         {"name": "counters", "config_map": {"name": NAME}},
@@ -153,8 +159,8 @@ def _volumes(platform: Platform) -> tuple[list[VolumeArgsDict], list[VolumeMount
         {"name": "pod-resources", "mount_path": _POD_RESOURCES, "read_only": True},
         {"name": "counters", "mount_path": _COUNTERS_DIR, "read_only": True},
     ]
-    if platform == "gke":
-        volumes.append({"name": "driver", "host_path": {"path": names.GKE_DRIVER_DIRECTORY}})
+    if group.driver_directory is not None:
+        volumes.append({"name": "driver", "host_path": {"path": group.driver_directory}})
         mounts.append({"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True})
     return volumes, mounts
 

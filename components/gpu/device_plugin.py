@@ -22,7 +22,7 @@ from pulumi_kubernetes.core.v1 import (
 
 from components.catalog import images
 from components.catalog import kubernetes as names
-from components.cluster import Cluster, GpuPool, Platform, Toleration
+from components.cluster import Cluster, GpuPool, Toleration
 from components.gpu.sharing import (
     CONFIG_FILE,
     CONFIG_MOUNT,
@@ -64,7 +64,7 @@ class DevicePlugin(pulumi.ComponentResource):
             if group.mps:
                 daemon = f"{_MPS_NAME}-on-{group.pools[0].name}"
                 before.append(self._daemon_set(daemon, group, _mps_pod(group), cluster, before))
-            pod = _plugin_pod(group, cluster.platform)
+            pod = _plugin_pod(group)
             self.daemon_sets.append(self._daemon_set(group.name, group, pod, cluster, before))
         self.register_outputs({})
 
@@ -125,6 +125,10 @@ class _Group:
         return self.pools[0].runtime_class
 
     @property
+    def driver_directory(self) -> str | None:
+        return self.pools[0].driver_directory
+
+    @property
     def mig(self) -> bool:
         sharing = self.pools[0].sharing
         return sharing is not None and sharing.partition is not None
@@ -165,13 +169,13 @@ def _on_nodes_of(group: _Group, container: ContainerArgsDict) -> PodSpecArgsDict
     }
 
 
-def _plugin_pod(group: _Group, platform: Platform) -> PodSpecArgsDict:
-    volumes, mounts = _volumes(group, platform)
+def _plugin_pod(group: _Group) -> PodSpecArgsDict:
+    volumes, mounts = _volumes(group)
     container: ContainerArgsDict = {
         "name": _NAME,
         "image": images.DEVICE_PLUGIN.reference,
-        "env": _env(group, platform),
-        "security_context": _security(group, platform),
+        "env": _env(group),
+        "security_context": _security(group),
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
         "volume_mounts": mounts,
     }
@@ -186,7 +190,7 @@ def _mps_pod(group: _Group) -> PodSpecArgsDict:
     }
 
 
-def _env(group: _Group, platform: Platform) -> list[EnvVarArgsDict]:
+def _env(group: _Group) -> list[EnvVarArgsDict]:
     variables: dict[str, str] = {}
     if group.config is not None:
         variables["CONFIG_FILE"] = CONFIG_FILE
@@ -195,29 +199,27 @@ def _env(group: _Group, platform: Platform) -> list[EnvVarArgsDict]:
     if group.mig:
         # All partitions of a node are alike, so that they are plain `nvidia.com/gpu` to pods.
         variables |= {"MIG_STRATEGY": "single", "NVIDIA_MIG_MONITOR_DEVICES": "all"}
-    if platform == "gke":
+    if group.driver_directory is not None:
         variables |= {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH, "PASS_DEVICE_SPECS": "true"}
     return [{"name": name, "value": value} for name, value in variables.items()]
 
 
-def _security(group: _Group, platform: Platform) -> SecurityContextArgsDict:
-    if platform == "gke":
-        # GKE's nodes have no NVIDIA runtime that would give the plugin its devices.
+def _security(group: _Group) -> SecurityContextArgsDict:
+    if group.driver_directory is not None:
+        # No NVIDIA runtime there that would give the plugin its devices.
         return {"privileged": True}
     if group.mig:
         return {"capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}}
     return {"allow_privilege_escalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def _volumes(
-    group: _Group, platform: Platform
-) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsDict]]:
+def _volumes(group: _Group) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsDict]]:
     volumes: list[VolumeArgsDict] = [
         {"name": "kubelet-device-plugins", "host_path": {"path": _SOCKETS, "type": "Directory"}}
     ]
     mounts: list[VolumeMountArgsDict] = [{"name": "kubelet-device-plugins", "mount_path": _SOCKETS}]
-    if platform == "gke":
-        volumes.append({"name": "driver", "host_path": {"path": names.GKE_DRIVER_DIRECTORY}})
+    if group.driver_directory is not None:
+        volumes.append({"name": "driver", "host_path": {"path": group.driver_directory}})
         mounts.append({"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True})
     if group.config is not None:
         volumes.append(config_volume(group.name))

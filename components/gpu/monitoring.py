@@ -32,7 +32,7 @@ class GpuMonitoring(pulumi.ComponentResource):
         exporter = DcgmExporter(
             name, args, cluster=cluster, opts=pulumi.ResourceOptions(parent=self)
         )
-        if cluster.platform != "gke":
+        if not cluster.managed_prometheus:
             options = cluster.options(
                 self, delete_before_replace=True, depends_on=[exporter.namespace]
             )

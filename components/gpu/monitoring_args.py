@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from components.catalog import kubernetes as names
 from components.catalog.metrics import Source
-from components.cluster import Platform
+from components.cluster import Metrics
 
 CHANNEL = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")
 
@@ -49,24 +49,27 @@ class MonitoringArgs:
         if self.prometheus_labels and not self.prometheus_operator:
             raise ValueError("prometheusLabels: needs prometheusOperator true; set it or drop both")
 
-    def on(self, platform: Platform) -> "MonitoringArgs":
-        """The same with `source` decided; raises ValueError for what the platform does not have."""
-        on_google = platform in ("gke", "gke-autopilot")
-        source: Source = self.source or ("managed" if platform == "gke-autopilot" else "exporter")
-        if source == "exporter" and platform == "gke-autopilot":
-            raise ValueError(
-                "source: exporter runs privileged on the nodes, which Autopilot refuses; allowed "
-                "there: managed"
-            )
-        if source == "managed" and not on_google:
-            raise ValueError(
-                f"source: managed is GKE's, and the platform is {platform}; allowed: exporter"
-            )
-        if on_google and self.prometheus_operator:
+    def on(self, platform: str, metrics: Metrics) -> "MonitoringArgs | None":
+        """The same with `source` decided, None where it is not enabled.
+
+        Raises ValueError for what a cluster of the platform, with these `metrics`, does not have.
+        """
+        if not self.enabled:
+            return None
+        if metrics.needs:
+            raise ValueError(f"enabled: needs {metrics.needs}")
+        source = self.source or metrics.sources[0]
+        if source not in metrics.sources:
+            why = {
+                "exporter": f"runs privileged on the nodes, which {platform} refuses",
+                "managed": f"is GKE's, and the platform is {platform}",
+            }[source]
+            raise ValueError(f"source: {source} {why}; allowed there: {', '.join(metrics.sources)}")
+        if metrics.managed_prometheus and self.prometheus_operator:
             raise ValueError(
                 "prometheusOperator: on Google Cloud the managed Prometheus collects; drop the key"
             )
-        if not on_google and self.notification_channels:
+        if not metrics.managed_prometheus and self.notification_channels:
             raise ValueError(
                 "notificationChannels: are Google Cloud's; drop the key, and let Alertmanager "
                 "decide who hears of alerts"

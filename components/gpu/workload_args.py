@@ -211,6 +211,11 @@ class WorkloadArgs:
 
     def check_fits(self, pool: GpuPool) -> None:
         """Raises ValueError where no node of `pool` could ever carry a pod of this workload."""
+        if self.driver_libraries and not pool.host_paths:
+            raise ValueError(
+                "driverLibraries: the platform admits no directory of the host, and mounts the "
+                "driver itself; drop the key"
+            )
         if self.gpus > pool.allocatable:
             raise ValueError(
                 f"gpus: {self.gpus} are more than a node of pool {pool.name} has, "

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from datetime import date
 
 from components.catalog.node_prices import PRICES_READ, NodePrice, eks_node, gke_node
-from components.settings.model import EksSettings, GkeSettings
+from components.eks.settings import EksSettings
+from components.gke.settings import GkeSettings
 from quality.bench.environments import platform_of, values_of
 from quality.bench.measure import Comparison, Section
 from stacks.cost.bill import Bill, Item, Part
@@ -36,11 +37,11 @@ def measure(chosen: Sequence[str]) -> Section:
             continue
         own = _month(bill_at(stack, values_of(stack)))
         settings = settings_of(stack, values_of(stack))
-        match settings:
-            case GkeSettings():
-                others = google(settings)
-            case EksSettings():
-                others = amazon(settings)
+        match settings.own:
+            case GkeSettings() as gke:
+                others = google(gke)
+            case EksSettings() as eks:
+                others = amazon(eks)
             case _:
                 raise ValueError(f"{stack}: no module is known for {platform}")
         rows += [
@@ -72,9 +73,10 @@ def google(settings: GkeSettings) -> dict[str, Bill]:
     disk = monthly("disk", price_of("gcp", "pd-standard"), 100)
     fee = always("control plane", "regional", hourly("fee", price_of("gcp", "gke-cluster")))
     default = _nodes("default-node-pool", gke_node("e2-medium"), [disk, address], ZONES)
+    pools = {name: resolved.args for name, resolved in settings.pools.items()}
     gpus = [
         _nodes(name, gke_node(p.machine_type, p.gpu_model.name, p.gpus), [disk, address], 1)
-        for name, p in settings.pools.items()
+        for name, p in pools.items()
     ]
     name = "terraform-google-kubernetes-engine"
     return {
@@ -100,8 +102,8 @@ def amazon(settings: EksSettings) -> dict[str, Bill]:
     )
     default = _nodes("default", eks_node(["t3.medium"]), [disk], 1)
     gpus = [
-        _nodes(name, eks_node(pool.instance_types), [disk], 1)
-        for name, pool in settings.pools.items()
+        _nodes(name, eks_node(one.args.instance_types), [disk], 1)
+        for name, one in settings.pools.items()
     ]
     name = "terraform-aws-eks"
     return {

@@ -154,7 +154,7 @@ class RealNodeRehearsal(Rehearsal):
             config_of(self.sandbox.stack, program),
             kubeconfig=self.sandbox.control_plane.kubeconfig.read_text(),
         )
-        pools = [pool.gpu_pool(name) for name, pool in settings.pools.items()]
+        pools = [resolved.pool for resolved in settings.pools.values()]
         there = [pod for pod in cluster_cache.pods if pod["spec"].get("nodeName")]
         rows, found = survey(cluster_cache.nodes, there, cluster_cache.all("DaemonSet"), pools)
         self.check = table_of(rows, found)

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from datetime import date
+from typing import Any, Literal, Protocol
 
 from components.catalog.prices import HOURS_PER_MONTH
 
@@ -185,6 +186,13 @@ class Bill:
             ],
             "notes": list(self.notes),
         }
+
+
+class Prices(Protocol):
+    """The module that `Platform.cost` names."""
+
+    def bill(self, settings: Any, today: date) -> Bill:
+        """Of a stack with these `Settings`; `today` decides what is in extended support."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

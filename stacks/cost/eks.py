@@ -5,7 +5,8 @@ from datetime import date
 from components.catalog import eks
 from components.catalog.node_prices import eks_node
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.settings.model import EksSettings
+from components.eks.settings import EksSettings
+from components.settings.model import Settings
 from stacks.cost.bill import Bill, Item, Metered, Part
 from stacks.cost.bill_parts import (
     always,
@@ -32,9 +33,10 @@ def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
     ]  # fmt: skip
 
 
-def eks_bill(settings: EksSettings, today: date) -> Bill:
+def bill(settings: Settings[EksSettings], today: date) -> Bill:
     """The bill. `today` decides whether the Kubernetes version is in extended support."""
-    cluster, system = settings.cluster, settings.cluster.system_pool
+    cluster, system = settings.own.cluster, settings.own.cluster.system_pool
+    pools = {name: pool.args for name, pool in settings.own.pools.items()}
     items = [
         node_pool(
             "system pool",
@@ -45,7 +47,7 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
             "spot" if system.spot else "on-demand",
         )
     ]
-    for name, pool in settings.pools.items():
+    for name, pool in pools.items():
         items.append(
             node_pool(
                 name,
@@ -54,7 +56,7 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
                 _gpu_disk(pool),
                 (pool.min_nodes, pool.max_nodes),
                 bought_as(pool.capacity_type),
-                pool.gpu_pool(name),
+                settings.pools[name].pool,
             )
         )
     support = eks.support(cluster.version, today)
@@ -76,9 +78,9 @@ def eks_bill(settings: EksSettings, today: date) -> Bill:
         key = price_of("aws", "kms-key")
         items.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))
     notes = [
-        *region_notes("aws", settings.region),
+        *region_notes("aws", settings.own.region),
         "Spot prices on AWS move by the hour and differ by zone: not known here",
-        *pool_notes(settings.pools),
+        *pool_notes(pools),
     ]
     if not gateways:
         notes.append("the way out of an existing VPC is not this stack's, and not counted")

@@ -3,11 +3,13 @@
 import subprocess
 from collections.abc import Mapping
 from datetime import date
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from components.catalog.node_prices import PRICES_READ
-from stacks.cost.bill import Bill, changes
+from components.platforms import PLATFORMS
+from stacks.cost.bill import Bill, Prices, changes
 from stacks.cost.cost_text import compared, money, shown
 from stacks.outcome import Answer, CheckError, ExitCode
 from stacks.settings import ROOT, config_in, config_of, platform_of, settings_of
@@ -42,28 +44,16 @@ def answer(
 def bill_at(stack: str, config: Mapping[str, Any], *, at: str = "") -> Bill:
     """The bill of a stack's config. Raises CheckError with the program's line if that is wrong."""
     # Its settings want a kubeconfig, and none of its nodes is this stack's.
-    if platform_of(config) == "existing":
+    platform = PLATFORMS.get(platform_of(config))
+    if platform is not None and platform.cloud is None:
         return Bill(notes=["an existing cluster is on somebody else's bill"])
     try:
         settings = settings_of(stack, config)
     except CheckError as error:
         raise CheckError(f"{at}: {error}" if at else str(error)) from None
     # Only the stack's own cloud is imported.
-    match settings.platform:
-        case "gke":
-            from stacks.cost.gke import standard_bill
-
-            return standard_bill(settings)
-        case "gke-autopilot":
-            from stacks.cost.gke import autopilot_bill
-
-            return autopilot_bill(settings)
-        case "eks":
-            from stacks.cost.eks import eks_bill
-
-            return eks_bill(settings, date.today())
-        case _:
-            raise CheckError(f"{stack}: platform {settings.platform} has no prices here")
+    prices = cast(Prices, import_module(PLATFORMS[settings.platform].cost))
+    return prices.bill(settings, date.today())
 
 
 def config_at(stack: str, revision: str, root: Path = ROOT) -> dict[str, Any] | None:

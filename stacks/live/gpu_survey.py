@@ -49,7 +49,7 @@ COLUMNS = (
 def answer(stack: str, kubeconfig: str) -> Answer:
     """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
     settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
-    pools = [pool.gpu_pool(name) for name, pool in settings.pools.items()]
+    pools = [resolved.pool for resolved in settings.pools.values()]
     nodes, pods, daemon_sets = _ask(kubeconfig)
     rows, found = survey(nodes, pods, daemon_sets, pools)
     document = {

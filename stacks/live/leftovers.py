@@ -12,6 +12,7 @@ from typing import Any
 
 import kubernetes.client
 
+from components.platforms import PLATFORMS
 from stacks.live.cluster import asked, client_of, items
 from stacks.outcome import Answer, CheckError, ExitCode
 from stacks.settings import config_of, platform_of
@@ -19,20 +20,20 @@ from stacks.settings import config_of, platform_of
 Object = Mapping[str, Any]
 
 _MADE = {
-    "gke": {
+    "google": {
         "Service": "forwarding rule, firewall rules k8s-*, perhaps target pool or NEGs",
         "Ingress": "forwarding rules, URL map, backend services, NEGs, firewall rule k8s-*",
         "Gateway": "forwarding rules, URL map, backend services, NEGs, firewall rule",
         "PersistentVolumeClaim": "persistent disk",
     },
-    "eks": {
+    "aws": {
         "Service": "load balancer, target groups, network interfaces, security group",
         "Ingress": "load balancer, target groups, network interfaces, security group",
         "Gateway": "load balancer, target groups, network interfaces, security group",
         "PersistentVolumeClaim": "EBS volume",
     },
 }
-"""Platform -> kind of object -> what its controllers make for one."""
+"""Cloud -> kind of object -> what its controllers make for one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +52,14 @@ class Leftover:
 def answer(stack: str, kubeconfig: str) -> Answer:
     """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
     platform = platform_of(config_of(stack))
-    if platform == "existing":
+    cloud = PLATFORMS[platform].cloud if platform in PLATFORMS else None
+    if cloud is None:
         note = "an existing cluster is not deleted with its stack, so nothing of it is left over"
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note
     client = client_of(kubeconfig)
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
     found = leftovers(
-        platform,
+        cloud,
         services=items(asked(core.list_service_for_all_namespaces)),
         ingresses=items(asked(net.list_ingress_for_all_namespaces)),
         gateways=_gateways(client),
@@ -69,7 +71,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
 
 
 def leftovers(
-    platform: str,
+    cloud: str,
     *,
     services: Iterable[Object] = (),
     ingresses: Iterable[Object] = (),
@@ -77,8 +79,8 @@ def leftovers(
     claims: Iterable[Object] = (),
     volumes: Iterable[Object] = (),
 ) -> list[Leftover]:
-    """What the objects of a cluster on this platform left in its cloud, sorted."""
-    made = _MADE["eks" if platform == "eks" else "gke"]
+    """What the objects of a cluster left in this cloud, sorted."""
+    made = _MADE[cloud]
     by_claim = {_claim(volume): volume for volume in volumes}
     balanced = [one for one in services if one["spec"].get("type") == "LoadBalancer"]
     found = []

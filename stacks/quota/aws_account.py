@@ -6,7 +6,7 @@ from typing import Any
 
 import botocore.exceptions
 
-from components.settings.model import EksSettings
+from components.eks.settings import EksSettings
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.verdict import Finding, Unknown
 
@@ -31,10 +31,10 @@ def wanted(settings: EksSettings) -> list[Wanted]:
     everywhere = cluster.network.subnet_ids or cluster.network.zones
     pools = [("system", cluster.system_pool.instance_types, tuple(everywhere))]
     pools += [
-        (name, pool.instance_types, pool.places_in(cluster))
+        (name, pool.args.instance_types, tuple(pool.places))
         for name, pool in settings.pools.items()
         # A Capacity Block's instances are where it was bought.
-        if pool.reservation is None
+        if pool.args.reservation is None
     ]
     return [
         Wanted(pool=name, types=(kind,), region=region, zones=places)

@@ -13,13 +13,17 @@ import boto3
 import botocore.exceptions
 
 from components.catalog import eks as catalog
+from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.settings.model import EksSettings
+from components.eks.settings import EksSettings
+from components.settings.model import Settings
 from stacks.quota import aws_account
 from stacks.quota.aws_account import unknown
 from stacks.quota.offers import Offer, Wanted
+from stacks.quota.questions import Questions
 from stacks.quota.verdict import Finding, Known, Need, Unknown
 
+KEYS = ("aws:region", "aws:profile")
 CLUSTER_TAG = "eks:cluster-name"
 """EKS puts it on the instances of its managed node groups."""
 _COUNTED = ("pending", "running", "shutting-down", "stopping")
@@ -29,11 +33,28 @@ _OLD_P = ("p2", "p3", "p4", "p4d", "p4de")
 """Whether P's Spot quota covers newer ones is uncertain."""
 
 
-def needs(pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str) -> tuple[list[Need], list[str]]:
+def questions(settings: Settings[EksSettings], endpoint: str | None) -> Questions:
+    """As `stacks.quota.questions.Quota` has it."""
+    own = settings.own
+    found, notes = needs(own.pools, region=own.region)
+    quotas = AwsQuotas.of(own.region, profile=own.provider.profile, endpoint=endpoint)
+    return Questions(
+        quotas=quotas,
+        needs=found,
+        wanted=aws_account.wanted(own),
+        notes=notes,
+        findings=quotas.findings(own),
+    )
+
+
+def needs(
+    pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], *, region: str
+) -> tuple[list[Need], list[str]]:
     """One need per quota code, in vCPUs, and what is left out of them."""
     quotas: dict[str, dict[str, int]] = {}
     notes = []
-    for name, pool in pools.items():
+    for name, resolved in pools.items():
+        pool = resolved.args
         if pool.capacity_type == "capacity-block":
             notes.append(
                 f"pool {name}: not counted, Capacity Blocks have a quota of their own that this "
@@ -46,7 +67,7 @@ def needs(pools: Mapping[str, EksGpuNodeGroupArgs], *, region: str) -> tuple[lis
             assert quota is not None and row is not None  # noqa: PT018  the pool has checked it
             counted = quotas.setdefault(quota, {})
             # Of several instance types EC2 may take the largest every time.
-            counted[name] = max(counted.get(name, 0), row.vcpu * pool.max_nodes)
+            counted[name] = max(counted.get(name, 0), row.vcpu * resolved.pool.bounds[1])
     return [
         Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
         for quota, counted in quotas.items()

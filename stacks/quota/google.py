@@ -10,7 +10,7 @@ with Google's own authentication library. The generated client, google-cloud-com
 import json
 import os
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import google.auth
@@ -20,15 +20,12 @@ import google.auth.exceptions
 import google.auth.transport.urllib3
 import urllib3
 
-from components.batch.training_args import TrainingArgs
 from components.catalog import gke as catalog
-from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
-from components.gpu.acceptance_args import GpuTestArgs
-from components.gpu.workload_args import WorkloadArgs
+from components.cluster import ResolvedPool
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.verdict import Known, Need, Unknown
 
+KEYS = ("gcp:project",)
 ENDPOINT = "https://compute.googleapis.com"
 SCOPE = "https://www.googleapis.com/auth/compute.readonly"
 ALL_REGIONS = "all regions"
@@ -40,73 +37,32 @@ _NAMED = google.auth.environment_vars.CREDENTIALS
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def pool_gpus(pools: Mapping[str, GkeGpuNodePoolArgs]) -> dict[str, int]:
-    """Pool -> physical GPUs at `maxNodes`."""
-    return {name: pool.gpus * pool.max_nodes for name, pool in pools.items()}
-
-
-def workload_gpus(
-    pools: Mapping[str, GkeAutopilotPoolArgs],
-    workloads: Iterable[WorkloadArgs],
-    training_jobs: Iterable[TrainingArgs] = (),
-    check: GpuTestArgs | None = None,
-) -> dict[str, int]:
-    """Autopilot pool -> physical GPUs of the nodes that the stack's own pods fill.
-
-    Nothing else bounds an Autopilot pool.
-    """
-    gpus = dict.fromkeys(pools, 0)
-    for workload in workloads:
-        if not workload.gpus:
-            continue
-        pool = pools[workload.pool]
-        shares = 1
-        if pool.sharing is not None:
-            shared = pool.gpu_pool(workload.pool)
-            shares = shared.allocatable // shared.gpus_per_node
-        on_node = pool.gpus_per_node or -(-workload.gpus // shares)
-        pods = {"deployment": workload.replicas, "job": workload.parallelism}.get(workload.kind, 1)
-        pods = 1 if pods is None else pods
-        pods_on_node = max(on_node * shares // workload.gpus, 1)
-        gpus[workload.pool] += -(-pods // pods_on_node) * on_node
-    # Neither shares its nodes.
-    for job in training_jobs:
-        pool = pools[job.pool]
-        gpus[job.pool] += job.nodes * (
-            pool.gpus_per_node or job.worker_gpus(pool.gpu_pool(job.pool))
-        )
-    if check is not None:
-        for name in check.pools:
-            pool = pools[name]
-            gpus[name] += pool.gpus_per_node or check.gpus_on(pool.gpu_pool(name))
-    return gpus
-
-
 def needs(
-    pools: Mapping[str, GkeGpuNodePoolArgs] | Mapping[str, GkeAutopilotPoolArgs],
+    pools: Mapping[str, ResolvedPool[Any]],
     gpus: Mapping[str, int],
     *,
     project: str,
     region: str,
 ) -> tuple[list[Need], list[str]]:
-    """One need per regional metric and one for the whole project, and what is left out of them."""
+    """One need per regional metric and one for the whole project, and what is left out of them.
+
+    `gpus`: pool -> physical GPUs, at the most.
+    """
     link = f"https://console.cloud.google.com/iam-admin/quotas?project={project}"
     metrics: dict[str, dict[str, int]] = {}
     notes = []
     for name, pool in pools.items():
-        if pool.capacity_type == "reservation":
+        if pool.args.capacity_type == "reservation":
             # The reservation itself was counted when it was made.
             notes.append(
-                f"pool {name}: not counted, its nodes come out of reservation {pool.reservation}"
+                f"pool {name}: not counted, its nodes come out of reservation "
+                f"{pool.args.reservation}"
             )
             continue
         if not gpus[name]:
             continue
-        accelerator = (
-            pool.gpu_model.name if isinstance(pool, GkeGpuNodePoolArgs) else pool.accelerator
-        )
-        gpu_model = catalog.ACCELERATORS[accelerator]
-        preemptible = pool.capacity_type in _PREEMPTIBLE
+        gpu_model = catalog.ACCELERATORS[pool.pool.accelerator]
+        preemptible = pool.args.capacity_type in _PREEMPTIBLE
         metric = gpu_model.quota_metric_preemptible if preemptible else gpu_model.quota_metric
         metrics.setdefault(metric, {})[name] = gpus[name]
     found = [
@@ -125,27 +81,6 @@ def needs(
             )
         )
     return found, notes
-
-
-def wanted(
-    pools: Mapping[str, GkeGpuNodePoolArgs] | Mapping[str, GkeAutopilotPoolArgs], location: str
-) -> list[Wanted]:
-    """What each pool's nodes are, in which zones of a cluster at `location`.
-
-    On Autopilot GKE chooses machine and zone, so that any zone of the region with the accelerator
-    will do. A machine type that comes with its GPUs says where those are.
-    """
-    region, found = catalog.region_of(location), []
-    for name, pool in pools.items():
-        if isinstance(pool, GkeGpuNodePoolArgs):
-            types: tuple[str, ...] = (pool.machine_type,)
-            if pool.machine.accelerator is None:
-                types += (pool.gpu_model.name,)
-            zones = pool.zones_in(location)
-            found.append(Wanted(pool=name, types=types, region=region, zones=zones))
-        else:
-            found.append(Wanted(pool=name, types=(pool.accelerator,), region=region))
-    return found
 
 
 class GoogleQuotas:

@@ -7,6 +7,7 @@ from components.eks.cluster_args import EksClusterArgs
 from components.eks.network_args import EksNetworkArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
+from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 
 ADMIN = "arn:aws:iam::123456789012:role/deployer"
@@ -38,17 +39,17 @@ def declare(
     zones = EksNetworkArgs(zones=[f"{region}a", f"{region}b"])
 
     def program() -> None:
-        from components.eks.platform import declare as declare_eks
-
         given: dict[str, Any] = {
             "admins": [ADMIN],
             "authorized_networks": {"office": "203.0.113.0/24"},
             "network": network or zones,
         }
-        declare_eks(
+        declared(
+            "eks",
             EksClusterArgs(name="k8s-ml", **{**given, **cluster}),
             {"train-gpu": TRAIN} if pools is None else pools,
-            provider=provider or AwsProviderArgs(region=region),
+            config={"aws:region": region},
+            **({"provider": provider} if provider else {}),
         )
 
     return record(program, outputs={} if preview else {**OUTPUTS, **outputs}, preview=preview)

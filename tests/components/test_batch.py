@@ -215,7 +215,7 @@ def test_workers_take_a_node_each_and_know_the_first() -> None:
 
 def test_workers_bring_the_driver_where_nobody_else_does() -> None:
     """As every GPU pod of such a pool."""
-    bare = pool(gpus_per_node=8, driver_libraries="/home/kubernetes/bin/nvidia")
+    bare = pool(gpus_per_node=8, driver_directory="/home/kubernetes/bin/nvidia", device_plugin=True)
     args = BatchArgs(job_set=True)
     jobs = {"ddp": dataclasses.replace(TRAINING, queue=None)}
     _, pod = job_set(record(lambda: declare_batch(args, jobs, cluster=cluster([bare]))))

@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
-from components.cluster import GPU_TAINT, Cluster, GpuPool, Platform, Sharing, Taint
+from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint
 from components.gpu.device_plugin import DevicePlugin
 from tests.components.recording import Recording, record
 
@@ -35,14 +35,14 @@ def pool(name: str, **fields: Any) -> GpuPool:
     return GpuPool(name=name, **{**given, **fields})
 
 
-def declare(*pools: GpuPool, platform: Platform = "eks") -> Recording:
+def declare(*pools: GpuPool) -> Recording:
     """Records the plugin for a cluster with these pools."""
 
     def program() -> None:
         provider = kubernetes.Provider("cluster", cluster_identifier="a")
         cluster = Cluster(
             name="cluster",
-            platform=platform,
+            platform="eks",
             provider=provider,
             kubeconfig=pulumi.Output.from_input("{}"),
             pools={each.name: each for each in pools},
@@ -132,7 +132,7 @@ def test_it_tolerates_every_taint_of_its_pools() -> None:
 def test_nodes_of_an_existing_cluster_need_only_their_own_label() -> None:
     """Where the stack sets no label, the pool's selector is all that is asked for."""
     gpus = {"gpus": "true"}
-    spec = pod(declare(pool("a", labels=gpus, node_selector=gpus), platform="existing"))
+    spec = pod(declare(pool("a", labels=gpus, node_selector=gpus)))
     assert terms(spec) == [{"gpus": ["true"]}]
 
 
@@ -222,7 +222,7 @@ def test_partitions_are_plain_gpus_to_pods() -> None:
 
 def test_on_gke_it_takes_the_driver_from_the_host() -> None:
     """GKE's nodes have no NVIDIA runtime: the plugin sees devices and libraries by itself."""
-    spec = pod(declare(pool("one"), platform="gke"))
+    spec = pod(declare(pool("one", driver_directory="/home/kubernetes/bin/nvidia")))
     (container,) = spec["containers"]
     assert container["securityContext"] == {"privileged": True}
     assert env(spec) == {

@@ -9,6 +9,7 @@ from components.cluster import GPU_TAINT
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
+from tests.components.declaring import declared
 from tests.components.recording import Recording, Registration, record
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -20,17 +21,15 @@ def declare(pools: Mapping[str, GkeGpuNodePoolArgs] | None = None, **cluster: An
     """Records a cluster at us-central1-a with these pools."""
 
     def program() -> None:
-        from components.gke.platform import standard
-
         given = {
             "name": "gpu-dev",
             "location": "us-central1-a",
             "authorized_networks": {"office": "203.0.113.0/24"},
         }
-        standard(
+        declared(
+            "gke",
             GkeClusterArgs(**{**given, **cluster}),
             pools if pools is not None else {"train-gpu": T4},
-            project="my-project",
         )
 
     email = "nodes@my-project.iam.gserviceaccount.com"

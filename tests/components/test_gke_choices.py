@@ -5,6 +5,7 @@ import pytest
 from components.cluster import Toleration
 from components.gke.node_identity import account_id
 from components.gke.pool_args import GkeGpuNodePoolArgs
+from tests.components.declaring import declared
 from tests.components.recording import Registration, record
 from tests.components.test_gke import NODE_POOL, T4, declare, pool_of
 
@@ -104,12 +105,11 @@ def test_on_autopilot_nodes_may_stream_images() -> None:
     """There GKE streams unasked, and asks the same of nodes with an account of their own."""
 
     def program() -> None:
-        from components.gke_autopilot.cluster import autopilot
         from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 
         office = {"office": "203.0.113.0/24"}
         args = GkeAutopilotArgs(name="auto", location="us-central1", authorized_networks=office)
-        autopilot(args, {}, project="my-project")
+        declared("gke-autopilot", args, {})
 
     email = "nodes@my-project.iam.gserviceaccount.com"
     recording = record(program, outputs={"gcp:serviceaccount/account:Account": {"email": email}})

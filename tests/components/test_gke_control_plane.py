@@ -6,11 +6,14 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.cluster import Runs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.maintenance_args import GkeMaintenanceArgs, GkeMaintenanceExclusionArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.training import training_warnings
-from components.gke_autopilot.cluster_args import GkeAutopilotArgs, GkeAutopilotPoolArgs
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 from tests.components.test_gke import CLUSTER, declare
 
@@ -34,10 +37,8 @@ def autopilot_cluster(**changes: Any) -> Recording:
     """Records an Autopilot cluster without pools."""
 
     def program() -> None:
-        from components.gke_autopilot.cluster import autopilot
-
         given = {"name": "auto", "location": "us-central1", "authorized_networks": OFFICE}
-        autopilot(GkeAutopilotArgs(**{**given, **changes}), {}, project="my-project")
+        declared("gke-autopilot", GkeAutopilotArgs(**{**given, **changes}), {})
 
     email = "nodes@my-project.iam.gserviceaccount.com"
     return record(program, outputs={"gcp:serviceaccount/account:Account": {"email": email}})
@@ -81,12 +82,10 @@ def test_the_kubeconfig_leads_to_the_dns_endpoint_where_it_is_on() -> None:
 
     def kubeconfig(dns: bool) -> dict[str, Any]:
         def program() -> None:
-            from components.gke.platform import standard
-
             args = GkeClusterArgs(
                 name="a", location="us-central1-a", authorized_networks=OFFICE, dns_endpoint=dns
             )
-            pulumi.export("kubeconfig", standard(args, {}, project="p").kubeconfig)
+            pulumi.export("kubeconfig", declared("gke", args, {}).kubeconfig)
 
         found = record(program, outputs={CLUSTER: answers})
         return dict(json.loads(found.outputs["kubeconfig"])["clusters"][0]["cluster"])
@@ -199,17 +198,17 @@ def test_the_program_says_it(monkeypatch: pytest.MonkeyPatch, platform: str) -> 
     monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
 
     def program() -> None:
-        from components.gke.platform import standard
-        from components.gke_autopilot.cluster import autopilot
-
-        told: Any = {"project": "p", "training_nodes": {"l4": 1}, "warnings": ["one more"]}
+        runs, warnings = Runs(training_nodes={"l4": 1}), ["one more"]
         given: Any = {"name": "a", "location": "us-central1", "authorized_networks": {}}
         given["dns_endpoint"] = True
         if platform == "gke":
-            standard(GkeClusterArgs(**given), {"l4": L4}, **told)
+            declared(
+                "gke", GkeClusterArgs(**given), {"l4": L4}, runs, project="p", warnings=warnings
+            )
         else:
             pools = {"l4": GkeAutopilotPoolArgs(accelerator="nvidia-l4")}
-            autopilot(GkeAutopilotArgs(**given), pools, **told)
+            args = GkeAutopilotArgs(**given)
+            declared("gke-autopilot", args, pools, runs, project="p", warnings=warnings)
 
     record(program)
     assert [line[:20] for line in said] == ["one more", "gpuPools.l4: trainin"]

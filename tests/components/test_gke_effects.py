@@ -7,7 +7,7 @@ import pytest
 from components.gke.cluster_args import GkeNetworkArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from tests.components.test_gke import CLUSTER, T4, declare, pool_of
 from tests.components.test_gke_control_plane import autopilot_cluster
 

@@ -184,7 +184,7 @@ def test_probes_resources_and_driver_libraries_arrive() -> None:
 def test_a_pod_brings_the_driver_where_nobody_else_does() -> None:
     """NVIDIA's plugin on GKE hands out the device alone; a pod without GPUs needs no driver."""
     host = "/home/kubernetes/bin/nvidia"
-    given = pool(driver_libraries=host)
+    given = pool(driver_directory=host, device_plugin=True)
     spec = workload(given, gpus=1)
     (container,) = spec["containers"]
     assert spec["volumes"] == [{"name": "driver", "hostPath": {"path": host, "type": "Directory"}}]

@@ -6,12 +6,11 @@ from typing import Any
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-import pytest
 
-from components.cluster import GPU_TAINT, Cluster, GpuPool, Platform, Sharing, Taint
-from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
+from components.cluster import GPU_TAINT, Cluster, GpuPool, Runs, Sharing, Taint
 from components.gpu.monitoring import GpuMonitoring
 from components.gpu.monitoring_args import MonitoringArgs
+from tests.components.declaring import declared
 from tests.components.recording import Recording, record
 
 NAMESPACE = "gpu-monitoring-system"
@@ -41,13 +40,17 @@ def pool(name: str, **fields: Any) -> GpuPool:
     return GpuPool(name=name, **{**given, **fields})
 
 
-def declare(*pools: GpuPool, platform: Platform = "eks", **args: Any) -> Recording:
+DRIVER = "/home/kubernetes/bin/nvidia"
+
+
+def declare(*pools: GpuPool, google: bool = False, **args: Any) -> Recording:
     """Records the monitoring of a cluster with these pools."""
 
     def program() -> None:
         cluster = Cluster(
             name="lab",
-            platform=platform,
+            platform="gke" if google else "eks",
+            managed_prometheus=google,
             provider=kubernetes.Provider("lab", cluster_identifier="a"),
             kubeconfig=pulumi.Output.from_input("{}"),
             pools={each.name: each for each in pools},
@@ -63,7 +66,6 @@ def gke(**args: Any) -> Recording:
 
     def program() -> None:
         from components.gke.cluster_args import GkeClusterArgs
-        from components.gke.platform import standard
         from components.gke.pool_args import GkeGpuNodePoolArgs
 
         pools = {
@@ -72,8 +74,7 @@ def gke(**args: Any) -> Recording:
         cluster = GkeClusterArgs(
             name="gpu-dev", location="us-central1-a", authorized_networks={"o": "203.0.113.0/24"}
         )
-        monitoring = GkeGpuMonitoringArgs(**args) if args else None
-        standard(cluster, pools, project="my-project", monitoring=monitoring)
+        declared("gke", cluster, pools, Runs(**args))
 
     email = {"email": "nodes@my-project.iam.gserviceaccount.com"}
     return record(program, outputs={"gcp:serviceaccount/account:Account": email})
@@ -116,7 +117,7 @@ def test_the_exporter_runs_where_the_pools_are_and_past_their_taints() -> None:
 
 def test_the_gpu_taint_is_tolerated_where_somebody_else_made_the_nodes() -> None:
     """Also on nodes of whose taints the stack knows nothing."""
-    spec = pod(declare(pool("a", taints=[]), platform="existing"))
+    spec = pod(declare(pool("a", taints=[])))
     assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
 
 
@@ -142,15 +143,14 @@ def test_a_daemon_set_s_pods_are_its_own() -> None:
 
 def test_the_runtime_class_is_the_pool_s() -> None:
     """Where the NVIDIA runtime is not the default, the exporter asks for it."""
-    recording = declare(pool("a", runtime_class="nvidia"), platform="existing")
+    recording = declare(pool("a", runtime_class="nvidia"))
     assert pod(recording, "dcgm-exporter-nvidia")["runtimeClassName"] == "nvidia"
     assert "runtimeClassName" not in pod(declare(pool("a")))
 
 
-@pytest.mark.parametrize("platform", ["eks", "existing"])
-def test_with_an_nvidia_runtime_the_exporter_is_not_privileged(platform: Platform) -> None:
+def test_with_an_nvidia_runtime_the_exporter_is_not_privileged() -> None:
     """The runtime gives it the GPUs; of the host it sees the kubelet's list of devices alone."""
-    spec = pod(declare(pool("a"), platform=platform))
+    spec = pod(declare(pool("a")))
     (container,) = spec["containers"]
     assert container["securityContext"] == {
         "runAsUser": 0,
@@ -163,7 +163,8 @@ def test_with_an_nvidia_runtime_the_exporter_is_not_privileged(platform: Platfor
 
 def test_on_gke_the_exporter_finds_the_driver_by_itself() -> None:
     """GKE's nodes have no NVIDIA runtime: driver from the host, devices by privilege."""
-    spec = pod(declare(pool("a", device_plugin=False), platform="gke"), "dcgm-exporter-gke")
+    bare = pool("a", device_plugin=False, driver_directory=DRIVER)
+    spec = pod(declare(bare, google=True), "dcgm-exporter-gke")
     (container,) = spec["containers"]
     assert container["securityContext"] == {"privileged": True}
     assert "/home/kubernetes/bin/nvidia" in host_paths(spec)
@@ -176,10 +177,14 @@ def test_on_gke_the_exporter_finds_the_driver_by_itself() -> None:
 def test_gpus_are_matched_with_pods_as_the_device_plugin_names_them() -> None:
     """GKE's plugin counts devices, NVIDIA's names UUIDs, and shared GPUs have a suffix."""
     recording = declare(
-        pool("gke", device_plugin=False),
-        pool("nvidia"),
-        pool("shared", sharing=Sharing(strategy="time-slicing", replicas=4)),
-        platform="gke",
+        pool("gke", device_plugin=False, driver_directory=DRIVER),
+        pool("nvidia", driver_directory=DRIVER),
+        pool(
+            "shared",
+            sharing=Sharing(strategy="time-slicing", replicas=4),
+            driver_directory=DRIVER,
+        ),
+        google=True,
     )
     key = "DCGM_EXPORTER_KUBERNETES_GPU_ID_TYPE"
     assert env(pod(recording, "dcgm-exporter-gke"))[key] == "device-name"
@@ -233,7 +238,7 @@ def test_the_namespace_admits_what_reads_the_hardware() -> None:
 
 def test_google_s_prometheus_keeps_the_holder_s_labels() -> None:
     """It reads every exporter, and puts none of the exporter's own labels over the pod's."""
-    recording = declare(pool("a", device_plugin=False), platform="gke", interval_seconds=60)
+    recording = declare(pool("a", device_plugin=False), google=True, interval_seconds=60)
     (found,) = recording.of(POD_MONITORING)
     labels = recording.one(DAEMON_SET).inputs["spec"]["template"]["metadata"]["labels"]
     assert found.inputs["spec"] == {
@@ -248,7 +253,7 @@ def test_google_s_prometheus_keeps_the_holder_s_labels() -> None:
 
 def test_a_plain_prometheus_finds_a_headless_service_and_a_rules_file() -> None:
     """Without the operator no resource type is needed that might not be there."""
-    recording = declare(pool("a"), platform="existing")
+    recording = declare(pool("a"))
     service = recording.one(SERVICE).inputs
     labels = recording.one(DAEMON_SET).inputs["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["clusterIP"] == "None"
@@ -300,8 +305,8 @@ def test_managed_dcgm_is_a_setting_of_the_cluster() -> None:
     """GKE's own exporter is on where it is the source, and off beside the stack's own."""
     for args, components in (
         ({}, ["SYSTEM_COMPONENTS"]),
-        ({"source": "exporter"}, ["SYSTEM_COMPONENTS"]),
-        ({"source": "managed"}, ["SYSTEM_COMPONENTS", "DCGM"]),
+        ({"metrics": "exporter"}, ["SYSTEM_COMPONENTS"]),
+        ({"metrics": "managed"}, ["SYSTEM_COMPONENTS", "DCGM"]),
     ):
         config = gke(**args).one(CLUSTER).inputs["monitoringConfig"]
         assert config["enableComponents"] == components
@@ -311,19 +316,17 @@ def test_managed_dcgm_is_a_setting_of_the_cluster() -> None:
 def test_autopilot_has_managed_dcgm() -> None:
     """On Autopilot GKE's own exporter is switched on, and left to GKE where nobody asks."""
 
-    def program(args: GkeGpuMonitoringArgs | None) -> None:
-        from components.gke_autopilot.cluster import autopilot
+    def program(runs: Runs) -> None:
         from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 
         cluster = GkeAutopilotArgs(
             name="auto", location="us-central1", authorized_networks={"o": "203.0.113.0/24"}
         )
-        autopilot(cluster, {}, project="my-project", monitoring=args)
+        declared("gke-autopilot", cluster, {}, runs)
 
     outputs = {"gcp:serviceaccount/account:Account": {"email": "a@p.iam.gserviceaccount.com"}}
-    managed = GkeGpuMonitoringArgs(source="managed")
-    on = record(lambda: program(managed), outputs=outputs)
-    off = record(lambda: program(None), outputs=outputs)
+    on = record(lambda: program(Runs(metrics="managed")), outputs=outputs)
+    off = record(lambda: program(Runs()), outputs=outputs)
     assert on.one(CLUSTER).inputs["monitoringConfig"] == {
         "enableComponents": ["SYSTEM_COMPONENTS", "DCGM"]
     }
@@ -334,7 +337,7 @@ def test_autopilot_has_managed_dcgm() -> None:
 
 def test_google_s_dashboard_shows_every_measure_by_node_pod_and_gpu() -> None:
     """Three charts in a row for each measure, all of this cluster alone."""
-    dashboard = json.loads(gke(source="exporter").one(DASHBOARD).inputs["dashboardJson"])
+    dashboard = json.loads(gke(metrics="exporter").one(DASHBOARD).inputs["dashboardJson"])
     tiles = dashboard["mosaicLayout"]["tiles"]
     titles = [tile["widget"]["title"] for tile in tiles]
     assert titles[:3] == [f"Utilisation (%) by {one}" for one in ("node", "pod", "GPU")]
@@ -351,7 +354,7 @@ def test_google_s_dashboard_shows_every_measure_by_node_pod_and_gpu() -> None:
 
 def test_google_s_dashboard_says_what_managed_dcgm_does_not_collect() -> None:
     """No empty chart: what is missing stands there in words, with the way to get it."""
-    dashboard = json.loads(gke(source="managed").one(DASHBOARD).inputs["dashboardJson"])
+    dashboard = json.loads(gke(metrics="managed").one(DASHBOARD).inputs["dashboardJson"])
     tiles = dashboard["mosaicLayout"]["tiles"]
     assert not any("XID" in tile["widget"]["title"] for tile in tiles)
     said = tiles[-1]["widget"]["text"]["content"]
@@ -362,7 +365,7 @@ def test_google_s_dashboard_says_what_managed_dcgm_does_not_collect() -> None:
 
 def test_google_s_alerts_are_policies_that_reach_the_given_channels() -> None:
     """One policy for each alert, on PromQL, that exists before the first metric does."""
-    policies = gke(source="exporter", notification_channels=[CHANNEL]).of(POLICY)
+    policies = gke(metrics="exporter", notification_channels=[CHANNEL]).of(POLICY)
     by_rule = {}
     for policy in policies:
         (condition,) = policy.inputs["conditions"]

@@ -78,7 +78,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"{SPOT}=true:NoSchedule",
     ),
     "a device plugin beside Google's": (
-        [edited("components/gke_autopilot/cluster_args.py", "            spot=spot,\n",
+        [edited("components/gke_autopilot/pool_args.py", "            spot=spot,\n",
                 "            spot=spot,\n            device_plugin=True,\n")],
         f"{T4}-1: node NODE has two device plugins: kube-system/nvidia-device-plugin-POD and the "
         "cloud",

@@ -283,7 +283,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the strategy is spelt as GKE's API has it": (
         "autopilot",
         [pool("t4", {"sharing": TIME_SLICING}),
-         edited("components/gke_autopilot/cluster_args.py", '"time-slicing": "time-sharing"',
+         edited("components/gke_autopilot/pool_args.py", '"time-slicing": "time-sharing"',
                 '"time-slicing": "TIME_SHARING"')],
         ["pool autopilot-nvidia-tesla-t4-1: Pod default/my-gpu-pod cannot be scheduled: it selects "
          "label cloud.google.com/gke-gpu-sharing-strategy=TIME_SHARING, a node there has no label "

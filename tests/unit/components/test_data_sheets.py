@@ -2,10 +2,14 @@
 
 import pytest
 
+from components.catalog import eks as catalog
 from components.catalog.accelerators import GPUS
 from components.catalog.data_sheets import DATA_SHEETS, SOURCES, DataSheet, expected
-from components.catalog.eks import accelerator_label
 from components.catalog.gke_accelerators import ACCELERATORS
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.existing.pool_args import ExistingGpuPoolArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 
 
 def test_every_card_of_the_catalog_has_a_data_sheet() -> None:
@@ -38,22 +42,31 @@ def test_the_driver_s_names_are_of_one_card_each() -> None:
     assert not [name for name in names if name.startswith(("NVIDIA", "Tesla"))]
 
 
-@pytest.mark.parametrize("name", ACCELERATORS)
-@pytest.mark.parametrize("platform", ["gke", "gke-autopilot"])
-def test_every_accelerator_of_google_cloud_is_one_card(name: str, platform: str) -> None:
+def test_a_pool_of_google_cloud_is_of_one_gpu() -> None:
     """GKE's name says which GPU it is, memory included."""
-    (sheet,) = expected(name, platform)
-    assert sheet.model == ACCELERATORS[name].model
+    standard = GkeGpuNodePoolArgs(machine_type="n1-standard-4", accelerator="nvidia-tesla-t4")
+    for pool in (standard, GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4")):
+        (sheet,) = expected(pool.gpu_pool("p").models)
+        assert sheet.model == ACCELERATORS["nvidia-tesla-t4"].model
 
 
-@pytest.mark.parametrize("model", GPUS)
-def test_every_label_of_aws_may_be_its_card(model: str) -> None:
-    """Cluster Autoscaler's label does not tell GPUs apart that differ in memory alone."""
-    found = [sheet.model for sheet in expected(accelerator_label(model), "eks")]
-    assert model in found
+SOLD = [
+    name
+    for name, row in catalog.INSTANCE_TYPES.items()
+    if not (row.block_only or catalog.refusal(name) or catalog.image_refusal(row, "al2023", None))
+]
+
+
+@pytest.mark.parametrize("kind", SOLD)
+def test_a_pool_of_aws_may_be_of_gpus_that_differ_in_memory_alone(kind: str) -> None:
+    """Cluster Autoscaler's label does not tell those apart."""
+    pool = EksGpuNodeGroupArgs(instance_types=[kind]).gpu_pool("p")
+    found = [sheet.model for sheet in expected(pool.models)]
+    assert catalog.INSTANCE_TYPES[kind].gpu_model in found
     assert len({name.split(" ")[0] for name in found}) == 1
 
 
 def test_on_premises_every_card_may_be_meant() -> None:
     """There the accelerator is the user's own word."""
-    assert len(expected("our GPUs", "existing")) == len(DATA_SHEETS)
+    pool = ExistingGpuPoolArgs(node_selector={"gpus": "true"}, gpus_per_node=1, accelerator="ours")
+    assert len(expected(pool.gpu_pool("p").models)) == len(DATA_SHEETS)

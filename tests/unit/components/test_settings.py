@@ -50,8 +50,8 @@ def test_a_workload_on_autopilot_mounts_nothing_of_the_host() -> None:
     name = next(iter(values_of("autopilot")["gpu-cluster:workloads"]))
     changes = [["gpu-cluster:workloads", name, "driverLibraries", "/usr/local/nvidia"]]
     assert refusal(changed("autopilot", changes)) == (
-        f"gpu-cluster:workloads.{name}.driverLibraries: Autopilot admits no directory of the host, "
-        "and GKE mounts the driver itself; drop the key"
+        f"gpu-cluster:workloads.{name}.driverLibraries: the platform admits no directory of the "
+        "host, and mounts the driver itself; drop the key"
     )
 
 
@@ -72,8 +72,8 @@ def test_the_table_of_refusals_has_no_entry_twice() -> None:
 def test_reads_every_key_of_the_dev_environment() -> None:
     """The dev environment's values arrive under their Python names, with the right types."""
     read = settings.from_config(config_of("dev"))
-    pool = read.pools["train-gpu"]
-    assert (read.platform, read.project, read.cluster.name) == ("gke", "my-project", "gpu-dev")
+    pool = read.pools["train-gpu"].args
+    assert (read.platform, read.own.project, read.cluster.name) == ("gke", "my-project", "gpu-dev")
     assert dict(read.cluster.authorized_networks) == {"office": "203.0.113.0/24"}
     assert (pool.machine_type, pool.accelerator, pool.gpus) == (
         "n1-standard-4",
@@ -88,9 +88,9 @@ def test_settings_cannot_be_changed() -> None:
     """Settings are frozen, and so is what they hold."""
     read = settings.from_config(config_of("dev"))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        read.project = "other"  # type: ignore[misc]
+        read.platform = "other"  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        read.pools["train-gpu"].max_nodes = 9  # type: ignore[misc]
+        read.pools["train-gpu"].args.max_nodes = 9  # type: ignore[misc]
 
 
 def test_derives_accelerator_and_count_from_the_machine_type() -> None:
@@ -99,14 +99,15 @@ def test_derives_accelerator_and_count_from_the_machine_type() -> None:
     read = settings.from_config(
         as_engine_config({**values_of("dev"), **pool, "gpu-cluster:workloads": {}})
     )
-    assert (read.pools["l4"].gpu_model.name, read.pools["l4"].gpus) == ("nvidia-l4", 2)
+    l4 = read.pools["l4"].pool
+    assert (l4.accelerator, l4.gpus_per_node) == ("nvidia-l4", 2)
 
 
 @pytest.mark.parametrize("project", ["example.com:team-project", "abc123", "a" * 30])
 def test_a_project_id_is_accepted(project: str) -> None:
     """Also the longest, the shortest, and an organization's old one with its domain in front."""
     read = settings.from_config(changed("dev", [["gcp:project", project]]))
-    assert read.project == project
+    assert read.own.project == project
 
 
 def test_an_explicit_zero_is_no_absence() -> None:

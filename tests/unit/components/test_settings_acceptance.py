@@ -57,7 +57,7 @@ def test_it_takes_every_gpu_of_a_node(stack: str, pool: dict[str, Any], gpus: in
     """Left out, the number is the pool's; on Autopilot without a size, the least there is."""
     found = read(stack, {"pools": [pool_of(stack)], "image": IMAGE}, **pool)
     assert found.gpu_test is not None
-    assert found.gpu_test.gpus_on(found.pools[pool_of(stack)].gpu_pool(pool_of(stack))) == gpus
+    assert found.gpu_test.gpus_on(found.pools[pool_of(stack)].pool) == gpus
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_refuses_what_cannot_be_measured(
 def test_autopilot_mounts_nothing_of_the_host() -> None:
     """Said before GKE's admission does."""
     check = {"pools": [pool_of("autopilot")], "image": IMAGE, "mounts": {"/opt": "/opt"}}
-    with pytest.raises(ValueError, match=r"gpuTest\.mounts: Autopilot admits no directory"):
+    with pytest.raises(ValueError, match=r"gpuTest\.mounts: the platform admits no directory"):
         read("autopilot", check)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from components.catalog.gke import ACCELERATORS, autopilot_provisioning
-from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_reads_queues_and_training_jobs() -> None:
     assert read.batch is not None
     assert read.batch.job_set is True
     queue = read.batch.queues["training"]
-    pool = read.pools["train-gpu"].gpu_pool("train-gpu")
+    pool = read.pools["train-gpu"].pool
     assert (queue.pools, queue.namespaces, queue.quota(pool)) == (("train-gpu",), ("default",), 3)
     job = read.training_jobs["ddp"]
     assert (job.nodes, job.worker_gpus(pool), job.queue) == (2, 1, "training")
@@ -58,7 +58,7 @@ def test_a_quota_counts_shares() -> None:
     del values["gpu-cluster:trainingJobs"]
     read = settings.from_config(as_engine_config(values))
     assert read.batch is not None
-    assert read.batch.queues["training"].quota(read.pools["train-gpu"].gpu_pool("train-gpu")) == 8
+    assert read.batch.queues["training"].quota(read.pools["train-gpu"].pool) == 8
 
 
 def test_without_the_keys_there_is_nothing_of_it() -> None:

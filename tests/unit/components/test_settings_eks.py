@@ -25,8 +25,8 @@ from components.eks.regions import (
     managed_policy,
     partition,
 )
+from components.eks.settings import EksSettings
 from components.settings import load as settings
-from components.settings import model
 from tests.components.recording import record
 from tests.program.environments import config_of, run_program
 from tests.unit.components.test_settings import changed
@@ -35,11 +35,11 @@ REFUSED = yaml.safe_load((Path(__file__).parent / "refused_eks.yaml").read_text(
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]
 
 
-def read(*changes: list[Any]) -> model.EksSettings:
+def read(*changes: list[Any]) -> EksSettings:
     """The train environment's settings after changes."""
-    found = settings.from_config(changed("train", list(changes)))
-    assert isinstance(found, model.EksSettings)
-    return found
+    own = settings.from_config(changed("train", list(changes))).own
+    assert isinstance(own, EksSettings)
+    return own
 
 
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
@@ -78,13 +78,13 @@ def test_a_refused_config_registers_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 def test_reads_every_key_of_the_train_environment() -> None:
     """The train environment's values arrive under their Python names, with the right types."""
     found = read()
-    pool = found.pools["train-gpu"]
-    assert (found.platform, found.region, found.cluster.name) == ("eks", "us-east-1", "k8s-ml")
+    pool = found.pools["train-gpu"].args
+    assert (found.region, found.cluster.name) == ("us-east-1", "k8s-ml")
     assert found.cluster.network.zones == ("us-east-1a", "us-east-1b")
     assert (pool.instance_types, pool.gpus) == (("g4dn.xlarge",), 1)
     assert (pool.min_nodes, pool.max_nodes, pool.desired_nodes) == (0, 1, None)
     assert dict(pool.labels) == {"role": "train-gpu"}
-    job = found.workloads["sample-gpu-job"]
+    job = settings.from_config(config_of("train")).workloads["sample-gpu-job"]
     assert (job.kind, dict(job.node_selector)) == ("job", {"role": "train-gpu"})
 
 
@@ -94,7 +94,7 @@ def test_settings_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.pools = {}  # type: ignore[misc]
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.pools["train-gpu"].max_nodes = 9  # type: ignore[misc]
+        found.pools["train-gpu"].args.max_nodes = 9  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", catalog.INSTANCE_TYPES)
@@ -143,9 +143,9 @@ def test_an_existing_network_takes_subnets_for_zones() -> None:
     subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
     network = ["gpu-cluster:cluster", "network", {"subnetIds": subnets}]
     found = read(network)
-    assert found.pools["train-gpu"].places_in(found.cluster) == tuple(subnets)
+    assert found.pools["train-gpu"].places == tuple(subnets)
     one = read(network, [*POOL, "subnetIds", subnets[1:]])
-    assert one.pools["train-gpu"].places_in(one.cluster) == (subnets[1],)
+    assert one.pools["train-gpu"].places == (subnets[1],)
 
 
 def test_a_capacity_block_is_accepted_in_one_zone() -> None:
@@ -156,36 +156,38 @@ def test_a_capacity_block_is_accepted_in_one_zone() -> None:
         [*POOL, "reservation", "cr-0123456789abcdef0"],
         [*POOL, "zones", ["us-east-1b"]],
     )
-    assert found.pools["train-gpu"].gpus == 8
+    assert found.pools["train-gpu"].pool.gpus_per_node == 8
+
+
+def warnings_of(**args: Any) -> list[str]:
+    """Of a pool with these args in the train environment's cluster."""
+    return list(EksGpuNodeGroupArgs(**args).resolve("p", read().cluster).warnings)
 
 
 def test_warns_where_a_newer_image_may_drop_the_gpu() -> None:
     """Volta's last driver is 580: AL2023 keeps it beside 595, a newer Bottlerocket may not."""
     v100: Any = {"instance_types": ["p3dn.24xlarge"]}
-    assert EksGpuNodeGroupArgs(**v100).warnings() == []
-    assert EksGpuNodeGroupArgs(**v100, os="bottlerocket").warnings() == [
-        "the last driver for V100 32GB is of branch 580, and a newer Bottlerocket may carry "
-        "another: take al2023, or make the pool with a releaseVersion whose driver is 580, since "
-        "EKS takes no older one for a pool that stands"
+    assert warnings_of(**v100) == []
+    assert warnings_of(**v100, os="bottlerocket") == [
+        "gpuPools.p: the last driver for V100 32GB is of branch 580, and a newer Bottlerocket may "
+        "carry another: take al2023, or make the pool with a releaseVersion whose driver is 580, "
+        "since EKS takes no older one for a pool that stands"
     ]
-    pinned = EksGpuNodeGroupArgs(
-        **v100, os="bottlerocket", release_version="1.54.0-5a8d13d7"
-    ).warnings()
-    assert pinned == []
-    assert EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], os="bottlerocket").warnings() == []
+    assert warnings_of(**v100, os="bottlerocket", release_version="1.54.0-5a8d13d7") == []
+    assert warnings_of(instance_types=["g4dn.xlarge"], os="bottlerocket") == []
 
 
 def test_warns_of_a_pool_that_auto_scaling_would_even_out() -> None:
     """Several zones and more than one node: either alone is fine."""
     several = read([*POOL, "maxNodes", 4])
-    assert several.pools["train-gpu"].warnings_in(several.cluster) == [
-        "zones: in several zones, Auto Scaling may terminate a node to even them out, whatever "
-        "runs on it, and one zone without capacity stops the whole pool from growing; name one, "
-        "and make a pool for each further one"
+    assert several.pools["train-gpu"].warnings == [
+        "gpuPools.train-gpu.zones: in several zones, Auto Scaling may terminate a node to even "
+        "them out, whatever runs on it, and one zone without capacity stops the whole pool "
+        "from growing; name one, and make a pool for each further one"
     ]
     one = read([*POOL, "maxNodes", 4], [*POOL, "zones", ["us-east-1b"]])
-    assert one.pools["train-gpu"].warnings_in(one.cluster) == []
-    assert read().pools["train-gpu"].warnings_in(read().cluster) == []
+    assert one.pools["train-gpu"].warnings == []
+    assert read().pools["train-gpu"].warnings == []
 
 
 def test_warns_where_pulumi_itself_could_not_reach_the_control_plane() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from components.gke.gpu_monitoring_args import monitoring_of
 from components.gpu.monitoring_args import MonitoringArgs
 from components.settings import load as settings
 from components.settings import model
@@ -40,14 +41,12 @@ def test_the_platform_decides_where_metrics_come_from(stack: str, source: str) -
 def test_google_cloud_learns_source_and_channels() -> None:
     """What the dashboard and alerts of Google Cloud need is what the user said."""
     found = read("dev", {"enabled": True, "source": "exporter", "notificationChannels": [CHANNEL]})
-    assert isinstance(found, model.GkeSettings)
-    google = found.google_monitoring
+    google = monitoring_of(found.runs)
     assert google is not None
     assert (google.source, google.dcgm) == ("exporter", False)
     assert list(google.notification_channels) == [CHANNEL]
     off = read("dev", {})
-    assert isinstance(off, model.GkeSettings)
-    assert off.google_monitoring is None
+    assert monitoring_of(off.runs) is None
 
 
 @pytest.mark.parametrize(
@@ -63,13 +62,13 @@ def test_google_cloud_learns_source_and_channels() -> None:
         (
             "autopilot",
             {"enabled": True, "source": "exporter"},
-            "source: exporter runs privileged on the nodes, which Autopilot refuses; allowed "
+            "source: exporter runs privileged on the nodes, which gke-autopilot refuses; allowed "
             "there: managed",
         ),
         (
             "train",
             {"enabled": True, "source": "managed"},
-            "source: managed is GKE's, and the platform is eks; allowed: exporter",
+            "source: managed is GKE's, and the platform is eks; allowed there: exporter",
         ),
         (
             "dev",

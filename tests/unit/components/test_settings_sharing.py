@@ -117,7 +117,7 @@ def test_what_a_node_offers_follows_from_the_pools_sharing(
     stack: str, sharing: dict[str, Any], pool: dict[str, Any], allocatable: int
 ) -> None:
     """GPUs times partitions times replicas; of shares a pod may ask for one."""
-    made = shared(stack, sharing, **pool).pools[POOLS[stack]].gpu_pool("p")
+    made = shared(stack, sharing, **pool).pools[POOLS[stack]].pool
     contract = made.contract()
     assert made.allocatable == contract["allocatablePerNode"] == allocatable
     several = sharing["strategy"] == "mig"
@@ -132,7 +132,7 @@ def test_gkes_mps_is_reached_through_the_hosts_ipc(
     stack: str, strategy: str, host_ipc: bool
 ) -> None:
     """NVIDIA's own plugin mounts what its clients need instead."""
-    made = shared(stack, {"strategy": strategy, "replicas": 2}).pools[POOLS[stack]].gpu_pool("p")
+    made = shared(stack, {"strategy": strategy, "replicas": 2}).pools[POOLS[stack]].pool
     assert made.host_ipc is made.contract()["hostIPC"] is host_ipc
     selects = made.node_selector.get("cloud.google.com/gke-gpu-sharing-strategy")
     assert selects == ("mps" if host_ipc else None)

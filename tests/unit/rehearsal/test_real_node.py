@@ -194,7 +194,7 @@ def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:
     overrides.edit(file, lambda config: overrides.shared(config, "gpus", 4))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
     assert found.gpu_test is None
-    assert found.pools["gpus"].gpu_pool("gpus").allocatable == 4
+    assert found.pools["gpus"].pool.allocatable == 4
     assert set(found.workloads) == {"gpu-pod-using-device-plugin"}
     overrides.edit(file, lambda config: overrides.sharing_pods(config, "gpus", 5))
     found = settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)

@@ -14,10 +14,10 @@ from components.catalog.eks import instance_type
 from components.catalog.gke import ACCELERATORS, machine_type
 from components.catalog.node_prices import eks_node, gke_node
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from stacks.cost import eks as eks_cost
 from stacks.cost import stack_cost as cost
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, changes
 from stacks.cost.cost_text import shown
-from stacks.cost.eks import eks_bill
 from stacks.files import EXAMPLES, SAMPLES
 from stacks.outcome import CheckError, ExitCode
 from stacks.settings import config_of, settings_of
@@ -170,7 +170,7 @@ def test_an_old_kubernetes_costs_six_times_as_much() -> None:
     settings = settings_of("train", config_of("train"))
     assert settings.platform == "eks"
     fees = [
-        item(eks_bill(settings, day), "control plane").cost("configured", "idle")
+        item(eks_cost.bill(settings, day), "control plane").cost("configured", "idle")
         for day in (TODAY, date(2027, 12, 1))
     ]
     assert fees == [list_price("aws", "eks-cluster"),

@@ -30,7 +30,7 @@ def test_a_load_balancer_is_named_with_the_command_that_removes_it() -> None:
     """Services that stay inside the cluster have nothing outside of it."""
     inside = [an_object("a", type="ClusterIP"), an_object("b", type="NodePort"), an_object("c")]
     outside = an_object("web", BALANCED, type="LoadBalancer")
-    assert leftovers("gke", services=[*inside, outside]) == [
+    assert leftovers("google", services=[*inside, outside]) == [
         Leftover(
             kind="Service",
             name="team/web",
@@ -39,16 +39,14 @@ def test_a_load_balancer_is_named_with_the_command_that_removes_it() -> None:
             remove="kubectl delete service web --namespace team",
         )
     ]
-    (found,) = leftovers("eks", services=[an_object("web", type="LoadBalancer")])
+    (found,) = leftovers("aws", services=[an_object("web", type="LoadBalancer")])
     assert found.what == "load balancer, target groups, network interfaces, security group"
 
 
 def test_ingresses_and_gateways_have_load_balancers_too() -> None:
     """A Gateway's address stands elsewhere."""
     address = {"addresses": [{"type": "IPAddress", "value": "198.51.100.2"}]}
-    found = leftovers(
-        "gke-autopilot", ingresses=[an_object("i")], gateways=[an_object("g", address)]
-    )
+    found = leftovers("google", ingresses=[an_object("i")], gateways=[an_object("g", address)])
     assert [(one.kind, one.name, "198.51.100.2" in one.what) for one in found] == [
         ("Gateway", "team/g", True),
         ("Ingress", "team/i", False),
@@ -58,7 +56,7 @@ def test_ingresses_and_gateways_have_load_balancers_too() -> None:
 def test_disks_are_named_once_and_those_that_stay_say_so() -> None:
     """By their claims; without a claim by themselves, and a claim without a disk not at all."""
     found = leftovers(
-        "eks",
+        "aws",
         claims=[an_object("data"), an_object("kept"), an_object("waiting")],
         volumes=[
             a_volume("a", "data"),
@@ -82,6 +80,6 @@ def test_disks_are_named_once_and_those_that_stay_say_so() -> None:
 def test_the_text_says_what_to_do() -> None:
     """Nothing is one line; something is named, with what follows from it."""
     assert text([]) == "nothing: no Service, Ingress, Gateway or volume has anything in the cloud"
-    said = text(leftovers("gke", services=[an_object("web", type="LoadBalancer")]))
+    said = text(leftovers("google", services=[an_object("web", type="LoadBalancer")]))
     assert "kubectl delete service web --namespace team" in said
     assert "remove them before pulumi destroy" in said

@@ -16,14 +16,19 @@ from google.auth.exceptions import RefreshError
 from moto import mock_aws
 
 from components.batch.training_args import TrainingArgs
+from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.gke_autopilot.cluster_args import GkeAutopilotPoolArgs
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
 from stacks.files import EXAMPLES, PLACEHOLDER
 from stacks.outcome import CheckError
 from stacks.quota import eks as aws_quota
+from stacks.quota import gke as gke_quota
+from stacks.quota import gke_autopilot as autopilot_quota
 from stacks.quota import google as google_quota
 from stacks.quota import offers
 from stacks.quota import stack_quota as quota
@@ -73,8 +78,28 @@ def test_own_use_is_asked_only_where_it_decides() -> None:
     assert asked == {0: False, 1: False, 2: False, 3: True, 4: True, 5: False, 6: False}
 
 
-def gke_needs(**pools: GkeGpuNodePoolArgs) -> dict[str, tuple[str, dict[str, int]]]:
-    gpus = google_quota.pool_gpus(pools)
+OFFICE = {"office": "203.0.113.0/24"}
+
+
+def standard(
+    location: str, /, **pools: GkeGpuNodePoolArgs
+) -> Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]:
+    """The pools as they are resolved in a cluster there."""
+    cluster = GkeClusterArgs(name="c", location=location, authorized_networks=OFFICE)
+    return {name: pool.resolve(name, cluster) for name, pool in pools.items()}
+
+
+def autopilot(
+    **pools: GkeAutopilotPoolArgs,
+) -> Mapping[str, ResolvedPool[GkeAutopilotPoolArgs]]:
+    """The pools as they are resolved in a cluster."""
+    cluster = GkeAutopilotArgs(name="c", location=REGION, authorized_networks=OFFICE)
+    return {name: pool.resolve(name, cluster) for name, pool in pools.items()}
+
+
+def gke_needs(**args: GkeGpuNodePoolArgs) -> dict[str, tuple[str, dict[str, int]]]:
+    pools = standard("us-central1-a", **args)
+    gpus = gke_quota.pool_gpus(pools)
     found, _ = google_quota.needs(pools, gpus, project="p", region=REGION)
     return {one.quota: (one.scope, dict(one.pools)) for one in found}
 
@@ -99,11 +124,12 @@ def test_google_counts_by_card_market_and_project() -> None:
 
 def test_reserved_nodes_are_left_out_and_named() -> None:
     """A pool on a reservation counts nothing, and the check says so."""
-    pools = {
-        "r": GkeGpuNodePoolArgs(
+    pools = standard(
+        "us-central1-a",
+        r=GkeGpuNodePoolArgs(
             machine_type="a3-highgpu-8g", capacity_type="reservation", reservation="mine"
-        )
-    }
+        ),
+    )
     found, notes = google_quota.needs(pools, {"r": 8}, project="p", region=REGION)
     assert found == []
     assert notes == ["pool r: not counted, its nodes come out of reservation mine"]
@@ -127,8 +153,8 @@ def test_autopilot_counts_what_the_workloads_fill(
     pool: dict[str, Any], workloads: list[WorkloadArgs], gpus: int
 ) -> None:
     """An Autopilot pool needs the GPUs of the nodes that the stack's own pods fill."""
-    pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", **pool)}
-    assert google_quota.workload_gpus(pools, workloads) == {"t4": gpus}
+    pools = autopilot(t4=GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", **pool))
+    assert autopilot_quota.workload_gpus(pools, workloads) == {"t4": gpus}
 
 
 @pytest.mark.parametrize(("on_node", "needed"), [(None, 3 * 2 + 1), (4, 3 * 4 + 4)])
@@ -136,15 +162,15 @@ def test_autopilot_counts_training_jobs_and_the_acceptance_workload(
     on_node: int | None, needed: int
 ) -> None:
     """Each worker has a node of its own, and so has whoever measures the GPUs."""
-    pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", gpus_per_node=on_node)}
+    pools = autopilot(t4=GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4", gpus_per_node=on_node))
     job = TrainingArgs(pool="t4", image="x", nodes=3, gpus=2, command=["train.py"])
     check = GpuTestArgs(pools=["t4"], image="x")
-    assert google_quota.workload_gpus(pools, [], [job], check) == {"t4": needed}
+    assert autopilot_quota.workload_gpus(pools, [], [job], check) == {"t4": needed}
 
 
 def test_pools_that_need_nothing_have_no_row() -> None:
     """An Autopilot pool that no workload uses asks for no quota."""
-    pools = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4")}
+    pools = autopilot(t4=GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4"))
     assert google_quota.needs(pools, {"t4": 0}, project="p", region=REGION) == ([], [])
 
 
@@ -366,8 +392,8 @@ def test_what_a_zone_offers(
     url, answers, _ = google
     offer(answers, "machineTypes", "n1-standard-4", machines)
     offer(answers, "acceleratorTypes", "nvidia-tesla-t4", gpu_models)
-    pool = GkeGpuNodePoolArgs(**T4_POOL)
-    (wanted,) = google_quota.wanted({"t4": pool}, "us-central1-a")
+    pools = standard("us-central1-a", t4=GkeGpuNodePoolArgs(**T4_POOL))
+    (wanted,) = gke_quota.wanted(pools, REGION)
     found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)
     assert (found.word, found.reason) == (word, reason)
     assert offers.exit_code([found]) == (0 if word == "offered" else 1)
@@ -384,18 +410,19 @@ def test_a_type_that_the_zone_no_longer_starts_is_not_offered(
         one = {"name": name, "deprecated": {"state": state}}
         answers[path] = (200, {"items": {f"zones/{REGION}-a": {"acceleratorTypes": [one]}}})
     quotas = google_quota.GoogleQuotas("p", REGION, url)
-    pools = {name: GkeAutopilotPoolArgs(accelerator=name) for name in kinds}
-    words = [quotas.offer(one).word for one in google_quota.wanted(pools, REGION)]
+    pools = autopilot(**{name: GkeAutopilotPoolArgs(accelerator=name) for name in kinds})
+    words = [quotas.offer(one).word for one in autopilot_quota.wanted(pools, REGION)]
     assert words == ["not offered", "offered"]
 
 
 def test_what_is_wanted_where() -> None:
     """A machine type that has its GPUs says where they are; for Autopilot any zone will do."""
-    pools = {
-        "l4": GkeGpuNodePoolArgs(machine_type="g2-standard-4", zones=["us-central1-b"]),
-        "t4": GkeGpuNodePoolArgs(**T4_POOL),
-    }
-    assert google_quota.wanted(pools, "us-central1-a") == [
+    pools = standard(
+        "us-central1-a",
+        l4=GkeGpuNodePoolArgs(machine_type="g2-standard-4", zones=["us-central1-b"]),
+        t4=GkeGpuNodePoolArgs(**T4_POOL),
+    )
+    assert gke_quota.wanted(pools, REGION) == [
         Wanted(pool="l4", types=("g2-standard-4",), region=REGION, zones=("us-central1-b",)),
         Wanted(
             pool="t4",
@@ -404,8 +431,8 @@ def test_what_is_wanted_where() -> None:
             zones=("us-central1-a",),
         ),
     ]
-    auto = {"t4": GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4")}
-    assert google_quota.wanted(auto, "europe-west9") == [
+    auto = autopilot(t4=GkeAutopilotPoolArgs(accelerator="nvidia-tesla-t4"))
+    assert autopilot_quota.wanted(auto, "europe-west9") == [
         Wanted(pool="t4", types=("nvidia-tesla-t4",), region="europe-west9")
     ]
 
@@ -415,9 +442,8 @@ def test_offers_that_cannot_be_asked_are_unknown(google: tuple[str, Answers, lis
     url, answers, _ = google
     path = f"{PROJECT}/aggregated/machineTypes?filter=name%3Dg2-standard-4&maxResults=500"
     answers[path] = (403, {"error": {"message": "Required 'compute.machineTypes.list'"}})
-    (wanted,) = google_quota.wanted(
-        {"l4": GkeGpuNodePoolArgs(machine_type="g2-standard-4")}, "us-central1-a"
-    )
+    pools = standard("us-central1-a", l4=GkeGpuNodePoolArgs(machine_type="g2-standard-4"))
+    (wanted,) = gke_quota.wanted(pools, REGION)
     found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)
     assert (found.word, offers.exit_code([found])) == ("unknown", 2)
     assert "compute.machineTypes.list" in offers.text([found])
@@ -430,8 +456,14 @@ def test_a_zone_begins_with_its_whole_region() -> None:
 
 
 def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
-    args = {name: EksGpuNodeGroupArgs(**given) for name, given in pools.items()}
-    found, _ = aws_quota.needs(args, region="us-east-1")
+    found, _ = aws_quota.needs(
+        {
+            name: ResolvedPool(args=args, pool=args.gpu_pool(name))
+            for name, given in pools.items()
+            for args in [EksGpuNodeGroupArgs(**given)]
+        },
+        region="us-east-1",
+    )
     return {one.quota: dict(one.pools) for one in found}
 
 

@@ -1,0 +1,51 @@
+"""The settings of an EKS environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from components.cluster import Metrics, ResolvedPool
+from components.decode import NAMESPACE, at, required
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.provider_args import AwsProviderArgs, assumed_role
+from components.eks.regions import is_region
+
+CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksSettings:
+    """An EKS cluster and its GPU node groups."""
+
+    provider: AwsProviderArgs
+    cluster: EksClusterArgs
+    pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]]
+
+    @property
+    def region(self) -> str:
+        """AWS region."""
+        return self.provider.region
+
+    @property
+    def metrics(self) -> Metrics:
+        """The stack's own exporter, for a Prometheus of the user's."""
+        return Metrics(sources=("exporter",))
+
+
+def resolve(
+    config: Mapping[str, str], cluster: EksClusterArgs, pools: Mapping[str, EksGpuNodeGroupArgs]
+) -> EksSettings:
+    """The settings; raises ValueError with one line that begins with the key's path."""
+    region = required(config, "aws:region", "the AWS region of the cluster")
+    if not is_region(region):
+        raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
+    profile, role = config.get("aws:profile") or None, assumed_role(config)
+    at(f"{NAMESPACE}:cluster", cluster.check_in, region)
+    return EksSettings(
+        provider=AwsProviderArgs(region=region, profile=profile, role=role),
+        cluster=cluster,
+        pools={
+            name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)
+            for name, pool in pools.items()
+        },
+    )

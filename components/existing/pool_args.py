@@ -1,0 +1,92 @@
+"""What a user says of the GPU nodes of a cluster that is already there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from components.catalog import kubernetes as names
+from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
+
+_MAX_MPS_CLIENTS = 48
+"""Of one GPU; NVIDIA's device plugin does not start with more replicas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingSharingArgs:
+    """How several pods share a GPU, through NVIDIA's device plugin."""
+
+    strategy: Literal["time-slicing", "mps"]
+    """How a GPU is shared: in turns, or by NVIDIA's MPS."""
+    replicas: int
+    """How many pods share a GPU, 2 or more; with MPS at most 48."""
+
+    def __post_init__(self) -> None:
+        if self.replicas < 2:
+            raise ValueError(f"replicas: {self.replicas} is too small; allowed: 2 or more")
+        if self.strategy == "mps" and self.replicas > _MAX_MPS_CLIENTS:
+            raise ValueError(
+                f"replicas: {self.replicas} is too many for MPS; allowed: 2 to {_MAX_MPS_CLIENTS}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingGpuPoolArgs:
+    """GPU nodes of a cluster that is already there, with their driver on the host."""
+
+    node_selector: Mapping[str, str]
+    """The labels that these nodes have and no others."""
+    gpus_per_node: int
+    """GPUs of a node."""
+    accelerator: str = "nvidia"
+    """Your own word for the GPU."""
+    taints: Sequence[Taint] = (GPU_TAINT,)
+    """Taints that the nodes have; tolerating one that they lack does no harm."""
+    tolerations: Sequence[Toleration] = ()
+    """Further tolerations of pods on these nodes."""
+    device_plugin: Literal["nvidia", "none"] = "nvidia"
+    """Whose device plugin runs: NVIDIA's in a DaemonSet of this stack (`nvidia`), or somebody
+    else's (`none`)."""
+    runtime_class: str | None = None
+    """The RuntimeClass of GPU pods, where the NVIDIA runtime is not the nodes' default."""
+    sharing: ExistingSharingArgs | None = None
+    """How pods share a GPU; left out, each GPU is one pod's."""
+
+    def __post_init__(self) -> None:
+        if not self.node_selector:
+            raise ValueError(
+                "nodeSelector: is empty, so every node would count as a GPU node; name a label "
+                "that only these nodes have"
+            )
+        for key, value in self.node_selector.items():
+            if reason := names.invalid_label_key(key) or names.invalid_label_value(value):
+                raise ValueError(f"nodeSelector.{key}: {reason}")
+        if not 1 <= self.gpus_per_node <= 16:
+            raise ValueError(f"gpusPerNode: {self.gpus_per_node} is out of range; allowed: 1 to 16")
+        if self.sharing is not None and self.device_plugin == "none":
+            raise ValueError(
+                "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"
+            )
+
+    def resolve(self, name: str) -> "ResolvedPool[ExistingGpuPoolArgs]":
+        """The pool as its nodes stand there."""
+        return ResolvedPool(args=self, pool=self.gpu_pool(name))
+
+    def gpu_pool(self, name: str) -> GpuPool:
+        """The nodes as pods and the GPU layer see them."""
+        sharing = self.sharing
+        return GpuPool(
+            name=name,
+            accelerator=self.accelerator,
+            gpus_per_node=self.gpus_per_node,
+            min_nodes=None,
+            max_nodes=None,
+            labels=dict(self.node_selector),
+            taints=list(self.taints),
+            node_selector=dict(self.node_selector),
+            extra_tolerations=list(self.tolerations),
+            sharing=Sharing(strategy=sharing.strategy, replicas=sharing.replicas)
+            if sharing
+            else None,
+            device_plugin=self.device_plugin == "nvidia",
+            runtime_class=self.runtime_class,
+        )

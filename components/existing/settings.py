@@ -1,0 +1,39 @@
+"""The settings of an environment on a cluster that is already there."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from components.cluster import Metrics, ResolvedPool
+from components.decode import NAMESPACE, at
+from components.existing.cluster_args import ExistingClusterArgs
+from components.existing.pool_args import ExistingGpuPoolArgs
+
+CLUSTER, POOL = ExistingClusterArgs, ExistingGpuPoolArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingSettings:
+    """A cluster that is already there, and its GPU nodes."""
+
+    cluster: ExistingClusterArgs
+    kubeconfig: str
+    """Content, with the one context that counts."""
+    pools: Mapping[str, ResolvedPool[ExistingGpuPoolArgs]]
+
+    @property
+    def metrics(self) -> Metrics:
+        """The stack's own exporter, for a Prometheus of the user's."""
+        return Metrics(sources=("exporter",))
+
+
+def resolve(
+    config: Mapping[str, str],
+    cluster: ExistingClusterArgs,
+    pools: Mapping[str, ExistingGpuPoolArgs],
+) -> ExistingSettings:
+    """The settings; raises ValueError with one line that begins with the key's path."""
+    return ExistingSettings(
+        cluster=cluster,
+        kubeconfig=at(f"{NAMESPACE}:cluster", cluster.read_kubeconfig),
+        pools={name: pool.resolve(name) for name, pool in pools.items()},
+    )

@@ -1,0 +1,50 @@
+"""The settings of a GKE Standard environment."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from components.cluster import Metrics, ResolvedPool
+from components.decode import NAMESPACE, at
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke.sign_in import identity_warnings, project_id
+
+CLUSTER, POOL = GkeClusterArgs, GkeGpuNodePoolArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeSettings:
+    """A GKE Standard cluster and its GPU node pools."""
+
+    project: str
+    """Google Cloud project ID, from `gcp:project`."""
+    cluster: GkeClusterArgs
+    pools: Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
+    warnings: Sequence[str] = ()
+    """Where the cloud and the cluster would be somebody else's, each line with its key."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """The stack's own exporter, or GKE's, for Google's Managed Prometheus."""
+        collects = self.cluster.managed_prometheus
+        return Metrics(
+            sources=("exporter", "managed"),
+            managed_prometheus=True,
+            needs="" if collects else "cluster.managedPrometheus, which collects; set that to true",
+        )
+
+
+def resolve(
+    config: Mapping[str, str], cluster: GkeClusterArgs, pools: Mapping[str, GkeGpuNodePoolArgs]
+) -> GkeSettings:
+    """The settings; raises ValueError with one line that begins with the key's path."""
+    return GkeSettings(
+        project=project_id(config),
+        warnings=identity_warnings(config, os.environ),
+        cluster=cluster,
+        pools={
+            name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)
+            for name, pool in pools.items()
+        },
+    )

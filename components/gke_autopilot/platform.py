@@ -1,0 +1,45 @@
+"""GKE Autopilot, from settings to the waist: its GPU pools are what pods select."""
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.cluster import Cluster, Runs
+from components.gke.control_plane import identifier_of
+from components.gke.gpu_monitoring_args import monitoring_of
+from components.gke.training import training_warnings
+from components.gke_autopilot.cluster import GkeAutopilotCluster
+from components.gke_autopilot.immutable import CLUSTER
+from components.gke_autopilot.settings import GkeAutopilotSettings
+from components.replacement import LastingSettings
+
+
+def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
+    """Declares a GKE Autopilot cluster."""
+    args, monitoring = settings.cluster, monitoring_of(runs)
+    gke = GkeAutopilotCluster(
+        args.name, args, project=settings.project, dcgm=bool(monitoring and monitoring.dcgm)
+    )
+    LastingSettings(args, {}, cluster=CLUSTER, pool={}, after=[gke])
+    nodes = {name: pool.args.node_gpus for name, pool in settings.pools.items()}
+    for warning in [*settings.warnings, *training_warnings(args, nodes, runs.training_nodes)]:
+        pulumi.log.warn(warning, gke)
+    if monitoring:
+        # The only user of a large module of the SDK.
+        from components.gke.gpu_monitoring import GkeGpuMonitoring
+
+        GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
+    return Cluster(
+        name=args.name,
+        platform="gke-autopilot",
+        provider=kubernetes.Provider(
+            args.name,
+            kubeconfig=gke.kubeconfig,
+            context=args.name,
+            cluster_identifier=identifier_of(args, settings.project, gke.cluster),
+        ),
+        kubeconfig=gke.kubeconfig,
+        pools={name: pool.pool for name, pool in settings.pools.items()},
+        managed_prometheus=settings.metrics.managed_prometheus,
+        ready=[gke.network.nat],
+        deleted_with=gke.cluster,
+    )

@@ -1,0 +1,134 @@
+"""What a user says of GPUs on Autopilot, and the selector that follows from it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from components.catalog import gke as catalog
+from components.catalog import kubernetes as names
+from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
+from components.gke.cluster_args import GkeControlPlaneArgs
+from components.gke.pool_args import SPOT_TAINT, Capacity
+from components.gke.sharing_args import GkeSharingArgs
+
+_SHARING_LABELS = {"time-slicing": "time-sharing"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeAutopilotPoolArgs:
+    """GPUs that pods may have on Autopilot. There is no node pool: GKE starts a node for a pod."""
+
+    accelerator: str
+    """The GPU, as the node label `cloud.google.com/gke-accelerator` has it."""
+    gpus_per_node: int | None = None
+    """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""
+    capacity_type: Capacity = "on-demand"
+    """How the nodes are bought."""
+    reservation: str | None = None
+    """The name of the reservation; with capacityType `reservation`."""
+    driver_version: Literal["default", "latest"] | None = None
+    """The driver that GKE installs; left out, GKE's default for the accelerator."""
+    sharing: GkeSharingArgs | None = None
+    """How pods share a GPU; left out, each GPU is one pod's."""
+
+    def __post_init__(self) -> None:
+        gpu_model = catalog.ACCELERATORS.get(self.accelerator)
+        if gpu_model is None or not gpu_model.autopilot_counts:
+            offered = [row.name for row in catalog.ACCELERATORS.values() if row.autopilot_counts]
+            right = catalog.spelling(self.accelerator)
+            hint = f"did you mean {right!r}? " if right in offered and gpu_model is None else ""
+            what = "known" if gpu_model is None else "offered on Autopilot"
+            raise ValueError(
+                f"accelerator: {self.accelerator!r} is not {what}; {hint}allowed: "
+                f"{', '.join(offered)}"
+            )
+        if self.gpus_per_node is not None and self.gpus_per_node not in gpu_model.autopilot_counts:
+            raise ValueError(
+                f"gpusPerNode: {self.gpus_per_node} is not possible with {gpu_model.name}; "
+                f"allowed: {', '.join(map(str, gpu_model.autopilot_counts))}"
+            )
+        ways = catalog.autopilot_provisioning(self.accelerator, self.gpus_per_node)
+        if self.capacity_type not in ways:
+            count = f"{self.gpus_per_node} " if self.gpus_per_node else ""
+            raise ValueError(
+                f"capacityType: nodes with {count}{gpu_model.name} are not sold as "
+                f"{self.capacity_type}; allowed: {', '.join(ways)}"
+            )
+        if (self.capacity_type == "reservation") != (self.reservation is not None):
+            raise ValueError(
+                "reservation: goes together with capacityType reservation; "
+                + ("name it" if self.reservation is None else "set capacityType, or drop the key")
+            )
+        if self.sharing is not None:
+            if self.sharing.strategy == "mps":
+                # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
+                raise ValueError(
+                    "sharing.strategy: mps is for GKE Standard alone; take time-slicing, or "
+                    "platform gke"
+                )
+            self.sharing.check(gpu_model)
+
+    @property
+    def node_gpus(self) -> tuple[catalog.Accelerator, int]:
+        """The GPUs of the largest node that GKE may start."""
+        gpu_model = catalog.ACCELERATORS[self.accelerator]
+        return gpu_model, self.gpus_per_node or max(gpu_model.counts)
+
+    def resolve(
+        self, name: str, cluster: GkeControlPlaneArgs
+    ) -> "ResolvedPool[GkeAutopilotPoolArgs]":
+        """The pool in its cluster; raises ValueError where that does not know the accelerator."""
+        self._check_version(cluster.version)
+        return ResolvedPool(args=self, pool=self.gpu_pool(name))
+
+    def gpu_pool(self, name: str) -> GpuPool:
+        """The selector, as pods and other projects see it."""
+        gpu_model = catalog.ACCELERATORS[self.accelerator]
+        sharing = self.sharing.of(gpu_model) if self.sharing else None
+        counts = (self.gpus_per_node,) if self.gpus_per_node else gpu_model.autopilot_counts
+        spot = self.capacity_type == "spot"
+        return GpuPool(
+            name=name,
+            accelerator=gpu_model.name,
+            models=[gpu_model.model],
+            gpus_per_node=max(counts),
+            min_nodes=0,
+            max_nodes=None,
+            # GKE's own taints: it also adds the tolerations, but only for pods it admits itself.
+            taints=[GPU_TAINT, *([SPOT_TAINT] if spot else [])],
+            node_selector={names.GKE_ACCELERATOR: gpu_model.name, **self._selectors(sharing)},
+            spot=spot,
+            # cloud.google.com/kubernetes-engine/docs/how-to/extended-duration-pods, "Limitations".
+            keeps_pods=not spot,
+            pod_gpus=() if sharing else gpu_model.autopilot_counts,
+            sharing=sharing,
+            driver_directory=names.GKE_DRIVER_DIRECTORY,
+            host_paths=False,
+        )
+
+    def _selectors(self, sharing: Sharing | None) -> dict[str, str]:
+        chosen: dict[str, str | None] = {
+            names.GKE_ACCELERATOR_COUNT: str(self.gpus_per_node) if self.gpus_per_node else None,
+            names.GKE_SPOT: "true" if self.capacity_type == "spot" else None,
+            names.GKE_FLEX_START: "true" if self.capacity_type == "flex-start" else None,
+            names.GKE_RESERVATION_NAME: self.reservation,
+            names.GKE_RESERVATION_AFFINITY: "specific" if self.reservation else None,
+            names.GKE_GPU_DRIVER_VERSION: self.driver_version,
+        }
+        if sharing is not None:
+            chosen[names.GKE_GPU_PARTITION_SIZE] = sharing.partition
+            if sharing.strategy in _SHARING_LABELS:
+                chosen[names.GKE_GPU_SHARING_STRATEGY] = _SHARING_LABELS[sharing.strategy]
+                chosen[names.GKE_MAX_SHARED_CLIENTS] = str(sharing.replicas)
+        return {label: value for label, value in chosen.items() if value is not None}
+
+    def _check_version(self, version: str | None) -> None:
+        """Raises ValueError where a cluster of this version does not know the accelerator yet."""
+        firsts = catalog.ACCELERATORS[self.accelerator].autopilot_min_version
+        if version is None or not firsts:
+            return
+        first = firsts.get(self.gpus_per_node or max(firsts), ())
+        if first and catalog.meets(version, first) is False:
+            raise ValueError(
+                f"accelerator: {self.accelerator} needs GKE {' or '.join(first)}; raise "
+                f"cluster.version {version}, or leave it out"
+            )

@@ -1,0 +1,45 @@
+"""The settings of a GKE Autopilot environment."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from components.cluster import Metrics, ResolvedPool
+from components.decode import NAMESPACE, at
+from components.gke.sign_in import identity_warnings, project_id
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+
+CLUSTER, POOL = GkeAutopilotArgs, GkeAutopilotPoolArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeAutopilotSettings:
+    """A GKE Autopilot cluster, and the GPUs that its pods may have."""
+
+    project: str
+    """Google Cloud project ID, from `gcp:project`."""
+    cluster: GkeAutopilotArgs
+    pools: Mapping[str, ResolvedPool[GkeAutopilotPoolArgs]]
+    warnings: Sequence[str] = ()
+    """Where the cloud and the cluster would be somebody else's, each line with its key."""
+
+    @property
+    def metrics(self) -> Metrics:
+        """GKE's own exporter: Autopilot admits no privileged one."""
+        return Metrics(sources=("managed",), managed_prometheus=True)
+
+
+def resolve(
+    config: Mapping[str, str], cluster: GkeAutopilotArgs, pools: Mapping[str, GkeAutopilotPoolArgs]
+) -> GkeAutopilotSettings:
+    """The settings; raises ValueError with one line that begins with the key's path."""
+    return GkeAutopilotSettings(
+        project=project_id(config),
+        warnings=identity_warnings(config, os.environ),
+        cluster=cluster,
+        pools={
+            name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)
+            for name, pool in pools.items()
+        },
+    )

@@ -1,0 +1,120 @@
+"""The table of platforms: which there are, and where that stands in which they differ.
+
+A platform is a folder of `components/` and a row here. What the folder declares, and what the rooms
+above know of it, are modules: named here, imported when they are asked for, since SDKs are large.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+# The table itself is read where nothing is declared.
+if TYPE_CHECKING:
+    from components.cluster import Cluster, Metrics, ResolvedPool, Runs
+
+
+class PlatformSettings(Protocol):
+    """What users say of a cluster and its pools, checked and resolved."""
+
+    @property
+    def cluster(self) -> Any:
+        """The cluster's args; `name` is what every platform's have."""
+
+    @property
+    def pools(self) -> "Mapping[str, ResolvedPool[Any]]": ...
+
+    @property
+    def metrics(self) -> "Metrics": ...
+
+
+class SettingsModule(Protocol):
+    """`settings.py` of a platform's folder: imports no SDK of a cloud."""
+
+    CLUSTER: type[Any]
+    """Args that `gpu-cluster:cluster` is decoded into."""
+    POOL: type[Any]
+    """Args that each of `gpu-cluster:gpuPools` is decoded into."""
+
+    def resolve(
+        self, config: Mapping[str, str], cluster: Any, pools: Mapping[str, Any]
+    ) -> PlatformSettings:
+        """The decoded args, with what the engine's `config` has of other namespaces.
+
+        Raises ValueError with one line that begins with the key's path.
+        """
+
+
+class ProgramModule(Protocol):
+    """`platform.py` of a platform's folder."""
+
+    def declare(self, settings: Any, runs: "Runs") -> "Cluster":
+        """Declares the cluster and its pools from the folder's own settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """Where a platform's parts stand."""
+
+    title: str
+    """Its name, at the head of its pages."""
+    folder: str
+    """In `components/`, with `settings.py` and `platform.py`."""
+    cloud: str | None
+    """Whose cloud the stack makes its cluster in; None where the cluster is there already."""
+    account: tuple[str, ...] = ()
+    """Config keys that say whose cloud it is, as far as its files do."""
+    home: tuple[str, ...] = ()
+    """Config keys that, with account and name, tell the cluster from any other."""
+    cost: str = ""
+    """Module that prices a stack (`stacks.cost.bill.Prices`); none without a cloud."""
+    quota: str = ""
+    """Module that knows what to ask the cloud (`stacks.quota.questions.Quota`)."""
+    rehearsal: str
+    """Module that simulates it (`rehearsal.simulators.Simulator`)."""
+
+    @property
+    def settings(self) -> SettingsModule:
+        return cast(SettingsModule, import_module(f"components.{self.folder}.settings"))
+
+    @property
+    def program(self) -> ProgramModule:
+        return cast(ProgramModule, import_module(f"components.{self.folder}.platform"))
+
+
+PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
+    "gke": Platform(
+        title="GKE Standard",
+        folder="gke",
+        cloud="google",
+        home=("gcp:project", "cluster.location"),
+        cost="stacks.cost.gke",
+        quota="stacks.quota.gke",
+        rehearsal="rehearsal.platforms.google",
+    ),
+    "gke-autopilot": Platform(
+        title="GKE Autopilot",
+        folder="gke_autopilot",
+        cloud="google",
+        home=("gcp:project", "cluster.location"),
+        cost="stacks.cost.gke_autopilot",
+        quota="stacks.quota.gke_autopilot",
+        rehearsal="rehearsal.platforms.google",
+    ),
+    "eks": Platform(
+        title="EKS",
+        folder="eks",
+        cloud="aws",
+        account=("aws:profile", "aws:assumeRoles"),
+        home=("aws:region",),
+        cost="stacks.cost.eks",
+        quota="stacks.quota.eks",
+        rehearsal="rehearsal.platforms.aws",
+    ),
+    "existing": Platform(
+        title="An existing cluster",
+        folder="existing", cloud=None, rehearsal="rehearsal.platforms.existing"
+    ),
+})  # fmt: skip
+"""`cluster.platform`, as users write it -> the platform."""

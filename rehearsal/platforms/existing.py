@@ -1,0 +1,20 @@
+"""A cluster that is already there: the rehearsal's own, with machines in it."""
+
+from rehearsal.existing import ExistingCluster, with_real_node
+from rehearsal.simulators import Rehearsed, RunningSimulator
+from simulators import inventory
+
+
+def serve(of: Rehearsed) -> RunningSimulator:
+    """As `rehearsal.simulators.Simulator` has it."""
+    machines, notes = inventory.machines(of.stack, of.settings, of.inventories)
+    if of.here is not None:
+        machines = with_real_node(of.stack, machines, of.here)
+    cloud = ExistingCluster(
+        machines, lambda: of.control_plane.api, real=of.here["name"] if of.here else None
+    )
+    return RunningSimulator(
+        cloud=cloud,
+        environment={"KUBECONFIG": str(of.control_plane.kubeconfig)},
+        notes=tuple(notes),
+    )

@@ -1,0 +1,47 @@
+"""GKE Standard and Autopilot: Google Cloud, simulated."""
+
+import json
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from rehearsal.simulators import Rehearsed, RunningSimulator
+from simulators import google
+from simulators.google.quota_api import QuotaApi
+
+
+def serve(of: Rehearsed) -> RunningSimulator:
+    """As `rehearsal.simulators.Simulator` has it."""
+    ending = ExitStack()
+    signed_in = of.folder / "application_default_credentials.json"
+    _sign_in(signed_in, of.control_plane.pki.token_file.read_text())
+    cloud = google.GcpCloud(control_plane=of.control_plane, faults=of.faults)
+    server = google.serve(cloud)
+    ending.callback(server.stop)
+    api = QuotaApi(cloud)
+    ending.callback(api.stop)
+    return RunningSimulator(
+        cloud=cloud,
+        ports={"gcp": server.port},
+        api=api.endpoint,
+        stop=ending.close,
+        environment={
+            "GOOGLE_APPLICATION_CREDENTIALS": str(signed_in),
+            # Who signs a DNS endpoint's certificate is known to every machine.
+            "SSL_CERT_FILE": str(of.control_plane.pki.ca),
+        },
+    )
+
+
+def _sign_in(file: Path, token: str) -> None:
+    """Leaves what `gcloud auth application-default login` leaves: a refresh token, which the
+    simulated credential plugin takes for the token of the rehearsal's API server."""
+    document = {
+        "type": "authorized_user",
+        "client_id": "rehearsal",
+        "client_secret": "none",
+        "refresh_token": token,
+    }
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        json.dump(document, opened)

@@ -1,0 +1,35 @@
+"""What a GKE Autopilot environment costs."""
+
+from datetime import date
+
+from components.gke_autopilot.settings import GkeAutopilotSettings
+from components.settings.model import Settings
+from stacks.cost.bill import Bill, Item, Part
+from stacks.cost.bill_parts import bought_as, pod_gpu
+from stacks.cost.google import by_use, cloud_nat, fee, google_notes
+
+
+def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
+    """An Autopilot cluster's bill: its pods have no price here, and no number."""
+    cluster = settings.own.cluster
+    pods = [
+        Item(
+            name=name,
+            what=f"pods with {pool.pool.accelerator}, by what they request",
+            parts=[Part(name="pods", on_demand=None, spot=None, source="")],
+            idle=0,
+            full=None,
+            bought=bought_as(pool.args.capacity_type),
+            pod_gpu=pod_gpu(pool.pool),
+        )
+        for name, pool in settings.own.pools.items()
+    ]
+    return Bill(
+        items=[fee("GKE Autopilot"), *pods, *cloud_nat(None, None)],
+        metered=by_use(prometheus=True, flow_logs=cluster.network.flow_logs),
+        notes=[
+            *google_notes(cluster.region, free=True, key=cluster.secrets_encryption_key),
+            "Autopilot bills pods by what they request; its prices are not known here, and nothing "
+            "bounds how many there are",
+        ],
+    )

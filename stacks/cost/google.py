@@ -1,0 +1,80 @@
+"""Lines that the bills of GKE Standard and Autopilot have in common."""
+
+from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from stacks.cost.bill import Item, Metered, Part, fixed
+from stacks.cost.bill_parts import always, hourly, metered, monthly, price_of, region_notes
+
+NAT_ADDRESSES = 1
+"""Of a Cloud NAT gateway: with 64 ports for each, one address serves 1,008 machines."""
+
+
+def fee(what: str) -> Item:
+    """The control plane."""
+    return always("control plane", what, hourly("fee", price_of("gcp", "gke-cluster")))
+
+
+def cloud_nat(idle: float | None, full: float | None) -> list[Item]:
+    """The gateway counts machines up to a most; it has an address while a machine uses it."""
+    per_machine, most = price_of("gcp", "cloud-nat-per-vm"), price_of("gcp", "cloud-nat-most")
+    bound = most.dollars / per_machine.dollars
+    counts = [None if count is None else min(count, bound) for count in (idle, full)]
+    return [
+        Item(
+            name="NAT",
+            what="per machine",
+            parts=[hourly("gateway", per_machine)],
+            idle=counts[0],
+            full=counts[1],
+        ),
+        Item(
+            name="NAT address",
+            what="one",
+            parts=[hourly("address", price_of("gcp", "external-ipv4"))],
+            idle=NAT_ADDRESSES,
+            full=NAT_ADDRESSES,
+        ),
+    ]
+
+
+def by_use(*, prometheus: bool, flow_logs: bool) -> list[Metered]:
+    """What is billed by use."""
+    return [
+        metered("traffic through NAT", price_of("gcp", "cloud-nat-data")),
+        Metered(name="logs", dollars=None, unit="GiB"),
+        Metered(name="traffic to the internet and between zones", dollars=None, unit="GiB"),
+        *([Metered(name="Managed Prometheus", dollars=None, unit="sample")] if prometheus else []),
+        *([Metered(name="VPC flow logs", dollars=None, unit="GiB")] if flow_logs else []),
+    ]
+
+
+def google_notes(region: str, *, free: bool, key: str | None) -> list[str]:
+    """What a GKE bill leaves out; `free`: the free tier may cover this kind of cluster."""
+    notes = region_notes("gcp", region)
+    if free:
+        credit = price_of("gcp", "gke-free-tier").dollars
+        notes.append(
+            f"the free tier, ${credit:.2f} a month and billing account, may pay the control plane"
+        )
+    if key:
+        notes.append("the Cloud KMS key of Kubernetes secrets is yours, and not counted")
+    return notes
+
+
+def disk(disk_type: str, gib: int) -> Part:
+    """A boot disk."""
+    price = PRICES.get(("gcp", disk_type))
+    if price is None:
+        return fixed("disk", None, "")
+    return monthly("disk", price, gib)
+
+
+def local_ssd(gib: int) -> Part:
+    """The local SSDs of a machine whose price has none."""
+    on_demand, spot = price_of("gcp", "local-ssd"), price_of("gcp", "local-ssd-spot")
+    return Part(
+        name="local SSD",
+        on_demand=gib * on_demand.dollars / HOURS_PER_MONTH,
+        spot=gib * spot.dollars / HOURS_PER_MONTH,
+        source=on_demand.source,
+        uncertain=on_demand.uncertain,
+    )

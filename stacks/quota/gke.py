@@ -1,0 +1,52 @@
+"""What the GPU node pools of a GKE Standard cluster count against quotas, and need of zones."""
+
+from collections.abc import Mapping
+
+from components.catalog.gke import region_of
+from components.cluster import ResolvedPool
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke.settings import GkeSettings
+from components.settings.model import Settings
+from stacks.quota.google import KEYS, GoogleQuotas, needs
+from stacks.quota.offers import Wanted
+from stacks.quota.questions import Questions
+
+__all__ = ["KEYS", "questions"]
+
+Pools = Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
+
+
+def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Questions:
+    """As `stacks.quota.questions.Quota` has it."""
+    own = settings.own
+    region = region_of(own.cluster.location)
+    found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
+    return Questions(
+        quotas=GoogleQuotas(own.project, region, endpoint),
+        needs=found,
+        wanted=wanted(own.pools, region),
+        notes=notes,
+    )
+
+
+def pool_gpus(pools: Pools) -> dict[str, int]:
+    """Pool -> physical GPUs at `maxNodes`."""
+    return {name: one.pool.gpus_per_node * one.pool.bounds[1] for name, one in pools.items()}
+
+
+def wanted(pools: Pools, region: str) -> list[Wanted]:
+    """What each pool's nodes are, in which zones.
+
+    A machine type that comes with its GPUs says where those are.
+    """
+    return [
+        Wanted(
+            pool=name,
+            types=(one.args.machine_type,)
+            if one.args.machine.accelerator is not None
+            else (one.args.machine_type, one.pool.accelerator),
+            region=region,
+            zones=tuple(one.places),
+        )
+        for name, one in pools.items()
+    ]

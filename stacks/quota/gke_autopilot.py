@@ -1,0 +1,74 @@
+"""What the stack's own pods on GKE Autopilot count against quotas, and need of a region."""
+
+from collections.abc import Iterable, Mapping
+
+from components.batch.training_args import TrainingArgs
+from components.catalog.gke import region_of
+from components.cluster import ResolvedPool
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from components.gke_autopilot.settings import GkeAutopilotSettings
+from components.gpu.acceptance_args import GpuTestArgs
+from components.gpu.workload_args import WorkloadArgs
+from components.settings.model import Settings
+from stacks.quota.google import KEYS, GoogleQuotas, needs
+from stacks.quota.offers import Wanted
+from stacks.quota.questions import Questions
+
+__all__ = ["KEYS", "questions"]
+
+Pools = Mapping[str, ResolvedPool[GkeAutopilotPoolArgs]]
+
+
+def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) -> Questions:
+    """As `stacks.quota.questions.Quota` has it."""
+    own = settings.own
+    region = region_of(own.cluster.location)
+    jobs = settings.training_jobs.values()
+    gpus = workload_gpus(own.pools, settings.workloads.values(), jobs, settings.gpu_test)
+    found, notes = needs(own.pools, gpus, project=own.project, region=region)
+    return Questions(
+        quotas=GoogleQuotas(own.project, region, endpoint),
+        needs=found,
+        wanted=wanted(own.pools, region),
+        notes=[
+            "Autopilot has no maxNodes: counted is what the stack's workloads ask for",
+            *notes,
+        ],
+    )
+
+
+def workload_gpus(
+    pools: Pools,
+    workloads: Iterable[WorkloadArgs],
+    training_jobs: Iterable[TrainingArgs] = (),
+    check: GpuTestArgs | None = None,
+) -> dict[str, int]:
+    """Pool -> physical GPUs of the nodes that the stack's own pods fill: nothing else bounds it."""
+    gpus = dict.fromkeys(pools, 0)
+    for workload in workloads:
+        if not workload.gpus:
+            continue
+        args, pool = pools[workload.pool].args, pools[workload.pool].pool
+        shares = pool.allocatable // pool.gpus_per_node if pool.sharing else 1
+        on_node = args.gpus_per_node or -(-workload.gpus // shares)
+        pods = {"deployment": workload.replicas, "job": workload.parallelism}.get(workload.kind, 1)
+        pods = 1 if pods is None else pods
+        pods_on_node = max(on_node * shares // workload.gpus, 1)
+        gpus[workload.pool] += -(-pods // pods_on_node) * on_node
+    # Neither shares its nodes.
+    for job in training_jobs:
+        args, pool = pools[job.pool].args, pools[job.pool].pool
+        gpus[job.pool] += job.nodes * (args.gpus_per_node or job.worker_gpus(pool))
+    if check is not None:
+        for name in check.pools:
+            args, pool = pools[name].args, pools[name].pool
+            gpus[name] += args.gpus_per_node or check.gpus_on(pool)
+    return gpus
+
+
+def wanted(pools: Pools, region: str) -> list[Wanted]:
+    """GKE chooses machine and zone: any zone of the region with the accelerator will do."""
+    return [
+        Wanted(pool=name, types=(one.pool.accelerator,), region=region)
+        for name, one in pools.items()
+    ]

@@ -1,0 +1,45 @@
+"""What a stack's platform wants asked of its cloud, and who asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from stacks.quota.offers import Offer, Wanted
+from stacks.quota.verdict import Finding, Known, Need, Unknown
+
+
+class Quotas(Protocol):
+    """A cloud's answers."""
+
+    def answer(self, need: Need) -> Known | Unknown: ...
+
+    def own_use(self, need: Need, cluster: str) -> float | None: ...
+
+    def offer(self, wanted: Wanted) -> Offer: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """Whom to ask, and what."""
+
+    quotas: Quotas
+    needs: Sequence[Need]
+    wanted: Sequence[Wanted]
+    """What the cloud has to offer, and where."""
+    notes: Sequence[str] = ()
+    """What is left out of the needs."""
+    findings: Sequence[Finding] = ()
+    """What else was found on the way."""
+
+
+class Quota(Protocol):
+    """The module that `Platform.quota` names."""
+
+    KEYS: Sequence[str]
+    """Keys of the cloud's own namespace that are needed in plain text."""
+
+    def questions(self, settings: Any, endpoint: str | None) -> Questions:
+        """Of a stack with these `Settings`; `endpoint`: the URL of a simulator of the cloud's API.
+
+        Raises ValueError with one line where nobody can be asked.
+        """

@@ -1,0 +1,29 @@
+"""Declares a cluster of a platform as the program does: resolved settings, then `declare`."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from components.cluster import Cluster, Runs
+from components.platforms import PLATFORMS
+
+CONFIG: Mapping[str, Mapping[str, str]] = {
+    "gke": {"gcp:project": "my-project"},
+    "gke-autopilot": {"gcp:project": "my-project"},
+    "eks": {"aws:region": "us-east-1"},
+    "existing": {},
+}
+
+
+def declared(
+    platform: str,
+    cluster: object,
+    pools: Mapping[str, Any],
+    runs: Runs | None = None,
+    **changes: Any,
+) -> Cluster:
+    """The cluster of these args; `changes` are fields of the resolved settings."""
+    row = PLATFORMS[platform]
+    config = {**CONFIG[platform], **changes.pop("config", {})}
+    settings: Any = row.settings.resolve(config, cluster, pools)
+    return row.program.declare(replace(settings, **changes), runs or Runs())
