@@ -116,7 +116,7 @@ lint: $(VENV)/.ready
 	@$(VENV)/bin/lint-imports --no-cache --no-logo
 	@$(RUN) -m tools build actionlint
 	@"$$($(RUN) -m tools path actionlint)"
-	@echo "mypy: checking, usually 10 s, the first time 6 minutes"
+	@echo "mypy: checking, usually 10 s, the first time half a minute"
 	@$(RUN) -m mypy
 
 COVERED := tests/unit tests/policy tests/components
