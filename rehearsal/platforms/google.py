@@ -15,7 +15,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
     ending = ExitStack()
     signed_in = of.folder / "application_default_credentials.json"
     _sign_in(signed_in, of.control_plane.pki.token_file.read_text())
-    cloud = google.GcpCloud(control_plane=of.control_plane, faults=of.faults)
+    cloud = google.GoogleCloud(control_plane=of.control_plane, faults=of.faults)
     server = google.serve(cloud)
     ending.callback(server.stop)
     api = QuotaApi(cloud)

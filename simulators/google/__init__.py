@@ -7,14 +7,14 @@ import pulumi_gcp.provider
 
 from plugins.cloud.schema import Problem, block, did_you_mean
 from plugins.cloud.server import ProviderServer, ProviderSettings
-from simulators.google.cloud import GcpCloud
+from simulators.google.cloud import GoogleCloud
 from simulators.google.cluster import Cluster
 from simulators.google.iam import Account, AccountMember, ProjectMember
 from simulators.google.network import Firewall, Network, Router, RouterNat, Subnetwork
 from simulators.google.node_pool import NodePool
 from simulators.google.project import AlertPolicy, Dashboard, Repository, Service
 
-__all__ = ["GcpCloud", "serve", "settings_for"]
+__all__ = ["GoogleCloud", "serve", "settings_for"]
 
 _KINDS = (
     Network,
@@ -52,7 +52,7 @@ _SIMULATED = frozenset(
 )
 
 
-def settings_for(cloud: GcpCloud) -> ProviderSettings:
+def settings_for(cloud: GoogleCloud) -> ProviderSettings:
     """The provider that simulates this cloud."""
     return ProviderSettings(
         package="gcp",
@@ -63,7 +63,7 @@ def settings_for(cloud: GcpCloud) -> ProviderSettings:
     )
 
 
-def serve(cloud: GcpCloud) -> ProviderServer:
+def serve(cloud: GoogleCloud) -> ProviderServer:
     """Starts the provider for this cloud on loopback; its `port` goes to the engine."""
     return ProviderServer(settings_for(cloud))
 

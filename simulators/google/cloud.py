@@ -38,7 +38,7 @@ _NOT_HELD = ("gcp:projects/service:Service",)
 """An API stays enabled when its resource is deleted, so it is nothing left behind."""
 
 
-class GcpCloud:
+class GoogleCloud:
     """Implements `simulators.cloud.Cloud`. Thread-safe."""
 
     def __init__(self, *, control_plane: ControlPlane, faults: Faults | None = None) -> None:

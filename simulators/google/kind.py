@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config
-from simulators.google.cloud import GcpCloud
+from simulators.google.cloud import GoogleCloud
 from simulators.google.resource import CloudResource, project_of
 from simulators.resource_type import ResourceType
 
@@ -15,7 +15,7 @@ class Kind(ResourceType):
     in_project: ClassVar[bool] = True
     """Whether the provider has a property `project` for it."""
 
-    def __init__(self, cloud: GcpCloud) -> None:
+    def __init__(self, cloud: GoogleCloud) -> None:
         self.cloud = cloud
 
     def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:

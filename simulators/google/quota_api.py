@@ -23,7 +23,7 @@ from components.catalog.gke import (
 )
 from simulators.google import nodes
 from simulators.google.autopilot import ACCELERATOR_COUNT_LABEL
-from simulators.google.cloud import CLUSTER, DEFAULT_QUOTA, NODE_POOL, GcpCloud
+from simulators.google.cloud import CLUSTER, DEFAULT_QUOTA, NODE_POOL, GoogleCloud
 from tools.peers import close_to_others
 
 OFFERS = ("acceleratorTypes", "machineTypes")
@@ -40,7 +40,7 @@ _METRICS = [
 class QuotaApi:
     """Serves until it is stopped."""
 
-    def __init__(self, cloud: GcpCloud) -> None:
+    def __init__(self, cloud: GoogleCloud) -> None:
         class _Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 url = urllib.parse.urlsplit(self.path)
@@ -69,7 +69,9 @@ class QuotaApi:
         self._server.server_close()
 
 
-def respond(cloud: GcpCloud, path: str, query: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
+def respond(
+    cloud: GoogleCloud, path: str, query: dict[str, list[str]]
+) -> tuple[int, dict[str, Any]]:
     """HTTP status and body for a GET."""
     parts = path.strip("/").split("/")
     with cloud.lock:
@@ -116,7 +118,7 @@ class _GpuNodes:
         )
 
 
-def _gpu_nodes(cloud: GcpCloud) -> list[_GpuNodes]:
+def _gpu_nodes(cloud: GoogleCloud) -> list[_GpuNodes]:
     found = []
     for pool in cloud.of(NODE_POOL):
         if (gpus := nodes.accelerator_of(pool.state)) is not None:
@@ -154,7 +156,7 @@ def _gpu_nodes(cloud: GcpCloud) -> list[_GpuNodes]:
     return found
 
 
-def _quota(cloud: GcpCloud, metric: str, region: str | None) -> dict[str, Any]:
+def _quota(cloud: GoogleCloud, metric: str, region: str | None) -> dict[str, Any]:
     use = sum(
         group.nodes * group.gpus
         for group in _gpu_nodes(cloud)
@@ -190,7 +192,7 @@ def _zones_of(collection: str) -> dict[str, Iterable[str]]:
     return found
 
 
-def _instances(cloud: GcpCloud, wanted: str) -> dict[str, Any]:
+def _instances(cloud: GoogleCloud, wanted: str) -> dict[str, Any]:
     items: dict[str, Any] = {}
     for group in _gpu_nodes(cloud):
         labels = {"goog-k8s-cluster-name": group.cluster}

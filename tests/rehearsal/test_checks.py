@@ -20,7 +20,7 @@ from rehearsal.scenario import Rehearsal
 from simulators.aws.cloud import AwsCloud
 from simulators.aws.moto_answers import answer_quotas
 from simulators.cloud import ControlPlane
-from simulators.google import GcpCloud
+from simulators.google import GoogleCloud
 from simulators.google.quota_api import QuotaApi
 from simulators.inventory import INVENTORIES
 
@@ -200,7 +200,7 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
 def test_quota_of_a_rehearsed_autopilot_cluster() -> None:
     """On Autopilot the GPUs of the stack's own pods are counted, on demand and Spot apart."""
     faults = Faults(quota={GLOBAL: 0})
-    api = QuotaApi(GcpCloud(control_plane=cast("ControlPlane", None), faults=faults))
+    api = QuotaApi(GoogleCloud(control_plane=cast("ControlPlane", None), faults=faults))
     try:
         code, document = run("quota", "autopilot", "--endpoint", api.endpoint)
     finally:

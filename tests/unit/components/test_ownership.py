@@ -13,7 +13,7 @@ from stacks.recovery.aws import Aws
 from stacks.recovery.command import recover
 from stacks.recovery.state import NotOursError
 from tests.unit.simulators.google_stack import CLUSTER as CLUSTER_TYPE
-from tests.unit.simulators.google_stack import GcpStack
+from tests.unit.simulators.google_stack import GoogleStack
 from tests.unit.stacks.test_recovery import FakePulumi, Nobody, row, state
 
 CLUSTER = row(
@@ -115,7 +115,7 @@ def test_no_two_stacks_have_one_label() -> None:
 
 def test_a_cluster_gets_the_label_in_place() -> None:
     """One that an older version made is updated, and not replaced."""
-    stack = GcpStack()
+    stack = GoogleStack()
     inputs = stack.cluster()
     declared = stack.state[stack.urn(CLUSTER_TYPE, "dev")][1]
     assert "resourceLabels" not in declared

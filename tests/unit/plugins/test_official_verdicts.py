@@ -16,7 +16,7 @@ from tests.unit.simulators.google_stack import (
     POOL,
     ROUTER,
     SUBNETWORK,
-    GcpStack,
+    GoogleStack,
     cluster,
     pool,
     subnetwork,
@@ -44,7 +44,7 @@ def merged(inputs: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def declared(stack: GcpStack, kind: str) -> tuple[str, str, dict[str, Any]]:
+def declared(stack: GoogleStack, kind: str) -> tuple[str, str, dict[str, Any]]:
     """Type, name and inputs of the stack's resource of a kind, which is not made yet."""
     if kind == "network":
         return NETWORK, "net", {"autoCreateSubnetworks": False}
@@ -71,7 +71,7 @@ def declared(stack: GcpStack, kind: str) -> tuple[str, str, dict[str, Any]]:
 )
 def test_the_verdict_is_the_official_one(kind: str, row: dict[str, Any]) -> None:
     """Of the same change to the same inputs; nothing else is planned."""
-    stack = GcpStack()
+    stack = GoogleStack()
     token, name, inputs = declared(stack, kind)
     before = merged(inputs, row.get("before", {}))
     stack.up(token, name, before)
@@ -84,7 +84,7 @@ def test_the_verdict_is_the_official_one(kind: str, row: dict[str, Any]) -> None
 
 def test_what_is_no_longer_given_stays_after_an_update() -> None:
     """The other changes of the update are made, and a refresh finds what was kept."""
-    stack = GcpStack()
+    stack = GoogleStack()
     network = stack.network()
     before = cluster(network, loggingConfig={"enableComponents": ["SYSTEM_COMPONENTS"]})
     stack.up(CLUSTER, "dev", before)
@@ -129,7 +129,7 @@ def test_check_refuses_what_the_official_one_does(
     token: str, inputs: dict[str, Any], reason: str | None
 ) -> None:
     """Before the cloud is asked, so in a preview already."""
-    _, problems = GcpStack().check(token, "gpu", inputs)
+    _, problems = GoogleStack().check(token, "gpu", inputs)
     if reason is None:
         assert not [line for line in problems if "asn" in line]
     else:
@@ -138,7 +138,7 @@ def test_check_refuses_what_the_official_one_does(
 
 def test_the_plan_is_refused_where_the_official_one_is() -> None:
     """Errors that the provider finds when it compares, in the preview."""
-    stack = GcpStack()
+    stack = GoogleStack()
     token, name, inputs = declared(stack, "nat")
     stack.up(token, name, inputs)
     with pytest.raises(Refused, match=r'drain_nat_ip "a" was not previously set in nat_ips \[\]'):
@@ -153,7 +153,7 @@ def test_the_plan_is_refused_where_the_official_one_is() -> None:
 
 def test_an_account_s_letters_are_small() -> None:
     """To IAM and so to the provider they are the same."""
-    stack = GcpStack()
+    stack = GoogleStack()
     email = stack.up(ACCOUNT, "nodes", {"accountId": "gpu-dev"})["member"]
     given = {"project": "p", "role": "roles/viewer", "member": email}
     stack.up(MEMBER, "m", given)
@@ -173,7 +173,7 @@ def test_an_account_s_letters_are_small() -> None:
 )
 def test_a_generated_name_has_a_longest(token: str, name: str, expected: str | None) -> None:
     """63 characters for what Compute Engine names, 30 for an account."""
-    inputs, problems = GcpStack().check(token, name, {"project": "p"})
+    inputs, problems = GoogleStack().check(token, name, {"project": "p"})
     found = str(inputs.get("accountId") or inputs.get("name") or "")
     if expected is None:
         assert "random chars is longer than maximum length" in problems[0]

@@ -16,7 +16,7 @@ from tests.unit.simulators.google_stack import (
     MEMBER,
     NETWORK,
     POOL,
-    GcpStack,
+    GoogleStack,
     cluster,
     pool,
     t4,
@@ -27,7 +27,7 @@ PLANNED = {"network": "net", "subnetwork": UNKNOWN, "initialNodeCount": 1, "loca
 
 def test_names_are_generated_once() -> None:
     """A resource without a name gets its own and seven digits, and keeps them."""
-    stack = GcpStack()
+    stack = GoogleStack()
     first, failures = stack.check(NETWORK, "net", {"autoCreateSubnetworks": False})
     assert failures == []
     assert first["name"].startswith("net-")
@@ -40,7 +40,7 @@ def test_names_are_generated_once() -> None:
 
 def test_the_engines_autonaming_is_respected() -> None:
     """A proposed name is taken as it is; a stack that turns automatic names off must give one."""
-    stack = GcpStack()
+    stack = GoogleStack()
     request = provider_pb2.CheckRequest(urn=stack.urn(NETWORK, "net"))
     request.autonaming.proposed_name = "wanted"
     answer = stack.provider.Check(request, stack.context)
@@ -54,7 +54,7 @@ def test_the_engines_autonaming_is_respected() -> None:
 
 def test_the_same_seed_gives_the_same_name() -> None:
     """The request's random seed decides the generated digits."""
-    stack = GcpStack()
+    stack = GoogleStack()
     request = provider_pb2.CheckRequest(urn=stack.urn(NETWORK, "net"), randomSeed=b"seed")
     names = {decode(stack.provider.Check(request, stack.context).inputs)["name"] for _ in "ab"}
     assert len(names) == 1
@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_name() -> None:
 
 def test_defaults_are_applied_and_recorded() -> None:
     """The provider's defaults become inputs, and `__defaults` says which."""
-    inputs, failures = GcpStack().check(CLUSTER, "c", {"initialNodeCount": 1})
+    inputs, failures = GoogleStack().check(CLUSTER, "c", {"initialNodeCount": 1})
     assert failures == []
     assert inputs["deletionProtection"] is True
     assert inputs["network"] == "default"
@@ -71,22 +71,22 @@ def test_defaults_are_applied_and_recorded() -> None:
 
 def test_a_default_gives_way_to_what_excludes_it() -> None:
     """`enableShieldedNodes` defaults to true, but not on Autopilot, which refuses it."""
-    inputs, failures = GcpStack().check(CLUSTER, "c", {"enableAutopilot": True})
+    inputs, failures = GoogleStack().check(CLUSTER, "c", {"enableAutopilot": True})
     assert failures == []
     assert "enableShieldedNodes" not in inputs
 
 
 def test_nested_defaults_need_their_block() -> None:
     """A nested default appears only inside a block that is given."""
-    with_block, _ = GcpStack().check(POOL, "p", {"cluster": "c", "management": {}})
-    without, _ = GcpStack().check(POOL, "p", {"cluster": "c"})
+    with_block, _ = GoogleStack().check(POOL, "p", {"cluster": "c", "management": {}})
+    without, _ = GoogleStack().check(POOL, "p", {"cluster": "c"})
     assert with_block["management"] == {"autoRepair": True, "autoUpgrade": True}
     assert "management" not in without
 
 
 def test_a_preview_knows_only_what_the_program_gave() -> None:
     """Before creation the name is known, the endpoint and all else that the cloud decides not."""
-    planned = GcpStack().preview(CLUSTER, "c", PLANNED | {"name": "dev"})
+    planned = GoogleStack().preview(CLUSTER, "c", PLANNED | {"name": "dev"})
     assert planned["name"] == "dev"
     assert planned["endpoint"] == planned["masterVersion"] == planned["masterAuth"] == UNKNOWN
     assert planned["nodeLocations"] == UNKNOWN
@@ -96,7 +96,7 @@ def test_a_preview_knows_only_what_the_program_gave() -> None:
 def test_what_the_cloud_fills_in_beneath_a_block_is_unknown_as_well() -> None:
     """A member of a given block that only the cloud knows is unknown, not left out."""
     config = {"machineType": "n1-standard-8", "guestAccelerators": [{"type": "x", "count": 1}]}
-    planned = GcpStack().preview(POOL, "p", {"cluster": "c", "nodeConfig": config})
+    planned = GoogleStack().preview(POOL, "p", {"cluster": "c", "nodeConfig": config})
     filled = planned["nodeConfig"]
     assert filled["machineType"] == "n1-standard-8"
     assert filled["serviceAccount"] == filled["effectiveTaints"] == UNKNOWN
@@ -107,12 +107,12 @@ def test_what_the_cloud_fills_in_beneath_a_block_is_unknown_as_well() -> None:
 def test_a_create_may_not_return_what_its_preview_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that fills in a property without naming it fails, so that no rehearsal lies."""
     monkeypatch.setattr(Cluster, "computed", Cluster.computed[1:])
-    stack = GcpStack()
+    stack = GoogleStack()
     with pytest.raises(Refused, match="Cluster left out project: name it in `computed`"):
         stack.cluster()
     monkeypatch.undo()
     monkeypatch.setattr(NodePool, "computed", NodePool.computed[:9])
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     with pytest.raises(Refused, match=r"NodePool left out .*nodeConfig\.serviceAccount"):
         stack.pool()
@@ -120,7 +120,7 @@ def test_a_create_may_not_return_what_its_preview_left_out(monkeypatch: pytest.M
 
 def test_a_preview_creates_nothing() -> None:
     """The cloud stays empty."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.preview(CLUSTER, "c", PLANNED)
     assert stack.cloud.list_resources() == []
     assert not stack.plane.running
@@ -128,7 +128,7 @@ def test_a_preview_creates_nothing() -> None:
 
 def test_unchanged_inputs_are_no_difference() -> None:
     """What the cloud filled in beside the inputs is no change."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool()
     changes, answer = stack.diff(POOL, "gpu", pool())
@@ -186,7 +186,7 @@ def test_a_difference_says_what_it_replaces(
     changes: dict[str, object], expected: dict[str, str]
 ) -> None:
     """Immutable properties replace, others update, and what the provider keeps is no change."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool()
     found, answer = stack.diff(POOL, "gpu", pool(**changes))
@@ -197,7 +197,7 @@ def test_a_difference_says_what_it_replaces(
 
 def test_a_chosen_name_is_deleted_before_its_replacement() -> None:
     """An automatic name lets the new one come first; a chosen one cannot exist twice."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool("auto")
     stack.pool("chosen", name="chosen")
@@ -209,7 +209,7 @@ def test_a_chosen_name_is_deleted_before_its_replacement() -> None:
 
 def test_an_iam_member_is_always_deleted_first() -> None:
     """The bridge marks project IAM members so."""
-    stack = GcpStack()
+    stack = GoogleStack()
     member = {"project": "p", "role": "roles/viewer", "member": "user:a@example.com"}
     stack.up(MEMBER, "m", member)
     changes, answer = stack.diff(MEMBER, "m", member | {"role": "roles/editor"})
@@ -219,7 +219,7 @@ def test_an_iam_member_is_always_deleted_first() -> None:
 
 def test_ignored_changes_do_not_count() -> None:
     """A path in ignore_changes covers everything beneath it, and nothing beside it."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool()
     changed = pool(nodeConfig=t4(count=2, labels={"role": "x"}))
@@ -231,7 +231,7 @@ def test_ignored_changes_do_not_count() -> None:
 
 def test_what_the_program_no_longer_gives_goes() -> None:
     """An update drops a label that was removed and keeps what only the cloud knows."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool(nodeConfig=t4(labels={"role": "train-gpu", "old": "x"}))
     outputs = stack.pool(nodeConfig=t4(guestAccelerators=None))
@@ -242,7 +242,7 @@ def test_what_the_program_no_longer_gives_goes() -> None:
 
 def test_a_planned_fault_fails_one_create() -> None:
     """The next create of the type answers with the planned error; the one after it succeeds."""
-    stack = GcpStack(**{NETWORK: ["googleapi: Error 503: try again"]})
+    stack = GoogleStack(**{NETWORK: ["googleapi: Error 503: try again"]})
     with pytest.raises(Refused, match="Error 503: try again"):
         stack.up(NETWORK, "net", {"autoCreateSubnetworks": False})
     stack.up(NETWORK, "net", {"autoCreateSubnetworks": False})
@@ -254,7 +254,7 @@ def test_a_planned_fault_fails_one_create() -> None:
 
 def test_what_is_not_played_is_refused() -> None:
     """An unknown function or resource type is an error that names it."""
-    stack = GcpStack()
+    stack = GoogleStack()
     request = provider_pb2.InvokeRequest(tok="gcp:compute/getZones:getZones")
     with pytest.raises(
         Refused, match="does not simulate the function gcp:compute/getZones:getZones"
@@ -276,7 +276,7 @@ def test_the_providers_own_settings_are_checked(
     config: dict[str, object], reason: str | None
 ) -> None:
     """A misspelt setting in stack config is refused with the right one."""
-    stack = GcpStack()
+    stack = GoogleStack()
     answer = stack.provider.CheckConfig(
         provider_pb2.CheckRequest(news=encode(config)), stack.context
     )
@@ -285,7 +285,7 @@ def test_the_providers_own_settings_are_checked(
 
 def test_an_import_reads_every_input() -> None:
     """A read without inputs, as `pulumi import` asks it, returns all that could have been given."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     identity = stack.state[stack.urn(CLUSTER, "dev")][0]
     request = provider_pb2.ReadRequest(id=identity, urn=stack.urn(CLUSTER, "imported"))
@@ -296,7 +296,7 @@ def test_an_import_reads_every_input() -> None:
 
 def test_it_answers_over_a_socket() -> None:
     """The server listens on a port of its own on loopback and reports the SDK's version."""
-    with ProviderServer(GcpStack().provider.settings) as server:
+    with ProviderServer(GoogleStack().provider.settings) as server:
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         stub = provider_pb2_grpc.ResourceProviderStub(channel)
         version = stub.GetPluginInfo(empty_pb2.Empty(), timeout=5).version
@@ -306,7 +306,7 @@ def test_it_answers_over_a_socket() -> None:
 
 def test_a_cluster_keeps_its_key_secret() -> None:
     """`masterAuth.clientKey` leaves the provider as a secret, as the official one sends it."""
-    stack = GcpStack()
+    stack = GoogleStack()
     inputs, _ = stack.check(CLUSTER, "dev", cluster(stack.network()))
     answer = stack.provider.Create(
         provider_pb2.CreateRequest(urn=stack.urn(CLUSTER, "dev"), properties=encode(inputs)),

@@ -7,7 +7,7 @@ import pytest
 from rehearsal.control_plane.attachments import wanted
 from simulators.cloud import Wanted
 from tests.unit.plugins.offline_engine import Refused
-from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GcpStack
+from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GoogleStack
 
 SERVICE = Wanted(uid="1234-5678", kind="load balancer", name="default/web")
 CLAIM = Wanted(uid="9abc", kind="disk", name="default/data")
@@ -27,7 +27,7 @@ def test_only_some_objects_have_something_in_the_cloud() -> None:
 
 def test_gke_makes_them_and_takes_them_away_with_the_object() -> None:
     """Under the names that GKE gives them."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     before = stack.cloud.list_resources()
     assert stack.cloud.attach([SERVICE, CLAIM]) == {
@@ -45,7 +45,7 @@ def test_gke_makes_them_and_takes_them_away_with_the_object() -> None:
 
 def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
     """Nobody is left who would remove it; Google names what is in the way."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.cloud.attach([SERVICE])
     stack.delete(CLUSTER, "dev")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from plugins.faults import Faults
-from simulators.google import GcpCloud, settings_for
+from simulators.google import GoogleCloud, settings_for
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 NETWORK = "gcp:compute/network:Network"
@@ -18,12 +18,12 @@ CLUSTER = "gcp:container/cluster:Cluster"
 POOL = "gcp:container/nodePool:NodePool"
 
 
-class GcpStack(Engine):
+class GoogleStack(Engine):
     """`dev` in us-central1-a of project `p`, with a quota that tests may set."""
 
     def __init__(self, quota: dict[str, int] | None = None, **errors: list[str]) -> None:
         self.plane = Plane()
-        self.cloud = GcpCloud(
+        self.cloud = GoogleCloud(
             control_plane=self.plane, faults=Faults(quota=quota or {}, errors=errors)
         )
         super().__init__(settings_for(self.cloud), {"project": "p", "region": "us-central1"})

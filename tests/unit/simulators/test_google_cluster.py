@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 
 from plugins.faults import Faults
-from simulators.google import GcpCloud
+from simulators.google import GoogleCloud
 from tests.unit.plugins.offline_engine import Plane, Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT_MEMBER,
     CLUSTER,
     POOL,
     SUBNETWORK,
-    GcpStack,
+    GoogleStack,
     cluster,
     pool,
 )
@@ -19,7 +19,7 @@ from tests.unit.simulators.google_stack import (
 
 def test_a_cluster_starts_its_control_plane() -> None:
     """The endpoint and the certificate are the real control plane's, which ends with it."""
-    stack = GcpStack()
+    stack = GoogleStack()
     outputs = stack.cluster()
     assert stack.plane.running
     assert outputs["endpoint"] == Plane.endpoint
@@ -36,7 +36,7 @@ def test_a_control_plane_that_does_not_start_leaves_no_cluster() -> None:
         def ensure_started(self) -> None:
             raise RuntimeError("no port")
 
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cloud.control_plane = Broken()
     with pytest.raises(RuntimeError, match="no port"):
         stack.cluster()
@@ -53,14 +53,14 @@ def test_a_control_plane_that_does_not_start_leaves_no_cluster() -> None:
 )
 def test_managed_prometheus_brings_its_kinds(changes: dict[str, Any], there: bool) -> None:
     """What to scrape can be said on a cluster whose Prometheus GKE runs, and on no other."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster(**changes)
     assert ("ClusterPodMonitoring" in stack.plane.kinds) == there
 
 
 def test_managed_prometheus_brings_its_kinds_when_it_is_turned_on() -> None:
     """An update that turns it on is enough."""
-    stack = GcpStack()
+    stack = GoogleStack()
     network = stack.network()
     off = {"enableComponents": ["SYSTEM_COMPONENTS"], "managedPrometheus": {"enabled": False}}
     stack.up(CLUSTER, "dev", cluster(network, monitoringConfig=off))
@@ -75,7 +75,7 @@ def test_managed_prometheus_brings_its_kinds_when_it_is_turned_on() -> None:
 
 def test_one_cluster_at_a_time() -> None:
     """A second cluster is refused with the first one's name."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
     with pytest.raises(
@@ -86,7 +86,7 @@ def test_one_cluster_at_a_time() -> None:
 
 def test_deletion_protection_refuses_a_delete() -> None:
     """It is on unless it is set to false and applied; then the delete goes through."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster(deletionProtection=None)
     with pytest.raises(Refused, match="deletion_protection is set to true"):
         stack.delete(CLUSTER, "dev")
@@ -98,7 +98,7 @@ def test_deletion_protection_refuses_a_delete() -> None:
 
 def test_an_imported_cluster_is_protected() -> None:
     """A state that says nothing of deletionProtection counts as protected."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     identity, inputs, outputs = stack.state[stack.urn(CLUSTER, "dev")]
     del outputs["deletionProtection"]
@@ -110,7 +110,7 @@ def test_an_imported_cluster_is_protected() -> None:
 
 def test_node_pools_die_with_their_cluster() -> None:
     """A pool whose cluster is gone is gone; deleting it then is no error."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool()
     stack.delete(CLUSTER, "dev")
@@ -120,7 +120,7 @@ def test_node_pools_die_with_their_cluster() -> None:
 
 def test_a_subnetwork_outlives_its_cluster() -> None:
     """The subnetwork is refused as in use, and so is a change of the ranges that the pods have."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     with pytest.raises(Refused, match="already being used by 'projects/p/locations/us-central1-a"):
         stack.delete(SUBNETWORK, "nodes")
@@ -132,7 +132,7 @@ def test_a_subnetwork_outlives_its_cluster() -> None:
 
 def test_the_workload_pool_comes_with_the_cluster() -> None:
     """Only once a cluster has workload identity can a Kubernetes account be a member."""
-    stack = GcpStack()
+    stack = GoogleStack()
     account = stack.up("gcp:serviceaccount/account:Account", "gpu-nodes", {})
     member = {
         "serviceAccountId": account["name"],
@@ -157,7 +157,7 @@ def test_the_workload_pool_comes_with_the_cluster() -> None:
 )
 def test_the_channel_decides_the_version(changes: dict[str, object], version: str) -> None:
     """A channel has a default; a minor or an exact version that it offers is taken."""
-    assert GcpStack().cluster(**changes)["masterVersion"] == version
+    assert GoogleStack().cluster(**changes)["masterVersion"] == version
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
 )
 def test_a_wrong_cluster_is_refused(changes: dict[str, object], reason: str) -> None:
     """What GKE or its provider refuses is one line with the reason, and nothing is left."""
-    stack = GcpStack()
+    stack = GoogleStack()
     with pytest.raises(Refused) as refused:
         stack.cluster(**changes)
     assert reason in str(refused.value)
@@ -230,14 +230,14 @@ def test_a_wrong_cluster_is_refused(changes: dict[str, object], reason: str) -> 
 
 def test_a_kept_default_pool_has_nodes() -> None:
     """A cluster that keeps its default pool has a group of that name, of e2-medium machines."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster(removeDefaultNodePool=None, initialNodeCount=2)
     (group,) = stack.cloud.node_groups()
     assert (group.name, group.target_nodes, group.autoscaled) == ("default-pool", 2, False)
     assert group.node.labels["node.kubernetes.io/instance-type"] == "e2-medium"
 
 
-def autopilot(stack: GcpStack) -> None:
+def autopilot(stack: GoogleStack) -> None:
     stack.cluster(
         location="us-central1",
         enableAutopilot=True,
@@ -248,7 +248,7 @@ def autopilot(stack: GcpStack) -> None:
 
 def test_autopilot_offers_what_the_region_has() -> None:
     """One group per accelerator and count of the region, beside one without GPUs; no pools."""
-    stack = GcpStack()
+    stack = GoogleStack()
     autopilot(stack)
     groups = {group.name: group for group in stack.cloud.node_groups()}
     t4 = groups["autopilot-nvidia-tesla-t4-2"]
@@ -265,7 +265,7 @@ def test_autopilot_offers_what_the_region_has() -> None:
 
 def test_autopilot_nodes_with_fewer_gpus_are_cheaper() -> None:
     """So that a pod with one GPU gets a node with one, not one with four."""
-    stack = GcpStack()
+    stack = GoogleStack()
     autopilot(stack)
     prices = [
         group.on_demand_per_hour or 0
@@ -279,7 +279,7 @@ def test_autopilot_nodes_with_fewer_gpus_are_cheaper() -> None:
 
 def test_autopilot_nodes_count_against_the_quota() -> None:
     """Nodes that GKE brings by itself need GPU quota as well."""
-    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 2})
+    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 2})
     autopilot(stack)
     stack.cloud.set_size("autopilot-nvidia-tesla-t4-2", 1)
     with pytest.raises(Exception, match="GCE quota exceeded: Quota 'NVIDIA_T4_GPUS' exceeded"):
@@ -289,7 +289,7 @@ def test_autopilot_nodes_count_against_the_quota() -> None:
 
 def test_autopilot_has_spot_nodes_for_those_who_select_them() -> None:
     """They carry GKE's label and taint for Spot, beside those for GPUs."""
-    stack = GcpStack()
+    stack = GoogleStack()
     autopilot(stack)
     groups = {group.name: group for group in stack.cloud.node_groups()}
     spot = groups["autopilot-nvidia-tesla-t4-2-spot"]
@@ -304,7 +304,7 @@ def test_autopilot_has_spot_nodes_for_those_who_select_them() -> None:
 
 def test_an_empty_cloud_holds_nothing() -> None:
     """There are no groups and no holdings before anything is made."""
-    empty = GcpCloud(control_plane=Plane(), faults=Faults())
+    empty = GoogleCloud(control_plane=Plane(), faults=Faults())
     assert empty.node_groups() == []
     assert empty.list_resources() == []
 
@@ -348,7 +348,7 @@ def excluded(start: str, end: str, scope: str = "NO_UPGRADES") -> dict[str, Any]
 def test_a_wrong_maintenance_policy_is_refused(policy: dict[str, Any], reason: str) -> None:
     """The provider reads the times, the API counts the hours."""
     with pytest.raises(Refused) as refused:
-        GcpStack().cluster(maintenancePolicy=policy)
+        GoogleStack().cluster(maintenancePolicy=policy)
     assert reason in str(refused.value)
 
 
@@ -365,7 +365,7 @@ def test_a_wrong_maintenance_policy_is_refused(policy: dict[str, Any], reason: s
 )
 def test_a_right_maintenance_policy_is_taken(policy: dict[str, Any]) -> None:
     """As it was given, the second time as well."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster(maintenancePolicy=policy)
     network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
     again = stack.up(CLUSTER, "dev", cluster(network, maintenancePolicy=policy))
@@ -374,7 +374,7 @@ def test_a_right_maintenance_policy_is_taken(policy: dict[str, Any]) -> None:
 
 def test_the_dns_endpoint_answers_only_where_it_may() -> None:
     """It is always there; in a rehearsal its name leads to the API server, or nowhere."""
-    stack = GcpStack()
+    stack = GoogleStack()
     off = stack.cluster()["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]
     assert off == {"allowExternalTraffic": False, "endpoint": "localhost:1"}
     network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
@@ -391,12 +391,12 @@ def test_a_private_endpoint_is_reached_from_private_networks_alone() -> None:
     blocks = {"cidrBlocks": [{"displayName": "x", "cidrBlock": "34.64.0.0/16"}]}
     private = {"enablePrivateNodes": True, "enablePrivateEndpoint": True}
     with pytest.raises(Refused, match="is not a reserved network, which is required for private"):
-        GcpStack().cluster(masterAuthorizedNetworksConfig=blocks, privateClusterConfig=private)
+        GoogleStack().cluster(masterAuthorizedNetworksConfig=blocks, privateClusterConfig=private)
 
 
 def test_a_state_with_text_in_place_of_a_map_is_refused() -> None:
     """As the official provider does, for which a placeholder of another shape is no state."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     urn = stack.urn(CLUSTER, "dev")
     identity, inputs, outputs = stack.state[urn]

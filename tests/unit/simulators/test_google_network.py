@@ -10,7 +10,7 @@ from tests.unit.simulators.google_stack import (
     NETWORK,
     ROUTER,
     SUBNETWORK,
-    GcpStack,
+    GoogleStack,
     subnetwork,
 )
 
@@ -24,12 +24,12 @@ NAT_ALL = {"sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES"}
 def test_a_subnetwork_needs_its_network() -> None:
     """A network that does not exist is a 404 with its full name."""
     with pytest.raises(Refused, match="404: The resource 'projects/p/global/networks/nowhere'"):
-        GcpStack().up(SUBNETWORK, "s", subnetwork("nowhere"))
+        GoogleStack().up(SUBNETWORK, "s", subnetwork("nowhere"))
 
 
 def test_a_name_exists_once() -> None:
     """A second network of the same name is a 409."""
-    stack = GcpStack()
+    stack = GoogleStack()
     inputs = {"name": "net", "autoCreateSubnetworks": False}
     stack.up(NETWORK, "a", inputs)
     with pytest.raises(Refused, match="409: The resource 'projects/p/global/networks/net' already"):
@@ -54,7 +54,7 @@ def test_a_name_exists_once() -> None:
 )
 def test_address_ranges_may_not_overlap(changes: dict[str, object], reason: str) -> None:
     """Ranges of one network, primary or secondary, exclude each other and have a least size."""
-    stack = GcpStack()
+    stack = GoogleStack()
     first = stack.network()
     second = subnetwork(first["network"], secondaryIpRanges=[]) | changes
     with pytest.raises(Refused) as refused:
@@ -64,7 +64,7 @@ def test_address_ranges_may_not_overlap(changes: dict[str, object], reason: str)
 
 def test_another_network_may_use_the_same_addresses() -> None:
     """Overlap counts only within a network."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.network()
     other = stack.up(NETWORK, "other", {"autoCreateSubnetworks": False})
     assert stack.up(SUBNETWORK, "same", subnetwork(other["name"]))["region"] == "us-central1"
@@ -72,7 +72,7 @@ def test_another_network_may_use_the_same_addresses() -> None:
 
 def test_a_range_grows_in_place_and_shrinks_by_replacement() -> None:
     """A primary range that contains the old one updates, any other replaces."""
-    stack = GcpStack()
+    stack = GoogleStack()
     network = stack.network()["network"]
     grown = subnetwork(network, ipCidrRange="10.0.0.0/19")
     moved = subnetwork(network, ipCidrRange="10.0.0.0/21")
@@ -82,7 +82,7 @@ def test_a_range_grows_in_place_and_shrinks_by_replacement() -> None:
 
 def test_a_network_is_the_same_by_name_and_by_link() -> None:
     """Self link, path and bare name of one network are no difference."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.network()
     name = stack.state[stack.urn(NETWORK, "net")][2]["name"]
     for spelling in (name, f"projects/p/global/networks/{name}"):
@@ -92,7 +92,7 @@ def test_a_network_is_the_same_by_name_and_by_link() -> None:
 
 def test_what_is_in_use_stays() -> None:
     """A network goes only after its subnetworks, routers and firewall rules."""
-    stack = GcpStack()
+    stack = GoogleStack()
     network = stack.network()["network"]
     stack.up(ROUTER, "router", {"network": network})
     stack.up(NAT, "nat", {"router": stack.state[stack.urn(ROUTER, "router")][2]["name"], **NAT_ALL})
@@ -111,7 +111,7 @@ def test_what_is_in_use_stays() -> None:
 
 def test_a_nat_goes_with_its_router() -> None:
     """A NAT is a part of its router: it is gone afterwards, and deleting it then is no error."""
-    stack = GcpStack()
+    stack = GoogleStack()
     network = stack.network()["network"]
     router = stack.up(ROUTER, "router", {"network": network})
     stack.up(NAT, "nat", {"router": router["name"], **NAT_ALL})
@@ -147,7 +147,7 @@ def test_a_nat_goes_with_its_router() -> None:
 )
 def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> None:
     """Dynamic ports come in powers of two, and exclude endpoint-independent mapping."""
-    stack = GcpStack()
+    stack = GoogleStack()
     router = stack.up(ROUTER, "router", {"network": stack.network()["network"]})
     inputs = {"router": router["name"], **NAT_ALL, **ports}
     if reason is None:
@@ -228,7 +228,7 @@ def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> 
 def test_each_refusal_is_one_line(token: str, inputs: dict[str, object], reason: str) -> None:
     """What Google Cloud or its provider refuses is refused with its reason, in one line."""
     with pytest.raises(Refused) as refused:
-        GcpStack().up(token, "x", inputs)
+        GoogleStack().up(token, "x", inputs)
     assert reason in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -236,7 +236,7 @@ def test_each_refusal_is_one_line(token: str, inputs: dict[str, object], reason:
 def test_the_rest_of_a_project() -> None:
     """Accounts, bindings, APIs, registries, dashboards and alerts are created, read and deleted;
     an API stays enabled and is nothing left behind."""
-    stack = GcpStack()
+    stack = GoogleStack()
     account = stack.up(ACCOUNT, "gpu-nodes", {})
     assert account["email"].endswith("@p.iam.gserviceaccount.com")
     binding = {"project": "p", "role": "roles/viewer", "member": account["member"]}
@@ -263,7 +263,7 @@ def test_the_rest_of_a_project() -> None:
 
 def test_a_deletion_policy_is_honoured() -> None:
     """PREVENT refuses a delete, ABANDON forgets the resource and leaves it in the cloud."""
-    stack = GcpStack()
+    stack = GoogleStack()
     inputs = {"autoCreateSubnetworks": False}
     stack.up(NETWORK, "kept", inputs | {"deletionPolicy": "PREVENT"})
     stack.up(NETWORK, "left", inputs | {"deletionPolicy": "ABANDON"})

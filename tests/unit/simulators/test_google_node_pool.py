@@ -5,7 +5,7 @@ import pytest
 from plugins.cloud.handler import CloudError
 from simulators.cloud import NodeGroup, NodeTaint
 from tests.unit.plugins.offline_engine import Refused
-from tests.unit.simulators.google_stack import ACCOUNT, POOL, GcpStack, pool, t4
+from tests.unit.simulators.google_stack import ACCOUNT, POOL, GoogleStack, pool, t4
 
 GPU_TAINT = NodeTaint(key="nvidia.com/gpu", value="present", effect="NoSchedule")
 CPU = {"machineType": "e2-standard-2"}
@@ -16,13 +16,13 @@ FLEX_START = {
 }
 
 
-def group_of(stack: GcpStack, resource: str = "gpu") -> NodeGroup:
+def group_of(stack: GoogleStack, resource: str = "gpu") -> NodeGroup:
     name = stack.state[stack.urn(POOL, resource)][2]["name"]
     return next(group for group in stack.cloud.node_groups() if group.name == name)
 
 
 def one_pool(**changes: Any) -> NodeGroup:
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool(**changes)
     return group_of(stack)
@@ -110,7 +110,7 @@ def test_a_machine_that_brings_gpus_needs_none_declared() -> None:
 
 def test_gke_adds_its_taint_beside_a_cpu_pool() -> None:
     """An undeclared GPU taint is added, shows in effectiveTaints, and is no difference."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool("cpu", nodeConfig=CPU)
     undeclared = t4(taints=[])
@@ -122,7 +122,7 @@ def test_gke_adds_its_taint_beside_a_cpu_pool() -> None:
 
 def test_gke_adds_no_taint_where_all_pools_have_gpus() -> None:
     """Without a CPU pool the taint stays away, also when a CPU pool comes later."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool(nodeConfig=t4(taints=[]))
     stack.pool("cpu", nodeConfig=CPU)
@@ -133,7 +133,7 @@ def test_gke_adds_no_taint_where_all_pools_have_gpus() -> None:
 
 def test_a_declared_taint_is_taken_as_it_is() -> None:
     """GKE does not add its own value beside one that is declared with the same key."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool("cpu", nodeConfig=CPU)
     taint = {"key": "nvidia.com/gpu", "value": "mine", "effect": "NO_EXECUTE"}
@@ -161,7 +161,7 @@ def test_bounds_are_per_zone_or_in_total(
 
 def test_initial_nodes_are_per_zone() -> None:
     """Two nodes in each of two zones are four, and a refresh shows two per zone."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     zones = ["us-central1-a", "us-central1-b"]
     stack.pool(initialNodeCount=2, nodeLocations=zones)
@@ -175,7 +175,7 @@ def test_initial_nodes_are_per_zone() -> None:
 def test_a_refresh_after_autoscaling_shows_what_life_shows(ignored: bool | None, seen: int) -> None:
     """The node count moves, unless it is ignored; neither is a difference nor moves
     initialNodeCount."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool(ignoreNodeCountChanges=ignored)
     stack.cloud.set_size(group_of(stack).name, 2)
@@ -187,7 +187,7 @@ def test_a_refresh_after_autoscaling_shows_what_life_shows(ignored: bool | None,
 
 def test_a_declared_node_count_reverts_the_autoscaler() -> None:
     """With nodeCount declared, the next update after a refresh takes the nodes away again."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     declared = {"initialNodeCount": None, "nodeCount": 1}
     stack.pool(**declared)
@@ -201,7 +201,7 @@ def test_a_declared_node_count_reverts_the_autoscaler() -> None:
 @pytest.mark.parametrize("metric", ["NVIDIA_T4_GPUS", "GPUS_ALL_REGIONS"])
 def test_the_quota_limits_the_first_nodes(metric: str) -> None:
     """A pool that starts with nodes needs quota at once; one that starts at zero does not."""
-    stack = GcpStack(quota={metric: 0})
+    stack = GoogleStack(quota={metric: 0})
     stack.cluster()
     stack.pool()
     with pytest.raises(Refused, match=f"GCE quota exceeded: Quota '{metric}' exceeded. Limit: 0.0"):
@@ -210,7 +210,7 @@ def test_the_quota_limits_the_first_nodes(metric: str) -> None:
 
 def test_the_quota_limits_growth() -> None:
     """The autoscaler's next node is refused where the GPUs of all pools together exceed it."""
-    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 2})
+    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 2})
     stack.cluster()
     stack.pool()
     stack.pool("second")
@@ -224,7 +224,7 @@ def test_the_quota_limits_growth() -> None:
 
 def test_a_boot_disk_that_the_machine_does_not_take_keeps_nodes_away() -> None:
     """GKE makes the pool, and only its first node fails to start, without any of another disk."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool(nodeConfig=t4(diskType="hyperdisk-balanced"))
     with pytest.raises(CloudError, match="hyperdisk-balanced disk type cannot be used by n1-"):
@@ -236,7 +236,7 @@ def test_a_boot_disk_that_the_machine_does_not_take_keeps_nodes_away() -> None:
 
 def test_spot_nodes_have_a_quota_of_their_own() -> None:
     """Spot GPUs count against the preemptible metric, and their nodes say so."""
-    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 0})
+    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 0})
     stack.cluster()
     stack.pool(nodeConfig=t4(spot=True), initialNodeCount=1)
     group = group_of(stack)
@@ -246,7 +246,7 @@ def test_spot_nodes_have_a_quota_of_their_own() -> None:
 
 def test_changes_are_announced() -> None:
     """The sandbox hears of every change of the groups, and only of those."""
-    stack = GcpStack()
+    stack = GoogleStack()
     heard: list[int] = []
     stack.cloud.on_change(lambda: heard.append(len(stack.cloud.node_groups())))
     stack.cluster()
@@ -261,7 +261,7 @@ def test_changes_are_announced() -> None:
 )
 def test_gke_upgrades_such_nodes_its_own_way(changes: dict[str, Any]) -> None:
     """SHORT_LIVED comes unasked; whoever asks for SURGE has a difference for ever."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     declared = {**changes, "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
     for _ in range(2):
@@ -274,7 +274,7 @@ def test_gke_upgrades_such_nodes_its_own_way(changes: dict[str, Any]) -> None:
 
 def test_image_streaming_left_out_after_it_was_on_stays_on() -> None:
     """The provider keeps what the pool has, so that off has to be said."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool(nodeConfig=t4(gcfsConfig={"enabled": True}))
     assert stack.diff(POOL, "gpu", pool())[0] == {}
@@ -288,7 +288,7 @@ def test_image_streaming_left_out_after_it_was_on_stays_on() -> None:
 
 def test_a_name_that_is_too_long_shows_when_the_pool_is_made() -> None:
     """The API alone knows the rule, so that a preview takes it; automatic names count as well."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     name = "a" * 33  # and 8 more of the automatic name
     assert len(stack.preview(POOL, name, pool())["name"]) == 41
@@ -402,7 +402,7 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
 )
 def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
     """What GKE refuses is one line with the reason, and no pool is left."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     with pytest.raises(Refused) as refused:
         stack.pool(**changes)
@@ -413,7 +413,7 @@ def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
 
 def test_nodes_run_as_an_account_that_exists() -> None:
     """A service account of the stack, or of another project, is accepted."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     email = stack.up(ACCOUNT, "gpu-nodes", {})["email"]
     stack.pool(nodeConfig=t4(serviceAccount=email))
@@ -434,7 +434,7 @@ def test_nodes_run_as_an_account_that_exists() -> None:
 )
 def test_gke_recreates_nodes_for_some_changes(changes: dict[str, Any], recreated: bool) -> None:
     """Labels and taints are put on the nodes that run."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool()
 
@@ -449,7 +449,7 @@ def test_gke_recreates_nodes_for_some_changes(changes: dict[str, Any], recreated
 
 def test_an_update_that_outlasts_the_provider_fails() -> None:
     """Twenty nodes, one after the other, take more than the two hours that it waits by itself."""
-    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 100, "GPUS_ALL_REGIONS": 100})
+    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 100, "GPUS_ALL_REGIONS": 100})
     stack.cluster()
     settings = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
     many = {"autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 20}, **settings}
@@ -464,7 +464,7 @@ def test_an_update_that_outlasts_the_provider_fails() -> None:
 
 def test_a_short_cluster_name_is_another_to_the_provider() -> None:
     """As `pulumi import` writes it; the command that recovers gives such a pool the full name."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     whole = "projects/p/locations/us-central1-a/clusters/dev"
     stack.pool(cluster="dev")

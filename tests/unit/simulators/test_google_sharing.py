@@ -7,7 +7,7 @@ import pytest
 from simulators.cloud import GpuSharing, NodeGroup
 from simulators.google.autopilot import GpuRequestShape, gpu_request_shapes
 from tests.unit.plugins.offline_engine import Refused
-from tests.unit.simulators.google_stack import GcpStack, t4
+from tests.unit.simulators.google_stack import GoogleStack, t4
 
 ACCELERATOR = "cloud.google.com/gke-accelerator"
 STRATEGY = "cloud.google.com/gke-gpu-sharing-strategy"
@@ -24,7 +24,7 @@ def shared(strategy: str, clients: int, **fields: Any) -> dict[str, Any]:
 
 def made(accelerator: dict[str, Any], **config: Any) -> NodeGroup:
     """The only pool of a cluster, with this accelerator."""
-    stack = GcpStack()
+    stack = GoogleStack()
     stack.cluster()
     stack.pool(nodeConfig=t4(guestAccelerators=[accelerator], **config))
     (group,) = stack.cloud.node_groups()
@@ -98,7 +98,7 @@ def test_autopilot_shares_what_a_pod_selects(
 
 def test_autopilot_makes_shapes_for_the_pods_that_ask() -> None:
     """Shared shapes are there once a pod selected them, beside those of whole GPUs."""
-    stack = GcpStack(quota={"NVIDIA_T4_GPUS": 1})
+    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 1})
     stack.cluster(location="us-central1", enableAutopilot=True, removeDefaultNodePool=None,
                   initialNodeCount=None)  # fmt: skip
     before = {group.name for group in stack.cloud.node_groups()}

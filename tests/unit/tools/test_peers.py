@@ -23,7 +23,7 @@ from rehearsal.control_plane.pki import make_pki
 from rehearsal.control_plane.pod_network import PodNetwork
 from simulators.aws.account import Account
 from tests.another_user import NOBODY, as_root, asked
-from tests.unit.simulators.google_stack import GcpStack
+from tests.unit.simulators.google_stack import GoogleStack
 from tools import ToolError
 from tools.peers import close_to_others, ours
 
@@ -120,7 +120,7 @@ def kubernetes() -> tuple[int, Callable[[], None]]:
 
 
 def google() -> tuple[int, Callable[[], None]]:
-    server = ProviderServer(GcpStack().provider.settings)
+    server = ProviderServer(GoogleStack().provider.settings)
     return server.port, server.stop
 
 
