@@ -69,11 +69,14 @@ CONTRIBUTING = [ROOT / "CONTRIBUTING.md", *sorted((DOCS / "contributing").glob("
 _PATH = re.compile(r"`((?:\w+/)+[\w.-]*)`")
 
 
-@pytest.mark.parametrize("page", CONTRIBUTING, ids=lambda page: page.name)
-def test_contributors_are_sent_to_files_that_exist(page: Path) -> None:
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name
+)
+def test_files_that_a_page_names_exist(page: Path) -> None:
     """A table of tasks and files is worth nothing once the files have moved."""
-    paths = _PATH.findall(page.read_text())
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+    paths = [path for path in _PATH.findall(page.read_text()) if "inventories/" not in path]
+    ours = [path for path in paths if (ROOT / path.partition("/")[0]).is_dir()]
+    assert [path for path in ours if not (ROOT / path).exists()] == []
 
 
 def test_ten_usual_changes_have_their_files_named() -> None:
