@@ -102,6 +102,7 @@ class Engine(Pulumi):
         super().__init__(command=command, program=program, stack=stack, environment=own)
 
     def preview(self, policy_pack: Path | None = None) -> Outcome:
+        """`pulumi preview`, with a policy pack where one is given."""
         return self._operate("preview", policy_pack)
 
     def up(self, policy_pack: Path | None = None, *, refresh: bool = False) -> Outcome:
@@ -109,9 +110,11 @@ class Engine(Pulumi):
         return self._operate("up", policy_pack, *(["--refresh"] if refresh else []))
 
     def refresh(self) -> Outcome:
+        """`pulumi refresh`."""
         return self._operate("refresh")
 
     def destroy(self) -> Outcome:
+        """`pulumi destroy`."""
         return self._operate("destroy")
 
     def resources(self) -> list[Row]:

@@ -36,10 +36,12 @@ class EventLog:
 
     @property
     def now(self) -> float:
+        """Seconds since the rehearsal began."""
         return time.monotonic() - self._began
 
     @property
     def events(self) -> list[Event]:
+        """Every event up to now."""
         with self._lock:
             return list(self._events)
 
@@ -48,6 +50,7 @@ class EventLog:
         self._listeners.append(listener)
 
     def record(self, kind: str, subject: str, what: str, **detail: Any) -> None:
+        """Adds an event, and hands it to the listeners."""
         with self._lock:
             event = Event(
                 at=round(self.now, 3), kind=kind, subject=subject, what=what, detail=detail
@@ -66,4 +69,5 @@ class EventLog:
 
     @property
     def findings(self) -> list[str]:
+        """What fails the rehearsal, one line each."""
         return [event.what for event in self.events if event.kind == "finding"]

@@ -104,6 +104,7 @@ def node_lives(events: Iterable[Event]) -> list[NodeLife]:
 
 
 def pod_lives(events: Iterable[Event]) -> list[PodLife]:
+    """Every pod that there was, with the times of what happened to it."""
     lives: dict[str, PodLife] = {}
     for event in events:
         if event.kind != "pod":

@@ -119,6 +119,7 @@ class Cluster:
         self._call("DELETE", self.path(kind, namespace, name), body=body)
 
     def close(self) -> None:
+        """Ends the connections."""
         self._client.close()
 
     def _call(

@@ -46,9 +46,11 @@ class Api:
         return reply.data.decode(errors="replace")
 
     def create(self, path: str, manifest: Object) -> Object:
+        """Creates an object and returns it as it then is; raises ApiError."""
         return self._call("POST", path, manifest)
 
     def patch(self, path: str, patch: Object, kind: str = MERGE) -> Object:
+        """Merges into an object and returns it as it then is; raises ApiError."""
         return self._call("PATCH", path, patch, content=kind)
 
     def apply(self, path: str, manifest: Object) -> Object:

@@ -32,15 +32,18 @@ class ClusterCache:
         self._with_gpus: dict[str, dict[str, Any]] = {}
 
     def all(self, kind: str) -> list[dict[str, Any]]:
+        """The objects of a kind of `KINDS`."""
         with self._lock:
             return list(self._items[kind].values())
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
+        """Every node."""
         return self.all("Node")
 
     @property
     def pods(self) -> list[dict[str, Any]]:
+        """Every pod, of all namespaces."""
         return self.all("Pod")
 
     @property

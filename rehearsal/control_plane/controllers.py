@@ -74,11 +74,13 @@ class Controllers:
         self._addresses = (f"10.1.{n // 256}.{n % 256}" for n in itertools.count(1))
 
     def start(self) -> None:
+        """Follows the pods from now on."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="controllers", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
+        """Ends what runs for them."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(10)

@@ -73,6 +73,7 @@ class LocalControlPlane:
 
     @property
     def running(self) -> bool:
+        """Whether its servers run."""
         return self._running
 
     @property

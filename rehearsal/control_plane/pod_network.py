@@ -37,6 +37,7 @@ class PodNetwork:
         self.egress.write_text(json.dumps(self._selection()))
 
     def stop(self) -> None:
+        """Ends the proxy."""
         self._server.shutdown()
         self._server.server_close()
 

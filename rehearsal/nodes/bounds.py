@@ -45,6 +45,7 @@ class Bounds:
         ).start()
 
     def stop(self) -> None:
+        """Ends the webhook."""
         self._server.shutdown()
         self._server.server_close()
 

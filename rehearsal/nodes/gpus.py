@@ -43,6 +43,7 @@ class GpuParts:
 
     @property
     def complete(self) -> bool:
+        """Whether driver and device plugin are there."""
         return bool(self.drivers) and bool(self.plugins)
 
 

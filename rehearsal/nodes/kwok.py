@@ -23,6 +23,7 @@ class Kwok:
         """How long a Job's pod runs, so that the run can be seen."""
 
     def start(self, kubeconfig: Path) -> None:
+        """Starts KWOK on this API server."""
         config = self._folder / "kwok.yaml"
         config.write_text(yaml.safe_dump_all(self._stages()))
         selector = ",".join(f"{key}={value}" for key, value in MANAGED.items())
@@ -37,6 +38,7 @@ class Kwok:
         ])  # fmt: skip
 
     def stop(self) -> None:
+        """Ends it."""
         self._processes.stop("kwok", grace=0.2)
 
     def _stages(self) -> list[object]:

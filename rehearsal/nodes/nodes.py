@@ -75,6 +75,7 @@ class Nodes:
         return self._control_plane.api
 
     def start(self) -> None:
+        """Begins to keep the nodes, on a thread of its own."""
         self._stopped = threading.Event()
         self._nodes: list[Object] = []
         self._pods: list[Object] = []
@@ -103,6 +104,7 @@ class Nodes:
         self._thread.start()
 
     def stop(self) -> None:
+        """Ends the thread; nodes stay as they are."""
         with self._intake:
             self._stopped.set()
         if self._watcher is not None:

@@ -45,6 +45,7 @@ class ClusterSnapshot:
         ]
 
     def of(self, group: NodeGroup) -> Sequence[Object]:
+        """The nodes of a group."""
         return self.nodes.get(group.name, ())
 
 

@@ -102,6 +102,7 @@ class Account:
         moto_api_backend.reset()
 
     def stop(self) -> None:
+        """Ends the APIs; what was in the account is gone."""
         self._server.stop()
 
     def open(self, config: Mapping[str, Any]) -> None:
@@ -139,6 +140,7 @@ class Account:
         return get_backend(service)[NUMBER][self.region]  # type: ignore[call-overload]
 
     def arn(self, service: str, resource: str) -> str:
+        """The ARN of a resource of this account in its region."""
         return f"arn:aws:{service}:{self.region}:{NUMBER}:{resource}"
 
 

@@ -20,14 +20,17 @@ class Ec2Kind(Kind):
 
     @property
     def ec2(self) -> Any:
+        """A client of EC2."""
         return self.account.client("ec2")
 
     @property
     def camel(self) -> str:
+        """The noun as the API writes it: `InternetGateway`."""
         return "".join(map(pascal, self.noun.split("_")))
 
     @property
     def id_key(self) -> str:
+        """The key of the id in answers: `InternetGatewayId`."""
         return f"{self.camel}Id"
 
     def specification(self, inputs: Mapping[str, Any]) -> dict[str, Any]:

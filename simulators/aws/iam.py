@@ -17,6 +17,7 @@ class IamKind(Kind):
 
     @property
     def iam(self) -> Any:
+        """A client of IAM."""
         return self.account.client("iam")
 
 

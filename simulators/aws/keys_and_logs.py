@@ -26,6 +26,7 @@ class Key(Kind):
 
     @property
     def kms(self) -> Any:
+        """A client of KMS."""
         return self.account.client("kms")
 
     def create(self, inputs: dict[str, Any]) -> str:
@@ -177,6 +178,7 @@ class LogGroup(Kind):
 
     @property
     def logs(self) -> Any:
+        """A client of CloudWatch Logs."""
         return self.account.client("logs")
 
     def create(self, inputs: dict[str, Any]) -> str:
@@ -211,6 +213,7 @@ class LogGroup(Kind):
             )
 
     def row(self, identity: str) -> dict[str, Any]:
+        """The group as the API has it; raises NotFoundError."""
         answer = self.logs.describe_log_groups(logGroupNamePrefix=identity)
         for row in answer["logGroups"]:
             if row["logGroupName"] == identity:

@@ -30,6 +30,7 @@ class Eip(Ec2Kind):
         return str(answer["AllocationId"])
 
     def row(self, identity: str) -> dict[str, Any]:
+        """The address as the API has it; raises NotFoundError."""
         for row in self.ec2.describe_addresses()["Addresses"]:
             if row.get("AllocationId") == identity:
                 return dict(row)

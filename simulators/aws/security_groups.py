@@ -170,6 +170,7 @@ class SecurityGroupIngressRule(Ec2Kind):
         return identity
 
     def row(self, identity: str) -> dict[str, Any]:
+        """The rule as the API has it; raises NotFoundError."""
         for row in self.rows("security_group_rule"):
             if row["SecurityGroupRuleId"] == identity:
                 return row

@@ -64,6 +64,7 @@ class QuotaApi:
         self._thread.start()
 
     def stop(self) -> None:
+        """Ends the server."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
