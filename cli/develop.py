@@ -1,4 +1,4 @@
-"""`gpu-cluster inject-faults`, `bench`, `state-fixtures` and `docs`, for developers."""
+"""`gpu-cluster inject-faults`, `bench`, `state-fixtures`, `docs` and so on, for developers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,6 +64,26 @@ def bench(
         code = measure(parts, runs=runs, stacks=stacks, scale=scale, docs=docs)
     if as_json:
         print((FOLDER / "bench.json").read_text(), end="")
+    return code
+
+
+@click.command(epilog="Example: gpu-cluster bench-way-in v0.1.0 HEAD --docs")
+@click.argument("revisions", metavar="[REVISION]...", nargs=-1)
+@click.option("--docs", is_flag=True, help="Write the section of the benchmark page.")
+@json_option
+@linux_only
+def bench_way_in(revisions: Sequence[str], docs: bool, as_json: bool) -> ExitCode:
+    """Time what a newcomer waits for, each REVISION in a clone of its own with an empty home.
+
+    Takes half an hour on two cores, and HEAD if no REVISION is named. Exit code 1: a limit is not
+    kept.
+    """
+    from quality.bench.way_in import FILE, bench
+
+    with aside(as_json=as_json):
+        code = bench(revisions, docs=docs)
+    if as_json:
+        print(FILE.read_text(), end="")
     return code
 
 

@@ -20,8 +20,11 @@ HEARTBEAT = 30.0
 def build(programs: Sequence[Program]) -> None:
     """Build those of the programs that the cache lacks."""
     missing = [program for program in programs if not program.folder().is_dir()]
-    for number, program in enumerate(missing, start=1):
-        _build(program, f"[{number}/{len(missing)}] {program.name}")
+    if missing:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        with go.caches():
+            for number, program in enumerate(missing, start=1):
+                _build(program, f"[{number}/{len(missing)}] {program.name}")
     _say(f"{len(programs)} of {len(programs)} programs are in {cache_folder()}")
 
 

