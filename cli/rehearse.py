@@ -42,19 +42,25 @@ def linux_only(command: Callable[..., int]) -> Callable[..., int]:
     "--deadline", type=float, default=90.0, metavar="SECONDS", show_default=True,
     help="How long the workloads may take to run.",
 )  # fmt: skip
+@click.option(
+    "--from", "revision", default="", metavar="REV",
+    help="Rehearse a change: what git revision REV declares goes up first.",
+)  # fmt: skip
 @click.option("--node", type=click.Choice(["gpu"]), help="Make this machine one of the nodes.")
 @_folder_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON at the end.")
 @linux_only
 def rehearse(
-    stack: str, keep: bool, replace: bool, deadline: float, node: str | None, folder: Path | None,
-    as_json: bool,
+    stack: str, keep: bool, replace: bool, deadline: float, revision: str, node: str | None,
+    folder: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Rehearse the whole life of STACK on this machine: up, workloads, again, destroy.
 
     It runs the real Pulumi engine and a real control plane against simulated clouds, so nothing
     costs anything. Exit code 1: the stack failed. 2: the rehearsal could not run.
     """
+    if revision and node:
+        raise StackError("--from and --node exclude each other: a real node takes no change")
     from rehearsal import held
 
     where = (folder or held.REHEARSALS / stack).absolute()
@@ -68,6 +74,7 @@ def rehearse(
         replace=f"gpu-cluster rehearse {stack} --replace" if replace else "",
         deadline=deadline,
         real_node=node is not None,
+        revision=revision,
     )
     code = held.run(wanted, quiet=as_json)
     if as_json and code in (ExitCode.OK, ExitCode.FINDING) and (where / "report.json").is_file():

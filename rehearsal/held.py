@@ -43,6 +43,8 @@ class Wanted:
     """Seconds that the workloads get to run."""
     real_node: bool = False
     """Whether this machine is one of the nodes."""
+    revision: str = ""
+    """The git revision that is up before what is here comes on top; empty: nothing is."""
 
 
 def run(wanted: Wanted, *, quiet: bool = False) -> int:
@@ -155,6 +157,7 @@ def _hold(wanted: Wanted, answer: int) -> int:
         deadline=wanted.deadline,
         machine=look() if wanted.real_node else None,
         replace=wanted.replace,
+        revision=wanted.revision,
     )
 
 

@@ -68,6 +68,9 @@ class Report:
     (tag -> value) and `differences`."""
     simulated: Sequence[str] = field(default_factory=tuple)
     """What is not as it will be, a line each."""
+    change: Mapping[str, Any] | None = None
+    """Of the rehearsal of a change: `from`, the revision; `replaced`, `updated`, `created` and
+    `deleted`, resources; `recycled`, nodes."""
     real_node: Mapping[str, Any] | None = None
     """Of a rehearsal with a real node: its GPUs, what it offered when, what ran, what it left."""
 
@@ -158,7 +161,7 @@ def created(urns: Iterable[str]) -> dict[str, int]:
 
 def text(report: Report) -> str:
     """The report for a terminal, 100 columns wide."""
-    blocks = [_steps(report), _resources(report), _nodes(report), _pods(report)]
+    blocks = [_steps(report), _change(report), _resources(report), _nodes(report), _pods(report)]
     blocks += [_template_check(check) for check in report.template_checks]
     blocks += real_node_blocks(report.real_node) if report.real_node else []
     verdict = "passed" if report.ok else "FAILED"
@@ -181,6 +184,16 @@ def _steps(report: Report) -> str:
         for step in report.steps
     ]
     return table(("", "step", "duration", "result"), rows)
+
+
+def _change(report: Report) -> str:
+    if report.change is None:
+        return ""
+    found = {key: names for key, names in report.change.items() if key != "from"}
+    counts = ", ".join(f"{len(names)} {what}" for what, names in found.items())
+    lines = [f"  {what}: {', '.join(found[what])}" for what in ("replaced", "recycled")
+             if found[what]]  # fmt: skip
+    return "\n".join([f"changes since {report.change['from']}: {counts}", *lines])
 
 
 def _resources(report: Report) -> str:

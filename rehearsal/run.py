@@ -46,14 +46,16 @@ def hold(
     deadline: float,
     machine: "Machine | None" = None,
     replace: str = "",
+    revision: str = "",
 ) -> int:
     """Rehearses; `keep` is called with the exit status where the sandbox must stay, and returns
     when it may end. With `machine`, that is one of the nodes. `replace`: the command in whose name
-    a rehearsal that runs in the folder is ended; without it, FolderError is raised."""
+    a rehearsal that runs in the folder is ended; without it, FolderError is raised. With
+    `revision`, that one is up before what is here comes on top."""
     began = time.monotonic()
     how = {"folder": folder, "kept": keep is not None, "replace": replace}
     with Progress() as progress:
-        run = _rehearsal(stack, how, deadline, machine, progress.say)
+        run = _rehearsal(stack, how, deadline, machine, progress.say, revision)
         return _rehearse(run, progress, keep, began)
 
 
@@ -88,7 +90,15 @@ def _rehearsal(
     deadline: float,
     machine: "Machine | None",
     say: Callable[[str], None],
+    revision: str,
 ) -> Rehearsal:
+    if revision:
+        from rehearsal.change import ChangeRehearsal, before
+
+        return ChangeRehearsal(
+            before=before(revision, stack), sandbox=Sandbox(stack, **how), deadline=deadline,
+            policy_pack=POLICIES, say=say,
+        )  # fmt: skip
     if machine is None:
         return Rehearsal(
             sandbox=Sandbox(stack, **how), deadline=deadline, policy_pack=POLICIES, say=say
@@ -157,6 +167,7 @@ def make_report(
         simulated=simulated.lines(
             events, run.sandbox.job_seconds, real_node=run.sandbox.real_node is not None
         ),
+        change=run.change(),
         real_node=run.real_node(left or {}),
     )
 

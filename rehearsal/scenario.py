@@ -105,6 +105,10 @@ class Rehearsal:
         """What the report has of a real node, whose traces are `left`; without one, None."""
         return None
 
+    def change(self) -> Mapping[str, Any] | None:
+        """What the report has of a change to an earlier revision; without one, None."""
+        return None
+
     def _step(self, name: str, run: Callable[[], str]) -> bool:
         began = self.sandbox.event_log.now
         self.sandbox.event_log.record("step", name, "began")

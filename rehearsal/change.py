@@ -1,0 +1,157 @@
+"""The rehearsal of a change: what a git revision declares is up, and what is here comes on top."""
+
+import io
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rehearsal.control_plane.controllers import provide
+from rehearsal.engine import Outcome
+from rehearsal.event_log import Event
+from rehearsal.existing import on_its_own_cluster
+from rehearsal.sandbox import ROOT
+from rehearsal.scenario import Rehearsal
+from stacks.files import document_in, read_stack, stack_file
+from stacks.names import StackError
+from stacks.program import FILES, FOLDERS, copy_program
+from stacks.settings import platform_of
+from stacks.urn import Urn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """The program and a stack's file of a git revision."""
+
+    revision: str
+    """As the user gave it."""
+    stack: str
+    file: Path
+    """The stack's, in the repository."""
+    archive: bytes = field(repr=False)
+    """A tar file with what `copy_program` copies."""
+
+    def copy(self, target: Path) -> Path:
+        """Makes the program's copy for the stack; returns the copied stack file."""
+        source = target.with_name(f"{target.name}-source")
+        with tarfile.open(fileobj=io.BytesIO(self.archive)) as archive:
+            archive.extractall(source)
+        if self.file.parent != Path():
+            shutil.move(source / self.file, source / self.file.name)
+        try:
+            copy_program(source, self.stack, target)
+        finally:
+            shutil.rmtree(source)
+        # The packages are those of today: what the revision was installed with is not here.
+        (target / ".venv").unlink()
+        (target / ".venv").symlink_to(ROOT / ".venv")
+        return target / self.file.name
+
+
+def before(revision: str, stack: str, root: Path = ROOT) -> Before:
+    """What the revision has of the stack.
+
+    Raises StackError where there is no such revision, it has no such stack, or one on another
+    platform, which no update can make of it.
+    """
+    asked = f"{revision}^{{commit}}"
+    known = _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", asked)
+    if known.returncode:
+        raise StackError(f"{revision!r} is no revision of this repository; give a tag or a commit")
+    commit = known.stdout.decode().strip()
+    try:
+        file = stack_file(root, stack).resolve().relative_to(root.resolve())
+    except ValueError:
+        raise StackError(f"the file of {stack} is outside the repository {root}") from None
+    found = _git(root, "show", f"{commit}:{file}")
+    if found.returncode:
+        raise StackError(f"{revision} has no {file}: rehearse {stack} without --from")
+    then = document_in(found.stdout, f"{file.name} of {revision}").get("config")
+    now = read_stack(root, stack).get("config")
+    platforms = [platform_of(config) if isinstance(config, dict) else "" for config in (then, now)]
+    if platforms[0] != platforms[1]:
+        raise StackError(
+            f"{file.name} of {revision} has platform {platforms[0]}, and here it has "
+            f"{platforms[1]}: that is another cluster, not a change of one"
+        )
+    archived = _git(root, "archive", commit, "--", *FILES, *FOLDERS, str(file))
+    if archived.returncode:
+        raise StackError(f"{revision}: {archived.stderr.decode().strip()}")
+    return Before(revision=revision, stack=stack, file=file, archive=archived.stdout)
+
+
+def _git(root: Path, *command: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(["git", "-C", str(root), *command], capture_output=True)
+    except FileNotFoundError:
+        raise StackError("there is no git, which --from takes the earlier revision from") from None
+
+
+@dataclass(slots=True, kw_only=True)
+class ChangeRehearsal(Rehearsal):
+    """A rehearsal whose stack stands already, as a revision declares it."""
+
+    before: Before
+    began: float | None = None
+    """Since when the change is applied; None before."""
+    earlier: list[Outcome] = field(default_factory=list)
+    """What the engine did for the revision."""
+
+    def run_until_ready(self) -> bool:
+        """Up as it was, then all that a rehearsal verifies, for what it is to be."""
+        program = self.sandbox.folder / "program"
+        after = program.with_name("program-after")
+        revision = self.before.revision
+        program.rename(after)
+        try:
+            file = self.before.copy(program)
+            if self.sandbox.platform == "existing":
+                on_its_own_cluster(file)
+            provide(file)
+            stands = self._step(f"pulumi up of {revision}", self._up_before) and self._step(
+                f"workloads of {revision} run", self._workloads_run
+            )
+        finally:
+            shutil.rmtree(program, ignore_errors=True)
+            after.rename(program)
+        if not stands:
+            return False
+        self.earlier, self.outcomes, self.warnings = self.outcomes, [], []
+        self.began = self.sandbox.event_log.now
+        return Rehearsal.run_until_ready(self)
+
+    def _up_before(self) -> str:
+        """Without the policies of today, which that revision need not have kept."""
+        pack, self.policy_pack = self.policy_pack, None
+        try:
+            return self._up()
+        finally:
+            self.policy_pack = pack
+
+    def change(self) -> Mapping[str, Any] | None:
+        """What the change did, as the report has it; None where it has not come to that."""
+        ups = [outcome for outcome in self.outcomes if outcome.operation == "up"]
+        if self.began is None or not ups:
+            return None
+        return changes(self.before.revision, ups[0], self.sandbox.event_log.events, self.began)
+
+
+def changes(revision: str, up: Outcome, events: Sequence[Event], began: float) -> Mapping[str, Any]:
+    """What an update did to a stack as `revision` had it: resources by what became of them, and
+    nodes that were recycled after `began`."""
+    labels: dict[str, list[str]] = {}
+    for what, urn in up.resources:
+        labels.setdefault(what, []).append(Urn.parse(urn).label)
+    replaced = dict.fromkeys(labels.get("replace", []) + labels.get("create-replacement", []))
+    recycled = [e for e in events if (e.kind, e.what) == ("node", "recycled") and e.at >= began]
+    return {
+        "from": revision,
+        "replaced": list(replaced),
+        "updated": labels.get("update", []),
+        "created": labels.get("create", []),
+        "deleted": labels.get("delete", []),
+        "recycled": [event.subject for event in recycled],
+    }

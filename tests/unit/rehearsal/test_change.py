@@ -1,0 +1,90 @@
+"""What an earlier revision has of a stack, or in one line why it cannot be rehearsed from."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rehearsal.change import before, changes
+from rehearsal.engine import Outcome
+from rehearsal.event_log import Event
+from stacks.files import EXAMPLES, ROOT
+from stacks.names import StackError
+from stacks.program import FILES, FOLDERS
+from tests.unit.stacks.test_cost import git
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository whose last revision has dev."""
+    for name in FILES:
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    for name in FOLDERS:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "earlier.py").write_text("")
+    (tmp_path / "Pulumi.dev.yaml").write_text((EXAMPLES / "Pulumi.dev.yaml").read_text())
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "first")
+    return tmp_path
+
+
+def test_the_program_and_the_file_are_those_of_the_revision(root: Path, tmp_path: Path) -> None:
+    """Whatever has been written since."""
+    (root / "Pulumi.dev.yaml").write_text("config:\n  gpu-cluster:cluster: { platform: gke }\n")
+    (root / "components" / "earlier.py").unlink()
+    file = before("HEAD", "dev", root).copy(tmp_path / "copy")
+    assert file.read_text() == (EXAMPLES / "Pulumi.dev.yaml").read_text()
+    assert (tmp_path / "copy" / "components" / "earlier.py").is_file()
+    assert (tmp_path / "copy" / ".venv").is_symlink()
+    assert not (tmp_path / "copy-source").exists()
+
+
+@pytest.mark.parametrize(
+    ("revision", "stack", "says"),
+    [
+        ("nosuch", "dev", "'nosuch' is no revision of this repository; give a tag or a commit"),
+        ("--help", "dev", "'--help' is no revision of this repository; give a tag or a commit"),
+        ("HEAD", "new", "HEAD has no Pulumi.new.yaml: rehearse new without --from"),
+        ("HEAD", "other", "there is no Pulumi.other.yaml: the stacks here are dev, new"),
+    ],
+)
+def test_what_cannot_be_rehearsed_from(root: Path, revision: str, stack: str, says: str) -> None:
+    """No such revision, or no such stack there or here."""
+    (root / "Pulumi.new.yaml").write_text((root / "Pulumi.dev.yaml").read_text())
+    with pytest.raises(StackError) as refused:
+        before(revision, stack, root)
+    assert str(refused.value) == says
+
+
+def test_another_platform_is_another_cluster(root: Path) -> None:
+    """No update makes the one of the other."""
+    document = yaml.safe_load((root / "Pulumi.dev.yaml").read_text())
+    document["config"]["gpu-cluster:cluster"]["platform"] = "gke-autopilot"
+    (root / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
+    with pytest.raises(StackError, match="has platform gke, and here it has gke-autopilot: that "):
+        before("HEAD", "dev", root)
+
+
+def test_a_change_is_counted() -> None:
+    """Each resource once, by what became of it, and the nodes that were recycled since."""
+    urn = "urn:pulumi:dev::gpu-cluster::gcp:container/nodePool:NodePool::{}"
+    up = Outcome(
+        operation="up", ok=True, seconds=1.0,
+        resources=(
+            ("create-replacement", urn.format("a")), ("replace", urn.format("a")),
+            ("delete-replaced", urn.format("a")), ("update", urn.format("b")),
+        ),
+    )  # fmt: skip
+    events = [
+        Event(at=at, kind="node", subject=name, what=what, detail={})
+        for at, name, what in ((1.0, "x", "recycled"), (3.0, "y", "recycled"), (4.0, "z", "left"))
+    ]
+    assert changes("v1", up, events, 2.0) == {
+        "from": "v1",
+        "replaced": ["gcp:container/nodePool:NodePool a"],
+        "updated": ["gcp:container/nodePool:NodePool b"],
+        "created": [],
+        "deleted": [],
+        "recycled": ["y"],
+    }
