@@ -60,7 +60,7 @@ def rehearse(
     costs anything. Exit code 1: the stack failed. 2: the rehearsal could not run.
     """
     if revision and node:
-        raise StackError("--from and --node exclude each other: a real node takes no change")
+        raise click.UsageError("--from and --node exclude each other; drop one of the two")
     from rehearsal import held
 
     where = (folder or held.REHEARSALS / stack).absolute()
