@@ -4,6 +4,7 @@ import io
 import shutil
 import subprocess
 import tarfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from rehearsal.engine import Outcome
 from rehearsal.event_log import Event
 from rehearsal.existing import on_its_own_cluster
 from rehearsal.sandbox import ROOT
-from rehearsal.scenario import Rehearsal
+from rehearsal.scenario import SCALE_IN_SECONDS, Failure, Rehearsal
 from stacks.files import document_in, read_stack, stack_file
 from stacks.names import StackError
 from stacks.program import FILES, FOLDERS, copy_program
@@ -130,6 +131,21 @@ class ChangeRehearsal(Rehearsal):
             return self._up()
         finally:
             self.policy_pack = pack
+
+    def _placement_verified(self) -> str:
+        """Once the nodes of a pool that was replaced or removed have left."""
+        began = time.monotonic()
+        while leaving := self._of_no_pool():
+            if time.monotonic() - began > SCALE_IN_SECONDS:
+                raise Failure(*(f"node {name} stays, and its pool is gone" for name in leaving))
+            time.sleep(0.1)
+        return Rehearsal._placement_verified(self)
+
+    def _of_no_pool(self) -> list[str]:
+        snapshot = self.sandbox.snapshot()
+        known = [node["metadata"]["name"] for g in snapshot.groups for node in snapshot.of(g)]
+        names = [node["metadata"]["name"] for node in self.sandbox.cluster_cache.nodes]
+        return [name for name in names if name not in known]
 
     def change(self) -> Mapping[str, Any] | None:
         """What the change did, as the report has it; None where it has not come to that."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
@@ -18,7 +18,6 @@ from stacks.names import StackError, stack_name
 from stacks.owners import refuse_shared
 from stacks.validation import refusals
 
-Capacity = Literal["on-demand", "spot"]
 SCHEMA = "docs/reference/stack.schema.json"
 LOCATIONS = {"gke": "us-central1-a", "gke-autopilot": "us-central1", "eks": "us-east-1"}
 """Platform -> where a cluster is if nothing is said."""
