@@ -1,0 +1,60 @@
+"""A copy of the tree with one platform more: `fixtures/toy`, a folder, and a row of the table."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from stacks.files import INSTEAD, ROOT
+
+TOY = ROOT / "tests" / "fixtures" / "toy"
+ROW = """    "toy": Platform(
+        title="Toy",
+        folder="toy",
+        cloud="toy",
+        cost="stacks.cost.toy",
+        quota="stacks.quota.toy",
+        rehearsal="rehearsal.platforms.toy",
+    ),
+"""
+_ROOMS = ("cli", "components", "plugins", "policy", "rehearsal", "simulators", "stacks", "tools")
+
+
+def tree(folder: Path) -> tuple[Path, list[str]]:
+    """The copy, and which of the files that were there before the platform changed for it."""
+    copy = folder / "tree"
+    ignored = shutil.ignore_patterns("__pycache__", "tests")
+    for room in _ROOMS:
+        shutil.copytree(ROOT / room, copy / room, ignore=ignored)
+    for name in ("Pulumi.yaml", "__main__.py", "requirements.txt"):
+        shutil.copy2(ROOT / name, copy / name)
+    (copy / ".venv").symlink_to(ROOT / ".venv")
+    before = _contents(copy)
+    shutil.copytree(TOY, copy, dirs_exist_ok=True, ignore=ignored)
+    table = copy / "components" / "platforms.py"
+    head, end, tail = table.read_text().rpartition("})")
+    table.write_text(head + ROW + end + tail)
+    after = _contents(copy)
+    return copy, [name for name, content in before.items() if after[name] != content]
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for room in (".", *_ROOMS)
+        for path in (folder / room).glob("*" if room == "." else "**/*")
+        if path.is_file()
+    }
+
+
+def python(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python in the copy."""
+    environment = {key: value for key, value in os.environ.items() if key != INSTEAD}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=copy,
+        env={**environment, "PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+    )

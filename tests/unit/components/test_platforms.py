@@ -1,0 +1,83 @@
+"""The table of platforms: a new one is a folder, a row and its modules."""
+
+import ast
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from components.platforms import PLATFORMS
+from stacks.files import ROOT
+from tests.toy import python, tree
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """The tree with a toy platform, and which of its files changed for it."""
+    return tree(tmp_path_factory.mktemp("toy"))
+
+
+def test_a_platform_changes_one_file_that_was_there(toy: tuple[Path, list[str]]) -> None:
+    """Its row; all else is new."""
+    assert toy[1] == ["components/platforms.py"]
+
+
+def test_its_quota_is_asked_for(toy: tuple[Path, list[str]]) -> None:
+    """Two machines, of three that the toy cloud allows."""
+    done = python(toy[0], "-m", "cli", "quota", "toy", "--json")
+    assert done.returncode == 0, done.stderr
+    (quota,) = json.loads(done.stdout)["quotas"]
+    assert (quota["quota"], quota["need"], quota["limit"]) == ("TOYS", 2, 3)
+
+
+def test_its_bill_is_written(toy: tuple[Path, list[str]]) -> None:
+    """Two machines at a dollar an hour."""
+    done = python(toy[0], "-m", "cli", "cost", "toy", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["totals"]["configured"]["full"]["hour"] == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("{ machines: 2 }", ""),
+        ("{ machines: 0 }", "gpuPools.bricks.machines: 0 is too small; allowed: 1 or more"),
+        ("{ maschines: 2 }", "did you mean 'machines'?"),
+    ],
+)
+def test_its_settings_are_read(toy: tuple[Path, list[str]], given: str, says: str) -> None:
+    """By the folder's own classes, with the key's path."""
+    file = toy[0] / "Pulumi.toy.yaml"
+    text = file.read_text()
+    file.write_text(text.replace("{ machines: 2 }", given))
+    done = python(toy[0], "-m", "cli", "cost", "toy")
+    file.write_text(text)
+    assert bool(done.returncode) == bool(says)
+    assert says in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_every_row_leads_to_modules_with_what_they_must_have(name: str) -> None:
+    """Settings and program in the folder; cost and quota where there is a cloud; a simulator."""
+    row = PLATFORMS[name]
+    assert row.settings.CLUSTER
+    assert row.settings.POOL
+    assert callable(row.settings.resolve)
+    assert callable(row.program.declare)
+    assert bool(row.cloud) == bool(row.cost) == bool(row.quota)
+    if row.cloud:
+        assert callable(import_module(row.cost).bill)
+        assert callable(import_module(row.quota).questions)
+    assert callable(import_module(row.rehearsal).serve)
+
+
+@pytest.mark.parametrize("room", ["gpu", "batch"])
+def test_what_runs_on_nodes_asks_for_no_platform(room: str) -> None:
+    """Pool and cluster say what nodes have; which platform made them is no question there."""
+    for file in (ROOT / "components" / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            assert not (isinstance(node, ast.Attribute) and node.attr == "platform"), file
+            if isinstance(node, ast.Compare | ast.Match):
+                words = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+                assert not words & set(PLATFORMS), file
