@@ -67,13 +67,13 @@ def test_the_file_is_up_to_date() -> None:
     jsonschema.Draft7Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.name.split(".")[1])
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: str(file.relative_to(ROOT)))
 def test_a_committed_stack_file_passes(file: Path) -> None:
     """Neither the samples nor users' stacks of the tests have anything underlined."""
     assert complaints(document_in(file.read_bytes(), file.name)) == []
 
 
-@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: file.name.split(".")[1])
+@pytest.mark.parametrize("file", COMMITTED, ids=lambda file: str(file.relative_to(ROOT)))
 def test_a_committed_stack_file_names_the_schema(file: Path) -> None:
     """In its first line, relative to its folder, so that an editor finds it."""
     first, *_ = file.read_text().splitlines()
