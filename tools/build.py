@@ -25,7 +25,7 @@ def build(programs: Sequence[Program]) -> None:
         with go.caches():
             for number, program in enumerate(missing, start=1):
                 _build(program, f"[{number}/{len(missing)}] {program.name}")
-    _say(f"{len(programs)} of {len(programs)} programs are in {cache_folder()}")
+        _say(f"{len(programs)} of {len(programs)} programs are in {cache_folder()}")
 
 
 def _build(program: Program, label: str) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pulumi import _types
-
+from plugins import sdk
 from plugins.cloud.immutable import Facts
 from plugins.cloud.inputs import is_left_out
 from plugins.cloud.schema import UNKNOWN, Block, block, key_path, plain
@@ -164,7 +163,7 @@ def patterns_beneath(value: Any, kind: Any, pattern: str) -> Iterator[str]:
 
 
 def _block_of(kind: Any) -> Block | None:
-    return block(kind) if isinstance(kind, type) and _types.is_input_type(kind) else None
+    return block(kind) if sdk.is_input_type(kind) else None
 
 
 def _element_of(kind: Any) -> Any:

@@ -1,10 +1,8 @@
 """What a resource type accepts, read from the SDK's own classes, and whether given inputs fit."""
 
 import difflib
-import importlib
 import inspect
 import re
-import threading
 import types
 import typing
 from collections import abc
@@ -13,13 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from pulumi import _types
+from plugins import sdk
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 """What the engine sends in a preview for a value that nobody knows yet."""
-
-_IMPORTING = threading.Lock()
-"""Two threads that import parts of one SDK at once may see a module that is half loaded."""
 
 _SCALARS: Mapping[type, str] = {
     str: "a string",
@@ -78,13 +73,14 @@ def resource_schema(token: str) -> ResourceSchema:
     """The schema of e.g. `gcp:container/nodePool:NodePool`; loads only that module of the SDK."""
     package, module, name = token.split(":")
     try:
-        with _IMPORTING:
-            sdk = importlib.import_module(f"pulumi_{package}.{module.partition('/')[0].lower()}")
-            resource, args = getattr(sdk, name), getattr(sdk, f"{name}Args")
-    except (ImportError, AttributeError) as error:
-        raise UnknownTypeError(f"the SDK pulumi_{package} has no resource type {token}") from error
+        part = f"pulumi_{package}.{module.partition('/')[0].lower()}"
+        resource, args = sdk.members(part, name, f"{name}Args")
+    except ImportError:
+        resource = args = None
+    if resource is None or args is None:
+        raise UnknownTypeError(f"the SDK pulumi_{package} has no resource type {token}")
     inputs = block(args)
-    kinds = dict(_types.resource_types(resource))
+    kinds = dict(sdk.resource_types(resource))
     outputs = frozenset(kinds) - frozenset(inputs.properties)
     return ResourceSchema(inputs=inputs, output_only=outputs, kinds=kinds)
 
@@ -92,16 +88,16 @@ def resource_schema(token: str) -> ResourceSchema:
 def _is_structure(kind: Any) -> bool:
     if typing.get_origin(kind) in (list, dict, abc.Sequence, abc.Mapping):
         return True
-    return isinstance(kind, type) and _types.is_output_type(kind)
+    return sdk.is_output_type(kind)
 
 
 @cache
 def block(args: type) -> Block:
     """The block that an `<X>Args` class of an SDK describes."""
-    names = _types.input_type_py_to_pulumi_names(args)
+    names = sdk.input_names(args)
     parameters = inspect.signature(args).parameters
     return Block(
-        properties={name: plain(kind) for name, kind in _types.input_type_types(args).items()},
+        properties={name: plain(kind) for name, kind in sdk.input_types(args).items()},
         required=frozenset(
             pulumi_name
             for python_name, pulumi_name in names.items()
@@ -118,7 +114,7 @@ def property_at(shape: Block, pattern: str) -> Any:
         kind = plain(typing.get_args(kind)[0])
     if not rest:
         return kind
-    nested = isinstance(kind, type) and _types.is_input_type(kind)
+    nested = sdk.is_input_type(kind)
     return property_at(block(kind), rest) if nested else None
 
 
@@ -156,7 +152,7 @@ def fit(value: Any, kind: Any, path: str, problems: list[Problem]) -> Any:
         return {
             key: fit(each, element, key_path(path, key), problems) for key, each in value.items()
         }
-    if isinstance(kind, type) and _types.is_input_type(kind) and isinstance(value, dict):
+    if sdk.is_input_type(kind) and isinstance(value, dict):
         return fit_block(value, block(kind), path, problems)
     if origin in (typing.Union, types.UnionType):
         for member in typing.get_args(kind):
@@ -206,7 +202,7 @@ def _is_scalar(value: Any, kind: Any) -> bool:
         return kind is bool and isinstance(value, bool)
     if kind is float:
         return isinstance(value, int | float)
-    if isinstance(kind, type) and not _types.is_input_type(kind):
+    if isinstance(kind, type) and not sdk.is_input_type(kind):
         return isinstance(value, kind) if kind in _SCALARS else isinstance(value, str | int)
     return False
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pulumi._types as pulumi_types
 import pulumi_kubernetes
 import yaml
 
+from plugins import sdk
 from plugins.kubernetes.wire import Properties, Unknown, plain
 
 _FROM_ENGINE = {"version", "pluginDownloadURL", "parameterization", "__internal"}
@@ -79,7 +79,7 @@ def _object(value: Any) -> Any:
 def faults(arguments: Properties, *, default_provider: bool) -> Iterator[tuple[str, str]]:
     """Each wrong argument's name and what is wrong with it."""
     given = plain(arguments)
-    known = {*pulumi_types.input_type_types(pulumi_kubernetes.ProviderArgs), "strictMode"}
+    known = {*sdk.input_types(pulumi_kubernetes.ProviderArgs), "strictMode"}
     for name in sorted(given.keys() - known - _FROM_ENGINE):
         yield name, f"unknown provider argument: use one of {', '.join(sorted(known))}"
     if given.get("enableServerSideApply") in (False, "false"):

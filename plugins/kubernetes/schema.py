@@ -6,7 +6,6 @@ Custom resources have no class here; the API server checks those against their d
 import collections.abc
 import difflib
 import functools
-import importlib
 import inspect
 import types
 import typing
@@ -14,8 +13,8 @@ from collections.abc import Iterator
 from typing import Any, Literal, Union
 
 import pulumi
-import pulumi._types as pulumi_types
 
+from plugins import sdk
 from plugins.kubernetes.differences import Path
 from plugins.kubernetes.differences import text as path_text
 from plugins.kubernetes.objects import Kind
@@ -28,13 +27,17 @@ def input_class(token: str) -> type | None:
     _, module_name, name = token.split(":")
     group, _, version = module_name.rpartition("/")
     try:
-        module = importlib.import_module(f"pulumi_kubernetes.{group.split('.')[0]}.{version}")
+        resource, init_args, args = sdk.members(
+            f"pulumi_kubernetes.{group.split('.')[0]}.{version}",
+            name,
+            f"{name}InitArgs",
+            f"{name}Args",
+        )
     except ImportError:
         return None
-    resource = getattr(module, name, None)
     if getattr(resource, "pulumi_type", None) != token:
         return None  # a custom resource whose group only begins like one of Kubernetes' own
-    found = getattr(module, f"{name}InitArgs", None) or getattr(module, f"{name}Args", None)
+    found = init_args or args
     return found if isinstance(found, type) else None
 
 
@@ -57,7 +60,7 @@ def _faults(path: Path, value: Any, wanted: Any) -> Iterator[tuple[str, str]]:
     if value is None or isinstance(value, Unknown) or not options:
         return
     if isinstance(value, dict):
-        if (struct := next(filter(pulumi_types.is_input_type, options), None)) is not None:
+        if (struct := next(filter(sdk.is_input_type, options), None)) is not None:
             yield from _struct_faults(path, value, struct)
         elif (mapping := _generic(options, collections.abc.Mapping)) is not None:
             for name, item in value.items():
@@ -75,7 +78,7 @@ def _faults(path: Path, value: Any, wanted: Any) -> Iterator[tuple[str, str]]:
 
 
 def _struct_faults(path: Path, value: Properties, struct: type) -> Iterator[tuple[str, str]]:
-    fields = pulumi_types.input_type_types(struct)
+    fields = sdk.input_types(struct)
     for name, item in value.items():
         if name in fields:
             yield from _faults((*path, name), item, fields[name])
@@ -129,7 +132,7 @@ def _literals(option: Any) -> tuple[Any, ...]:
 
 @functools.cache
 def _required(struct: type) -> frozenset[str]:
-    wire = pulumi_types.input_type_py_to_pulumi_names(struct)
+    wire = sdk.input_names(struct)
     parameters = list(inspect.signature(struct.__init__).parameters.values())[1:]  # type: ignore[misc]
     needed = [each.name for each in parameters if each.default is inspect.Parameter.empty]
     return frozenset(wire[name] for name in needed if name in wire)

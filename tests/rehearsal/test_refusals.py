@@ -47,7 +47,9 @@ def config_with(stack: str, changes: list[list[Any]]) -> dict[str, Any]:
 
 def test_the_engine_shows_one_line_and_registers_nothing(sandbox: Sandbox) -> None:
     """Preview and update fail with the table's line, without a traceback; the state stays empty."""
-    table = yaml.safe_load((Path(__file__).parents[1] / "unit" / STACKS[sandbox.stack]).read_text())
+    table = yaml.safe_load(
+        (Path(__file__).parents[1] / "unit" / "components" / STACKS[sandbox.stack]).read_text()
+    )
     file = sandbox.folder / "program" / f"Pulumi.{sandbox.stack}.yaml"
     for entry in table[::EVERY]:
         file.write_text(yaml.safe_dump(config_with(sandbox.stack, entry["change"])))

@@ -1,0 +1,53 @@
+"""What the classes of an SDK say of their properties; one thread at a time reads them.
+
+An SDK loads its parts when they are first looked at. Before Python 3.12 another thread may see such
+a part half loaded: `importlib.util.LazyLoader` had no lock (cpython issue 114763).
+"""
+
+import importlib
+import threading
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from pulumi import _types
+
+_LOADING = threading.RLock()
+
+
+def members(module: str, *names: str) -> list[Any]:
+    """What a module of an SDK calls so, None where it has nothing of the name.
+
+    Raises ImportError where there is no such module.
+    """
+    with _LOADING:
+        found: ModuleType = importlib.import_module(module)
+        return [getattr(found, name, None) for name in names]
+
+
+def input_types(kind: type) -> Mapping[str, Any]:
+    """Property, as the engine spells it, -> type."""
+    with _LOADING:
+        return _types.input_type_types(kind)
+
+
+def input_names(kind: type) -> Mapping[str, str]:
+    """Name of a property in Python -> as the engine spells it."""
+    with _LOADING:
+        return _types.input_type_py_to_pulumi_names(kind)
+
+
+def resource_types(resource: type) -> Mapping[str, Any]:
+    """Property of a resource, as the engine spells it, -> type."""
+    with _LOADING:
+        return _types.resource_types(resource)
+
+
+def is_input_type(kind: Any) -> bool:
+    """Whether this is a class of inputs."""
+    return isinstance(kind, type) and _types.is_input_type(kind)
+
+
+def is_output_type(kind: Any) -> bool:
+    """Whether this is a class of outputs."""
+    return isinstance(kind, type) and _types.is_output_type(kind)
