@@ -12,6 +12,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become ano
 
 BECOME = """
 import os, sys
+import encodings.idna, encodings.latin_1, encodings.unicode_escape
 user = sys.argv.pop(1)
 if user:
     os.setgroups([])
@@ -19,8 +20,8 @@ if user:
     os.setuid(int(user))
 print(ask(*sys.argv[1:]))
 """
-"""The process changes its user once it has imported what it needs: another user may not be able to
-read this checkout or its Python packages."""
+"""The process changes its user once it has imported what it needs, codecs included: another user may
+not be able to read this checkout, its Python packages or Python itself."""
 
 
 def asked(question: str, user: int | None, *arguments: object) -> str:
