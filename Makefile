@@ -80,12 +80,19 @@ help:
 setup: $(VENV)/.ready
 	@$(RUN) -m tools build
 
+# What runs programs that are built here; they are built while packages are installed. For a stack
+# that is not there, nothing is.
+BUILDS := setup test unit inject-faults bench $(if $(wildcard Pulumi.$(STACK).yaml),rehearse)
+BESIDE = $(if $(filter $(BUILDS),$(MAKECMDGOALS)),$(RUN) -m tools build)
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
+
 $(VENV)/.ready: requirements.lock requirements-dev.lock pyproject.toml
 	@$(PYTHON) tools/version.py
 	@echo "python packages: installing, usually 1 to 2 minutes"
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(RUN) tools/meanwhile.py '$(BESIDE)' \
+	  '$(PIP) --require-hashes -r requirements-dev.lock' \
+	  '$(PIP) --no-deps --no-build-isolation --editable .'
 	@touch $@
 
 # After a change of requirements*.txt: every package with its version and hashes, for all Pythons that
@@ -108,7 +115,9 @@ inject-faults: setup
 	@$(COMMAND) inject-faults $(PARTS) $(call option,MINUTES,--minutes)
 	@$(if $(MINUTES)$(PARTS),,$(RUN) -m pytest -m prove -n 3 --dist loadgroup)
 
-test: setup lint unit
+# The linters run beside the first tests, which wait for what they start more than they compute.
+test: setup
+	@$(MAKE) --no-print-directory -j2 lint unit
 
 lint: $(VENV)/.ready
 	@$(RUN) -m ruff check .
@@ -122,7 +131,7 @@ lint: $(VENV)/.ready
 COVERED := tests/unit tests/policy tests/components
 
 unit: setup
-	@$(RUN) -m pytest -n 2 --dist loadfile
+	@$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 # Lines and branches that tests/unit, tests/policy and tests/components run; the floor is in
 # pyproject.toml.

@@ -66,6 +66,8 @@ class Report:
     template_checks: Sequence[Mapping[str, Any]] = field(default_factory=tuple)
     """Each pool's node template: `pool`, `node` (None where none came up), `tags` and `real`
     (tag -> value) and `differences`."""
+    programs: Mapping[str, str] = field(default_factory=dict)
+    """Program -> its version and where it is on this machine, empty for those built here."""
     simulated: Sequence[str] = field(default_factory=tuple)
     """What is not as it will be, a line each."""
     change: Mapping[str, Any] | None = None
@@ -174,8 +176,16 @@ def text(report: Report) -> str:
         if lines:
             blocks.append("\n".join([title, *(f"  - {line}" for line in lines)]))
     blocks.append("  ".join(f"{name} {version}" for name, version in report.versions.items()))
+    blocks.append(_programs(report.programs))
     blocks.append(f"rehearsal of {report.stack}: {verdict} in {report.seconds:.1f} s")
     return "\n\n".join(block for block in blocks if block)
+
+
+def _programs(programs: Mapping[str, str]) -> str:
+    built = ", ".join(sorted(name for name, found in programs.items() if not found))
+    found = ", ".join(f"{name} {at}" for name, at in sorted(programs.items()) if at)
+    lines = {"built here": built, "found on this machine": found}
+    return "\n".join(f"{title}: {names}" for title, names in lines.items() if names)
 
 
 def _steps(report: Report) -> str:

@@ -27,6 +27,7 @@ from rehearsal.report import (
 from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
 from rehearsal.timeline import svg
+from tools import on_machine
 
 if TYPE_CHECKING:
     from rehearsal.gpu_node.machine import Machine
@@ -157,6 +158,7 @@ def make_report(
         failures=list(run.failures),
         warnings=[*run.sandbox.notes, *run.warnings],
         versions=versions(run.sandbox),
+        programs=programs(),
         steps=[asdict(step) for step in run.steps],
         resources=created(urn for up in ups for what, urn in up.resources if what == "create"),
         nodes=nodes,
@@ -175,19 +177,32 @@ def make_report(
 def versions(sandbox: Sandbox) -> dict[str, str]:
     """What ran, as far as it says so."""
     modules = {
-        "Kubernetes": "k8s.io/kubernetes",
-        "KWOK": "sigs.k8s.io/kwok",
-        "Karpenter": "sigs.k8s.io/karpenter",
+        "Kubernetes": ("kube-apiserver", "k8s.io/kubernetes"),
+        "KWOK": ("kwok", "sigs.k8s.io/kwok"),
+        "Karpenter": ("karpenter", "sigs.k8s.io/karpenter"),
     }
-    built = tools.programs.program("control-plane")
+    built, found = tools.programs.program("control-plane"), tools.found()
     return {
         "pulumi": sandbox.engine.version(),
-        **{word: built.version(module) for word, module in modules.items()},
+        **{
+            word: on_machine.version(found[name]) if name in found else built.version(module)
+            for word, (name, module) in modules.items()
+        },
         **{
             simulated.CONTROLLERS[name]: tools.programs.program(name).version()
             for name in sorted(simulated.controllers(sandbox.event_log.events))
         },
         "kubernetes provider:": sandbox.kubernetes_provider,
+    }
+
+
+def programs() -> dict[str, str]:
+    """Program -> its version and where the machine has it, empty where it was built here."""
+    found = tools.found()
+    named = [*tools.programs.program("control-plane").binaries, "pulumi"]
+    return {
+        name: f"{on_machine.version(found[name])} ({found[name]})" if name in found else ""
+        for name in named
     }
 
 

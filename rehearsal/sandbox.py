@@ -61,14 +61,17 @@ class Sandbox:
         job_seconds: float = 5.0,
         scaling: bool = True,
         preload_sdks: bool = False,
+        prestart: bool = True,
         here: "HostNode | None" = None,
         kept: bool = False,
         replace: str = "",
         inventories: Path = INVENTORIES,
     ) -> None:
         """Without `scaling` no node joins but those that the cloud itself keeps. `preload_sdks`:
-        they are imported once for all sandboxes of this process. With `here`, this machine is one
-        of an existing cluster's nodes. `kept`, `replace`: as `take_over` has them."""
+        they are imported once for all sandboxes of this process. Without `prestart` the control
+        plane starts when a cluster is created, not ahead of it: previews need none. With `here`,
+        this machine is one of an existing cluster's nodes. `kept`, `replace`: as `take_over` has
+        them."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
         self._source = source
@@ -78,6 +81,7 @@ class Sandbox:
         """How long a Job's pods run."""
         self._scaling = scaling
         self._preload_sdks = preload_sdks
+        self._prestart = prestart
         self._here = here
         self._kept, self._replace = kept, replace
         self._inventories = inventories
@@ -142,9 +146,11 @@ class Sandbox:
         self._autoscaler = Autoscaler(
             self.folder, self.processes, bounds=bounds, idle=not self._scaling
         )
-        prewarm = threading.Thread(target=self._prewarm, name="prewarm", daemon=True)
-        prewarm.start()
-        self._closers += [self.control_plane.stop, prewarm.join]
+        self._closers.append(self.control_plane.stop)
+        if self._prestart:
+            ahead = threading.Thread(target=self._start_ahead, name="prestart", daemon=True)
+            ahead.start()
+            self._closers.append(ahead.join)
         ports = self._start_providers()
         self.nodes = Nodes(
             self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log
@@ -236,7 +242,7 @@ class Sandbox:
             ports["kubernetes"] = kubernetes.port
         return ports
 
-    def _prewarm(self) -> None:
+    def _start_ahead(self) -> None:
         """Starts the control plane ahead of the cluster resource, which then need not wait."""
         try:
             self.control_plane.ensure_started()

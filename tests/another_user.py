@@ -20,8 +20,8 @@ if user:
     os.setuid(int(user))
 print(ask(*sys.argv[1:]))
 """
-"""The process changes its user once it has imported what it needs, codecs included: another user may
-not be able to read this checkout, its Python packages or Python itself."""
+"""The process changes its user once it has imported what it needs, codecs included: another user
+may not be able to read this checkout, its Python packages or Python itself."""
 
 
 def asked(question: str, user: int | None, *arguments: object) -> str:

@@ -24,14 +24,42 @@ REPORT = Path(__file__).parents[1] / ".rehearsal" / "test.txt"
 """The table of the last run of everything; `gpu-cluster docs` takes it from there."""
 
 
+LONGEST = (
+    "tests/rehearsal/test_sandbox.py",
+    "running",
+    "tests/rehearsal/test_disruptions.py",
+    "previews",
+    "tests/rehearsal/test_mutations.py",
+    "tests/rehearsal/test_simulated_aws.py",
+    "tests/rehearsal/test_faults.py",
+    "tests/rehearsal/test_changes_applied.py",
+)
+"""Groups of tests that take longest, the longest first: both workers then end together."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips them in any other run."""
+    """Orders the groups, a file each unless tests say otherwise, and skips what is slow."""
+    group_of: dict[str, str] = {}
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        name = mark.args[0] if mark else item.nodeid.partition("::")[0]
+        if mark is None:
+            item.add_marker(pytest.mark.xdist_group(name))
+        group_of[item.nodeid] = name
+    items.sort(key=lambda item: _place(group_of[item.nodeid]))
     if os.environ.get("PROVE") or "prove" in config.getoption("markexpr"):
         return
     skipped = pytest.mark.skip(reason="slow; run make inject-faults, or set PROVE=1")
     for item in items:
         if item.get_closest_marker("prove"):
             item.add_marker(skipped)
+
+
+def _place(group: str) -> int:
+    """What starts nothing comes last: it fills what is left of the time."""
+    if group in LONGEST:
+        return LONGEST.index(group)
+    return len(LONGEST) + (not group.startswith("tests/rehearsal/"))
 
 
 def pytest_terminal_summary(

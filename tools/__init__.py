@@ -1,12 +1,11 @@
 """Pinned engine and Kubernetes binaries, built from their Go modules into a per-user cache."""
 
-import os
-import shutil
 from pathlib import Path
 
-from tools.programs import HERE, ToolError, cache_folder, program
+from tools import on_machine
+from tools.programs import HERE, Program, ToolError, program
 
-__all__ = ["ToolError", "binary", "crds", "folder", "pulumi"]
+__all__ = ["ToolError", "binary", "crds", "folder", "found", "pulumi", "where"]
 
 SCRIPTS = HERE / "bin"
 """Holds the language host for an engine that comes without one."""
@@ -15,18 +14,33 @@ SCRIPTS = HERE / "bin"
 def folder(name: str) -> Path:
     """The folder of a built program, with its binaries and the files kept from its source."""
     wanted = program(name)
-    built = wanted.folder()
+    built = where(wanted)
     if not built.is_dir():
         raise ToolError(f"{name} is not built yet: run `python -m tools build {wanted.name}`")
     return built
 
 
+def where(wanted: Program) -> Path:
+    """The folder that a program is built into: with all of it where that was built already, else
+    without what the machine has."""
+    whole = wanted.folder()
+    return whole if whole.is_dir() else wanted.folder(tuple(on_machine.found(wanted)))
+
+
+def found() -> dict[str, Path]:
+    """Of what every rehearsal runs: binary -> where the machine has it, of those not built here."""
+    plane, engine = program("control-plane"), _machines_engine()
+    there = {} if plane.folder().is_dir() else on_machine.found(plane)
+    return {**there, "pulumi": engine} if engine else there
+
+
 def binary(name: str) -> Path:
-    """The path of a built binary, such as `kube-apiserver`."""
+    """The path of a binary that was built, or that the machine has, such as `kube-apiserver`."""
     wanted = program(name)
     if name not in wanted.binaries:
         raise ToolError(f"{name} is several binaries: ask for {' or '.join(wanted.binaries)}")
-    return folder(name) / name
+    built = folder(name) / name
+    return built if built.exists() else on_machine.found(wanted).get(name, built)
 
 
 def crds(name: str) -> list[Path]:
@@ -35,15 +49,16 @@ def crds(name: str) -> list[Path]:
 
 
 def pulumi() -> tuple[Path, list[Path]]:
-    """The engine to use, and the folders that PATH needs in front for it to run Python."""
-    if (engine := engine_on_path()) is not None:
+    """The engine to use, and the folders that PATH needs in front for it to run Python.
+
+    That of the machine, unless it is older than the one that was built here.
+    """
+    if engine := _machines_engine():
         return engine, []
     return binary("pulumi"), [folder("pulumi"), SCRIPTS]
 
 
-def engine_on_path() -> Path | None:
-    """The `pulumi` on PATH, if its Python language host is there too and neither is ours."""
-    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    path = os.pathsep.join(entry for entry in entries if cache_folder() not in Path(entry).parents)
-    engine = shutil.which("pulumi", path=path)
-    return Path(engine) if engine and shutil.which("pulumi-language-python", path=path) else None
+def _machines_engine() -> Path | None:
+    built, there = program("pulumi"), on_machine.engine()
+    older = there is not None and not on_machine.fits(there, built)
+    return None if older and built.folder().is_dir() else there

@@ -5,6 +5,7 @@ import os
 import sys
 
 import tools
+from tools import on_machine
 from tools.build import build
 from tools.programs import PROGRAMS, ToolError, program
 
@@ -42,7 +43,8 @@ def _wanted(names: list[str]) -> list[tools.programs.Program]:
 
 def _provided(name: str) -> bool:
     """Whether PATH already has this program in a form that is used as it is."""
-    return name == "pulumi" and tools.engine_on_path() is not None
+    engine = on_machine.engine() if name == "pulumi" else None
+    return engine is not None and on_machine.fits(engine, program(name))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools import go
+from tools import go, on_machine, where
 from tools.linux import die_with_parent
 from tools.locks import locked
 from tools.programs import BUILD_FLAGS, SPEED_FLAGS, Program, ToolError, cache_folder
@@ -19,7 +19,7 @@ HEARTBEAT = 30.0
 
 def build(programs: Sequence[Program]) -> None:
     """Build those of the programs that the cache lacks."""
-    missing = [program for program in programs if not program.folder().is_dir()]
+    missing = [program for program in programs if not where(program).is_dir()]
     if missing:
         cache_folder().mkdir(parents=True, exist_ok=True)
         with go.caches():
@@ -30,16 +30,20 @@ def build(programs: Sequence[Program]) -> None:
 
 def _build(program: Program, label: str) -> None:
     with locked(program.name, label):
-        folder = program.folder()
+        folder = where(program)
         if folder.is_dir():
             _say(f"{label}: done by the other build")
             return
         _check_machine(program)
         started = time.monotonic()
+        found = on_machine.found(program)
+        for name, path in found.items():
+            _say(f"{label}: {name} {on_machine.version(path)} is at {path}")
         _say(f"{label}: building {program.version()}, usually {_clock(program.usually)}")
         compiler = go.command(program)
         with tempfile.TemporaryDirectory(prefix=f".{program.name}-", dir=cache_folder()) as name:
-            _compile(program, compiler, Path(name), label)
+            binaries = tuple(each for each in program.binaries if each not in found)
+            _compile(program, binaries, compiler, Path(name), label)
             os.rename(Path(name) / "out", folder)
         _say(f"{label}: done in {_clock(time.monotonic() - started)}")
 
@@ -60,7 +64,9 @@ def _check_machine(program: Program) -> None:
             )
 
 
-def _compile(program: Program, compiler: Path, scratch: Path, label: str) -> None:
+def _compile(
+    program: Program, binaries: tuple[str, ...], compiler: Path, scratch: Path, label: str
+) -> None:
     out, work = scratch / "out", scratch / "work"
     out.mkdir()
     work.mkdir()
@@ -68,10 +74,11 @@ def _compile(program: Program, compiler: Path, scratch: Path, label: str) -> Non
     flags = [*BUILD_FLAGS, *SPEED_FLAGS, "-ldflags", program.linker_flags(), "-o", f"{out}/"]
     if program.tags:
         flags += ["-tags", ",".join(program.tags)]
-    _run([str(compiler), "build", *flags, "tool"], program, env, scratch, label)
+    packages = program.packages(binaries)
+    _run([str(compiler), "build", *flags, *packages], program, env, scratch, label)
     built = sorted(out.iterdir())
     if len(built) == 1:  # a package path like .../server/v3 gives the binary another name
-        built[0].rename(out / program.binaries[0])
+        built[0].rename(out / binaries[0])
     for module, pattern, folder in program.copies:
         listing = [str(compiler), "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module]
         source = Path(_run(listing, program, env, scratch, label).splitlines()[-1])
@@ -85,7 +92,7 @@ def _compile(program: Program, compiler: Path, scratch: Path, label: str) -> Non
             copy.chmod(0o644)
     for script in program.scripts:
         shutil.copy(program.source / script, out / script)
-    if absent := [each for each in program.binaries if not (out / each).is_file()]:
+    if absent := [each for each in binaries if not (out / each).is_file()]:
         raise ToolError(f"{program.name}: the build yielded no {', '.join(absent)}")
 
 

@@ -55,6 +55,13 @@ class Program:
         """The folder with the program's `go.mod` and `go.sum`."""
         return HERE / self.name
 
+    def packages(self, binaries: tuple[str, ...]) -> list[str]:
+        """The Go packages of these binaries, of the `tool` lines of `go.mod`."""
+        if binaries == self.binaries:
+            return ["tool"]
+        lines = re.findall(r"^\t(\S+)$", (self.source / "go.mod").read_text(), re.MULTILINE)
+        return [line for line in lines if line.rpartition("/")[2] in binaries]
+
     def version(self, module: str | None = None) -> str:
         """The version that `go.mod` requires of the program's own or another module."""
         line = rf"^\s*(?:require )?{re.escape(module or self.module)} (v\S+)"
@@ -68,14 +75,17 @@ class Program:
         major, minor, *_ = version.lstrip("v").split(".")
         return f"-s -w {self.ldflags}".format(version=version, major=major, minor=minor).strip()
 
-    def folder(self) -> Path:
-        """Where the finished build lies: it exists only once it is complete."""
+    def folder(self, without: tuple[str, ...] = ()) -> Path:
+        """Where the finished build lies, or one without some of the binaries: it exists only once
+        it is complete."""
         key = hashlib.sha256()
         for file in sorted(file for file in self.source.rglob("*") if file.is_file()):
             key.update(hashlib.sha256(file.read_bytes()).digest())
         how: tuple[object, ...] = (BUILD_FLAGS, self.linker_flags(), self.copies, "linux", GOARCH)
         if self.c or self.tags:
             how += (self.tags, self.c)
+        if without:
+            how += (without,)
         key.update(repr(how).encode())
         return cache_folder() / f"{self.name}-{key.hexdigest()[:16]}"
 

@@ -3,7 +3,8 @@
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
 
 Rehearse = Callable[..., Rehearsal]
+Sandboxes = Callable[[str], Sandbox]
+"""Stack -> its sandbox, the same for every test of this process that asks for it."""
 
 STATE_AT_THE_END = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
 """The engine writes its state once. After every operation, as it does by itself, is for runs that
@@ -57,6 +60,52 @@ def rehearse(tmp_path: Path) -> Iterator[Rehearse]:
             return rehearsal
 
         yield run
+
+
+@pytest.fixture(scope="session")
+def previewing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
+    """Sandboxes in which nothing is ever applied, each without a cluster of its own.
+
+    Tests that use it are of one group, and change the program only within `as_it_was`.
+    """
+    with ExitStack() as sandboxes:
+
+        @cache
+        def sandbox(stack: str) -> Sandbox:
+            folder = tmp_path_factory.mktemp(stack) / "sandbox"
+            made = Sandbox(stack, folder=folder, prestart=False, preload_sdks=True)
+            return sandboxes.enter_context(made)
+
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
+    """Sandboxes with the environment up and its workloads running, for tests of one group."""
+    with ExitStack() as sandboxes:
+
+        @cache
+        def sandbox(stack: str) -> Sandbox:
+            folder = tmp_path_factory.mktemp(stack) / "sandbox"
+            made = Sandbox(stack, folder=folder, preload_sdks=True, job_seconds=1)
+            rehearsal = Rehearsal(sandbox=sandboxes.enter_context(made), deadline=60)
+            assert rehearsal.run_up_only(), rehearsal.failures
+            return made
+
+        yield sandbox
+
+
+@contextmanager
+def as_it_was(sandbox: Sandbox) -> Iterator[Path]:
+    """The program's copy and the stack's file, which mutations may change: put back at the end."""
+    program = sandbox.folder / "program"
+    files = [program / "__main__.py", program / f"Pulumi.{sandbox.stack}.yaml"]
+    kept = {file: file.read_text() for file in files}
+    try:
+        yield program
+    finally:
+        for file, text in kept.items():
+            file.write_text(text)
 
 
 def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:

@@ -40,7 +40,8 @@ def rehearsed(tmp_path: Path, pool: dict[str, Any]) -> tuple[ChangeRehearsal, di
     document["config"]["gpu-cluster:gpuPools"]["train-gpu"] |= pool
     file.write_text(yaml.safe_dump(document, sort_keys=False))
     earlier = before("HEAD", "dev", root)
-    with Sandbox("dev", source=root, folder=tmp_path / "sandbox") as sandbox:
+    folder = tmp_path / "sandbox"
+    with Sandbox("dev", source=root, folder=folder, preload_sdks=True) as sandbox:
         run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
         assert run.run_until_ready(), run.failures
         report = make_report(run, 1.0)

@@ -46,7 +46,9 @@ def of(warnings: tuple[str, ...], word: str) -> list[str]:
             {"network": {"nodesCidr": "10.1.0.0/20"}},
             "network.nodesCidr: 10.0.0.0/20 -> 10.1.0.0/20",
         ),
-        ({"location": "us-east1-c"}, "location: us-central1-a -> us-east1-c"),
+        # The same with another cause.
+        pytest.param({"location": "us-east1-c"}, "location: us-central1-a -> us-east1-c",
+                     marks=pytest.mark.prove),
     ],
 )  # fmt: skip
 def test_a_cluster_is_replaced_with_all_that_was_in_it(

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -16,17 +16,16 @@ from components.catalog.gke import GLOBAL_GPU_QUOTA as GLOBAL
 from plugins.faults import Faults
 from rehearsal.nodes.gpus import GPU
 from rehearsal.sandbox import ROOT, Sandbox
-from rehearsal.scenario import Rehearsal
 from simulators.aws.cloud import AwsCloud
 from simulators.aws.moto_answers import answer_quotas
 from simulators.cloud import ControlPlane
 from simulators.google import GoogleCloud
 from simulators.google.quota_api import QuotaApi
 from simulators.inventory import INVENTORIES
+from tests.rehearsal.conftest import Sandboxes
 
 NODES = "/api/v1/nodes"
-FAULTS = Faults()
-"""Those of the dev sandbox."""
+pytestmark = pytest.mark.xdist_group("running")
 
 
 def command(
@@ -53,21 +52,13 @@ def run(
 
 
 @pytest.fixture(scope="module")
-def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    folder = tmp_path_factory.mktemp("checks") / "sandbox"
-    with Sandbox("dev", folder=folder, faults=FAULTS) as sandbox:
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=60)
-        assert rehearsal.run_up_only(), rehearsal.failures
-        yield sandbox
+def dev(running: Sandboxes) -> Sandbox:
+    return running("dev")
 
 
 @pytest.fixture(scope="module")
-def onprem(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    folder = tmp_path_factory.mktemp("checks") / "sandbox"
-    with Sandbox("onprem", folder=folder) as sandbox:
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=60)
-        assert rehearsal.run_up_only(), rehearsal.failures
-        yield sandbox
+def onprem(running: Sandboxes) -> Sandbox:
+    return running("onprem")
 
 
 def cloud_api(sandbox: Sandbox) -> str:
@@ -90,11 +81,12 @@ def test_quota_of_a_running_stack(dev: Sandbox) -> None:
     )  # fmt: skip
     assert offer["offeredIn"] == [f"us-central1-{letter}" for letter in "abcf"]
     for limit, expected in ((3, 0), (2, 1)):
-        FAULTS.quota["NVIDIA_T4_GPUS"] = limit
+        quota = dev.cloud.faults.quota  # type: ignore[attr-defined]
+        quota["NVIDIA_T4_GPUS"] = limit
         try:
             shown = command("quota", "dev", "--endpoint", cloud_api(dev))
         finally:
-            del FAULTS.quota["NVIDIA_T4_GPUS"]
+            del quota["NVIDIA_T4_GPUS"]
         assert shown.returncode == expected, shown.stderr
         link = "https://console.cloud.google.com/iam-admin/quotas?project=my-project"
         assert (link in shown.stdout) == ("too little" in shown.stdout) == (expected == 1)

@@ -14,11 +14,14 @@ from rehearsal.engine import Engine, Outcome
 from rehearsal.nodes.gpus import GPU
 from rehearsal.nodes.pods import phase
 from rehearsal.sandbox import ROOT, Sandbox
-from rehearsal.scenario import Rehearsal
+from tests.rehearsal.conftest import Sandboxes
 
 STACKS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": "gpus"}
 """One stack of each platform -> the pool that the consumer takes there."""
-ON_ONE = pytest.mark.parametrize("sandbox", ["dev"], indirect=True)
+ORDINARY = ("dev",)
+"""What one platform's kubeconfig carries through a stack reference, all do: the others are of the
+nightly run."""
+ON_ONE = pytest.mark.parametrize("sandbox", ORDINARY, indirect=True)
 """For what does not depend on the platform."""
 UP_SECONDS = 90.0
 FROM_STAGE = (
@@ -26,6 +29,7 @@ FROM_STAGE = (
     "PULUMI_BACKEND_URL",
     "PULUMI_DEBUG_PROVIDERS",
     "REHEARSAL_TOKEN_FILE",
+    "GPU_CLUSTER_PYTHON",
     "GOOGLE_APPLICATION_CREDENTIALS",
 )
 """What the consumer's engine needs of the sandbox: tools, state, simulators, who it is."""
@@ -71,15 +75,16 @@ class Consumer:
             watch.cancel()
 
 
-@pytest.fixture(scope="module", params=STACKS)
-def sandbox(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sandbox]:
-    folder = tmp_path_factory.mktemp(request.param)
-    with Sandbox(request.param, folder=folder / "sandbox", job_seconds=1) as sandbox:
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=60)
-        assert rehearsal.run_up_only(), rehearsal.failures
-        yield sandbox
+pytestmark = pytest.mark.xdist_group("running")
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(stack, marks=() if stack in ORDINARY else pytest.mark.prove)
+            for stack in STACKS],
+)  # fmt: skip
+def sandbox(request: pytest.FixtureRequest, running: Sandboxes) -> Sandbox:
+    return running(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ import pytest
 import tools
 from plugins.cloud.handler import CloudError, Config, Handler
 from plugins.cloud.server import ProviderServer, ProviderSettings
+from rehearsal.fork_server import launcher
 from stacks.engine import Pulumi
 
 ROOT = Path(__file__).parents[2]
@@ -102,6 +103,7 @@ class Stack:
             **os.environ,
             "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
             "PYTHONPATH": str(ROOT),
+            "GPU_CLUSTER_PYTHON": str(launcher()),
             "PULUMI_HOME": str(folder / "home"),
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "test",

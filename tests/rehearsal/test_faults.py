@@ -83,6 +83,7 @@ def test_a_kill_in_the_middle_is_recovered_from(runner: FaultRunner) -> None:
     assert missed == [[], []]
 
 
+@pytest.mark.prove(reason="the adoption of a cluster goes the same way, by the command")
 def test_a_lost_answer_does_not_make_a_second_network(runner: FaultRunner) -> None:
     """Its generated name is in no state; recovery finds it in the cloud."""
     (fault,) = (each for each in FAULTS if each.name.startswith("the network is created"))
@@ -93,6 +94,7 @@ def test_a_lost_answer_does_not_make_a_second_network(runner: FaultRunner) -> No
     runner.destroy()
 
 
+@pytest.mark.prove(reason="the counterpart of the test above")
 def test_without_recovery_it_would_be_there_twice(runner: FaultRunner) -> None:
     """What the results call a loss is one: a plain second `up` leaves a network behind."""
     engine = runner.sandbox.engine

@@ -4,55 +4,43 @@ The simulated clouds are strict, and refuse what they do not know: here they are
 five samples ask.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given, settings
 
-from rehearsal.sandbox import Sandbox
 from tests.program.generated import PLATFORM_STACKS, configs
 from tests.program.test_generated import QUICK, refusal
-from tests.rehearsal.conftest import entered
+from tests.rehearsal.conftest import Sandboxes, as_it_was
 
-FEW, MANY = 3, 30
-"""Examples of each platform; one takes some three seconds on two idle cores."""
-
-
-@pytest.fixture(scope="module", params=PLATFORM_STACKS)
-def sandbox(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sandbox]:
-    """One sandbox for all examples of a platform, where nothing was ever applied."""
-    with ExitStack() as sandboxes:
-        made = entered(sandboxes, request.param, tmp_path_factory.mktemp(request.param) / "sandbox")
-        if made.platform == "existing":  # the pools name it, and a cluster that is there has it
-            body = {"metadata": {"name": "nvidia"}, "handler": "nvidia"}
-            made.control_plane.api.create("/apis/node.k8s.io/v1/runtimeclasses", body)
-        yield made
+FEW, MANY = 2, 30
+"""Examples of each platform; one takes some two seconds on two idle cores."""
 
 
+@pytest.mark.xdist_group("previews")
 @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("stack", PLATFORM_STACKS)
 def test_a_preview_accepts_what_the_settings_accept(
-    sandbox: Sandbox, examples: int, monkeypatch: pytest.MonkeyPatch
+    previewing: Sandboxes, stack: str, examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No accepted config fails in the preview, on any platform."""
+    sandbox = previewing(stack)
+    if sandbox.platform == "existing":  # the pools name it, and a cluster that is there has it
+        body = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "nvidia"}
+        at = "/apis/node.k8s.io/v1/runtimeclasses/nvidia"
+        sandbox.control_plane.api.apply(at, body | {"metadata": {"name": "nvidia"}})
     # What the settings of a cluster that is there are read with here, as in the sandbox.
     monkeypatch.setenv("KUBECONFIG", str(sandbox.control_plane.kubeconfig))
-    file = sandbox.folder / "program" / f"Pulumi.{sandbox.stack}.yaml"
-    written = file.read_text()
-    accepted = configs(sandbox.stack).filter(lambda values: refusal(values) is None)
+    accepted = configs(stack).filter(lambda values: refusal(values) is None)
 
-    @settings(QUICK, max_examples=examples)
-    @given(values=accepted)
-    def check(values: dict[str, Any]) -> None:
-        file.write_text(yaml.safe_dump({"config": values}))
-        outcome = sandbox.engine.preview()
-        assert outcome.ok, (outcome.errors, values)
+    with as_it_was(sandbox) as program:
 
-    try:
+        @settings(QUICK, max_examples=examples)
+        @given(values=accepted)
+        def check(values: dict[str, Any]) -> None:
+            (program / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": values}))
+            outcome = sandbox.engine.preview()
+            assert outcome.ok, (outcome.errors, values)
+
         check()
-    finally:
-        file.write_text(written)

@@ -15,6 +15,7 @@ import pytest
 import tools
 from plugins.kubernetes import KubernetesProviderServer
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.fork_server import launcher
 from rehearsal.processes import Processes
 from stacks.engine import Pulumi
 from stacks.state import resources
@@ -104,6 +105,7 @@ class Stack:
         self.environment = {
             **os.environ,
             "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
+            "GPU_CLUSTER_PYTHON": str(launcher()),
             "PULUMI_HOME": str(folder / "home"),
             "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "test",

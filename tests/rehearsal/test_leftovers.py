@@ -40,6 +40,26 @@ def made(sandbox: Sandbox) -> bool:
     return bool(balancer.get("ingress")) and found["claim"]["status"]["phase"] == "Bound"
 
 
+def create(sandbox: Sandbox) -> None:
+    """Somebody asks for both."""
+    api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
+    api.create(f"{at}/services", SERVICE)
+    api.create(f"{at}/persistentvolumeclaims", CLAIM)
+    until(lambda: made(sandbox), "the cloud has made both")
+
+
+def deleted_in_time(sandbox: Sandbox) -> None:
+    """Somebody asks for both and deletes both: controllers that are there remove what they made."""
+    api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
+    before = sandbox.cloud.list_resources()
+    create(sandbox)
+    # A balancer of EKS has two more: its network interfaces and its security group.
+    assert len(sandbox.cloud.list_resources()) >= len(before) + 3
+    api.delete(f"{at}/services/web")
+    api.delete(f"{at}/persistentvolumeclaims/data")
+    until(lambda: sandbox.cloud.list_resources() == before, "the cloud has removed both")
+
+
 @pytest.mark.parametrize(
     ("stack", "says"),
     [
@@ -50,16 +70,14 @@ def made(sandbox: Sandbox) -> bool:
 def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
     tmp_path: Path, stack: str, says: str
 ) -> None:
-    """In the cloud's words; without it, and once it is deleted, there is nothing to say."""
+    """In the cloud's words; before it, and once it is deleted, there is nothing to say."""
     with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False, preload_sdks=True) as sandbox:
         outcome = sandbox.engine.up()
         assert outcome.ok, outcome.errors
+        deleted_in_time(sandbox)
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()
         assert leftovers.answer(stack, kubeconfig)[0] == ExitCode.OK
-        api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
-        api.create(f"{at}/services", SERVICE)
-        api.create(f"{at}/persistentvolumeclaims", CLAIM)
-        until(lambda: made(sandbox), "the cloud has made both")
+        create(sandbox)
         code, document, text = leftovers.answer(stack, kubeconfig)
         assert code == ExitCode.FINDING
         names = [one["name"] for one in document["leftovers"]]
@@ -71,22 +89,3 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
         assert any(
             "disk " in line or "EBS volume" in line for line in sandbox.cloud.list_resources()
         )
-
-
-def test_a_service_that_is_deleted_leaves_nothing(tmp_path: Path) -> None:
-    """Its controllers are still there to remove what they made."""
-    with Sandbox("dev", folder=tmp_path / "sandbox", scaling=False, preload_sdks=True) as sandbox:
-        outcome = sandbox.engine.up()
-        assert outcome.ok, outcome.errors
-        api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
-        before = sandbox.cloud.list_resources()
-        api.create(f"{at}/services", SERVICE)
-        api.create(f"{at}/persistentvolumeclaims", CLAIM)
-        until(lambda: made(sandbox), "the cloud has made both")
-        assert len(sandbox.cloud.list_resources()) == len(before) + 3
-        api.delete(f"{at}/services/web")
-        api.delete(f"{at}/persistentvolumeclaims/data")
-        until(lambda: sandbox.cloud.list_resources() == before, "the cloud has removed both")
-        kubeconfig = sandbox.control_plane.kubeconfig.read_text()
-        assert leftovers.answer("dev", kubeconfig)[0] == ExitCode.OK
-        assert sandbox.engine.destroy().ok

@@ -4,16 +4,14 @@ Only the engine, a real scheduler and a real autoscaler show that a pool never g
 """
 
 import time
-from pathlib import Path
 
 import pytest
 
 from plugins.faults import Faults
-from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
 from stacks.urn import Urn
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
+from tests.rehearsal.conftest import Rehearse, Sandboxes, changed, configured, edited, said
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
@@ -328,6 +326,7 @@ def test_without_its_labels_tag_a_pool_never_grows(rehearse: Rehearse) -> None:
     assert gpu_nodes(rehearsal) == 0
 
 
+@pytest.mark.prove(reason="what a wrong tag does is seen in every run with the label's")
 def test_without_the_taints_tag_a_pool_grows_for_a_pod_that_cannot_run_there(
     rehearse: Rehearse,
 ) -> None:
@@ -360,6 +359,7 @@ def test_with_too_few_gpus_promised_a_pool_grows_too_often(rehearse: Rehearse) -
     assert gpu_nodes(rehearsal) > 1
 
 
+@pytest.mark.prove(reason="test_simulated_aws has the permissions, without pods")
 def test_an_autoscaler_without_permission_on_the_group_leaves_it_at_zero(
     rehearse: Rehearse,
 ) -> None:
@@ -472,11 +472,11 @@ def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehear
         time.sleep(0.1)
 
 
-def test_the_first_preview_lists_every_tag(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("previews")
+def test_the_first_preview_lists_every_tag(previewing: Sandboxes) -> None:
     """With nothing deployed yet, seven tags of the pool's group are planned: their keys follow from
     the config, only the group's name waits for EKS."""
-    with Sandbox("train", folder=tmp_path / "sandbox") as sandbox:
-        outcome = sandbox.engine.preview()
+    outcome = previewing("train").engine.preview()
     assert outcome.ok, outcome.errors
     planned = [
         Urn.parse(urn).name

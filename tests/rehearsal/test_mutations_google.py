@@ -1,14 +1,20 @@
 """One thing wrong at a time in what dev asks of Google Cloud: each fails a rehearsal, in words."""
 
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rehearsal.run import POLICIES
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, entered, said
+from tests.rehearsal.conftest import (
+    Rehearse,
+    Sandboxes,
+    as_it_was,
+    changed,
+    configured,
+    edited,
+    said,
+)
 
 CLUSTER = "gcp:container/cluster:Cluster"
 NAT = "gcp:compute/routerNat:RouterNat"
@@ -60,6 +66,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
 }
 
 
+@pytest.mark.prove(reason="unit tests of simulator and kubeconfig have each of them")
 @pytest.mark.parametrize("what", MUTATIONS)
 def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) -> None:
     """The rehearsal fails in the cloud's words."""
@@ -76,18 +83,19 @@ def test_the_dns_endpoint_and_a_maintenance_window_work(rehearse: Rehearse) -> N
     assert rehearsal.failures == []
 
 
+@pytest.mark.xdist_group("previews")
 def test_authorized_networks_that_the_private_endpoint_ignores_break_a_policy(
-    tmp_path: Path,
+    previewing: Sandboxes,
 ) -> None:
     """The settings cannot ask for it; a program that leaves it out is refused in the preview."""
     ignored = (
         'props["master_authorized_networks_config"]["private_endpoint_enforcement_enabled"] = False'
     )
     private = cluster(privateEndpoint=True, authorizedNetworks={"vpn": "10.200.0.0/16"})
-    with ExitStack() as sandboxes:
-        sandbox = entered(
-            sandboxes, "dev", tmp_path / "sandbox", private, changed(CLUSTER, ignored)
-        )
+    sandbox = previewing("dev")
+    with as_it_was(sandbox) as program:
+        for mutation in (private, changed(CLUSTER, ignored)):
+            mutation(program)
         outcome = sandbox.engine.preview(POLICIES)
     assert not outcome.ok
     said = "cluster gpu-dev lets whatever is routed into its network reach its private control"

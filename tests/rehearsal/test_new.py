@@ -14,7 +14,10 @@ from tests.rehearsal.own_stacks import folder_of
     "choices",
     [
         Choices(platform="gke", gpu="l4", location="europe-west4"),
-        Choices(platform="eks", gpu="l4", location="us-west-2"),
+        # What it writes for these runs in tests/program/test_new.py, without an engine.
+        pytest.param(
+            Choices(platform="eks", gpu="l4", location="us-west-2"), marks=pytest.mark.prove
+        ),
         pytest.param(Choices(platform="gke-autopilot"), marks=pytest.mark.prove),
         pytest.param(Choices(platform="existing", gpus_per_node=2), marks=pytest.mark.prove),
     ],
@@ -24,7 +27,11 @@ def test_a_new_environment_rehearses(tmp_path: Path, choices: Choices) -> None:
     """From nothing to a job that has had its GPU, and a second `up` that changes nothing."""
     source = folder_of("staging", tmp_path, text("staging", choices))
     with Sandbox(
-        "staging", source=source, folder=tmp_path / "sandbox", inventories=tmp_path
+        "staging",
+        source=source,
+        folder=tmp_path / "sandbox",
+        inventories=tmp_path,
+        preload_sdks=True,
     ) as sandbox:
         run = Rehearsal(sandbox=sandbox)
         assert run.run_until_ready(), run.failures

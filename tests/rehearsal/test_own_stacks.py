@@ -64,7 +64,11 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
     (tmp_path / "prod.yaml").write_text(written)
     source = folder_of("prod", tmp_path)
     with Sandbox(
-        "prod", source=source, folder=tmp_path / "sandbox", inventories=tmp_path
+        "prod",
+        source=source,
+        folder=tmp_path / "sandbox",
+        inventories=tmp_path,
+        preload_sdks=True,
     ) as sandbox:
         previewed = sandbox.engine.preview(POLICIES)
         outcome = sandbox.engine.up()

@@ -4,7 +4,6 @@ Only the engine shows that the pack loads, gets a rule's configuration, and sees
 Kubernetes objects whose cluster does not exist yet. Previews alone, so no cluster is started.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from rehearsal.run import POLICIES as PACK
 from rehearsal.sandbox import ROOT, Sandbox
 from stacks.files import EXAMPLES
 from stacks.program import Mutation
-from tests.rehearsal.conftest import changed
+from tests.rehearsal.conftest import as_it_was, changed, configured
 
 CLUSTER, POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 EKS = "aws:eks/cluster:Cluster"
@@ -38,18 +37,6 @@ class Break:
 
     def __str__(self) -> str:
         return self.rule
-
-
-def configured(change: Callable[[dict[str, Any]], None]) -> Mutation:
-    """A mutation of the stack's file, whichever it is; `change` gets its `config`."""
-
-    def mutate(program: Path) -> None:
-        (file,) = program.glob("Pulumi.*.yaml")
-        document = yaml.safe_load(file.read_text())
-        change(document["config"])
-        file.write_text(yaml.safe_dump(document, sort_keys=False))
-
-    return mutate
 
 
 def pools(**values: Any) -> Mutation:
@@ -351,16 +338,14 @@ def previews(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     ):
         folder = tmp_path_factory.mktemp(stack)
         source = _source(folder / "source", stack, like)
-        with Sandbox(stack, source=source, folder=folder / "sandbox") as sandbox:
-            program = sandbox.folder / "program"
-            files = [program / "__main__.py", program / f"Pulumi.{stack}.yaml"]
-            pristine = {file: file.read_text() for file in files}
+        with Sandbox(
+            stack, source=source, folder=folder / "sandbox", prestart=False, preload_sdks=True
+        ) as sandbox:
             for group in groups:
-                for file, text in pristine.items():
-                    file.write_text(text)
-                for one in GROUPS[group]:
-                    one.mutation(program)
-                outcomes[group] = sandbox.engine.preview(PACK)
+                with as_it_was(sandbox) as program:
+                    for one in GROUPS[group]:
+                        one.mutation(program)
+                    outcomes[group] = sandbox.engine.preview(PACK)
     return outcomes
 
 

@@ -1,38 +1,33 @@
 """The comment on a pull request, made of what the real engine prints."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from cli.ci.preview_comment import comment, exit_code, sections_of
 from rehearsal.run import POLICIES
 from rehearsal.sandbox import Sandbox
 from stacks.outcome import ExitCode
+from tests.rehearsal.conftest import Sandboxes, as_it_was, configured
 from tools import pulumi
 
 STREAM = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
 
 
+pytestmark = pytest.mark.xdist_group("running")
+
+
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def sandbox(running: Sandboxes) -> Sandbox:
     """The dev stack, up."""
-    with Sandbox("dev", folder=tmp_path_factory.mktemp("dev") / "sandbox") as sandbox:
-        assert sandbox.engine.up().ok
-        yield sandbox
+    return running("dev")
 
 
 def previewed(sandbox: Sandbox, folder: Path, more: dict[str, str], **cluster: object) -> str:
     """The comment on a preview with other settings of the cluster, and its exit code."""
-    program = sandbox.folder / "program"
-    file = program / "Pulumi.dev.yaml"
-    kept = file.read_text()
-    document = yaml.safe_load(kept)
-    document["config"]["gpu-cluster:cluster"].update(cluster)
-    file.write_text(yaml.safe_dump(document))
-    try:
+    with as_it_was(sandbox) as program:
+        configured(lambda config: config["gpu-cluster:cluster"].update(cluster))(program)
         done = subprocess.run(
             [pulumi()[0], "preview", "--stack", "dev", "--json", "--non-interactive",
              "--policy-pack", POLICIES],
@@ -41,8 +36,6 @@ def previewed(sandbox: Sandbox, folder: Path, more: dict[str, str], **cluster: o
             capture_output=True,
             text=True,
         )  # fmt: skip
-    finally:
-        file.write_text(kept)
     (folder / "dev.json").write_text(done.stdout)
     sections = sections_of(folder, None)
     return f"{comment(sections)}\nexit {exit_code(sections)}"

@@ -3,32 +3,20 @@
 Only the engine shows what a user sees, and what becomes of the state.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from rehearsal.sandbox import Sandbox
 from stacks.files import EXAMPLES
 from stacks.urn import Urn
+from tests.rehearsal.conftest import Sandboxes, as_it_was
 
 STACKS = {"dev": "refused_gke.yaml", "train": "refused_eks.yaml"}
 ROOT_TYPE = "pulumi:pulumi:Stack"
-EVERY = 50
-"""Each takes about a second; the tables as a whole are tested without the engine."""
-
-
-@pytest.fixture(scope="module", params=STACKS)
-def sandbox(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sandbox]:
-    """The sandbox of a stack that was never applied."""
-    with Sandbox(
-        request.param, folder=tmp_path_factory.mktemp(request.param) / "sandbox"
-    ) as sandbox:
-        yield sandbox
+EVERY = 100
+"""Each takes some seconds; the tables as a whole are tested without the engine."""
 
 
 def config_with(stack: str, changes: list[list[Any]]) -> dict[str, Any]:
@@ -45,22 +33,26 @@ def config_with(stack: str, changes: list[list[Any]]) -> dict[str, Any]:
     return document
 
 
-def test_the_engine_shows_one_line_and_registers_nothing(sandbox: Sandbox) -> None:
+@pytest.mark.xdist_group("previews")
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_engine_shows_one_line_and_registers_nothing(previewing: Sandboxes, stack: str) -> None:
     """Preview and update fail with the table's line, without a traceback; the state stays empty."""
     table = yaml.safe_load(
-        (Path(__file__).parents[1] / "unit" / "components" / STACKS[sandbox.stack]).read_text()
+        (Path(__file__).parents[1] / "unit" / "components" / STACKS[stack]).read_text()
     )
-    file = sandbox.folder / "program" / f"Pulumi.{sandbox.stack}.yaml"
-    for entry in table[::EVERY]:
-        file.write_text(yaml.safe_dump(config_with(sandbox.stack, entry["change"])))
-        # Pulumi.yaml requires the block: the engine refuses its absence by itself.
-        whole = ["gpu-cluster:cluster", "absent"] in entry["change"]
-        says = "missing configuration value 'gpu-cluster:cluster'" if whole else entry["says"]
-        for outcome in (sandbox.engine.preview(), sandbox.engine.up()):
-            assert not outcome.ok
-            assert any(says in error for error in outcome.errors), (says, outcome.errors)
-            assert not any("Traceback" in error for error in outcome.errors)
-            assert {Urn.parse(urn).type for _, urn in outcome.resources} <= {ROOT_TYPE}
-        # The engine itself records the stack's root before the program has said a word.
-        assert {resource["type"] for resource in sandbox.engine.resources()} <= {ROOT_TYPE}
+    sandbox = previewing(stack)
+    with as_it_was(sandbox) as program:
+        for entry in table[::EVERY]:
+            text = yaml.safe_dump(config_with(stack, entry["change"]))
+            (program / f"Pulumi.{stack}.yaml").write_text(text)
+            # Pulumi.yaml requires the block: the engine refuses its absence by itself.
+            whole = ["gpu-cluster:cluster", "absent"] in entry["change"]
+            says = "missing configuration value 'gpu-cluster:cluster'" if whole else entry["says"]
+            for outcome in (sandbox.engine.preview(), sandbox.engine.up()):
+                assert not outcome.ok
+                assert any(says in error for error in outcome.errors), (says, outcome.errors)
+                assert not any("Traceback" in error for error in outcome.errors)
+                assert {Urn.parse(urn).type for _, urn in outcome.resources} <= {ROOT_TYPE}
+            # The engine itself records the stack's root before the program has said a word.
+            assert {resource["type"] for resource in sandbox.engine.resources()} <= {ROOT_TYPE}
     assert sandbox.cloud.list_resources() == []

@@ -5,6 +5,9 @@ with what the program declares now.
 """
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,7 @@ from quality.faults.state_fixtures import FIXTURES, restored
 from rehearsal.sandbox import Sandbox
 from stacks.plan import Plan, read_plan
 from stacks.program import Mutation
-from tests.rehearsal.conftest import configured
+from tests.rehearsal.conftest import as_it_was, configured
 from tests.unit.cli.test_kept_state import encrypted
 
 STATES = sorted(FIXTURES.glob("state-*.json"))
@@ -25,20 +28,36 @@ STATES = sorted(FIXTURES.glob("state-*.json"))
 The environment has another type now, and no cloud changes a node group's type in place."""
 
 
-def previewed(folder: Path, file: Path, mutate: Mutation | None = None) -> Plan:
+Preview = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def preview(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preview]:
+    """The engine's own words on a kept state, a JSON document a line; one sandbox a stack."""
+    with ExitStack() as sandboxes:
+
+        @cache
+        def sandbox(stack: str) -> Sandbox:
+            folder = tmp_path_factory.mktemp(stack) / "sandbox"
+            made = Sandbox(stack, folder=folder, scaling=False, preload_sdks=True)
+            return sandboxes.enter_context(made)
+
+        def preview(file: Path, mutate: Mutation = lambda program: None) -> str:
+            made = sandbox(file.stem.removeprefix("state-").rpartition("-")[0])
+            restored(file, made)
+            with as_it_was(made) as program:
+                mutate(program)
+                streamed = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
+                done = made.engine.run("preview", "--json", **streamed)
+            assert done.stdout, done.stderr
+            return done.stdout
+
+        yield preview
+
+
+def planned(preview: Preview, file: Path, *mutations: Mutation) -> Plan:
     """What the program would do to a kept state, and what it warns of."""
-    return read_plan(preview(folder, file, mutate), file.name)
-
-
-def preview(folder: Path, file: Path, mutate: Mutation | None = None) -> str:
-    """The engine's own words, a JSON document a line."""
-    stack = file.stem.removeprefix("state-").rpartition("-")[0]
-    with Sandbox(stack, folder=folder / "sandbox", mutate=mutate) as sandbox:
-        restored(file, sandbox)
-        streamed = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true"}
-        done = sandbox.engine.run("preview", "--json", **streamed)
-    assert done.stdout, done.stderr
-    return done.stdout
+    return read_plan(preview(file, *mutations), file.name)
 
 
 @pytest.mark.parametrize(
@@ -49,18 +68,18 @@ def preview(folder: Path, file: Path, mutate: Mutation | None = None) -> str:
         if each != TRAIN
     ],
 )
-def test_nothing_is_made_anew(tmp_path: Path, file: Path) -> None:
+def test_nothing_is_made_anew(preview: Preview, file: Path) -> None:
     """Neither a cluster nor a pool nor anything in it, and most resources are left alone."""
-    plan = previewed(tmp_path, file)
+    plan = planned(preview, file)
     assert plan.errors == []
     assert plan.count("replace") == plan.count("delete") == 0
     assert plan.same > len(plan.changes)
 
 
 @pytest.mark.prove
-def test_only_the_pool_of_a_retired_instance_type_is_replaced(tmp_path: Path) -> None:
+def test_only_the_pool_of_a_retired_instance_type_is_replaced(preview: Preview) -> None:
     """The cluster, its network and its system nodes are left alone."""
-    plan = previewed(tmp_path, TRAIN)
+    plan = planned(preview, TRAIN)
     assert plan.errors == []
     (loss,) = plan.losses
     assert (loss.loss, loss.name, loss.paths) == ("GPU pool", "train-gpu", ("instanceTypes[0]",))
@@ -71,24 +90,24 @@ def test_only_the_pool_of_a_retired_instance_type_is_replaced(tmp_path: Path) ->
 
 
 @pytest.mark.prove
-def test_a_retired_instance_type_that_stays_in_the_settings_is_refused(tmp_path: Path) -> None:
+def test_a_retired_instance_type_that_stays_in_the_settings_is_refused(preview: Preview) -> None:
     """A stack that still names it learns of it in one line, before anything is done."""
 
     def as_it_was(config: dict) -> None:
         config["gpu-cluster:gpuPools"]["train-gpu"]["instanceTypes"] = ["p3.2xlarge"]
 
-    plan = previewed(tmp_path, TRAIN, configured(as_it_was))
+    plan = planned(preview, TRAIN, configured(as_it_was))
     assert "gpuPools.train-gpu.instanceTypes[0]: 'p3.2xlarge' is retired" in "".join(plan.errors)
     assert [change for change in plan.changes if change.verb in ("replace", "delete")] == []
 
 
-def test_a_job_of_an_older_version_gets_what_it_lacks_once_it_is_replaced(tmp_path: Path) -> None:
+def test_a_job_of_an_older_version_gets_what_it_lacks_once_it_is_replaced(preview: Preview) -> None:
     """Until then it is left alone: a finished job must not run again for an annotation."""
 
     def other_image(config: dict) -> None:
         config["gpu-cluster:workloads"]["sample-gpu-job"]["image"] = "example.com/other:1"
 
-    said = preview(tmp_path, TRAIN, configured(other_image))
+    said = preview(TRAIN, configured(other_image))
     (job,) = [
         event["resourcePreEvent"]["metadata"]
         for event in map(json.loads, said.splitlines())
@@ -103,13 +122,13 @@ def test_a_job_of_an_older_version_gets_what_it_lacks_once_it_is_replaced(tmp_pa
     assert "podFailurePolicy" not in job["old"]["inputs"]["spec"]
 
 
-def test_a_pool_made_anew_would_be_seen(tmp_path: Path) -> None:
+def test_a_pool_made_anew_would_be_seen(preview: Preview) -> None:
     """The same comparison finds a pool that now has another GPU, and the program says so."""
 
     def other_card(config: dict) -> None:
         config["gpu-cluster:gpuPools"]["train-gpu"]["accelerator"] = "nvidia-tesla-v100"
 
-    plan = previewed(tmp_path, DEV, configured(other_card))
+    plan = planned(preview, DEV, configured(other_card))
     (loss,) = plan.losses
     assert (loss.loss, loss.name) == ("GPU pool", "train-gpu")
     assert loss.paths == ("nodeConfig.guestAccelerators[0].type",)
@@ -119,23 +138,23 @@ def test_a_pool_made_anew_would_be_seen(tmp_path: Path) -> None:
     ]
 
 
-def test_what_no_cloud_can_change_is_refused_in_the_preview(tmp_path: Path) -> None:
+def test_what_no_cloud_can_change_is_refused_in_the_preview(preview: Preview) -> None:
     """Google would refuse other addresses for pods half way through the update."""
 
     def other_addresses(config: dict) -> None:
         config["gpu-cluster:cluster"]["network"] = {"podsCidr": "10.32.0.0/14"}
 
-    plan = previewed(tmp_path, DEV, configured(other_addresses))
+    plan = planned(preview, DEV, configured(other_addresses))
     assert "cluster.network.podsCidr: 10.16.0.0/14 -> 10.32.0.0/14 cannot be while" in "".join(
         plan.errors
     )
 
 
-def test_a_state_without_its_secrets_is_previewed(tmp_path: Path) -> None:
+def test_a_state_without_its_secrets_is_previewed(tmp_path: Path, preview: Preview) -> None:
     """As a pull request does it, without anybody's key: no provider refuses what stands for them,
     and nothing is replaced."""
     file = tmp_path / DEV.name
     file.write_text(json.dumps(opened(encrypted(json.loads(DEV.read_text())))))
-    plan = previewed(tmp_path, file)
+    plan = planned(preview, file)
     assert plan.errors == []
     assert plan.count("replace") == plan.count("delete") == 0

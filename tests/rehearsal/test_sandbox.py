@@ -100,25 +100,26 @@ def test_the_whole_rehearsal_of_dev(tmp_path: Path) -> None:
     until_nothing_is_left(folder)
 
 
+def kill(folder: Path, point: str) -> None:
+    """SIGKILL to a rehearsal that has got so far."""
+    run = start("rehearse", "dev", "--folder", str(folder))
+    assert run.stdout is not None
+    for line in run.stdout:
+        if point in line:
+            break
+    else:
+        pytest.fail(f"ended before {point!r}")
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    run.stdout.close()
+
+
+@pytest.mark.prove(reason="the next test has one of the points")
 def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
     """SIGKILL takes every process along, and a new sandbox takes over what lies there."""
     folder = tmp_path / "sandbox"
-    for point in (
-        "the sandbox starts",
-        "pulumi preview ...",
-        "pulumi up ...",
-        "workloads run ...",
-    ):
-        run = start("rehearse", "dev", "--folder", str(folder))
-        assert run.stdout is not None
-        for line in run.stdout:
-            if point in line:
-                break
-        else:
-            pytest.fail(f"ended before {point!r}")
-        run.send_signal(signal.SIGKILL)
-        run.wait()
-        run.stdout.close()
+    for point in ("the sandbox starts", "pulumi preview ...", "workloads run ..."):
+        kill(folder, point)
     with Sandbox("dev", folder=folder) as sandbox:
         rehearsal = Rehearsal(sandbox=sandbox)
         assert rehearsal.run_up_only(), rehearsal.failures
@@ -126,8 +127,10 @@ def test_killed_at_any_point_the_next_run_starts_clean(tmp_path: Path) -> None:
 
 
 def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
-    """`--keep` leaves a cluster, on loopback alone; `down` leaves nothing."""
+    """`--keep` leaves a cluster, on loopback alone, also where one that was killed left things;
+    `down` leaves nothing."""
     folder = tmp_path / "sandbox"
+    kill(folder, "pulumi up ...")
     run = start("rehearse", "dev", "--keep", "--folder", str(folder))
     said, _ = run.communicate(timeout=200)
     assert run.returncode == 0, said
@@ -166,6 +169,7 @@ def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
     until_nothing_is_left(folder)
 
 
+@pytest.mark.prove(reason="two at once is how the tests themselves run")
 def test_two_sandboxes_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     """One fails, the other passes, each with its own cluster and cloud."""
     dropped = changed(

@@ -171,7 +171,7 @@ def test_the_script_of_the_package_is_this_command() -> None:
 
 ELSEWHERE = """
 import sys, sysconfig, types
-sysconfig.get_config_vars()  # how this Python was built is kept in a module named after its platform
+sysconfig.get_config_vars()  # how Python was built is in a module that is named after its platform
 sys.platform = "darwin"
 sys.modules["_scproxy"] = proxies = types.ModuleType("_scproxy")
 proxies._get_proxy_settings = proxies._get_proxies = dict

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -114,7 +115,7 @@ def test_help_names_every_target_and_every_variable() -> None:
 def test_a_failed_test_has_failed() -> None:
     """A second try would make a build green that saw a failure."""
     assert "--last-failed" not in MAKEFILE
-    assert recipe("unit") == ".venv/bin/python -m pytest -n 2 --dist loadfile"
+    assert recipe("unit").startswith(".venv/bin/python -m pytest -n 2 --dist loadgroup ")
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,57 @@ def test_another_python_is_refused_before_anything_is_installed(tmp_path: Path) 
     assert done.stdout == ""
     assert done.stderr.startswith("Python 3.11, 3.12 or 3.13 is needed, and ")
     assert not (tmp_path / ".venv").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "builds"),
+    [
+        (["rehearse"], True),
+        (["rehearse", "STACK=train"], True),
+        (["rehearse", "STACK=trian"], False),
+        (["test"], True),
+        (["lint"], False),
+        (["down"], False),
+    ],
+)
+def test_programs_are_built_while_packages_are_installed(
+    tmp_path: Path, given: list[str], builds: bool
+) -> None:
+    """By targets that run them, and not for a stack that is not there."""
+    for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml",
+                 "Pulumi.dev.yaml", "Pulumi.train.yaml"):  # fmt: skip
+        (tmp_path / name).touch()
+    (tmp_path / "Makefile").write_text(MAKEFILE)
+    said = run_make("-n", *given, cwd=tmp_path).stdout
+    beside = ".venv/bin/python -m tools build" if builds else ""
+    assert f".venv/bin/python tools/meanwhile.py '{beside}' \\\n" in said
+
+
+BESIDE = "import sys, time; open(sys.argv[1], 'w').write('begun'); time.sleep(float(sys.argv[2]))"
+WAIT = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)"
+
+
+def meanwhile(folder: Path, seconds: float, *commands: str) -> int:
+    """The exit code of commands beside one that takes so long once it has begun."""
+    program = [sys.executable, "-c", f"{BESIDE}; open(sys.argv[1], 'w').write('done')"]
+    beside = shlex.join([*program, str(folder / "beside"), str(seconds)])
+    script = [sys.executable, ROOT / "tools" / "meanwhile.py", beside]
+    return subprocess.run([*script, *commands], timeout=60, stderr=subprocess.DEVNULL).returncode
+
+
+def test_both_are_waited_for(tmp_path: Path) -> None:
+    """The commands run while the other does, and it ends before what comes after."""
+    wait = shlex.join([sys.executable, "-c", WAIT, str(tmp_path / "beside")])
+    assert meanwhile(tmp_path, 0.2, wait) == 0
+    assert (tmp_path / "beside").read_text() == "done"
+
+
+def test_a_command_that_fails_ends_the_one_beside(tmp_path: Path) -> None:
+    """And those after it do not run."""
+    wait = shlex.join([sys.executable, "-c", f"{WAIT}\nsys.exit(3)", str(tmp_path / "beside")])
+    assert meanwhile(tmp_path, 60, wait, f"touch {tmp_path}/after") == 3
+    assert (tmp_path / "beside").read_text() == "begun"
+    assert not (tmp_path / "after").exists()
 
 
 def test_what_is_far_from_everything_gets_no_guess() -> None:

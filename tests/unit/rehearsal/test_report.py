@@ -104,6 +104,14 @@ def test_a_failure_is_told_in_full() -> None:
     assert shown.endswith("rehearsal of dev: FAILED in 21.0 s")
 
 
+def test_programs_that_were_not_built_here_are_named() -> None:
+    """With their version and where they are; without any, what was built is named alone."""
+    own, found = {"karpenter": ""}, {"etcd": "v3.6.5 (/opt/bin/etcd)"}
+    shown = text(report(programs=own | found))
+    assert "built here: karpenter\nfound on this machine: etcd v3.6.5 (/opt/bin/etcd)\n" in shown
+    assert "found on this machine" not in text(report(programs=own))
+
+
 def test_the_report_survives_json() -> None:
     """`report.json` has every field as plain data."""
     document = json.loads(json.dumps(report().document()))

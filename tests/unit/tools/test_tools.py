@@ -14,7 +14,7 @@ import pytest
 
 import tools
 from tools import build, go, programs
-from tools.__main__ import main
+from tools.__main__ import _wanted, main
 
 ROOT = Path(__file__).parents[3]
 FAKE_GO = """#!/bin/sh
@@ -228,6 +228,76 @@ def test_our_own_engine_on_path_is_not_taken_for_an_installed_one(
         _script(own / name, "#!/bin/sh\n")
     monkeypatch.setenv("PATH", f"{own}:/usr/bin:/bin")
     assert tools.pulumi() == (own / "pulumi", [own, ROOT / "tools" / "bin"])
+
+
+def test_an_engine_that_is_older_than_ours_is_used_only_where_ours_is_not_built(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`build` then builds ours."""
+    ours = programs.program("pulumi")
+    for name in ("pulumi", "pulumi-language-python"):
+        _script(machine / "bin" / name, "#!/bin/sh\necho v3.1.0\n")
+    assert tools.pulumi() == (machine / "bin" / "pulumi", [])
+    assert [each.name for each in _wanted([])] == ["control-plane", "pulumi"]
+    ours.folder().mkdir(parents=True)
+    assert tools.pulumi()[0] == ours.folder() / "pulumi"
+    newer = machine / "newer"
+    newer.mkdir()
+    for name in ("pulumi", "pulumi-language-python"):
+        _script(newer / name, "#!/bin/sh\necho v3.999.0\n")
+    monkeypatch.setenv("PATH", f"{newer}:{os.environ['PATH']}")
+    assert tools.pulumi() == (newer / "pulumi", [])
+    assert [each.name for each in _wanted([])] == ["control-plane"]
+
+
+SAYS = {
+    "etcd": "etcd Version: 3.6.99",
+    "kube-apiserver": "Kubernetes v1.35.99",
+    "kube-controller-manager": "Kubernetes v1.35.99",
+    "kube-scheduler": "Kubernetes v1.34.1",
+    "kwok": "kwok version v0.8.99 go1.99.0 (linux/amd64)",
+}
+"""What a machine's own programs say of themselves; the scheduler is of another Kubernetes."""
+LISTING_GO = """#!/bin/sh
+if [ "$1" = env ]; then echo go1.99.0; exit; fi
+if [ "$1" = list ]; then echo "$FAKE_MODULE"; exit; fi
+echo "$*" >>"$FAKE_LOG"
+while [ "$1" != -o ]; do shift; done
+out=$2; shift 2
+for package in "$@"; do echo built >"$out/${package##*/}"; done
+"""
+
+
+def test_what_the_machine_has_in_the_same_version_is_not_built(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In KUBEBUILDER_ASSETS or on PATH; the rest is. Where all of it was built, that is used."""
+    assets, module = machine / "assets", machine / "module"
+    assets.mkdir()
+    for name, says in SAYS.items():
+        where = machine / "bin" if name == "kwok" else assets
+        _script(where / name, f"#!/bin/sh\necho '{says}'\n")
+    plane = programs.program("control-plane")
+    for _, pattern, _ in plane.copies:
+        file = module / pattern.replace("*", "x")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    _script(machine / "bin" / "go", LISTING_GO)
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(assets))
+    monkeypatch.setenv("FAKE_MODULE", str(module))
+    assert main(["build", "control-plane"]) == 0
+    (asked,) = (machine / "log").read_text().splitlines()
+    assert asked.endswith(
+        "/ gpu-cluster/tools/control-plane/karpenter k8s.io/kubernetes/cmd/kube-scheduler"
+    )
+    assert f"etcd v3.6.99 is at {assets / 'etcd'}" in capsys.readouterr().err
+    assert tools.binary("etcd") == assets / "etcd"
+    assert tools.binary("kwok") == machine / "bin" / "kwok"
+    assert tools.binary("kube-scheduler") == tools.where(plane) / "kube-scheduler"
+    assert sorted(tools.found()) == ["etcd", "kube-apiserver", "kube-controller-manager", "kwok"]
+    plane.folder().mkdir()
+    (plane.folder() / "etcd").touch()
+    assert tools.binary("etcd") == plane.folder() / "etcd"
 
 
 def _script(path: Path, text: str) -> None:

@@ -1,0 +1,38 @@
+"""Runs commands one after the other, and one beside them: `meanwhile.py BESIDE COMMAND...`.
+
+The Python packages are installed so, and programs are built meanwhile.
+"""
+
+import shlex
+import signal
+import subprocess
+import sys
+
+
+def main(beside: str, *commands: str) -> int:
+    """The exit code of the first command that fails, which ends the one beside; words are split as
+    a shell does. What goes wrong beside is for those to say who need what was to be made there."""
+    if not beside or sys.platform != "linux":
+        return _in_order(commands)
+    from linux import die_with_parent  # it lies beside this script
+
+    meanwhile = subprocess.Popen(shlex.split(beside), preexec_fn=die_with_parent)
+    try:
+        code = _in_order(commands)
+        if code:
+            meanwhile.send_signal(signal.SIGINT)
+    finally:  # Ctrl-C has reached both
+        meanwhile.wait()
+    return code
+
+
+def _in_order(commands: tuple[str, ...]) -> int:
+    codes = (subprocess.call(shlex.split(command)) for command in commands)
+    return next(filter(None, codes), 0)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)
