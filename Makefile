@@ -90,7 +90,7 @@ $(VENV)/.ready: requirements.lock requirements-dev.lock pyproject.toml
 	@$(PYTHON) tools/version.py
 	@echo "python packages: installing, usually 1 to 2 minutes"
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	@$(RUN) tools/meanwhile.py '$(BESIDE)' \
+	@$(RUN) -m tools.meanwhile '$(BESIDE)' \
 	  '$(PIP) --require-hashes -r requirements-dev.lock' \
 	  '$(PIP) --no-deps --no-build-isolation --editable .'
 	@touch $@

@@ -89,7 +89,8 @@ class Sandbox:
         """What the report says of the sandbox: what in it was derived or left out."""
         self.real_node: RealNode | None = None
         self._closers: list[Callable[[], None]] = []
-        self._nodes_made = threading.Event()
+        self._joining = threading.Lock()
+        self._cluster_up = self._nodes_made = False
         self._stopping = False
         self.drop_plugins: Callable[[], None] = lambda: None
         """What the engine would have taken along had it been killed: waits and connections."""
@@ -155,7 +156,9 @@ class Sandbox:
         self.nodes = Nodes(
             self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log
         )
-        self._nodes_made.set()
+        with self._joining:
+            self._nodes_made = True
+            self._let_nodes_join()
         if self._here is not None:
             self._start_real_node(self._here)
         if PLATFORMS[self.platform].cloud is None:
@@ -179,9 +182,7 @@ class Sandbox:
 
     def stop(self) -> None:
         """Ends everything, in the reverse order of its start."""
-        # A control plane that is just coming up must not wait for a sandbox that never will be.
         self._stopping = True
-        self._nodes_made.set()
         while self._closers:
             self._closers.pop()()
 
@@ -252,12 +253,20 @@ class Sandbox:
 
     def _cluster_started(self) -> None:
         self._kwok.start(self.control_plane.kubeconfig)
-        self._nodes_made.wait()
-        if not self._stopping:
+        with self._joining:
+            self._cluster_up = True
+            self._let_nodes_join()
+
+    def _let_nodes_join(self) -> None:
+        """Once the cluster is up and the cloud has said what there is; neither waits for the other,
+        for a platform's simulator may start the cluster itself."""
+        if self._cluster_up and self._nodes_made and not self._stopping:
             self.nodes.start()
             self._controllers.start()
 
     def _cluster_stops(self) -> None:
+        with self._joining:
+            self._cluster_up = False
         self._controllers.stop()
         if hasattr(self, "nodes"):
             self.nodes.stop()

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -48,13 +49,21 @@ def _contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def python(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python in the copy."""
+def python(copy: Path, *arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    """Runs Python in the copy; after so long, it and all that it started are killed."""
     environment = {key: value for key, value in os.environ.items() if key != INSTEAD}
-    return subprocess.run(
+    with subprocess.Popen(
         [sys.executable, *arguments],
         cwd=copy,
         env={**environment, "PYTHONPATH": str(copy)},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-    )
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)

@@ -1,6 +1,7 @@
-"""Runs commands one after the other, and one beside them: `meanwhile.py BESIDE COMMAND...`.
+"""Runs commands one after the other, and one beside them.
 
-The Python packages are installed so, and programs are built meanwhile.
+`python -m tools.meanwhile BESIDE COMMAND...`: so the Python packages are installed while programs
+are built.
 """
 
 import shlex
@@ -8,14 +9,14 @@ import signal
 import subprocess
 import sys
 
+from tools.linux import die_with_parent
+
 
 def main(beside: str, *commands: str) -> int:
     """The exit code of the first command that fails, which ends the one beside; words are split as
     a shell does. What goes wrong beside is for those to say who need what was to be made there."""
     if not beside or sys.platform != "linux":
         return _in_order(commands)
-    from linux import die_with_parent  # it lies beside this script
-
     meanwhile = subprocess.Popen(shlex.split(beside), preexec_fn=die_with_parent)
     try:
         code = _in_order(commands)

@@ -174,7 +174,7 @@ def test_programs_are_built_while_packages_are_installed(
     (tmp_path / "Makefile").write_text(MAKEFILE)
     said = run_make("-n", *given, cwd=tmp_path).stdout
     beside = ".venv/bin/python -m tools build" if builds else ""
-    assert f".venv/bin/python tools/meanwhile.py '{beside}' \\\n" in said
+    assert f".venv/bin/python -m tools.meanwhile '{beside}' \\\n" in said
 
 
 BESIDE = "import sys, time; open(sys.argv[1], 'w').write('begun'); time.sleep(float(sys.argv[2]))"
@@ -185,8 +185,9 @@ def meanwhile(folder: Path, seconds: float, *commands: str) -> int:
     """The exit code of commands beside one that takes so long once it has begun."""
     program = [sys.executable, "-c", f"{BESIDE}; open(sys.argv[1], 'w').write('done')"]
     beside = shlex.join([*program, str(folder / "beside"), str(seconds)])
-    script = [sys.executable, ROOT / "tools" / "meanwhile.py", beside]
-    return subprocess.run([*script, *commands], timeout=60, stderr=subprocess.DEVNULL).returncode
+    script = [sys.executable, "-m", "tools.meanwhile", beside]
+    done = subprocess.run([*script, *commands], cwd=ROOT, timeout=60, stderr=subprocess.DEVNULL)
+    return done.returncode
 
 
 def test_both_are_waited_for(tmp_path: Path) -> None:
