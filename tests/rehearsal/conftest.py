@@ -114,7 +114,7 @@ def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:
     It runs where the resource is registered, so it holds however the program is written.
     """
     condition = f"args.type_ == {resource_type!r}" + (f" and args.name == {name!r}" if name else "")
-    prologue = (
+    return patched(
         "import pulumi\n\n\n"
         "def _mutation(args):\n"
         f"    if {condition}:\n"
@@ -123,12 +123,6 @@ def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:
         "    return pulumi.ResourceTransformationResult(args.props, args.opts)\n\n\n"
         "pulumi.runtime.register_stack_transformation(_mutation)\n"
     )
-
-    def mutate(program: Path) -> None:
-        main = program / "__main__.py"
-        main.write_text(prologue + main.read_text())
-
-    return mutate
 
 
 def configured(change: Callable[[dict], None]) -> Mutation:
@@ -143,15 +137,40 @@ def configured(change: Callable[[dict], None]) -> Mutation:
     return mutate
 
 
-def edited(file: str, before: str, after: str) -> Mutation:
-    """A mutation of the program's source: these words, which are there once, become others."""
+def patched(code: str) -> Mutation:
+    """A mutation of what the program is made of: `code` runs before it, and replaces by name what
+    no resource's properties show."""
 
     def mutate(program: Path) -> None:
-        text = (program / file).read_text()
-        assert text.count(before) == 1, f"{before!r} is not in {file} once"
-        (program / file).write_text(text.replace(before, after))
+        main = program / "__main__.py"
+        main.write_text(f"{textwrap.dedent(code).strip()}\n\n{main.read_text()}")
 
     return mutate
+
+
+def every_pool(**fields: object) -> Mutation:
+    """A mutation of all GPU pools, whatever the platform makes of its settings."""
+    return patched(
+        f"""
+        from components.cluster import GpuPool
+
+        _resolved = GpuPool.__init__
+        GpuPool.__init__ = lambda self, **fields: _resolved(self, **{{**fields, **{fields!r}}})
+        """
+    )
+
+
+def every_contract(**fields: str) -> Mutation:
+    """A mutation of the output `gpuPools`: field -> an expression, in which `pool` is the pool."""
+    values = ", ".join(f"{name!r}: {expression}" for name, expression in fields.items())
+    return patched(
+        f"""
+        from components.cluster import GpuPool
+
+        _contract = GpuPool.contract
+        GpuPool.contract = lambda pool: {{**_contract(pool), {values}}}
+        """
+    )
 
 
 def plain(message: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from plugins.faults import Faults
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, every_pool, said
 
 WHO = "Pod default/my-gpu-pod"
 T4 = "pool autopilot-nvidia-tesla-t4"
@@ -78,8 +78,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"{SPOT}=true:NoSchedule",
     ),
     "a device plugin beside Google's": (
-        [edited("components/gke_autopilot/pool_args.py", "            spot=spot,\n",
-                "            spot=spot,\n            device_plugin=True,\n")],
+        [every_pool(device_plugin=True)],
         f"{T4}-1: node NODE has two device plugins: kube-system/nvidia-device-plugin-POD and the "
         "cloud",
     ),

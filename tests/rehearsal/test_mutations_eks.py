@@ -11,7 +11,16 @@ from plugins.faults import Faults
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
 from stacks.urn import Urn
-from tests.rehearsal.conftest import Rehearse, Sandboxes, changed, configured, edited, said
+from tests.rehearsal.conftest import (
+    Rehearse,
+    Sandboxes,
+    as_it_was,
+    changed,
+    configured,
+    every_pool,
+    patched,
+    said,
+)
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
@@ -98,6 +107,13 @@ def pools(**values: object) -> Mutation:
     return configured(lambda config: config["gpu-cluster:gpuPools"]["train-gpu"].update(values))
 
 
+def instance_type(name: str, **values: object) -> Mutation:
+    """The program believes something else of an instance type than EC2."""
+    changes = [f"object.__setattr__(row, {key!r}, {value!r})" for key, value in values.items()]
+    table = "from components.catalog.eks_instances import INSTANCE_TYPES"
+    return patched("\n".join([table, f"row = INSTANCE_TYPES[{name!r}]", *changes]))
+
+
 TOLERATES_NOTHING = sample('pod["tolerations"] = []')
 ASKS_FOR_FOUR = sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "4"')
 NO_LABEL_TAG = tag("label-role", 'tag["key"] = "something-else"')
@@ -171,15 +187,12 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         [WAITS + f"{PLUGIN} misses it: it does not tolerate the taint {TAINT}"],
     ),
     "there is no device plugin": (
-        [edited("components/eks/pool_args.py", 'device_plugin=self.os != "bottlerocket"',
-                "device_plugin=False")],
+        [every_pool(device_plugin=False)],
         [WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
          "DaemonSet"],
     ),
     "the device plugin runs where the host runs one": (
-        [pools(os="bottlerocket"),
-         edited("components/eks/pool_args.py", 'device_plugin=self.os != "bottlerocket"',
-                "device_plugin=True")],
+        [pools(os="bottlerocket"), every_pool(device_plugin=True)],
         ["pool train-gpu: node NODE has two device plugins: "
          "kube-system/nvidia-device-plugin-POD and the cloud"],
     ),
@@ -241,7 +254,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
     ),
     "the catalog forgot that EC2 retired the instance type": (
         [
-            edited("components/catalog/eks_instances.py", 'retired="2026-05"', "retired=None"),
+            instance_type("p3.2xlarge", retired=None),
             pools(instanceTypes=["p3.2xlarge"]),
         ],
         [f"{GROUP} train-gpu: InvalidParameterException: The following supplied instance types do "
@@ -255,7 +268,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
     ),
     "the image is older than the driver that the GPU needs": (
         [
-            edited("components/catalog/eks.py", "if row.first_driver is None or", "if True or"),
+            instance_type("g7.2xlarge", first_driver=None),
             pools(instanceTypes=["g7.2xlarge"], releaseVersion="1.35.6-20260714"),
         ],
         [
@@ -266,8 +279,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         ],
     ),
     "the EBS CSI driver's role is another service account's": (
-        [edited("components/catalog/eks_addons.py", '"ebs-csi-controller-sa"',
-                '"ebs-csi-node-sa"')],
+        [addon("aws-ebs-csi-driver",
+               'props["pod_identity_associations"][0]["service_account"] = "ebs-csi-node-sa"')],
         ["aws:eks/addon:Addon k8s-ml-aws-ebs-csi-driver: waiting for EKS Add-On "
          "(k8s-ml:aws-ebs-csi-driver) create: timeout while waiting for state to become 'ACTIVE' "
          "(last state: 'DEGRADED', timeout: 20m0s): its pods run as the service account "
@@ -285,12 +298,9 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
          "eks-node-monitoring-agent addon, and the kubelet knows of none"],
     ),
     "a node group is made before the CNI": (
-        [edited("components/catalog/eks_addons.py",
-                """        name="vpc-cni",
-        before_nodes=True,
-""", """        name="vpc-cni",
-        before_nodes=False,
-""")],
+        [patched("from components.catalog.eks_addons import ADDONS\n"
+                 "(cni,) = [each for each in ADDONS if each.name == 'vpc-cni']\n"
+                 "object.__setattr__(cni, 'before_nodes', False)")],
         [NO_NODES.format("train-gpu", "train-gpu") + "container runtime network not ready: cni "
          "plugin not initialized: the cluster has no vpc-cni addon"],
     ),
@@ -376,16 +386,21 @@ def test_an_autoscaler_without_permission_on_the_group_leaves_it_at_zero(
 @pytest.mark.prove
 def test_without_an_autoscaler_nothing_grows(rehearse: Rehearse) -> None:
     """Tags and permissions are of no use where nobody reads them."""
-    file, call = "components/eks/platform.py", "    ClusterAutoscaler("
-    rehearsal = rehearse(edited(file, call, "    lambda: ClusterAutoscaler("), stack="train")
+    none = patched(
+        "from components.eks import platform\nplatform.ClusterAutoscaler = lambda *_, **__: None"
+    )
+    rehearsal = rehearse(none, stack="train")
     assert said(rehearsal) == [ALONE + "no Cluster Autoscaler runs in the cluster"]
 
 
 @pytest.mark.prove
 def test_without_an_access_policy_the_kubeconfig_opens_nothing(rehearse: Rehearse) -> None:
     """The token is a valid one of somebody whom the cluster does not know."""
-    nobody = edited("components/eks/cluster.py", "for arn in args.admins:", "for arn in ():")
-    rehearsal = rehearse(nobody, stack="train")
+    somebody_else = changed(
+        "aws:eks/accessEntry:AccessEntry",
+        'props["principal_arn"] = "arn:aws:iam::123456789012:role/somebody-else"',
+    )
+    rehearsal = rehearse(somebody_else, stack="train")
     assert rehearsal.steps[-1].name == "pulumi up"
     assert any("Unauthorized" in failure for failure in rehearsal.failures), rehearsal.failures
 
@@ -394,22 +409,21 @@ def test_without_an_access_policy_the_kubeconfig_opens_nothing(rehearse: Rehears
 def test_a_provider_that_is_configured_at_once_finds_nobody_admitted(rehearse: Rehearse) -> None:
     """An access policy takes seconds to work, and the Kubernetes provider looks once: what it
     could not reach then, it cannot reach until the update ends."""
-    early = edited(
-        "components/eks/cluster.py",
-        "each.urn for each in self.ready",
-        "each.urn for each in access",
+    early = patched(
+        """
+        from components.eks import cluster as eks
+
+        _late = eks.EksCluster._kubeconfig
+
+        def _early(self, *arguments):
+            access = eks.aws.eks.AccessPolicyAssociation
+            self.ready = [each for each in self.ready if isinstance(each, access)]
+            return _late(self, *arguments)
+
+        eks.EksCluster._kubeconfig = _early
+        """
     )
-    handed = edited(
-        "components/eks/cluster.py",
-        "self.kubeconfig = self._kubeconfig(args, provider)",
-        "self.kubeconfig = self._kubeconfig(args, provider, access)",
-    )
-    taken = edited(
-        "components/eks/cluster.py",
-        "def _kubeconfig(self, args: EksClusterArgs, provider: AwsProviderArgs)",
-        "def _kubeconfig(self, args: EksClusterArgs, provider: AwsProviderArgs, access: list)",
-    )
-    rehearsal = rehearse(early, handed, taken, stack="train")
+    rehearsal = rehearse(early, stack="train")
     assert rehearsal.steps[-1].name == "pulumi up"
     (failure,) = said(rehearsal)
     assert failure.endswith(
@@ -433,18 +447,16 @@ def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
     takes the node groups away first, and waits for nothing else."""
     rehearsal = rehearse(stack="train")
     assert rehearsal.failures == []
-    engine, program = rehearsal.sandbox.engine, rehearsal.sandbox.folder / "program"
-    file = "components/eks/cluster.py"
-    needs, other = '("AmazonEKSWorkerNodePolicy"', '("AmazonSSMManagedInstanceCore"'
-    edited(file, needs, other)(program)
-    refused = engine.up()
+    engine = rehearsal.sandbox.engine
+    with as_it_was(rehearsal.sandbox) as program:
+        other_policy("nodes-AmazonEKSWorkerNodePolicy")(program)
+        refused = engine.up()
     assert not refused.ok
     assert any(
         error.startswith(f"{ATTACHMENT} k8s-ml-nodes-AmazonEKSWorkerNodePolicy: ")
         and "still needs it and could not be deleted afterwards" in error
         for error in refused.errors
     ), refused.errors
-    edited(file, other, needs)(program)
     destroyed = engine.destroy()
     assert destroyed.ok, destroyed.errors
     kinds = [Urn.parse(urn).type for what, urn in destroyed.resources]

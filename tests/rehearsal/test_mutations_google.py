@@ -12,7 +12,6 @@ from tests.rehearsal.conftest import (
     as_it_was,
     changed,
     configured,
-    edited,
     said,
 )
 
@@ -33,10 +32,19 @@ def cluster(**settings: Any) -> Mutation:
 MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     "the cluster's credential plugin takes gcloud's account": (
         [
-            edited(
-                "components/kubeconfig.py",
-                '            "args": ["--use_application_default_credentials"],\n',
-                "",
+            changed(
+                "pulumi:providers:kubernetes",
+                """
+                import json
+
+                def _without_arguments(kubeconfig):
+                    document = json.loads(kubeconfig)
+                    del document["users"][0]["user"]["exec"]["args"]
+                    return json.dumps(document)
+
+                kubeconfig = pulumi.Output.from_input(props["kubeconfig"])
+                props["kubeconfig"] = kubeconfig.apply(_without_arguments)
+                """,
             )
         ],
         "getting credentials: exec: ",

@@ -6,7 +6,7 @@ Nothing scales here: what counts is whether driver, plugin, labels and pods fit 
 import pytest
 
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
 
 DAEMON_SET, POD = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Pod"
 PLUGIN = "DaemonSet kube-system/nvidia-device-plugin"
@@ -40,12 +40,20 @@ def workload(name: str, **values: object) -> Mutation:
     return configured(lambda config: config["gpu-cluster:workloads"][name].update(values))
 
 
-_ONCE = "            self.daemon_sets.append("
-TWICE = (
-    _ONCE,
-    '            self._daemon_set("another-" + group.name, group, pod, cluster, [])\n' + _ONCE,
+TWICE = patched(
+    """
+    from components.gpu.device_plugin import DevicePlugin
+
+    _once = DevicePlugin._daemon_set
+
+    def _twice(self, name, *rest):
+        _once(self, f"another-{name}", *rest)
+        return _once(self, name, *rest)
+
+    DevicePlugin._daemon_set = _twice
+    """
 )
-"""What the program says, and what makes a second DaemonSet of the same kind."""
+"""A second DaemonSet of each."""
 
 MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
     "more GPUs than the machine has": (
@@ -98,7 +106,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         "DaemonSet",
     ),
     "a second device plugin": (
-        [edited("components/gpu/device_plugin.py", *TWICE)],
+        [TWICE],
         "pool dgx-a: node dgx-a has two device plugins: "
         "kube-system/another-nvidia-device-plugin-POD and kube-system/nvidia-device-plugin-POD",
     ),

@@ -15,7 +15,16 @@ from rehearsal.nodes.pods import allocatable_gpus
 from rehearsal.scenario import Rehearsal
 from rehearsal.verify import stack_output_checks
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, plain, said
+from tests.rehearsal.conftest import (
+    Rehearse,
+    changed,
+    configured,
+    every_contract,
+    patched,
+    plain,
+    said,
+)
+from tests.rehearsal.test_mutations_eks import gpus_promised
 
 JOB, POD, DEPLOYMENT = (
     "kubernetes:batch/v1:Job",
@@ -143,24 +152,19 @@ WAITS = (
     "pool train-gpu: Job default/sample-gpu-job waits for GPUs that never become allocatable on "
     "node NODE: "
 )
-UNSHARED = edited(
-    "components/cluster.py",
-    '"allocatablePerNode": self.allocatable',
-    '"allocatablePerNode": self.gpus_per_node',
-)
+UNSHARED = every_contract(allocatablePerNode="pool.gpus_per_node")
 OTHER_NUMBER = plugin_config('"replicas": 4', '"replicas": 2')
 
 MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the plugin shares, the tags promise whole GPUs": (
         "train",
-        [eks(), edited("components/eks/autoscaler_tags.py", "pool.resource: str(pool.allocatable)",
-                       "pool.resource: str(pool.gpus_per_node)")],
+        [eks(), *gpus_promised("1")],
         [f"{TAG} says 1, the nodes have 4 of {GPU}: {TOO_FEW}"],
     ),
     "the tags promise shares, the plugin has no config": (
         "train",
-        [eks(), edited("components/gpu/device_plugin.py",
-                       "return plugin_config(self.pools[0].sharing)", "return None")],
+        [eks(), patched("from components.gpu import device_plugin\n"
+                        "device_plugin.plugin_config = lambda sharing: None")],
         [f"{TAG} says 4, the nodes have 1 of {GPU}: {TOO_MANY}",
          f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 1 allocatable"],
     ),
@@ -214,8 +218,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     ),
     "the output lets a pod ask for two shares": (
         "train",
-        [eks(), edited("components/cluster.py", "            return [1]\n",
-                       "            return [1, 2]\n")],
+        [eks(), every_contract(gpusPerPod="[1, 2]")],
         [f"{OUTPUT}gpusPerPod says that a pod may ask for 2 {GPU}, the device plugin of node NODE "
          "gives a container 1 at most"],
     ),
@@ -283,8 +286,8 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
     "the strategy is spelt as GKE's API has it": (
         "autopilot",
         [pool("t4", {"sharing": TIME_SLICING}),
-         edited("components/gke_autopilot/pool_args.py", '"time-slicing": "time-sharing"',
-                '"time-slicing": "TIME_SHARING"')],
+         changed(POD, 'selector = props["spec"]["node_selector"]\n'
+                 'selector["cloud.google.com/gke-gpu-sharing-strategy"] = "TIME_SHARING"')],
         ["pool autopilot-nvidia-tesla-t4-1: Pod default/my-gpu-pod cannot be scheduled: it selects "
          "label cloud.google.com/gke-gpu-sharing-strategy=TIME_SHARING, a node there has no label "
          "cloud.google.com/gke-gpu-sharing-strategy; it selects label "
@@ -403,8 +406,8 @@ def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
     rehearse: Rehearse, told: bool
 ) -> None:
     """The plugin reads its config once: a ConfigMap alone changes nothing on a running node."""
-    checksum = '{"gpu-cluster/config": checksum} if checksum else None'
-    forgotten = edited("components/gpu/device_plugin.py", checksum, "None")
+    metadata = 'props["spec"]["template"]["metadata"]'
+    forgotten = changed(DAEMON_SET, f'{metadata}["annotations"] = None')
     rehearsal = rehearse(
         pool("workstations", {"sharing": TIME_SLICING}, gpus=1),
         *([] if told else [forgotten]),

@@ -7,7 +7,7 @@ import pytest
 
 from plugins.faults import Faults
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -60,8 +60,8 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         "gpus",
     ),
     "nobody installs the driver": (
-        [edited("__main__.py", 'DriverInstaller("nvidia-driver-installer", cluster=cluster)',
-                "pass")],
+        [patched("import components.gpu.driver as driver\n"
+                 "driver.DriverInstaller = lambda name, cluster: None")],
         WAITS + "the cloud installs no driver there and the stack has no driver installer "
         "DaemonSet",
     ),
