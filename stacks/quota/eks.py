@@ -20,12 +20,14 @@ from components.settings.model import Settings
 from stacks.quota import aws_account
 from stacks.quota.aws_account import unknown
 from stacks.quota.offers import Offer, Wanted
-from stacks.quota.questions import Questions
+from stacks.quota.questions import Questions, on_this_machine
 from stacks.quota.verdict import Finding, Known, Need, Unknown
 
 KEYS = ("aws:region", "aws:profile")
 CLUSTER_TAG = "eks:cluster-name"
 """EKS puts it on the instances of its managed node groups."""
+_NOBODY = {"aws_access_key_id": "rehearsal", "aws_secret_access_key": "rehearsal"}
+"""What a simulator's requests are signed with: boto3 sends none without a key."""
 _COUNTED = ("pending", "running", "shutting-down", "stopping")
 _GROUPS = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p": "P"}
 """Letters of an instance family before its generation -> group of the catalog's quota codes."""
@@ -97,8 +99,9 @@ class AwsQuotas:
 
         Raises ValueError with one line.
         """
+        who = _NOBODY if on_this_machine(endpoint) else {"profile_name": profile}
         try:
-            session = boto3.Session(region_name=region, profile_name=profile)
+            session = boto3.Session(region_name=region, **who)
             names = ("service-quotas", "ec2", "sts")
             clients = [session.client(name, endpoint_url=endpoint) for name in names]
         except botocore.exceptions.BotoCoreError as error:

@@ -23,6 +23,7 @@ import urllib3
 from components.catalog import gke as catalog
 from components.cluster import ResolvedPool
 from stacks.quota.offers import Offer, Wanted
+from stacks.quota.questions import on_this_machine
 from stacks.quota.verdict import Known, Need, Unknown
 
 KEYS = ("gcp:project",)
@@ -34,7 +35,6 @@ _PREEMPTIBLE = ("spot", "flex-start")
 _CLUSTER_LABEL = "goog-k8s-cluster-name"
 """GKE puts it on the virtual machines of its nodes."""
 _NAMED = google.auth.environment_vars.CREDENTIALS
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def needs(
@@ -199,8 +199,7 @@ class GoogleQuotas:
 
     def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp:
         if self._http is None:
-            # A token never goes to a stand-in on this machine.
-            if urllib.parse.urlsplit(self._endpoint).hostname in _LOOPBACK:
+            if on_this_machine(self._endpoint):
                 credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
             else:
                 credentials, _ = google.auth.default(scopes=[SCOPE])

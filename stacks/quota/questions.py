@@ -3,9 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.verdict import Finding, Known, Need, Unknown
+
+
+def on_this_machine(url: str | None) -> bool:
+    """Whether a URL leads to a simulator, which gets no credential of anybody's and needs none."""
+    return url is not None and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
 class Quotas(Protocol):

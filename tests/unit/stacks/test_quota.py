@@ -588,6 +588,25 @@ def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.Monkey
     )
 
 
+def test_a_simulator_gets_nobodys_aws_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And needs none: neither the profile nor the keys of who asks are looked for."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "precious")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "precious")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "precious")
+    signed: list[Any] = []
+
+    def client(session: Any, name: str, endpoint_url: str) -> None:
+        signed.append((name, endpoint_url, session.get_credentials().get_frozen_credentials()))
+
+    monkeypatch.setattr("boto3.Session.client", client)
+    url = "http://127.0.0.1:4566"
+    aws_quota.AwsQuotas.of("us-east-1", profile="no-such", endpoint=url)
+    assert {(name, url) for name in ("service-quotas", "ec2", "sts")} == {
+        (name, endpoint) for name, endpoint, _ in signed
+    }
+    assert {key for *_, keys in signed for key in keys if key} == {"rehearsal"}
+
+
 def test_aws_quota_of_uncertain_code_is_not_asked_for() -> None:
     """For Spot nodes of the newest P families the check says that it does not know the quota."""
     uncertain = Need(quota="Spot p5", scope="x", unit="vCPUs", pools={"p": 1}, link="https://x")
