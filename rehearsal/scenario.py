@@ -17,7 +17,7 @@ from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
 from rehearsal.verify import assertions, stack_output_checks, workers
-from rehearsal.verify.assertions import SETTLE_SECONDS
+from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
 from stacks.urn import Urn
 
@@ -151,7 +151,7 @@ class Rehearsal:
             thread.join(0.2)
             last = max((e.at for e in sandbox.event_log.events if e.kind == "engine"), default=0.0)
             idle = sandbox.event_log.now - last
-            if idle < 5 * SETTLE_SECONDS:
+            if idle < 5 * settle_seconds():
                 continue
             # Nothing else is being made any more, so what is wrong now stays wrong.
             waiting = self._waiting(self._from_cluster())
@@ -210,7 +210,8 @@ class Rehearsal:
 
     def _unnecessary_scale_ups(self) -> list[str]:
         event_log = self.sandbox.event_log
-        return assertions.unnecessary_scale_ups(node_lives(event_log.events), event_log.now)
+        lives = node_lives(event_log.events)
+        return assertions.unnecessary_scale_ups(lives, event_log.now, settle_seconds())
 
     def _item(self, workload: Workload) -> Mapping[str, Any] | None:
         return workload.find(self.sandbox.cluster_cache.all(workload.kind))
@@ -231,7 +232,8 @@ class Rehearsal:
                 since.setdefault(diagnosis.message, now)
         for message in [message for message in since if message not in messages]:
             del since[message]
-        return [message for message, first in since.items() if now - first >= SETTLE_SECONDS]
+        settle = settle_seconds()
+        return [message for message, first in since.items() if now - first >= settle]
 
     def _placement_verified(self) -> str:
         """GPU pods sit on nodes with those GPUs, which came when they were due; installers and

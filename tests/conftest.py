@@ -62,6 +62,12 @@ def _place(group: str) -> int:
     return len(LONGEST) + (not group.startswith("tests/rehearsal/"))
 
 
+def folders() -> set[str]:
+    """Those of this folder that have tests, at whatever depth."""
+    here = Path(__file__).parent
+    return {file.relative_to(here).parts[0] for file in here.rglob("test_*.py")}
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
@@ -85,6 +91,6 @@ def pytest_terminal_summary(
     rows.append(f"in {time.monotonic() - BEGAN:.0f} s on {os.cpu_count()} cores")
     terminalreporter.section("by folder")
     terminalreporter.write_line("\n".join(rows))
-    if len(counts) == len([p for p in Path(__file__).parent.iterdir() if list(p.glob("test_*"))]):
+    if set(counts) == folders():
         REPORT.parent.mkdir(exist_ok=True)
         REPORT.write_text("\n".join(rows) + "\n")

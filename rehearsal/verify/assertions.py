@@ -1,5 +1,6 @@
 """What must be so once the workloads run: nodes, GPUs in their turn, and node templates."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -16,9 +17,16 @@ from rehearsal.verify.diagnosis import ClusterSnapshot
 from simulators.cloud import Cloud, NodeGroup, NodeTemplate
 
 SETTLE_SECONDS = 2.0
-"""How long something must stand before it is the last word."""
+"""How long something must stand before it is the last word, on a machine that keeps up."""
 _SPOT = "/gke-spot"
 """End of the taint of Spot nodes, which only a pod meant for them tolerates by its name."""
+
+
+def settle_seconds() -> float:
+    """How long it must stand here: a scheduler, an autoscaler or a controller that shares a core
+    with two others or more takes as much longer to have its say."""
+    waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return SETTLE_SECONDS * min(max(waiting / 2, 1.0), 5.0)
 
 
 def misplaced(groups: Sequence[NodeGroup], cluster_cache: ClusterCache) -> list[str]:
@@ -126,12 +134,14 @@ def too_early(
     return found
 
 
-def unnecessary_scale_ups(nodes: Iterable[NodeLife], now: float) -> list[str]:
+def unnecessary_scale_ups(
+    nodes: Iterable[NodeLife], now: float, settle: float = SETTLE_SECONDS
+) -> list[str]:
     """Pools that the autoscaler made grow although no pod ever ran on the new nodes."""
     idle: dict[str, int] = {}
     for node in nodes:
         # One that has only just come may still get its pod.
-        settled = node.left is not None or now - node.joined > SETTLE_SECONDS
+        settled = node.left is not None or now - node.joined > settle
         if node.added and not node.used and settled:
             idle[node.group] = idle.get(node.group, 0) + 1
     return [

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from components.catalog.images import IMAGES
+from tests.conftest import folders
 from tools.sections import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -120,3 +121,8 @@ def test_what_is_vendored_comes_with_its_licence() -> None:
     text = (ROOT / "components" / "batch" / "crds" / "LICENSE-APACHE").read_text()
     assert "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION" in text
     assert "components/batch/crds/LICENSE-APACHE" in notice
+
+
+def test_a_run_of_all_folders_is_known_as_one() -> None:
+    """Its table goes to the documents: also those count whose tests are one level deeper."""
+    assert {"components", "facts", "policy", "program", "rehearsal", "unit"} <= folders()

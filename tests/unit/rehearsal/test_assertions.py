@@ -89,6 +89,19 @@ def test_nodes_on_which_no_pod_ran_came_for_nothing(fields: dict[str, Any], foun
     assert len(assertions.unnecessary_scale_ups([life(**fields)], now=10.0)) == found
 
 
+@pytest.mark.parametrize(
+    ("load", "cores", "seconds"),
+    [(0.5, 2, 2.0), (4.0, 2, 2.0), (8.0, 2, 4.0), (16.0, 2, 8.0), (90.0, 2, 10.0), (16.0, 16, 2.0)],
+)
+def test_a_busy_machine_is_given_time(
+    monkeypatch: pytest.MonkeyPatch, load: float, cores: int, seconds: float
+) -> None:
+    """As much longer as its cores have more to do than two programs each."""
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert assertions.settle_seconds() == seconds
+
+
 def cluster_cache(*pods: Any, nodes: list[Any], **more: Any) -> Any:
     kinds = {"DaemonSet": more.get("daemon_sets", [])}
     return SimpleNamespace(
