@@ -128,13 +128,12 @@ lint: $(VENV)/.ready
 	@echo "mypy: checking, usually 10 s, the first time half a minute"
 	@$(RUN) -m mypy
 
-COVERED := tests/unit tests/policy tests/components
+COVERED := tests/unit tests/integration tests/policy tests/components
 
 unit: setup
 	@$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
-# Lines and branches that tests/unit, tests/policy and tests/components run; the floor is in
-# pyproject.toml.
+# Lines and branches that these run; the floor is in pyproject.toml.
 coverage: $(VENV)/.ready
 	@$(RUN) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(COVERED)
 

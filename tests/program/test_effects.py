@@ -7,7 +7,16 @@ import pytest
 from tests.program.effects import ROWS, STACK_OF, declared, effects, leaves, read, starts
 
 SETTINGS = [
-    (platform, key, hint) for platform in STACK_OF for key, hint in leaves(platform).items()
+    pytest.param(
+        platform,
+        key,
+        hint,
+        id=f"{platform}-{key}",
+        # What one platform declares is known to its own tests: others need not wait for it.
+        marks=pytest.mark.xdist_group(f"effects on {platform}"),
+    )
+    for platform in STACK_OF
+    for key, hint in leaves(platform).items()
 ]
 
 
@@ -16,11 +25,7 @@ def reasons(platform: str) -> dict[str, str]:
     return {**ROWS["none"]["everywhere"], **ROWS["none"][platform]}
 
 
-@pytest.mark.parametrize(
-    ("platform", "key", "hint"),
-    SETTINGS,
-    ids=[f"{platform}-{key}" for platform, key, _ in SETTINGS],
-)
+@pytest.mark.parametrize(("platform", "key", "hint"), SETTINGS)
 def test_a_setting_has_an_effect_or_a_reason(platform: str, key: str, hint: Any) -> None:
     """Two accepted configs that differ in it alone declare different resources or options.
 
