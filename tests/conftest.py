@@ -20,7 +20,8 @@ use_examples()
 os.environ["GPU_CLUSTER_POLICY_SETTINGS"] = str(Path(__file__).parent / "policy" / "config.json")
 
 BEGAN = time.monotonic()
-REPORT = Path(__file__).parents[1] / ".rehearsal" / "test.txt"
+ROOT = Path(__file__).parents[1]
+REPORT = ROOT / ".rehearsal" / "test.txt"
 """The table of the last run of everything; `gpu-cluster docs` takes it from there."""
 
 
@@ -39,14 +40,10 @@ LONGEST = (
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Orders the groups, a file each unless tests say otherwise, and skips what is slow."""
-    group_of: dict[str, str] = {}
     for item in items:
-        mark = item.get_closest_marker("xdist_group")
-        name = mark.args[0] if mark else item.nodeid.partition("::")[0]
-        if mark is None:
-            item.add_marker(pytest.mark.xdist_group(name))
-        group_of[item.nodeid] = name
-    items.sort(key=lambda item: _place(group_of[item.nodeid]))
+        if item.get_closest_marker("xdist_group") is None and not item.get_closest_marker("prove"):
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(ROOT).as_posix()))
+    items.sort(key=_place)
     if os.environ.get("PROVE") or "prove" in config.getoption("markexpr"):
         return
     skipped = pytest.mark.skip(reason="slow; run make inject-faults, or set PROVE=1")
@@ -55,11 +52,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(skipped)
 
 
-def _place(group: str) -> int:
+def _place(item: pytest.Item) -> int:
     """What starts nothing comes last: it fills what is left of the time."""
-    if group in LONGEST:
-        return LONGEST.index(group)
-    return len(LONGEST) + (not group.startswith("tests/rehearsal/"))
+    mark = item.get_closest_marker("xdist_group")
+    if mark is not None and mark.args[0] in LONGEST:
+        return LONGEST.index(mark.args[0])
+    return len(LONGEST) + (not item.nodeid.startswith("tests/rehearsal/"))
 
 
 def folders() -> set[str]:

@@ -5,7 +5,6 @@ are built.
 """
 
 import shlex
-import signal
 import subprocess
 import sys
 
@@ -21,7 +20,7 @@ def main(beside: str, *commands: str) -> int:
     try:
         code = _in_order(commands)
         if code:
-            meanwhile.send_signal(signal.SIGINT)
+            meanwhile.terminate()
     finally:  # Ctrl-C has reached both
         meanwhile.wait()
     return code

@@ -28,7 +28,7 @@ class Section:
     judged: Plan | None = None
     """The same change under the policies of the base, where those differ."""
     cost: tuple[Bill | None, Bill] | None = None
-    """None where it cannot be told, `(None, after)` where the stack is new."""
+    """None where it cannot be known, `(None, after)` where the stack is new."""
     why_no_cost: str = ""
     compared: bool = False
     """Whether there is a base at all."""
@@ -99,7 +99,7 @@ def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Secti
 
 
 def _plan(file: Path) -> Plan:
-    """The file's plan; where it is none, one that failed, so that the other stacks are told."""
+    """The file's plan; where it is none, one that failed, so that the comment has the other stacks."""
     try:
         return read_plan(file.read_text(), file.name)
     except CheckError as error:

@@ -30,12 +30,12 @@ def gantt(
         begin, until = _x(span.began * scale, end), _x(span.ended * scale, end)
         kind = span.token.rpartition(":")[2]
         colour = STEP if span.urn in critical else NODE
-        told = f"{kind} {span.name}: {span.seconds * scale:.0f} s"
+        label = f"{kind} {span.name}: {span.seconds * scale:.0f} s"
         parts += [
             f"<text x='{LEFT - 10}' y='{y + 13}' text-anchor='end'>"
             f"{escape(_short(f'{kind} {span.name}'))}</text>",
             f"<rect x='{begin:.1f}' y='{y + 3}' width='{max(until - begin, 1.5):.1f}' "
-            f"height='{ROW - 6}' rx='2' fill='{colour}'><title>{escape(told)}</title></rect>",
+            f"height='{ROW - 6}' rx='2' fill='{colour}'><title>{escape(label)}</title></rect>",
         ]
     x = _x(theirs, end)
     parts.append(

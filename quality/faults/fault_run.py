@@ -59,7 +59,7 @@ class FaultRunner:
         self.tries = 0
         """How often it had to be recovered from a single kill, at the most."""
         self.seen = ""
-        """What the user was told last before it worked."""
+        """The last message that the user saw before it worked."""
 
     def __enter__(self) -> "FaultRunner":
         faults = Faults(around=self.injector.around)

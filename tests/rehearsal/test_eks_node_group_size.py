@@ -152,9 +152,9 @@ def test_no_update_reverts_the_autoscaler(stack: Stack, eks: NodeGroups) -> None
     assert eks.size == {"minSize": 0, "maxSize": 3, "desiredSize": 2}
     stack.up("0,3,", "--refresh", edition="3")
     assert eks.size["desiredSize"] == 2
-    told = stack.up("0,5,", "--refresh")
+    said = stack.up("0,5,", "--refresh")
     assert eks.size == {"minSize": 0, "maxSize": 5, "desiredSize": 2}
-    assert "gpuPools.train-gpu: with its new bounds the group is set to 2 nodes" in told
+    assert "gpuPools.train-gpu: with its new bounds the group is set to 2 nodes" in said
 
 
 def test_a_minimum_above_the_size_is_refused_before_any_change(
@@ -162,13 +162,13 @@ def test_a_minimum_above_the_size_is_refused_before_any_change(
 ) -> None:
     """Raising minNodes above the running size stops in the preview, with the way to do it."""
     stack.up("0,3,")
-    told = stack.up("2,3,", fails=True)
+    said = stack.up("2,3,", fails=True)
     assert (
         "gpuPools.train-gpu.minNodes: 2 is above the 0 nodes that the group had at the last "
         "refresh; run pulumi up --refresh, and if that says the same, set desiredNodes: 2 for one "
         "update"
-    ) in " ".join(told.split())
-    assert "Minimum capacity" not in told
+    ) in " ".join(said.split())
+    assert "Minimum capacity" not in said
     assert eks.size == {"minSize": 0, "maxSize": 3, "desiredSize": 0}
 
 
@@ -192,8 +192,8 @@ def test_a_maximum_below_the_size_is_refused(stack: Stack, eks: NodeGroups) -> N
     """Lowering maxNodes below the running size stops in the preview as well."""
     stack.up("0,3,")
     eks.autoscale(3)
-    told = stack.up("0,1,", "--refresh", fails=True)
-    assert "gpuPools.train-gpu.maxNodes: 1 is below the 3 nodes" in " ".join(told.split())
+    said = stack.up("0,1,", "--refresh", fails=True)
+    assert "gpuPools.train-gpu.maxNodes: 1 is below the 3 nodes" in " ".join(said.split())
     assert eks.size["maxSize"] == 3
 
 
@@ -201,11 +201,11 @@ def test_an_older_image_than_the_pool_has_is_refused(stack: Stack, eks: NodeGrou
     """EKS would refuse it half way through the update: the preview does, also where EKS chose."""
     stack.up("0,3,")
     stack.environment["RELEASE"] = "1.35.6-20260714"
-    told = stack.up("0,3,", fails=True)
+    said = stack.up("0,3,", fails=True)
     assert (
         "gpuPools.train-gpu.releaseVersion: 1.35.6-20260714 is older than the group's "
         "1.35.6-20260917, and EKS takes no node group back"
-    ) in " ".join(told.split())
+    ) in " ".join(said.split())
     assert eks.held["releaseVersion"] == "1.35.6-20260917"
     stack.environment["RELEASE"] = "1.35.7-20261015"
     stack.up("0,3,")

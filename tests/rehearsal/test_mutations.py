@@ -165,7 +165,7 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
 
 @pytest.mark.prove(reason="a zone without the GPU is an error of the cloud, too")
 def test_an_error_of_the_cloud_ends_the_rehearsal(rehearse: Rehearse) -> None:
-    """A stockout while a pool is created is told with the resource's name."""
+    """A stockout while a pool is created is reported with the resource's name."""
     stockout = "googleapi: Error 503: ZONE_RESOURCE_POOL_EXHAUSTED"
     rehearsal = rehearse(faults=Faults(errors={NODE_POOL: [stockout]}))
     (failure,) = rehearsal.failures

@@ -211,7 +211,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
          "device plugin of node NODE, where 4 pods share a GPU, gives 1 at most: the kubelet fails "
          "the pod with UnexpectedAdmissionError"],
     ),
-    "the output tells the number of unshared GPUs": (
+    "the output says the number of unshared GPUs": (
         "train",
         [eks(), UNSHARED],
         [f"{OUTPUT}allocatablePerNode says 1 {GPU}, node NODE has 4 allocatable"],
@@ -239,12 +239,12 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
         [f"{WAITS}Bottlerocket's device plugin advertises shared GPUs as {GPU}.shared "
          f"(renameByDefault), and no {GPU}"],
     ),
-    "GKE is told another number of clients": (
+    "GKE is given another number of clients": (
         "dev",
         [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 2')],
         [f"{OUTPUT}allocatablePerNode says 4 {GPU}, node NODE has 2 allocatable"],
     ),
-    "GKE is told more clients than it takes": (
+    "GKE is given more clients than it takes": (
         "dev",
         [gke(), accelerator('GPU["gpu_sharing_config"]["max_shared_clients_per_gpu"] = 49')],
         [f"{NODE_POOL} train-gpu: "
@@ -294,7 +294,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
          "cloud.google.com/gke-max-shared-clients-per-gpu=4, a node there has no label "
          "cloud.google.com/gke-max-shared-clients-per-gpu"],
     ),
-    "the output tells the number of unshared GPUs on Autopilot": (
+    "the output says the number of unshared GPUs on Autopilot": (
         "autopilot",
         [pool("t4", {"sharing": TIME_SLICING}), UNSHARED],
         [f"output gpuPools.t4, pool autopilot-nvidia-tesla-t4-1-shared-4: allocatablePerNode says "
@@ -401,16 +401,16 @@ def test_on_premises_the_fifth_pod_waits_for_ever(rehearse: Rehearse) -> None:
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("told", [True, False], ids=["as it is", "without the pods' checksum"])
+@pytest.mark.parametrize("checksum", [True, False], ids=["as it is", "without the pods' checksum"])
 def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
-    rehearse: Rehearse, told: bool
+    rehearse: Rehearse, checksum: bool
 ) -> None:
     """The plugin reads its config once: a ConfigMap alone changes nothing on a running node."""
     metadata = 'props["spec"]["template"]["metadata"]'
     forgotten = changed(DAEMON_SET, f'{metadata}["annotations"] = None')
     rehearsal = rehearse(
         pool("workstations", {"sharing": TIME_SLICING}, gpus=1),
-        *([] if told else [forgotten]),
+        *([] if checksum else [forgotten]),
         stack="onprem",
     )
     assert rehearsal.failures == []
@@ -429,4 +429,4 @@ def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
         f"output gpuPools.workstations, pool workstation: allocatablePerNode says 16 {GPU}, node "
         "workstation has 8 allocatable"
     )
-    assert [plain(line) for line in wrong] == ([] if told else [stale])
+    assert [plain(line) for line in wrong] == ([] if checksum else [stale])

@@ -108,7 +108,7 @@ def test_a_label_is_one_of_google_clouds(project: str, stack: str, label: str) -
 
 
 def test_no_two_stacks_have_one_label() -> None:
-    """What a label cannot say is told apart by a checksum."""
+    """What a label cannot say is distinguished by a checksum."""
     pairs = [("a_b", "c"), ("a", "b_c"), ("a", "B_c"), ("a", "b.c"), ("a", "b-c")]
     assert len({google_label(*pair) for pair in pairs}) == len(pairs)
 

@@ -112,6 +112,7 @@ DOORS = {
     "tools/__main__.py": "runs before anything is installed",
     "tools/definitions.py": "writes definitions of what tools build",
     "tools/linux.py": "a process around each process of the rehearsal",
+    "tools/meanwhile.py": "runs before anything is installed",
     "tools/nearest.py": "runs before anything is installed",
     "tools/version.py": "runs before anything is installed",
 }

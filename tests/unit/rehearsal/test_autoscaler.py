@@ -1,4 +1,4 @@
-"""What Karpenter is told of the groups that a cloud holds."""
+"""What Karpenter gets of the groups that a cloud holds."""
 
 from dataclasses import replace
 from pathlib import Path

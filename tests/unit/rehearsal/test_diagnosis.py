@@ -172,7 +172,7 @@ def test_a_refusal_of_the_cloud_is_passed_on() -> None:
     ],
 )
 def test_a_pool_that_may_have_no_nodes_is_hopeless(fields: dict, why: str) -> None:
-    """A maximum of zero and a fixed size of zero are told apart."""
+    """A maximum of zero and a fixed size of zero are distinguished."""
     found = diagnosis(pod(), group(**fields))
     assert found.message == f"pool train-gpu: {WHO} cannot be scheduled: {why}"
     assert found.permanent

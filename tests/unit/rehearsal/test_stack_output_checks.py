@@ -21,7 +21,7 @@ from tests.unit.rehearsal.test_assertions import cluster_cache, on_node
 
 SLICED = GpuSharing(strategy="time-slicing", replicas=4, most=1)
 POOL = group(gpus=1, sharing=SLICED, template=shape(gpus=4))
-TOLD = {
+EXPORTED = {
     "nodeSelector": T4,
     "tolerations": [{"key": GPU, "operator": "Exists"}],
     "allocatablePerNode": 4,
@@ -30,7 +30,7 @@ TOLD = {
 }
 
 
-def broken(of: Any = POOL, *, up: bool = True, **told: Any) -> list[str]:
+def broken(of: Any = POOL, *, up: bool = True, **exported: Any) -> list[str]:
     """What is wrong with the output, with one node up, or none."""
     nodes = [on_node("n1", of)] if up else []
     seen = cluster_cache(
@@ -40,7 +40,7 @@ def broken(of: Any = POOL, *, up: bool = True, **told: Any) -> list[str]:
         config_maps={"kube-system/shares": config_map(sharing_config())},
     )
     return stack_output_checks.broken(
-        {"p": {**TOLD, **told}}, ClusterSnapshot(groups=[of], nodes={}), seen
+        {"p": {**EXPORTED, **exported}}, ClusterSnapshot(groups=[of], nodes={}), seen
     )
 
 
@@ -48,7 +48,7 @@ START = "output gpuPools.p, pool train-gpu: "
 
 
 @pytest.mark.parametrize(
-    ("told", "line"),
+    ("exported", "line"),
     [
         ({}, None),
         ({"allocatablePerNode": 1}, f"allocatablePerNode says 1 {GPU}, node n1 has 4 allocatable"),
@@ -60,9 +60,9 @@ START = "output gpuPools.p, pool train-gpu: "
         ({"nodeSelector": {"role": "another"}, "allocatablePerNode": 9}, None),
     ],
 )  # fmt: skip
-def test_the_output_tells_what_a_node_is(told: dict[str, Any], line: str | None) -> None:
+def test_the_output_tells_what_a_node_is(exported: dict[str, Any], line: str | None) -> None:
     """Each difference is one line with the pool and the node; other pools' nodes are no matter."""
-    assert broken(**told) == ([START + line] if line else [])
+    assert broken(**exported) == ([START + line] if line else [])
 
 
 def test_without_a_node_the_output_is_held_against_the_one_that_would_come() -> None:
@@ -74,19 +74,19 @@ def test_without_a_node_the_output_is_held_against_the_one_that_would_come() -> 
 
 
 @pytest.mark.parametrize(
-    ("told", "right"),
+    ("exported", "right"),
     [
         ({"allocatablePerNode": 16, "gpusPerNode": 4}, True),
         ({"allocatablePerNode": 4, "gpusPerNode": 4}, False),
     ],
 )
 def test_on_autopilot_each_gpu_is_shared_alike_whatever_the_nodes_size(
-    told: dict[str, int], right: bool
+    exported: dict[str, int], right: bool
 ) -> None:
     """A pool without a count reaches nodes with one GPU, with two and with four."""
     auto = group(gpus=1, sharing=SLICED, template=shape(gpus=4), auto_provisioned=True)
-    assert (broken(auto, **told) == []) is right
-    assert broken(auto, up=False, **told) == []
+    assert (broken(auto, **exported) == []) is right
+    assert broken(auto, up=False, **exported) == []
 
 
 @pytest.mark.parametrize(
@@ -102,12 +102,12 @@ def test_on_autopilot_a_plain_pool_is_not_about_chosen_nodes(label: str) -> None
 
 
 def test_the_output_is_that_of_the_stack() -> None:
-    """Where there is none, nothing is told wrongly."""
+    """Where there is none, no output is wrong."""
     state = [
         {"type": "a:b:C"},
-        {"type": stack_output_checks.STACK, "outputs": {"gpuPools": {"p": TOLD}}},
+        {"type": stack_output_checks.STACK, "outputs": {"gpuPools": {"p": EXPORTED}}},
     ]
-    assert stack_output_checks.exported(state) == {"p": TOLD}
+    assert stack_output_checks.exported(state) == {"p": EXPORTED}
     assert (
         stack_output_checks.exported(state[:1])
         == stack_output_checks.exported([{"type": stack_output_checks.STACK}])

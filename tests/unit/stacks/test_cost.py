@@ -204,7 +204,7 @@ def test_an_unknown_machine_or_card_has_no_price() -> None:
 
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_every_committed_environment_has_a_bill(stack: str) -> None:
-    """Each is told with exit code 0, and full it never costs less than idle."""
+    """Each is answered with exit code 0, and full it never costs less than idle."""
     code, document, text = cost.answer(stack)
     assert code == ExitCode.OK
     assert "2026-11-21" in text

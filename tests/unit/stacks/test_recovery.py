@@ -243,7 +243,7 @@ def test_a_half_written_attribute_file_is_removed(tmp_path: Path) -> None:
 
 
 def test_an_unknown_kind_is_named_for_people() -> None:
-    """Whether it is there cannot be told, so nothing is pretended."""
+    """Whether it is there cannot be known, so nothing is pretended."""
     odd = row("random:index/pet:Pet", "odd", inputs={})
     found = recover(FakePulumi(state(pending={"creating": odd})), clouds=Nobody())
     assert found.notes == [
