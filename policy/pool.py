@@ -107,7 +107,8 @@ def _gke_bounds(props: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _zones(props: Mapping[str, Any]) -> Any:
-    """In how many zones the pool has nodes: a region's cluster has its own unless its settings say otherwise."""
+    """In how many zones the pool has nodes: a region's cluster has its own, or those of its
+    settings."""
     zones: Any = get(props, "nodeLocations")
     if zones is UNKNOWN or zones:
         return UNKNOWN if zones is UNKNOWN else len(zones)

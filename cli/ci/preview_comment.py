@@ -99,7 +99,7 @@ def sections_of(folder: Path, base: str | None, root: Path = ROOT) -> list[Secti
 
 
 def _plan(file: Path) -> Plan:
-    """The file's plan; where it is none, one that failed, so that the comment has the other stacks."""
+    """The file's plan; where it is none, one that failed: the comment has the other stacks."""
     try:
         return read_plan(file.read_text(), file.name)
     except CheckError as error:

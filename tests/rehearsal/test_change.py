@@ -13,7 +13,7 @@ from rehearsal.run import POLICIES, make_report
 from rehearsal.sandbox import ROOT, Sandbox
 from stacks.files import EXAMPLES
 from stacks.program import FILES, FOLDERS
-from tests.unit.stacks.test_cost import git
+from tests.integration.stacks.test_cost import git
 
 
 def repository(folder: Path) -> Path:

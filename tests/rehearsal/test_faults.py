@@ -1,4 +1,4 @@
-"""Killed at an operation, or answered with an error: the documented way back leaves nothing twice or lost.
+"""Killed at an operation, or answered with an error: after recovery nothing is twice or lost.
 
 `gpu-cluster inject-faults` does this at every operation of every environment; here are the points
 that hurt most.

@@ -17,8 +17,8 @@ from quality.faults.state_fixtures import FIXTURES, restored
 from rehearsal.sandbox import Sandbox
 from stacks.plan import Plan, read_plan
 from stacks.program import Mutation
+from tests.integration.cli.test_kept_state import encrypted
 from tests.rehearsal.conftest import as_it_was, configured
-from tests.unit.cli.test_kept_state import encrypted
 
 STATES = sorted(FIXTURES.glob("state-*.json"))
 (DEV,) = FIXTURES.glob("state-dev-*.json")

@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from cli.ci.preview_comment import MARK, MOST, code, comment, exit_code, sections_of
 from cli.main import main
-from stacks.files import EXAMPLES
 from stacks.outcome import ExitCode
 from stacks.plan import read_plan
-from tests.unit.stacks.test_cost import git
 
 CLUSTER = "gpu-cluster:gke:Cluster$gcp:container/cluster:Cluster"
 GPU_POOL = "gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool"
@@ -227,38 +224,6 @@ def test_a_long_list_is_cut_below_what_a_comment_may_hold(folder: Path) -> None:
     assert len(text) <= MOST
     assert "more: see the job's log" in text
     assert text.endswith("</details>")
-
-
-def test_cost_before_and_after(folder: Path) -> None:
-    """Two more nodes at full cost two nodes more, and the table says so."""
-    document = yaml.safe_load((EXAMPLES / "Pulumi.dev.yaml").read_text())
-    pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
-    root = folder / "repository"
-    root.mkdir()
-    git(root, "init", "--quiet")
-    for most in (1, 3):
-        pool["maxNodes"] = most
-        (root / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
-        git(root, "add", ".")
-        git(root, "commit", "--quiet", "--message", f"{most} nodes")
-    (folder / "dev.json").write_text(preview())
-    (section,) = sections_of(folder, "HEAD~1", root)
-    assert section.cost is not None
-    before, after = (bill.total("configured", "full").month for bill in section.cost if bill)
-    assert f"| $131.59 | ${after:,.2f} (+${after - before:,.2f}) |" in comment([section])
-    (alone,) = sections_of(folder, None, root)
-    assert f"| $131.59 | ${after:,.2f} |" in comment([alone])
-
-
-def test_a_new_stack_is_called_new(folder: Path) -> None:
-    """A stack that the base does not have has a cost, and nothing to compare it with."""
-    root = folder / "repository"
-    root.mkdir()
-    git(root, "init", "--quiet")
-    git(root, "commit", "--quiet", "--allow-empty", "--message", "empty")
-    (root / "Pulumi.dev.yaml").write_text((EXAMPLES / "Pulumi.dev.yaml").read_text())
-    (folder / "dev.json").write_text(preview())
-    assert "| $131.59 (new) |" in comment(sections_of(folder, "HEAD", root))
 
 
 def test_a_cost_that_cannot_be_told_says_why(folder: Path) -> None:

@@ -5,8 +5,6 @@ No PyTorch and no GPU are needed; the document is one that `docs/measured` keeps
 
 import copy
 import json
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -331,29 +329,3 @@ def test_the_last_result_of_a_log_counts() -> None:
 def test_a_result_that_is_still_being_written_is_none() -> None:
     """The line is longer than what the container's runtime writes at once."""
     assert result_in(f'table\n{MARKER}{{"a": [1, ') is None
-
-
-def test_it_runs_from_a_folder_of_its_own_and_says_that_there_is_no_driver(tmp_path: Path) -> None:
-    """As in a pod: the modules and a request in one folder, nothing of this project around."""
-    shutil.copytree(ROOT / "components" / "gpu" / "acceptance_program", tmp_path / "gpu_test")
-    asked = request(
-        pool="train",
-        gpus=1,
-        expected=[DATA_SHEETS["T4"]],
-        thresholds=ThresholdsArgs(),
-    )
-    (tmp_path / "gpu_test" / "request.json").write_text(json.dumps(asked))
-    done = subprocess.run(
-        [sys.executable, "-m", "gpu_test"],
-        cwd=tmp_path,
-        # A machine with a driver must not be measured here.
-        env={"LD_LIBRARY_PATH": "", "PYTHONDONTWRITEBYTECODE": "1", "GPU_CHECK_NVML": "/none"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == UNMEASURED, done.stderr
-    found = result_in(done.stdout)
-    assert found is not None
-    assert found["pool"] == "train"
-    (finding,) = found["verdict"]["findings"]
-    assert finding["message"].startswith("the NVIDIA driver cannot be asked: ")

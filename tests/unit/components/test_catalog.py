@@ -1,17 +1,12 @@
 """Models of GPUs, images and prices, and what importing a module of the catalogue loads."""
 
 import re
-import subprocess
-import sys
 from dataclasses import FrozenInstanceError
 from datetime import date
-from pathlib import Path
 
 import pytest
 
 from components.catalog import accelerators, eks, gke, images, prices
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_every_gpu_of_a_cloud_is_a_known_model() -> None:
@@ -106,35 +101,3 @@ def test_rows_and_tables_cannot_be_changed() -> None:
         gke.ACCELERATORS["nvidia-l4"].spot = 0.0  # type: ignore[misc]
     with pytest.raises(TypeError):
         eks.INSTANCE_TYPES["x"] = eks.INSTANCE_TYPES["g5.xlarge"]  # type: ignore[index]
-
-
-def test_a_module_loads_only_its_own_part_of_the_catalogue() -> None:
-    """No module loads another cloud's facts, or anything outside the standard library."""
-    parts = {
-        "accelerators": {"accelerators"},
-        "eks": {"eks", "eks_instances", "images"},
-        "gke": {"gke", "gke_accelerators", "gke_machines", "gke_shapes", "gke_zones"},
-        "images": {"images"},
-        "kubernetes": {"kubernetes"},
-        "prices": {"prices"},
-    }
-    program = (
-        "import sys, importlib\n"
-        f"for part in {sorted(parts)!r}:\n"
-        "    before = set(sys.modules)\n"
-        "    importlib.import_module(f'components.catalog.{part}')\n"
-        "    loaded = set(sys.modules) - before\n"
-        "    ours = {name for name in loaded if name.startswith('components')}\n"
-        "    rest = {name.partition('.')[0] for name in loaded - ours} - sys.stdlib_module_names\n"
-        "    print(part, *sorted(ours), *sorted(rest))\n"
-        "    for name in ours: del sys.modules[name]\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    loaded = {line.split()[0]: set(line.split()[1:]) for line in done.stdout.splitlines()}
-    packages = {"components", "components.catalog"}
-    assert loaded == {
-        part: packages | {f"components.catalog.{name}" for name in names}
-        for part, names in parts.items()
-    }

@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from components.ownership import google_label
 from stacks.recovery import google as on_google
-from stacks.recovery.aws import Aws
 from stacks.recovery.command import recover
-from stacks.recovery.state import NotOursError
 from tests.unit.simulators.google_stack import CLUSTER as CLUSTER_TYPE
 from tests.unit.simulators.google_stack import GoogleStack
 from tests.unit.stacks.test_recovery import FakePulumi, Nobody, row, state
@@ -65,32 +61,6 @@ def test_a_network_that_somebody_uses_is_not_taken() -> None:
         "gcp:compute/network:Network", "net", inputs, lambda url: {"items": rows}
     )
     assert found == ["projects/p/global/networks/net-1234abc"]
-
-
-@mock_aws
-def test_on_aws_the_tag_decides() -> None:
-    """Log group, key and cluster of another stack are not this one's."""
-    clients: dict[str, Any] = {}
-
-    def client(service: str) -> Any:
-        return clients.setdefault(service, boto3.client(service, region_name="us-east-1"))
-
-    logs, kms, eks = (client(name) for name in ("logs", "kms", "eks"))
-    theirs, ours = {"gpu-cluster/stack": "gpu-cluster/prod"}, {"gpu-cluster/stack": "gpu-cluster/a"}
-    logs.create_log_group(logGroupName="/aws/eks/x/cluster", tags=theirs)
-    kms.create_key(Description="d", Tags=[{"TagKey": "gpu-cluster/stack", "TagValue": "b"}])
-    eks.create_cluster(name="x", roleArn="arn:aws:iam::123456789012:role/r", tags=theirs,
-                       resourcesVpcConfig={"subnetIds": []})  # fmt: skip
-    aws = Aws(client)
-    group = {"name": "/aws/eks/x/cluster", "tags": ours}
-    with pytest.raises(NotOursError, match="is labelled gpu-cluster/prod, not gpu-cluster/a"):
-        aws.find("aws:cloudwatch/logGroup:LogGroup", group)
-    assert aws.find("aws:cloudwatch/logGroup:LogGroup", group | {"tags": theirs}) == [
-        "/aws/eks/x/cluster"
-    ]
-    assert aws.find("aws:kms/key:Key", {"description": "d", "tags": ours}) == []
-    with pytest.raises(NotOursError, match="cluster x is there and is labelled gpu-cluster/prod"):
-        aws.find("aws:eks/cluster:Cluster", {"name": "x", "tags": ours})
 
 
 @pytest.mark.parametrize(

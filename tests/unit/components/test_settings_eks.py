@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import re
-import subprocess
-import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -247,18 +245,3 @@ def test_every_region_is_in_its_partition() -> None:
                 seen.add(name)
                 assert partition(region) == name, region
     assert seen == {"aws", "aws-cn", "aws-us-gov"}
-
-
-def test_reading_settings_loads_no_cloud_sdk() -> None:
-    """Config is checked without importing any cloud's SDK."""
-    code = (
-        "import sys; from components.settings import load as settings; "
-        "from tests.program.environments import config_of; "
-        "settings.from_config(config_of('train')); "
-        "print([m for m in sys.modules if m in ('pulumi_aws', 'pulumi_gcp')])"
-    )
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"

@@ -1,7 +1,6 @@
 """Every command that a page shows is one that there is."""
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,15 +52,3 @@ def test_every_command_of_getting_started_has_a_rule(page: Path) -> None:
     found = getting_started.commands(page)
     assert found
     assert [command.text for command in found if command.words[0] not in KNOWN] == []
-
-
-@pytest.mark.parametrize("page", getting_started.PAGES, ids=lambda page: page.stem)
-def test_every_make_target_is_there(page: Path) -> None:
-    """`make -n` knows it, with the variables that it is given."""
-    for command in getting_started.commands(page):
-        if command.words[0] == "make":
-            done = subprocess.run(
-                ["make", "-n", "-o", ".venv/.ready", *command.words[1:]],
-                cwd=ROOT, capture_output=True, text=True,
-            )  # fmt: skip
-            assert done.returncode == 0, done.stderr

@@ -1,11 +1,7 @@
 """Python packages are installed in the versions, and with the content, that were looked at."""
 
 import importlib.metadata
-import os
 import re
-import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -128,31 +124,3 @@ def test_the_package_needs_what_the_files_say() -> None:
     pins = locked("requirements-dev.lock")
     for python in PYTHONS:
         assert tool.specifier.contains(version(pins[tool.name], python) or "")
-
-
-def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
-    """As `make setup` does it: no index is asked. Then `gpu-cluster` is there, from any folder."""
-    copy = tmp_path / "checkout"
-    copy.mkdir()
-    for name in ("pyproject.toml", "requirements.txt", "requirements-dev.txt", "LICENSE", "NOTICE"):
-        shutil.copy(ROOT / name, copy)
-    rooms = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    for room in rooms:
-        (copy / room).symlink_to(ROOT / room)
-    target = tmp_path / "target"
-    install = [
-        sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
-        "--no-build-isolation", "--target", str(target), "--editable", str(copy),
-    ]  # fmt: skip
-    done = subprocess.run(install, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = list(importlib.metadata.distributions(name="gpu-cluster", path=[str(target)]))
-    needs = {need for need in found[0].requires or [] if "extra ==" not in need}
-    assert {Requirement(need) for need in needs} == set(wanted("requirements.txt"))
-    (script,) = found[0].entry_points.select(group="console_scripts")
-    assert (script.name, script.value) == ("gpu-cluster", "cli.main:main")
-    help_ = subprocess.run(
-        [str(target / "bin" / "gpu-cluster"), "--help"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert "rehearse" in help_.stdout, help_.stderr

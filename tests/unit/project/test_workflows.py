@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -125,57 +123,6 @@ def test_a_change_of_the_policies_is_judged_by_those_of_the_base() -> None:
         assert set(compared.split()) == rooms
 
 
-@pytest.mark.parametrize(
-    ("source", "artifacts", "asked", "first"),
-    [
-        ("us/gpu", {"comment": "offline", "comment-trusted": "real"}, ["comment-trusted"], "real"),
-        ("us/gpu", {"comment": "offline"}, ["comment-trusted", "comment"], "offline"),
-        ("them/gpu", {"comment": "offline", "comment-trusted": "forged"}, ["comment"], "offline"),
-        ("them/gpu", {"comment-trusted": "forged"}, ["comment"], None),
-    ],
-)
-def test_a_forks_comment_does_not_pass_for_a_trusted_one(
-    tmp_path: Path, source: str, artifacts: dict[str, str], asked: list[str], first: str | None
-) -> None:
-    """The script itself, with a `gh` that hands out what a run has and notes what it is asked."""
-    (step,) = steps("comment")
-    for name, text in artifacts.items():
-        (tmp_path / "artifacts" / name).mkdir(parents=True)
-        (tmp_path / "artifacts" / name / "comment.md").write_text(f"<!-- mark -->\n{text}\n")
-    gh = tmp_path / "bin" / "gh"
-    gh.parent.mkdir()
-    gh.write_text(
-        '#!/bin/bash\necho "$*" >> "$LOG"\n'
-        'if [ "$2" = download ]; then cp "$ARTIFACTS/$5/comment.md" "$7" 2>/dev/null; exit; fi\n'
-        'case "$*" in *pulls*) echo 7;; *--paginate*) ;; *) cp comment.md "$POSTED";; esac\n'
-    )
-    gh.chmod(0o755)
-    work = tmp_path / "work"
-    work.mkdir()
-    posted, log = tmp_path / "posted", tmp_path / "log"
-    done = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", step["run"]],
-        cwd=work,
-        env={
-            "PATH": f"{gh.parent}:/usr/bin:/bin", "RUN": "1", "FROM": source, "GH_REPO": "us/gpu",
-            "HEAD": "x:y", "MARK": "<!-- mark -->", "LOG": str(log), "POSTED": str(posted),
-            "ARTIFACTS": str(tmp_path / "artifacts"),
-        },
-        capture_output=True,
-        text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    calls = log.read_text()
-    assert re.findall(r"run download 1 --name (\S+)", calls) == asked
-    if first is None:
-        assert not posted.exists()
-        return
-    text = posted.read_text()
-    assert text.startswith("<!-- mark -->\n")
-    assert first in text
-    assert ("Written by the code of a fork" in text) is (source != "us/gpu")
-
-
 def test_main_is_tested_after_a_merge_and_proved_every_night() -> None:
     """What two pull requests break together is seen; the slow proofs run without anybody asking."""
     workflow = WORKFLOWS["main"]
@@ -234,13 +181,6 @@ def test_a_stack_file_whose_name_is_a_path_or_a_flag_is_refused() -> None:
     for name in ("Pulumi....yaml", "Pulumi.a b.yaml", "Pulumi.-x.yaml", "Pulumi.$(id).yaml"):
         with pytest.raises(StackError, match="is no stack's name"):
             touched(["Pulumi.dev.yaml"], [name])
-
-
-def test_what_changed_is_known_before_anything_is_installed() -> None:
-    """The first job has a Python and nothing else."""
-    command = [sys.executable, "-I", "-S", "-c"]
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import stacks.changed"
-    assert subprocess.run([*command, code], capture_output=True, text=True).stderr == ""
 
 
 def test_who_writes_comments_runs_nothing_of_a_pull_request() -> None:

@@ -149,21 +149,6 @@ def locked(pid: int, host: str = socket.gethostname()) -> str:
     )
 
 
-def test_the_lock_of_a_dead_run_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the container that it ran in nobody is asked. Its last words may have come late, so the
-    state is read again after that."""
-    monkeypatch.setattr(command, "_own_container", socket.gethostname)
-    child = subprocess.Popen(["true"])
-    child.wait()
-    pulumi = FakePulumi(state(), **{"stack import": locked(child.pid)})
-    said: list[str] = []
-    recover(pulumi, clouds=Nobody(), confirm_unlock=lambda holder: False, log=said.append)
-    assert [" ".join(call) for call in pulumi.calls] == [
-        "stack export", "stack import", "cancel --yes", "stack export", "stack import"
-    ]  # fmt: skip
-    assert f"(pid {child.pid})" in said[0]
-
-
 def test_a_run_that_goes_on_is_left_alone() -> None:
     """Its lock stays."""
     pulumi = FakePulumi(state(), **{"stack import": locked(os.getpid())})

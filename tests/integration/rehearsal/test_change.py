@@ -11,7 +11,7 @@ from rehearsal.event_log import Event
 from stacks.files import EXAMPLES, ROOT
 from stacks.names import StackError
 from stacks.program import FILES, FOLDERS
-from tests.unit.stacks.test_cost import git
+from tests.integration.stacks.test_cost import git
 
 
 @pytest.fixture

@@ -1,0 +1,36 @@
+"""What a stack's resources carry, and that recovery adopts nothing that carries something else."""
+
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from stacks.recovery.aws import Aws
+from stacks.recovery.state import NotOursError
+
+
+@mock_aws
+def test_on_aws_the_tag_decides() -> None:
+    """Log group, key and cluster of another stack are not this one's."""
+    clients: dict[str, Any] = {}
+
+    def client(service: str) -> Any:
+        return clients.setdefault(service, boto3.client(service, region_name="us-east-1"))
+
+    logs, kms, eks = (client(name) for name in ("logs", "kms", "eks"))
+    theirs, ours = {"gpu-cluster/stack": "gpu-cluster/prod"}, {"gpu-cluster/stack": "gpu-cluster/a"}
+    logs.create_log_group(logGroupName="/aws/eks/x/cluster", tags=theirs)
+    kms.create_key(Description="d", Tags=[{"TagKey": "gpu-cluster/stack", "TagValue": "b"}])
+    eks.create_cluster(name="x", roleArn="arn:aws:iam::123456789012:role/r", tags=theirs,
+                       resourcesVpcConfig={"subnetIds": []})  # fmt: skip
+    aws = Aws(client)
+    group = {"name": "/aws/eks/x/cluster", "tags": ours}
+    with pytest.raises(NotOursError, match="is labelled gpu-cluster/prod, not gpu-cluster/a"):
+        aws.find("aws:cloudwatch/logGroup:LogGroup", group)
+    assert aws.find("aws:cloudwatch/logGroup:LogGroup", group | {"tags": theirs}) == [
+        "/aws/eks/x/cluster"
+    ]
+    assert aws.find("aws:kms/key:Key", {"description": "d", "tags": ours}) == []
+    with pytest.raises(NotOursError, match="cluster x is there and is labelled gpu-cluster/prod"):
+        aws.find("aws:eks/cluster:Cluster", {"name": "x", "tags": ours})

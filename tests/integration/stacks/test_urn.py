@@ -1,0 +1,24 @@
+"""URNs and states are taken apart in one place, and that place does it right."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+SPLITS = re.compile(r"""(split|partition)\(\s*["'](::|\$)["']""")
+
+
+def test_nobody_else_takes_a_urn_apart() -> None:
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "*.py"], check=True, capture_output=True, text=True
+    )
+    found = [
+        f"{name}:{number}"
+        for name in listed.stdout.split()
+        if name not in ("stacks/urn.py", "tests/unit/stacks/test_urn.py")
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
+        if SPLITS.search(line)
+    ]
+    assert found == [], "use stacks.urn.Urn"
