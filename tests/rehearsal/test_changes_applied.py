@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import yaml
 
 from quality.faults.fault_run import FaultRunner
 from rehearsal.sandbox import Sandbox
-from rehearsal.scenario import Rehearsal
-from tests.rehearsal.conftest import entered
+from tests.rehearsal.conftest import Sandboxes
 
 CLUSTER = "gcp:container/cluster:Cluster"
 
@@ -83,16 +81,6 @@ def test_a_range_grows_in_place(runner: FaultRunner) -> None:
     assert "replace" not in runner.run_or_fail(runner.sandbox.engine.up).changes
 
 
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[Rehearsal]:
-    """The dev environment with its sample pod on a GPU node."""
-    with ExitStack() as sandboxes:
-        rehearsal = Rehearsal(sandbox=entered(sandboxes, "dev", tmp_path / "sandbox"), deadline=45)
-        rehearsal.run_up_only()
-        assert rehearsal.failures == []
-        yield rehearsal
-
-
 def placed(sandbox: Sandbox) -> tuple[str, str] | None:
     """Name and node of the sample's running pod."""
     for pod in sandbox.cluster_cache.pods:
@@ -111,9 +99,10 @@ def eventually(found: Callable[[], Any], seconds: float = 40.0) -> Any:
     return value
 
 
-def test_nodes_are_recycled_with_the_pods_on_them(running: Rehearsal) -> None:
+@pytest.mark.xdist_group("running")
+def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
     """An update in place in the preview; the pod is evicted, and starts again on another node."""
-    sandbox = running.sandbox
+    sandbox = running("dev")
     name, node = eventually(lambda: placed(sandbox))
     kept = {each["metadata"]["name"] for each in sandbox.cluster_cache.nodes} - {node}
     change(sandbox, "gpuPools", diskSizeGb=200)

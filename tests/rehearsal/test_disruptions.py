@@ -32,7 +32,9 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
     while."""
     with ExitStack() as sandboxes:
 
-        def begin(workloads: dict[str, Any], *mutations: Mutation, **more: Any) -> Sandbox:
+        def begin(
+            workloads: dict[str, Any], *mutations: Mutation, job_seconds: float = 15, **more: Any
+        ) -> Sandbox:
             def four_gpus(config: dict[str, Any]) -> None:
                 pool = config["gpu-cluster:gpuPools"]["train-gpu"]
                 pool.update(machineType="n1-standard-16", gpusPerNode=4, maxNodes=2)
@@ -44,7 +46,11 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
             folder = tmp_path / "sandbox"
             sandbox = Sandbox(
-                "train-gke", folder=folder, mutate=mutate, preload_sdks=True, job_seconds=15
+                "train-gke",
+                folder=folder,
+                mutate=mutate,
+                preload_sdks=True,
+                job_seconds=job_seconds,
             )
             sandboxes.enter_context(sandbox)
             sandbox.engine.environment.update(STATE_AT_THE_END)
@@ -147,7 +153,7 @@ def test_a_drained_worker_does_not_use_up_the_restarts(begin: Begin) -> None:
         "maxRestarts": 0,
     }
     more = {"gpu-cluster:batch": {"jobSet": True}, "gpu-cluster:trainingJobs": {"ddp": ddp}}
-    sandbox = begin({}, **more)
+    sandbox = begin({}, job_seconds=8, **more)
     workers, api = "Job default/ddp-workers-0", sandbox.control_plane.api
     until(lambda: len(nodes_of(sandbox, workers, "ready")) == 2, "both workers run")
     assert len(set(nodes_of(sandbox, workers, "ready"))) == 2

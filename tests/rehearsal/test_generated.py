@@ -14,7 +14,7 @@ from tests.program.generated import PLATFORM_STACKS, configs
 from tests.program.test_generated import QUICK, refusal
 from tests.rehearsal.conftest import Sandboxes, as_it_was
 
-FEW, MANY = 2, 30
+FEW, MANY = 1, 30
 """Examples of each platform; one takes some two seconds on two idle cores."""
 
 

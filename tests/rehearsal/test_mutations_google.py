@@ -83,6 +83,7 @@ def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) 
     assert any(message in failure for failure in failures), failures
 
 
+@pytest.mark.prove(reason="tests/components and the generated configs declare and preview both")
 def test_the_dns_endpoint_and_a_maintenance_window_work(rehearse: Rehearse) -> None:
     """Without any authorized network: the kubeconfig goes by the name, and by nothing else."""
     rehearsal = rehearse(

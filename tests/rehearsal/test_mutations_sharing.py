@@ -307,15 +307,12 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], list[str]]] = {
          "workstation has 4 allocatable"],
     ),
 }  # fmt: skip
-ORDINARY = ("the ConfigMap says another number than the output",)
-"""Those that take a few seconds only."""
 
 
-@pytest.mark.parametrize(
-    "what",
-    [each if each in ORDINARY else pytest.param(each, marks=pytest.mark.prove)
-     for each in MUTATIONS],
-)  # fmt: skip
+@pytest.mark.prove(
+    reason="test_assertions, test_stack_output_checks and test_gpu_sharing have each"
+)
+@pytest.mark.parametrize("what", MUTATIONS)
 def test_one_wrong_thing_about_sharing_is_named(rehearse: Rehearse, what: str) -> None:
     """The rehearsal fails with the pool, the workload or the tag, and the mismatch in one line."""
     stack, mutations, messages = MUTATIONS[what]

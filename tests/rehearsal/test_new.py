@@ -10,16 +10,16 @@ from stacks.new_stack import Choices, text
 from tests.rehearsal.own_stacks import folder_of
 
 
+@pytest.mark.prove(
+    reason="tests/program/test_new.py runs the program on what it writes, unsimulated"
+)
 @pytest.mark.parametrize(
     "choices",
     [
         Choices(platform="gke", gpu="l4", location="europe-west4"),
-        # What it writes for these runs in tests/program/test_new.py, without an engine.
-        pytest.param(
-            Choices(platform="eks", gpu="l4", location="us-west-2"), marks=pytest.mark.prove
-        ),
-        pytest.param(Choices(platform="gke-autopilot"), marks=pytest.mark.prove),
-        pytest.param(Choices(platform="existing", gpus_per_node=2), marks=pytest.mark.prove),
+        Choices(platform="eks", gpu="l4", location="us-west-2"),
+        Choices(platform="gke-autopilot"),
+        Choices(platform="existing", gpus_per_node=2),
     ],
     ids=lambda choices: choices.platform,
 )
