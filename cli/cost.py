@@ -23,9 +23,11 @@ def _dollars(_: object, __: object, text: str | None) -> float | None:
 @stack_argument
 @click.option("--compare", metavar="REV", help="A git revision to compare with.")
 @click.option(
-    "--ceiling", callback=_dollars, metavar="DOLLARS",
+    "--ceiling",
+    callback=_dollars,
+    metavar="DOLLARS",
     help="What a month may cost with every pool at its maximum; above it, the exit code is 1.",
-)  # fmt: skip
+)
 @json_option
 def cost(stack: str, compare: str | None, ceiling: float | None, as_json: bool) -> ExitCode:
     """What STACK costs per hour and month by list prices, every pool at its minimum and maximum."""

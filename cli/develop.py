@@ -103,9 +103,12 @@ def state_fixtures(tag: str, stacks: Sequence[str]) -> ExitCode:
 
 @click.command(epilog="Example: gpu-cluster docs --measured result.json")
 @click.option(
-    "--measured", type=click.Path(path_type=Path, dir_okay=False), multiple=True, metavar="FILE",
+    "--measured",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
     help="What test-gpus --json printed, or the log of the test's pod: add it to the GPU table.",
-)  # fmt: skip
+)
 def docs(measured: Sequence[Path]) -> None:
     """Write the generated pages, and the results of the last rehearsal and tests, into docs/."""
     from cli.docs import gpus, write

@@ -78,11 +78,12 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
         "google": [lambda: answered("project", "Google Cloud project's ID", new_stack.PROJECT)],
         "eks": [lambda: answered("admin", "ARN of the IAM role that runs Pulumi", new_stack.ADMIN)],
         "existing": [
-            lambda: answered("node_label", "label of the GPU nodes", "=".join(new_stack.NODE_LABEL),
-                             _Pair()),
+            lambda: answered(
+                "node_label", "label of the GPU nodes", "=".join(new_stack.NODE_LABEL), _Pair()
+            ),
             lambda: answered("gpus_per_node", "GPUs of each node", 1, int),
         ],
-    }  # fmt: skip
+    }
     for question in questions.get("google" if platform.startswith("gke") else platform, ()):
         question()
     if platform != "existing":

@@ -20,14 +20,16 @@ def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
 @click.command(epilog="Example: gpu-cluster recover dev --adopt-orphans")
 @stack_argument
 @click.option(
-    "--adopt-orphans", is_flag=True,
+    "--adopt-orphans",
+    is_flag=True,
     help="Also adopt orphaned resources: created by an earlier run that was told that it failed.",
-)  # fmt: skip
+)
 @click.option("--unheard", is_flag=True, hidden=True, expose_value=False, callback=_renamed)
 @click.option(
-    "--yes", is_flag=True,
+    "--yes",
+    is_flag=True,
     help="Adopt what is found, and unlock what another machine locked, without asking.",
-)  # fmt: skip
+)
 @click.option("--endpoint", metavar="URL", help="A simulator of AWS, to ask instead.")
 def recover(stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None) -> None:
     """Put the state of STACK in order after a killed up or destroy.

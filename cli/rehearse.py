@@ -43,9 +43,12 @@ def linux_only(command: Callable[..., int]) -> Callable[..., int]:
     help="How long the workloads may take to run.",
 )  # fmt: skip
 @click.option(
-    "--from", "revision", default="", metavar="REV",
+    "--from",
+    "revision",
+    default="",
+    metavar="REV",
     help="Rehearse a change: what git revision REV declares goes up first.",
-)  # fmt: skip
+)
 @click.option("--node", type=click.Choice(["gpu"]), help="Make this machine one of the nodes.")
 @_folder_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON at the end.")
@@ -151,9 +154,11 @@ def listed(as_json: bool) -> ExitCode:
 @click.command(epilog="Example: gpu-cluster inventory onprem --nodes nodes.json")
 @stack_argument
 @click.option(
-    "--nodes", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False), metavar="FILE",
+    "--nodes",
+    type=click.Path(path_type=Path, allow_dash=True, dir_okay=False),
+    metavar="FILE",
     help="Output of kubectl get nodes -o json, - for standard input; left out, kubectl is asked.",
-)  # fmt: skip
+)
 def inventory(stack: str, nodes: Path | None) -> None:
     """Write down the machines of the existing cluster of STACK, for rehearsals of it."""
     from rehearsal.inventory_file import write

@@ -80,8 +80,9 @@ def on_resource(
     schema: Schema | None = None,
 ) -> Rule:
     """A rule that sees one resource at a time."""
-    return Rule(name=name, check=check, level=level, severity=severity, schema=schema or {},
-                whole=False)  # fmt: skip
+    return Rule(
+        name=name, check=check, level=level, severity=severity, schema=schema or {}, whole=False
+    )
 
 
 def on_stack(
@@ -92,8 +93,9 @@ def on_stack(
     schema: Schema | None = None,
 ) -> Rule:
     """A rule that sees all resources of a stack together."""
-    return Rule(name=name, check=check, level=level, severity=severity, schema=schema or {},
-                whole=True)  # fmt: skip
+    return Rule(
+        name=name, check=check, level=level, severity=severity, schema=schema or {}, whole=True
+    )
 
 
 def policy(rule: Rule, given: Mapping[str, Any]) -> Policy:

@@ -29,8 +29,11 @@ ALLOWED: Sequence[Allowed] = (
     Allowed(path="/home/kubernetes/bin/gib", why="GKE: NCCL's plugin for RDMA (gIB)"),
     Allowed(path="/var/lib/tcpx/lib64", why="GKE a3-highgpu: NCCL's plugin for GPUDirect-TCPX"),
     Allowed(path="/var/lib/tcpxo/lib64", why="GKE a3-megagpu: NCCL's plugin for GPUDirect-TCPXO"),
-    Allowed(path="/dev/aperture_devices", writable=True,
-            why="GKE a3-megagpu: devices through which GPUDirect-TCPXO reaches GPU memory"),
+    Allowed(
+        path="/dev/aperture_devices",
+        writable=True,
+        why="GKE a3-megagpu: devices through which GPUDirect-TCPXO reaches GPU memory",
+    ),
     Allowed(path="/usr/local/nvidia", why="own machines: a driver installed by its .run file"),
     Allowed(path="/opt/nvidia", why="own machines: NVIDIA's programs and libraries"),
     Allowed(path="/usr/local/cuda", why="own machines: the CUDA toolkit"),
@@ -44,7 +47,7 @@ ALLOWED: Sequence[Allowed] = (
     Allowed(path="/data", writable=True, why="own machines: data sets and checkpoints"),
     Allowed(path="/datasets", writable=True, why="own machines: data sets"),
     Allowed(path="/scratch", writable=True, why="own machines: scratch space"),
-)  # fmt: skip
+)
 """/mnt/k8s-disks is not here: EKS nodes with a RAID keep the kubelet and containerd on it. Neither
 is /dev/shm: an `emptyDir` with medium Memory is a pod's own."""
 
@@ -66,8 +69,9 @@ def host_paths(
             path = get(volume, "hostPath", "path")
             if isinstance(path, str) and _normal(path) not in own:
                 writes = _writes(pods, get(volume, "name"))
-                yield from _judged(f"{pods.title} in namespace {pods.namespace}", path, writes,
-                                   paths)  # fmt: skip
+                yield from _judged(
+                    f"{pods.title} in namespace {pods.namespace}", path, writes, paths
+                )
     if resource.type.startswith("kubernetes:core/v1:PersistentVolume"):
         spec = get(resource.props, "spec")
         modes = each(spec, "accessModes")
@@ -81,9 +85,11 @@ def host_paths(
 def exempt_by(pods: Pods, exempt: Mapping[str, Sequence[str]]) -> set[str]:
     """The controls from which the configuration exempts these pods."""
     return {
-        control for pattern, controls in exempt.items() if pods.fits(pattern)
+        control
+        for pattern, controls in exempt.items()
+        if pods.fits(pattern)
         for control in controls
-    }  # fmt: skip
+    }
 
 
 def _judged(who: str, path: str, writes: bool | None, more: Sequence[str]) -> Iterator[str]:

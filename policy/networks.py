@@ -31,9 +31,10 @@ def too_wide(blocks: Sequence[Any], *, private: float, public: float) -> list[st
             inside = {block: one for block, one in given.items() if _within(one, whole)}
             # Of blocks within each other, the outer ones.
             parts = [
-                block for block, one in inside.items()
+                block
+                for block, one in inside.items()
                 if not any(one != other and _within(one, other) for other in inside.values())
-            ]  # fmt: skip
+            ]
             together = "" if len(parts) == 1 else f", together {whole}"
             found.append(f"{' and '.join(parts)}{together}")
     return found

@@ -94,9 +94,10 @@ def pods_of(resource: Resource) -> list[Pods]:
             spec, metadata = get(template, "spec"), entries(template, "metadata")
             if isinstance(spec, Mapping):
                 found.append(
-                    Pods(resource=resource, kind=kind, object=one, metadata=metadata or {},
-                         spec=spec)
-                )  # fmt: skip
+                    Pods(
+                        resource=resource, kind=kind, object=one, metadata=metadata or {}, spec=spec
+                    )
+                )
     return found
 
 
@@ -132,8 +133,10 @@ def gpus_in(container: Any, part: str) -> Mapping[str, Any] | None:
 def asks_for_gpu(pods: Pods) -> bool | None:
     """Whether a container has a GPU in its limits; None where that is not known."""
     limits = [gpus_in(container, "limits") for container in pods.containers]
-    if any(limit and any(quantity.or_none(amount) != 0 for amount in limit.values())
-           for limit in limits):  # fmt: skip
+    if any(
+        limit and any(quantity.or_none(amount) != 0 for amount in limit.values())
+        for limit in limits
+    ):
         return True
     return None if any(limit is None for limit in limits) else False
 

@@ -13,8 +13,9 @@ def taint(resource: Resource, *, key: str) -> Iterator[str]:
     pool = _gpu_pool(resource)
     if pool is None or any(taint is UNKNOWN or UNKNOWN in taint for taint in pool.taints):
         return
-    if not any(name == key and effect in ("NoSchedule", "NoExecute")
-               for name, _, effect in pool.taints):  # fmt: skip
+    if not any(
+        name == key and effect in ("NoSchedule", "NoExecute") for name, _, effect in pool.taints
+    ):
         yield (
             f"GPU pool {pool.name} has no taint {key} with effect NoSchedule, so pods that use no "
             "GPU may fill its nodes; declare the taint on the pool"

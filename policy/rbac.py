@@ -20,9 +20,12 @@ _ESCALATING = (
     (("impersonate",), ("*",), "makes whoever has it anybody else"),
     (("create",), ("serviceaccounts/token",), "makes whoever has it any service account"),
     (("*",), ("nodes/proxy",), "reaches every pod through the kubelet, past the audit log"),
-    (("approve", "update", "patch"), ("certificatesigningrequests/approval", "signers"),
-     "signs a certificate for anybody"),
-)  # fmt: skip
+    (
+        ("approve", "update", "patch"),
+        ("certificatesigningrequests/approval", "signers"),
+        "signs a certificate for anybody",
+    ),
+)
 
 
 def rbac(resource: Resource, *, roles: Sequence[str]) -> Iterator[str]:

@@ -135,8 +135,9 @@ def one_device_plugin(resources: Sequence[Resource]) -> Iterator[Finding]:
 
 def gpu_software(resources: Sequence[Resource]) -> Iterator[Finding]:
     """Somebody of the stack gives every GPU pool its driver and its device plugin."""
-    if any(resource.type.endswith(":DaemonSet") and not pods_of(resource)
-           for resource in resources):  # fmt: skip
+    if any(
+        resource.type.endswith(":DaemonSet") and not pods_of(resource) for resource in resources
+    ):
         return  # one of which nothing is known yet may be the one
     for pool, installers, plugins in _software(resources, maybe=True):
         for what, doers in (("driver", installers), ("device plugin", plugins)):
@@ -199,8 +200,9 @@ def ceiling(
     """
     pools = pools_of(resources)
     stack = next((pool.resource.stack for pool in pools), "")
-    most = next((amount for pattern, amount in stacks.items() if fnmatchcase(stack, pattern)),
-                dollars)  # fmt: skip
+    most = next(
+        (amount for pattern, amount in stacks.items() if fnmatchcase(stack, pattern)), dollars
+    )
     costs = {pool.name: cost for pool in pools if (cost := _most(pool)) is not None}
     total = sum(costs.values())
     if total <= most:

@@ -66,15 +66,21 @@ def all_gpus(resource: Resource) -> Iterator[str]:
     for pods in pods_of(resource):
         if pods.kind == "DaemonSet":
             continue
-        whole = {container_name(container): name for container, name, value in variables(pods)
-                 if name == _VISIBLE and value == "all"}  # fmt: skip
+        whole = {
+            container_name(container): name
+            for container, name, value in variables(pods)
+            if name == _VISIBLE and value == "all"
+        }
         for name, variable in whole.items():
             yield (
                 f"{pods.title}: container {name} sets {variable}=all and sees every GPU of its "
                 "node, also those that other pods were given; drop it, or accept that they share"
             )
-        hinted = [name for _, name, value in variables(pods)
-                  if name in _SEES_ALL and value not in ("none", "void", "", UNKNOWN)]  # fmt: skip
+        hinted = [
+            name
+            for _, name, value in variables(pods)
+            if name in _SEES_ALL and value not in ("none", "void", "", UNKNOWN)
+        ]
         if not whole and hinted and asks_for_gpu(pods) is False:
             yield (
                 f"{pods.title} sets {hinted[0]} and has no GPU in its limits: it sees every GPU of "

@@ -156,8 +156,10 @@ def _refuse_foreign(folder: Path) -> None:
     # Killed before it could say whose it is, a rehearsal has left an empty lock, and nothing else.
     begun = lock.is_file() and not lock.is_symlink() and not lock.stat().st_size
     if any(entry != lock or not begun for entry in folder.iterdir()):
-        raise FolderError(f"{folder} is no rehearsal's folder, as it has no lock of one: "
-                          "nothing in it was changed")  # fmt: skip
+        raise FolderError(
+            f"{folder} is no rehearsal's folder, as it has no lock of one: "
+            "nothing in it was changed"
+        )
 
 
 def _lock(folder: Path, descriptor: int, replace: str) -> None:

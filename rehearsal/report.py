@@ -201,8 +201,9 @@ def _change(report: Report) -> str:
         return ""
     found = {key: names for key, names in report.change.items() if key != "from"}
     counts = ", ".join(f"{len(names)} {what}" for what, names in found.items())
-    lines = [f"  {what}: {', '.join(found[what])}" for what in ("replaced", "recycled")
-             if found[what]]  # fmt: skip
+    lines = [
+        f"  {what}: {', '.join(found[what])}" for what in ("replaced", "recycled") if found[what]
+    ]
     return "\n".join([f"changes since {report.change['from']}: {counts}", *lines])
 
 

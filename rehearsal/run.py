@@ -97,9 +97,12 @@ def _rehearsal(
         from rehearsal.change import ChangeRehearsal, before
 
         return ChangeRehearsal(
-            before=before(revision, stack), sandbox=Sandbox(stack, **how), deadline=deadline,
-            policy_pack=POLICIES, say=say,
-        )  # fmt: skip
+            before=before(revision, stack),
+            sandbox=Sandbox(stack, **how),
+            deadline=deadline,
+            policy_pack=POLICIES,
+            say=say,
+        )
     if machine is None:
         return Rehearsal(
             sandbox=Sandbox(stack, **how), deadline=deadline, policy_pack=POLICIES, say=say

@@ -18,12 +18,14 @@ from simulators.cloud import Cloud
 from stacks.outcome import CheckError
 from stacks.settings import config_in, settings_of
 
-NOWHERE = json.dumps({
-    "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-    "clusters": [{"name": "a", "cluster": {}}],
-    "users": [{"name": "a", "user": {}}],
-    "current-context": "a",
-})  # fmt: skip
+NOWHERE = json.dumps(
+    {
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {}}],
+        "users": [{"name": "a", "user": {}}],
+        "current-context": "a",
+    }
+)
 """For settings that are read before the rehearsal's own cluster has a kubeconfig."""
 
 

@@ -89,8 +89,11 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     location = choices.location or LOCATIONS.get(choices.platform, "")
     chosen = replace(choices, name=choices.name or _name(stack), location=location)
     write_platform = {
-        "gke": _gke, "gke-autopilot": _autopilot, "eks": _eks, "existing": _existing,
-    }[choices.platform]  # fmt: skip
+        "gke": _gke,
+        "gke-autopilot": _autopilot,
+        "eks": _eks,
+        "existing": _existing,
+    }[choices.platform]
     head, cluster, pool, gpus = write_platform(chosen)
     lines = [
         f"# yaml-language-server: $schema={schema}",

@@ -118,10 +118,13 @@ def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
         return [event[kind] for event in events if kind in event]
 
     steps = [
-        {**(step := event["metadata"]), "replaceReasons": step.get("keys"),
-         "diffReasons": step.get("diffs")}
+        {
+            **(step := event["metadata"]),
+            "replaceReasons": step.get("keys"),
+            "diffReasons": step.get("diffs"),
+        }
         for event in of("resourcePreEvent")
-    ]  # fmt: skip
+    ]
     policies = [
         (event["enforcementLevel"], f"policy {event['policyName']}: {_last_line(event['message'])}")
         for event in of("policyEvent")

@@ -84,11 +84,13 @@ def findings(stack: str, source: Path = ROOT) -> list[Finding]:
         return [Finding(file=file.name, line=1, column=1, message="is not YAML")]
     found = [
         Finding(
-            file=file.name, line=line, column=column,
+            file=file.name,
+            line=line,
+            column=column,
             message=f"{path.removeprefix('config.')}: is there already, in line {first}; drop one",
         )
         for path, (line, column), first in duplicates(root)
-    ]  # fmt: skip
+    ]
     for path, message in _wrong(source, stack, file):
         line, column = position(root, path)
         found.append(Finding(file=file.name, line=line, column=column, message=message))

@@ -32,14 +32,16 @@ A change of an alert is a change of `ALERTS` in `components/catalog/gpu_views.py
 def markdown() -> str:
     """The page."""
     groups = ", by ".join(GROUPINGS)
-    return "\n".join([
-        _HEAD,
-        *table(("alert", "severity", "after", "with", "meaning, and what to do"), _alerts()),
-        "",
-        f"## Dashboards\n\nEach quantity is shown by {groups}.\n",
-        *table(("quantity", "unit", "metric", "with"), _measures()),
-        "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            _HEAD,
+            *table(("alert", "severity", "after", "with", "meaning, and what to do"), _alerts()),
+            "",
+            f"## Dashboards\n\nEach quantity is shown by {groups}.\n",
+            *table(("quantity", "unit", "metric", "with"), _measures()),
+            "",
+        ]
+    )
 
 
 def _alerts() -> Iterator[tuple[str, ...]]:

@@ -42,14 +42,16 @@ _HEAD = """# Outputs
 
 def markdown() -> str:
     """The page."""
-    return "\n".join([
-        _HEAD,
-        *table(("output", "value"), ((f"`{name}`", text) for name, text in OUTPUTS.items())),
-        "",
-        "## `gpuPools.<name>`\n",
-        *table(("field", "value"), _fields()),
-        "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            _HEAD,
+            *table(("output", "value"), ((f"`{name}`", text) for name, text in OUTPUTS.items())),
+            "",
+            "## `gpuPools.<name>`\n",
+            *table(("field", "value"), _fields()),
+            "",
+        ]
+    )
 
 
 def _fields() -> Iterator[tuple[str, str]]:

@@ -55,10 +55,13 @@ SHARING: tuple[tuple[str, type, Mapping[str, Any]], ...] = (
     ("gke", GkeGpuNodePoolArgs, _A100_POOL),
     ("gke-autopilot", GkeAutopilotPoolArgs, {"accelerator": "nvidia-tesla-a100"}),
     ("eks, AL2023", EksGpuNodeGroupArgs, {"instanceTypes": ["g5.xlarge"]}),
-    ("eks, Bottlerocket", EksGpuNodeGroupArgs,
-     {"instanceTypes": ["g5.xlarge"], "os": "bottlerocket"}),
+    (
+        "eks, Bottlerocket",
+        EksGpuNodeGroupArgs,
+        {"instanceTypes": ["g5.xlarge"], "os": "bottlerocket"},
+    ),
     ("existing", ExistingGpuPoolArgs, _HOST_POOL),
-)  # fmt: skip
+)
 STRATEGIES: Mapping[str, Mapping[str, Any]] = {
     "time-slicing": {"strategy": "time-slicing", "replicas": 4},
     "mps": {"strategy": "mps", "replicas": 4},

@@ -124,8 +124,10 @@ def outputs_of(deployment: Mapping[str, Any]) -> dict[str, Any]:
 
     def value(item: Any) -> Any:
         if isinstance(item, dict) and SECRET in item:
-            return {rpc._special_sig_key: rpc._special_secret_sig,
-                    "value": json.loads(item["plaintext"])}  # fmt: skip
+            return {
+                rpc._special_sig_key: rpc._special_secret_sig,
+                "value": json.loads(item["plaintext"]),
+            }
         return item
 
     return {name: value(item) for name, item in root.get("outputs", {}).items()}

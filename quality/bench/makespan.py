@@ -89,9 +89,12 @@ def measure(chosen: Sequence[str], all_at: float | None = None) -> Section:
             ),
         ]
         pictures[f"gantt-{stack}.svg"] = gantt(
-            f"pulumi up of {stack}, as the clouds take their time", ours, chain, scale,
+            f"pulumi up of {stack}, as the clouds take their time",
+            ours,
+            chain,
+            scale,
             _gpu_at(stack, theirs) * scale,
-        )  # fmt: skip
+        )
         itself = sum(span.seconds for span in chain if span.token in CLUSTERS) * scale
         notes.append(
             f"{stack}, {scale:.0f} times as fast: {itself:.0f} s of both orders are the cluster "

@@ -156,8 +156,11 @@ class FaultRunner:
         outcome = self.run_or_fail(self.sandbox.engine.up)
         lines = [f"a further up: {what} {urn}" for what, urn in outcome.resources]
         kinds = self._kinds()
-        lines += [f"the cloud has {kinds[k]} of {k}, not {self.kinds[k]}"
-                  for k in sorted(kinds | self.kinds) if kinds[k] != self.kinds[k]]  # fmt: skip
+        lines += [
+            f"the cloud has {kinds[k]} of {k}, not {self.kinds[k]}"
+            for k in sorted(kinds | self.kinds)
+            if kinds[k] != self.kinds[k]
+        ]
         if (count := len(self.resources())) != len(self.made):
             lines.append(f"the state has {count} resources, not {len(self.made)}")
         if lines:

@@ -138,14 +138,16 @@ class LocalControlPlane:
         start("kube-apiserver", [tools.binary("kube-apiserver"), *_flags(self._apiserver_flags())])
         deadline = time.monotonic() + START_SECONDS
         self._wait(deadline, "the API server answers", self.api.ready)
-        start("kube-controller-manager", [
-            tools.binary("kube-controller-manager"), *_flags(self._controller_manager_flags())
-        ])  # fmt: skip
+        start(
+            "kube-controller-manager",
+            [tools.binary("kube-controller-manager"), *_flags(self._controller_manager_flags())],
+        )
         config = self._folder / "scheduler.json"
         config.write_text(json.dumps(self._scheduler_config()))
-        start("kube-scheduler", [
-            tools.binary("kube-scheduler"), f"--config={config}", "--secure-port=0"
-        ])  # fmt: skip
+        start(
+            "kube-scheduler",
+            [tools.binary("kube-scheduler"), f"--config={config}", "--secure-port=0"],
+        )
         # Pods are refused before their namespace has its service account.
         self._wait(deadline, "the default service account exists", self._has_service_account)
 

@@ -34,10 +34,13 @@ def nvidia(machine: Machine, folder: Path, log: Path) -> Driver:
     specification = folder / "cdi" / "nvidia.json"
     specification.parent.mkdir(parents=True, exist_ok=True)
     command = [
-        str(tools.binary("nvidia-ctk")), "cdi", "generate", f"--output={specification}",
+        str(tools.binary("nvidia-ctk")),
+        "cdi",
+        "generate",
+        f"--output={specification}",
         f"--nvidia-cdi-hook-path={tools.binary('nvidia-cdi-hook')}",
         *(f"--library-search-path={path}" for path in machine.libraries),
-    ]  # fmt: skip
+    ]
     done = subprocess.run(command, env=_environment(machine), capture_output=True, text=True)
     with log.open("a") as file:
         file.write(done.stdout + done.stderr)

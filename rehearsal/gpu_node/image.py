@@ -79,10 +79,12 @@ def write(file: Path, images: Sequence[Image], programs: Mapping[str, Path]) -> 
                     "size": layer.stat().st_size,
                 }],
             })  # fmt: skip
-            manifests.append({
-                **_blob(archive, f"{_OCI}.manifest.v1+json", manifest),
-                "annotations": {"io.containerd.image.name": image.reference},
-            })  # fmt: skip
+            manifests.append(
+                {
+                    **_blob(archive, f"{_OCI}.manifest.v1+json", manifest),
+                    "annotations": {"io.containerd.image.name": image.reference},
+                }
+            )
         archive.add(layer, _path(digest))
         _add(archive, "index.json", _json({"schemaVersion": 2, "manifests": manifests}))
     layer.unlink()

@@ -30,9 +30,11 @@ END_SECONDS = 10.0
 PROGRAMS = ("kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit")
 """What is built for it, beside what every rehearsal needs."""
 HIDDEN = {
-    "/var/lib/kubelet": "kubelet", "/var/lib/cni": "cni-state", "/run/containerd": None,
+    "/var/lib/kubelet": "kubelet",
+    "/var/lib/cni": "cni-state",
+    "/run/containerd": None,
     "/var/log/containers": "container-logs",
-}  # fmt: skip
+}
 """Where the programs insist on writing -> the part of the node's own folder that they see there;
 None for the short-lived folder that sockets need."""
 
@@ -102,8 +104,9 @@ class RealNode:
         host_changes.write()
         write(self._folder / "images.tar", self._images, self._programs)
         self._wait(deadline, "containerd answers", self._answers)
-        self._ctr("images", "import", "--local", "--snapshotter=native",
-                  str(self._folder / "images.tar"))  # fmt: skip
+        self._ctr(
+            "images", "import", "--local", "--snapshotter=native", str(self._folder / "images.tar")
+        )
         (self._folder / "images.tar").unlink()
         self._wait(deadline, "the node is ready", self._ready)
         info = self._node()["status"]["nodeInfo"]
@@ -167,7 +170,8 @@ class RealNode:
                 "log": str(logs / "containerd.log"),
                 "environment": {"PATH": path, **driver.environment},
                 "command": [
-                    str(tools.binary("containerd")), "--config",
+                    str(tools.binary("containerd")),
+                    "--config",
                     str(self._folder / "containerd.toml"),
                 ],
             },
@@ -185,7 +189,7 @@ class RealNode:
                     f"--node-labels={labels}",
                 ],
             },
-        ]  # fmt: skip
+        ]
         binds = [
             (str(self._folder / part if part else self._run / "containerd"), place)
             for place, part in HIDDEN.items()

@@ -58,9 +58,10 @@ def find(python: str = "python3") -> PyTorch | None:
     base = said["standard"] if Path(said["base"]) in (Path("/usr"), Path("/")) else said["base"]
     places = {base, said["prefix"], str(Path(said["torch"]).parent.parent)} - {"/usr", "/"}
     needed = sorted(
-        place for place in places
+        place
+        for place in places
         if not any(place != other and Path(place).is_relative_to(other) for other in places)
-    )  # fmt: skip
+    )
     mounts = {place: place for place in needed}
     return PyTorch(
         python=said["python"], binary=binary, mounts=mounts | {LIBRARIES: str(_libraries(binary))}

@@ -85,18 +85,20 @@ def network(*, bridge: Bridge, data: Path) -> str:
 def nvidia_runtime(*, specifications: Path, runc: Path, hook: Path, log: Path) -> str:
     """config.toml of NVIDIA's container runtime: devices and libraries as the CDI files there say,
     then runc."""
-    return "\n".join([
-        "[nvidia-container-runtime]",
-        f"debug = {json.dumps(str(log))}",
-        'mode = "cdi"',
-        f"runtimes = [{json.dumps(str(runc))}]",
-        "[nvidia-container-runtime.modes.cdi]",
-        f"spec-dirs = [{json.dumps(str(specifications))}]",
-        'default-kind = "nvidia.com/gpu"',
-        "[nvidia-ctk]",
-        f"path = {json.dumps(str(hook))}",
-        "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "[nvidia-container-runtime]",
+            f"debug = {json.dumps(str(log))}",
+            'mode = "cdi"',
+            f"runtimes = [{json.dumps(str(runc))}]",
+            "[nvidia-container-runtime.modes.cdi]",
+            f"spec-dirs = [{json.dumps(str(specifications))}]",
+            'default-kind = "nvidia.com/gpu"',
+            "[nvidia-ctk]",
+            f"path = {json.dumps(str(hook))}",
+            "",
+        ]
+    )
 
 
 def kubelet(

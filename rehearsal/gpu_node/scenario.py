@@ -68,7 +68,7 @@ class RealNodeRehearsal(Rehearsal):
                 ("pulumi up with one pod more than shares", self._share_pods),
                 ("pods share them", self._shares_run),
             )
-        )  # fmt: skip
+        )
 
     def teardown(self) -> bool:
         """Scales the workloads down, then everything else; the node outlives the stack."""
@@ -218,8 +218,10 @@ class RealNodeRehearsal(Rehearsal):
         # For `gpu-cluster docs`.
         (sandbox.folder / "gpu-test.json").write_text(json.dumps(self.measured, indent=1) + "\n")
         self.samples[label] = {
-            "state": phase(pods()[0]), "node": NAME, "said": result_text(self.measured),
-        }  # fmt: skip
+            "state": phase(pods()[0]),
+            "node": NAME,
+            "said": result_text(self.measured),
+        }
         if self.measured["verdict"]["exit"]:
             raise Failure(*map(str, self.measured["verdict"]["findings"]))
         return f"every one of {len(self.measured['gpus'])} GPUs is good"

@@ -211,13 +211,16 @@ def types_document(groups: Sequence[NodeGroup], names: Mapping[str, str]) -> lis
     types: dict[str, dict[str, Any]] = {}
     for group in groups:
         labels = group.template.labels
-        entry = types.setdefault(names[group.name], {
-            "name": names[group.name],
-            "architecture": labels.get(ARCH, "amd64"),
-            "operatingSystems": [labels.get(OS, "linux")],
-            "resources": dict(group.template.capacity),
-            "offerings": [],
-        })  # fmt: skip
+        entry = types.setdefault(
+            names[group.name],
+            {
+                "name": names[group.name],
+                "architecture": labels.get(ARCH, "amd64"),
+                "operatingSystems": [labels.get(OS, "linux")],
+                "resources": dict(group.template.capacity),
+                "offerings": [],
+            },
+        )
         offering = {
             "Price": group.on_demand_per_hour or _guessed_price(group.template),
             "Available": True,

@@ -27,15 +27,18 @@ class Kwok:
         config = self._folder / "kwok.yaml"
         config.write_text(yaml.safe_dump_all(self._stages()))
         selector = ",".join(f"{key}={value}" for key, value in MANAGED.items())
-        self._processes.start("kwok", [
-            tools.binary("kwok"),
-            f"--kubeconfig={kubeconfig}",
-            f"--config={config}",
-            f"--manage-nodes-with-annotation-selector={selector}",
-            "--node-ip=10.128.0.2",
-            "--cidr=10.0.0.0/16",
-            "--node-lease-duration-seconds=40",
-        ])  # fmt: skip
+        self._processes.start(
+            "kwok",
+            [
+                tools.binary("kwok"),
+                f"--kubeconfig={kubeconfig}",
+                f"--config={config}",
+                f"--manage-nodes-with-annotation-selector={selector}",
+                "--node-ip=10.128.0.2",
+                "--cidr=10.0.0.0/16",
+                "--node-lease-duration-seconds=40",
+            ],
+        )
 
     def stop(self) -> None:
         """Ends it."""

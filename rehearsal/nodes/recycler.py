@@ -76,11 +76,14 @@ class Recycler:
                 continue
             path = f"/api/v1/namespaces/{each['namespace']}/pods/{each['name']}/eviction"
             try:
-                self._api().create(path, {
-                    "apiVersion": "policy/v1",
-                    "kind": "Eviction",
-                    "metadata": {"name": each["name"], "namespace": each["namespace"]},
-                })  # fmt: skip
+                self._api().create(
+                    path,
+                    {
+                        "apiVersion": "policy/v1",
+                        "kind": "Eviction",
+                        "metadata": {"name": each["name"], "namespace": each["namespace"]},
+                    },
+                )
             except ApiError as error:
                 if error.status not in _BUSY:
                     raise

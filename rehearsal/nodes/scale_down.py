@@ -65,9 +65,12 @@ class ScaleDown:
         self._since: dict[str, float] = {}
 
     def next(
-        self, groups: Iterable[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object],
+        self,
+        groups: Iterable[NodeGroup],
+        nodes: Sequence[Object],
+        pods: Sequence[Object],
         rules: Rules,
-    ) -> Drained | None:  # fmt: skip
+    ) -> Drained | None:
         """The node that is drained now, if any: one at a time, as the room for its pods counts."""
         found = {
             drained.node["metadata"]["name"]: drained

@@ -100,8 +100,9 @@ def why_not(wanted: Workload, item: Object | None, snapshot: ClusterSnapshot) ->
     if refused := refused or _failed_to_create(wanted, snapshot):
         return Diagnosis(message=f"{wanted} cannot make its pods: {refused}", permanent=True)
     if item["spec"].get("suspend"):
-        return Diagnosis(message=f"{wanted} is still in its queue{_queued(wanted, snapshot)}",
-                       permanent=False)  # fmt: skip
+        return Diagnosis(
+            message=f"{wanted} is still in its queue{_queued(wanted, snapshot)}", permanent=False
+        )
     states = ", ".join(phase(pod) for pod in pods) or "none yet"
     return Diagnosis(message=f"{wanted} is not done: its pods are {states}", permanent=False)
 
@@ -128,7 +129,9 @@ def _failed_to_create(wanted: Workload, snapshot: ClusterSnapshot) -> str | None
         about = event["involvedObject"]
         named = (about.get("kind"), about.get("namespace"), about.get("name"))
         if event.get("reason") == "FailedCreate" and named == (
-            wanted.kind, wanted.namespace, wanted.name,
-        ):  # fmt: skip
+            wanted.kind,
+            wanted.namespace,
+            wanted.name,
+        ):
             return str(event.get("message", "")).removeprefix("Error creating: ")
     return None

@@ -27,10 +27,13 @@ def _gpu_disk(pool: EksGpuNodeGroupArgs) -> list[Part]:
     iops = pool.disk_iops - eks.GP3_IOPS[0]
     return [
         monthly("disk", price_of("aws", "ebs-gp3"), pool.disk_size_gb),
-        *([monthly("disk throughput", price_of("aws", "ebs-gp3-throughput"), throughput)]
-          if throughput else []),
+        *(
+            [monthly("disk throughput", price_of("aws", "ebs-gp3-throughput"), throughput)]
+            if throughput
+            else []
+        ),
         *([monthly("disk operations", price_of("aws", "ebs-gp3-iops"), iops)] if iops else []),
-    ]  # fmt: skip
+    ]
 
 
 def bill(settings: Settings[EksSettings], today: date) -> Bill:

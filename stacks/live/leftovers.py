@@ -118,11 +118,13 @@ def text(found: Sequence[Leftover]) -> str:
     if not found:
         return "nothing: no Service, Ingress, Gateway or volume has anything in the cloud"
     lines = [f"{one.kind} {one.name}: {one.what}\n  {one.remove}" for one in found]
-    return "\n".join([
-        *lines,
-        f"{len(found)} would stay in the cloud, bill on, and may keep the network from being "
-        "deleted: remove them before pulumi destroy, and run this again",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            *lines,
+            f"{len(found)} would stay in the cloud, bill on, and may keep the network from being "
+            "deleted: remove them before pulumi destroy, and run this again",
+        ]
+    )
 
 
 def _orphan(word: str, volume: Object) -> Leftover:

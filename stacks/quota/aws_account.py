@@ -96,9 +96,11 @@ def _is(who: str, admin: str) -> bool:
         return who == admin
     *_, admins_account, admins_name = admin.split(":", 5)
     role = rest.partition("/")[0]
-    return account == admins_account and admins_name.startswith("role/") and (
-        admins_name.rpartition("/")[2] == role
-    )  # fmt: skip
+    return (
+        account == admins_account
+        and admins_name.startswith("role/")
+        and (admins_name.rpartition("/")[2] == role)
+    )
 
 
 def unknown(error: Exception) -> Unknown:

@@ -73,12 +73,18 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
         case "gcp:monitoring/dashboard:Dashboard":
             title = json.loads(inputs["dashboardJson"])["displayName"]
             url = f"{MONITORING}/v1/projects/{inputs['project']}/dashboards"
-            return [each["name"] for each in _all(get, url, "dashboards")
-                    if each["displayName"] == title]  # fmt: skip
+            return [
+                each["name"]
+                for each in _all(get, url, "dashboards")
+                if each["displayName"] == title
+            ]
         case "gcp:monitoring/alertPolicy:AlertPolicy":
             url = f"{MONITORING}/v3/projects/{inputs['project']}/alertPolicies"
-            return [each["name"] for each in _all(get, url, "alertPolicies")
-                    if each["displayName"] == inputs["displayName"]]  # fmt: skip
+            return [
+                each["name"]
+                for each in _all(get, url, "alertPolicies")
+                if each["displayName"] == inputs["displayName"]
+            ]
         case _:
             return None
     return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]

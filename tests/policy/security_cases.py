@@ -80,11 +80,14 @@ RESTRICTED = changed(
     [{"name": "tmp", "emptyDir": {}}],
 )
 BY_THE_POD = changed(
-    changed(RESTRICTED, ("spec", "securityContext"), {
-        "runAsNonRoot": True, "seccompProfile": {"type": "Localhost"}}),
+    changed(
+        RESTRICTED,
+        ("spec", "securityContext"),
+        {"runAsNonRoot": True, "seccompProfile": {"type": "Localhost"}},
+    ),
     CONTEXT,
     {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["all"]}},
-)  # fmt: skip
+)
 OWN_USERS = changed(
     changed(changed(RESTRICTED, ("spec", "hostUsers"), False), (*CONTEXT, "runAsUser"), 0),
     (*CONTEXT, "runAsNonRoot"),
@@ -168,15 +171,18 @@ OF_THE_NODE = (
 )  # fmt: skip
 NEEDED = ("/home/kubernetes/bin/nvidia", "/usr/lib/x86_64-linux-gnu/", "/usr/local/nvidia/lib64")
 VOLUME = resource(
-    "kubernetes:core/v1:PersistentVolume", "models",
+    "kubernetes:core/v1:PersistentVolume",
+    "models",
     {"spec": {"accessModes": ["ReadWriteOnce"], "local": {"path": "/mnt/disks/ssd0"}}},
     provider="gpu",
-)  # fmt: skip
+)
 
 CLUSTER_ROLE = resource(
-    "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole", "reader",
-    {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}, provider="gpu",
-)  # fmt: skip
+    "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
+    "reader",
+    {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]},
+    provider="gpu",
+)
 BINDING = resource(
     "kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding", "reader",
     {"roleRef": {"kind": "ClusterRole", "name": "reader"},
@@ -204,9 +210,11 @@ ESCALATING = [
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
 NAMESPACE = resource(
-    "kubernetes:core/v1:Namespace", "team",
-    {"metadata": {"name": "team", "labels": {ENFORCE: "baseline"}}}, provider="gpu",
-)  # fmt: skip
+    "kubernetes:core/v1:Namespace",
+    "team",
+    {"metadata": {"name": "team", "labels": {ENFORCE: "baseline"}}},
+    provider="gpu",
+)
 MONITORING = changed(
     NAMESPACE, ("metadata",), {"name": "gpu-monitoring-system", "labels": {ENFORCE: "privileged"}}
 )

@@ -19,14 +19,16 @@ IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
     ("stack", "pool", "gpus", "label"),
     [
         ("dev", "train-gpu", None, "cloud.google.com/gke-accelerator"),
-        pytest.param("autopilot", "t4", None, "cloud.google.com/gke-accelerator",
-                     marks=pytest.mark.prove),
-        pytest.param("train", "train-gpu", None, "k8s.amazonaws.com/accelerator",
-                     marks=pytest.mark.prove),
+        pytest.param(
+            "autopilot", "t4", None, "cloud.google.com/gke-accelerator", marks=pytest.mark.prove
+        ),
+        pytest.param(
+            "train", "train-gpu", None, "k8s.amazonaws.com/accelerator", marks=pytest.mark.prove
+        ),
         # The samples have two GPUs of each of these nodes.
         pytest.param("onprem", "gpus", 7, "gpus", marks=pytest.mark.prove),
     ],
-)  # fmt: skip
+)
 def test_it_completes_on_a_node_of_its_pool(
     rehearse: Rehearse, stack: str, pool: str, gpus: int | None, label: str
 ) -> None:

@@ -59,8 +59,10 @@ def test_a_change_in_place_recycles_nodes(tmp_path: Path) -> None:
     assert len(found["recycled"]) == 1
     assert "changes since HEAD: 0 replaced, 1 updated, 0 created, 0 deleted, 1 recycled" in shown
     assert [step.name for step in run.steps][:3] == [
-        "pulumi up of HEAD", "workloads of HEAD run", "pulumi preview",
-    ]  # fmt: skip
+        "pulumi up of HEAD",
+        "workloads of HEAD run",
+        "pulumi preview",
+    ]
     assert run.failures == []
 
 

@@ -44,10 +44,13 @@ def of(warnings: tuple[str, ...], word: str) -> list[str]:
             "network.nodesCidr: 10.0.0.0/20 -> 10.1.0.0/20",
         ),
         # The same with another cause.
-        pytest.param({"location": "us-east1-c"}, "location: us-central1-a -> us-east1-c",
-                     marks=pytest.mark.prove),
+        pytest.param(
+            {"location": "us-east1-c"},
+            "location: us-central1-a -> us-east1-c",
+            marks=pytest.mark.prove,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_cluster_is_replaced_with_all_that_was_in_it(
     runner: FaultRunner, values: dict[str, Any], reason: str
 ) -> None:
@@ -115,7 +118,7 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
     assert sorted(of(outcome.warnings, " recycles ")) == [
         words.format("cluster.systemPool", 1, "SYSTEM-POOL"),
         words.format("gpuPools.train-gpu", 0, "GPU-POOL"),
-    ]  # fmt: skip
+    ]
 
     def moved() -> bool:
         now = placed(sandbox)

@@ -77,8 +77,10 @@ def test_quota_of_a_running_stack(dev: Sandbox) -> None:
     ]
     (offer,) = document["offers"]
     assert (offer["types"], offer["zones"], offer["verdict"]) == (
-        ["n1-standard-4", "nvidia-tesla-t4"], ["us-central1-a"], "offered",
-    )  # fmt: skip
+        ["n1-standard-4", "nvidia-tesla-t4"],
+        ["us-central1-a"],
+        "offered",
+    )
     assert offer["offeredIn"] == [f"us-central1-{letter}" for letter in "abcf"]
     for limit, expected in ((3, 0), (2, 1)):
         quota = dev.cloud.faults.quota  # type: ignore[attr-defined]
@@ -184,8 +186,11 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
     (one,) = document["quotas"]
     assert code == expected, document
     assert (one["quota"], one["need"], one["limit"], one["use"]) == (
-        "L-DB2E81BA G/VT on demand", 4, limit, 0,
-    )  # fmt: skip
+        "L-DB2E81BA G/VT on demand",
+        4,
+        limit,
+        0,
+    )
     assert document["findings"] == []
 
 

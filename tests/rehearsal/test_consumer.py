@@ -80,9 +80,11 @@ pytestmark = pytest.mark.xdist_group("running")
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(stack, marks=() if stack in ORDINARY else pytest.mark.prove)
-            for stack in STACKS],
-)  # fmt: skip
+    params=[
+        pytest.param(stack, marks=() if stack in ORDINARY else pytest.mark.prove)
+        for stack in STACKS
+    ],
+)
 def sandbox(request: pytest.FixtureRequest, running: Sandboxes) -> Sandbox:
     return running(request.param)
 

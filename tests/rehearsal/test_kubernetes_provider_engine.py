@@ -22,7 +22,7 @@ from stacks.state import resources
 from stacks.urn import Urn
 from tests.rehearsal.kubernetes_engine import kubeconfig
 
-PROGRAM = '''
+PROGRAM = """
 import os
 
 import pulumi
@@ -89,7 +89,7 @@ kubernetes.apiextensions.CustomResource(
     "widget", api_version="example.com/v1", kind="Widget", metadata=within, spec={"on": {}},
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[definition]),
 )
-'''  # fmt: skip
+"""
 
 
 class Stack:

@@ -145,9 +145,11 @@ and the unit tests of the simulators what the cloud refuses."""
 
 @pytest.mark.parametrize(
     "what",
-    [each if each in ORDINARY else pytest.param(each, marks=pytest.mark.prove)
-     for each in MUTATIONS],
-)  # fmt: skip
+    [
+        each if each in ORDINARY else pytest.param(each, marks=pytest.mark.prove)
+        for each in MUTATIONS
+    ],
+)
 def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) -> None:
     """The rehearsal fails with the pool, the workload and the mismatch in one line."""
     mutations, message = MUTATIONS[what]
@@ -180,7 +182,7 @@ def test_an_awaited_workload_does_not_hold_up_the_verdict(rehearse: Rehearse) ->
         configured(lambda c: c["gpu-cluster:workloads"]["sample-gpu-pod"].update(wait=True)),
         sample('pod["tolerations"] = []'),
     )
-    assert [plain(failure) for failure in rehearsal.failures] == [MUTATIONS[
-        "a toleration is dropped"
-    ][1]]  # fmt: skip
+    assert [plain(failure) for failure in rehearsal.failures] == [
+        MUTATIONS["a toleration is dropped"][1]
+    ]
     assert rehearsal.steps[-1].name == "pulumi up"

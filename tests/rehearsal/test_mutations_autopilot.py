@@ -72,8 +72,10 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"node: it does not select {SPOT}",
     ),
     "Spot, without tolerating it": (
-        [on("t4-spot"), sample('pod["tolerations"] = [{"key": "nvidia.com/gpu", '
-                               '"operator": "Exists"}]')],
+        [
+            on("t4-spot"),
+            sample('pod["tolerations"] = [{"key": "nvidia.com/gpu", "operator": "Exists"}]'),
+        ],
         f"{T4}-1-spot: {WHO} cannot be scheduled: it does not tolerate the taint "
         f"{SPOT}=true:NoSchedule",
     ),
@@ -90,7 +92,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         [sample('pod["runtime_class_name"] = "nvidia"')],
         'RuntimeClass "nvidia" not found',
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.prove

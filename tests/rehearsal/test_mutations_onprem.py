@@ -144,9 +144,10 @@ def test_shared_gpus_are_offered_once_for_each_share(rehearse: Rehearse) -> None
     """The device plugin's config says how often a GPU is offered: nine GPUs are thirty-six."""
     shared = pools(sharing={"strategy": "time-slicing", "replicas": 4})
     one_each = configured(
-        lambda c: [each.update(gpus=min(each["gpus"], 1)) for each in
-                   c["gpu-cluster:workloads"].values()]
-    )  # fmt: skip
+        lambda c: [
+            each.update(gpus=min(each["gpus"], 1)) for each in c["gpu-cluster:workloads"].values()
+        ]
+    )
     rehearsal = rehearse(shared, one_each, stack="onprem")
     assert rehearsal.failures == []
     offered = {

@@ -81,8 +81,10 @@ def test_the_command_prints_what_may_be_kept(tmp_path: Path) -> None:
         file.write_text(text)
         return subprocess.run(
             [sys.executable, "-m", "cli", "ci", "open-state", str(file)],
-            cwd=ROOT, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
 
     state = json.loads(FIXTURES[0].read_text())
     assert json.loads(run(json.dumps(state)).stdout) == opened(state)

@@ -16,6 +16,8 @@ def test_every_make_target_is_there(page: Path) -> None:
         if command.words[0] == "make":
             done = subprocess.run(
                 ["make", "-n", "-o", ".venv/.ready", *command.words[1:]],
-                cwd=ROOT, capture_output=True, text=True,
-            )  # fmt: skip
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+            )
             assert done.returncode == 0, done.stderr

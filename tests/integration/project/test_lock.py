@@ -36,6 +36,9 @@ def test_the_package_installs_from_the_lock_alone(tmp_path: Path) -> None:
     assert (script.name, script.value) == ("gpu-cluster", "cli.main:main")
     help_ = subprocess.run(
         [str(target / "bin" / "gpu-cluster"), "--help"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+    )
     assert "rehearse" in help_.stdout, help_.stderr

@@ -40,8 +40,11 @@ def holding(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A kept rehearsal of dev in this folder."""
     with subprocess.Popen(
         [sys.executable, "-c", HELD, str(folder)],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
         try:
@@ -266,8 +269,10 @@ def test_the_list_has_what_runs_and_what_has_run(
     assert main(["list", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["rehearsals"][2] == {
-        "stack": "train", "state": "failed", "see": f"{tmp_path}/train/report.txt",
-    }  # fmt: skip
+        "stack": "train",
+        "state": "failed",
+        "see": f"{tmp_path}/train/report.txt",
+    }
 
 
 def test_what_is_another_users_is_said_in_one_line(

@@ -30,8 +30,10 @@ def shown(**environment: str) -> str:
     reading, writing = pty.openpty()
     child = subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
-        cwd=ROOT, stdout=writing, env={**os.environ, "COLUMNS": "80", **environment},
-    )  # fmt: skip
+        cwd=ROOT,
+        stdout=writing,
+        env={**os.environ, "COLUMNS": "80", **environment},
+    )
     os.close(writing)
     found = b""
     try:

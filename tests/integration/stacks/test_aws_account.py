@@ -36,9 +36,10 @@ def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
     ec2 = boto3.client("ec2", region_name="us-east-1")
     zones = ["gpu-cluster:cluster", "network", {"zones": ["us-east-1a", "us-east-1b"]}]
     lacking = (
-        "train-gpu", "not offered", "g7e.2xlarge is not in us-east-1b; zones of us-east-1 that "
-        "have it: us-east-1a, us-east-1c",
-    )  # fmt: skip
+        "train-gpu",
+        "not offered",
+        "g7e.2xlarge is not in us-east-1b; zones of us-east-1 that have it: us-east-1a, us-east-1c",
+    )
     assert offers_of(ec2, eks_settings(zones)) == []
     assert offers_of(ec2, eks_settings(zones, G7E)) == [lacking]
     one = ["gpu-cluster:gpuPools", "train-gpu", "zones", ["us-east-1a"]]
@@ -55,9 +56,11 @@ def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
     elsewhere = boto3.client("ec2", region_name="us-west-1")
     amd = ["gpu-cluster:cluster", "systemPool", {"instanceTypes": ["m7a.large"]}]
     assert offers_of(elsewhere, eks_settings(zones, amd))[0] == (
-        "system", "not offered", "m7a.large is not in us-east-1a, us-east-1b, nor anywhere else in "
+        "system",
+        "not offered",
+        "m7a.large is not in us-east-1a, us-east-1b, nor anywhere else in "
         "us-east-1; take another type",
-    )  # fmt: skip
+    )
 
 
 @mock_aws
@@ -143,5 +146,8 @@ def test_a_finding_beside_the_quotas_is_a_finding() -> None:
     wrong = Finding(about="pool t4", word="wrong", reason="EC2 has no t4 in us-east-1b")
     unknown = Finding(about="pool t4", word="unknown", reason="no answer")
     assert [exit_code([], each) for each in ([], [unknown], [wrong], [unknown, wrong])] == [
-        0, 2, 1, 1,
-    ]  # fmt: skip
+        0,
+        2,
+        1,
+        1,
+    ]

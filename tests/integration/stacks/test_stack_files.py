@@ -172,9 +172,11 @@ def test_an_existing_cluster_is_asked_by_its_own_kubeconfig(
 
 @pytest.mark.parametrize("content", [None, "# gpu-cluster", "{}", '{"gpus": []}', "[]", "3"])
 def test_what_is_no_measurement_is_not_kept(
-    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    content: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+) -> None:
     """One line, and neither the benchmark page nor docs/measured is written."""
     file = tmp_path / "result.json"
     if content is not None:

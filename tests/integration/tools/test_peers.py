@@ -164,9 +164,10 @@ def test_the_language_host_refuses_others() -> None:
     """It runs the program that it is told to."""
     with subprocess.Popen(
         [sys.executable, "-c", "from plugins import language_host; language_host.main()"],
-        stdout=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE,
+        text=True,
         cwd=Path(language_host.__file__).parents[1],
-    ) as host:  # fmt: skip
+    ) as host:
         assert host.stdout is not None
         port = int(host.stdout.readline())
         method = "/pulumirpc.LanguageRuntime/GetPluginInfo"

@@ -18,30 +18,42 @@ def spec(name: str, image: str, *paths: str, privileged: bool = True, init: bool
     rest = {"name": "pause", "image": "gke.gcr.io/pause:3.8"}
     return {
         "volumes": [{"name": f"v{i}", "hostPath": {"path": path}} for i, path in enumerate(paths)],
-        **({"initContainers": [container], "containers": [rest]} if init
-           else {"containers": [container]}),
-    }  # fmt: skip
+        **(
+            {"initContainers": [container], "containers": [rest]}
+            if init
+            else {"containers": [container]}
+        ),
+    }
 
 
 EBS_CSI = spec(
-    "ebs-plugin", "public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v1.53.0",
-    "/var/lib/kubelet", "/var/lib/kubelet/plugins/ebs.csi.aws.com/", "/dev",
-)  # fmt: skip
+    "ebs-plugin",
+    "public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver:v1.53.0",
+    "/var/lib/kubelet",
+    "/var/lib/kubelet/plugins/ebs.csi.aws.com/",
+    "/dev",
+)
 SECRETS_STORE = spec(
-    "secrets-store", "registry.k8s.io/csi-secrets-store/driver:v1.5.4",
-    "/var/lib/kubelet/pods", "/var/lib/kubelet/plugins/csi-secrets-store/",
-)  # fmt: skip
+    "secrets-store",
+    "registry.k8s.io/csi-secrets-store/driver:v1.5.4",
+    "/var/lib/kubelet/pods",
+    "/var/lib/kubelet/plugins/csi-secrets-store/",
+)
 FUSE_CSI = spec("gcs-fuse-csi-driver", "gke.gcr.io/gcs-fuse-csi-driver:v1.20.0", "/var/lib/kubelet")
 EFA = spec(
     "aws-efa-k8s-device-plugin",
     "602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/aws-efa-k8s-device-plugin:v0.5.14",
-    SOCKETS, "/dev/infiniband", privileged=False,
-)  # fmt: skip
+    SOCKETS,
+    "/dev/infiniband",
+    privileged=False,
+)
 TPU = spec("tpu-device-plugin", "gke.gcr.io/tpu-device-plugin@sha256:0", SOCKETS, "/dev")
 RDMA = spec(
-    "rdma-shared-dp", "nvcr.io/nvidia/mellanox/k8s-rdma-shared-dev-plugin:v1.5.3",
-    f"{SOCKETS}/", "/dev/infiniband",
-)  # fmt: skip
+    "rdma-shared-dp",
+    "nvcr.io/nvidia/mellanox/k8s-rdma-shared-dev-plugin:v1.5.3",
+    f"{SOCKETS}/",
+    "/dev/infiniband",
+)
 OFED = spec("mofed-container", "nvcr.io/nvidia/mellanox/doca-driver:25.07", "/lib/modules", "/run")
 DRA = spec("gpus", "nvcr.io/nvidia/k8s-dra-driver-gpu:v25.8.0", "/var/lib/kubelet/plugins")
 VALIDATOR = spec(
@@ -65,9 +77,11 @@ UBUNTU = spec(
 OPERATOR = spec("nvidia-driver-ctr", "nvcr.io/nvidia/driver:580.95.05-ubuntu24.04", "/run/nvidia")
 MIRRORED = spec("install", "registry.example:5000/nvidia/driver@sha256:0", "/")
 INSTALLERS = {
-    "COS": (COS, "cos"), "Ubuntu": (UBUNTU, "ubuntu"),
-    "GPU operator": (OPERATOR, "other"), "mirrored": (MIRRORED, "other"),
-}  # fmt: skip
+    "COS": (COS, "cos"),
+    "Ubuntu": (UBUNTU, "ubuntu"),
+    "GPU operator": (OPERATOR, "other"),
+    "mirrored": (MIRRORED, "other"),
+}
 """Installers of NVIDIA's driver, and the node image that each is made for."""
 
 PLUGINS = {

@@ -154,12 +154,15 @@ def test_a_missing_gpu_is_a_finding(document: dict[str, Any]) -> None:
     ("figure", "code", "says"),
     [
         ({"value": 360.0, "unit": "GB/s", "right": True}, GOOD, None),
-        ({"value": 200.0, "unit": "GB/s", "right": True}, BAD,
-         "allReduce 200 GB/s are 44% of the data sheet's 450, at least 60% wanted"),
+        (
+            {"value": 200.0, "unit": "GB/s", "right": True},
+            BAD,
+            "allReduce 200 GB/s are 44% of the data sheet's 450, at least 60% wanted",
+        ),
         ({"value": 360.0, "unit": "GB/s", "right": False}, BAD, "the all-reduce gave a wrong sum"),
         ({}, BAD, "the all-reduce over all GPUs failed or hung; see the log above"),
     ],
-)  # fmt: skip
+)
 def test_links_are_judged_by_one_direction_of_nvlink(
     document: dict[str, Any], figure: dict[str, Any], code: int, says: str | None
 ) -> None:

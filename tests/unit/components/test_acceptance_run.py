@@ -24,15 +24,16 @@ def python(code: str) -> list[str]:
     ("code", "answer"),
     [
         ('print("noise"); print(\'{"measures": {}}\')', {"measures": {}}),
-        ("os.kill(os.getpid(), signal.SIGSEGV)",
-         {"broken": "its process was ended by signal 11"}),
-        ("os.kill(os.getpid(), signal.SIGKILL)",
-         {"unmeasured": "its process was killed, as where memory is short: ask for more"}),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", {"broken": "its process was ended by signal 11"}),
+        (
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            {"unmeasured": "its process was killed, as where memory is short: ask for more"},
+        ),
         ("sys.exit(3)", {"unmeasured": "its process ended with 3; see the log above"}),
         ("", {"unmeasured": "its process ended with 0; see the log above"}),
         ("time.sleep(60)", {"broken": "it did not finish in 2 s"}),
     ],
-)  # fmt: skip
+)
 def test_a_gpu_that_hangs_or_kills_its_process_is_broken(
     monkeypatch: pytest.MonkeyPatch, code: str, answer: dict[str, Any]
 ) -> None:

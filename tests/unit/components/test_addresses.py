@@ -33,8 +33,9 @@ def test_an_example_left_in_is_said_before_anything_is_made() -> None:
     ]
     inside = {"a": "192.0.2.7/32", "b": "198.51.100.0/25", "c": "203.0.112.0/23"}
     assert [line.split(":")[0] for line in example_warnings(inside, "")] == [
-        "authorizedNetworks.a", "authorizedNetworks.b",
-    ]  # fmt: skip
+        "authorizedNetworks.a",
+        "authorizedNetworks.b",
+    ]
 
 
 def test_gke_takes_it_and_is_then_out_of_reach() -> None:

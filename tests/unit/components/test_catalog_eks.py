@@ -86,9 +86,11 @@ def test_what_is_accepted_is_what_ec2_describes() -> None:
         gpus = row.get("GpuInfo", {}).get("Gpus", [])
         arch = "arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64"
         described[name] = (
-            row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"] / 1024,
-            sum(gpu["Count"] for gpu in gpus), arch,
-        )  # fmt: skip
+            row["VCpuInfo"]["DefaultVCpus"],
+            row["MemoryInfo"]["SizeInMiB"] / 1024,
+            sum(gpu["Count"] for gpu in gpus),
+            arch,
+        )
     accepted = {row.name: row for row in ROWS if eks.refusal(row.name) is None}
     ours = {name: (row.vcpu, row.memory_gib, row.gpus, row.arch) for name, row in accepted.items()}
     blocks = [name for name, row in accepted.items() if row.block_only]

@@ -39,7 +39,7 @@ TOLERATIONS = [
     ("foo", None, None, None, "foo", "bar", NO, False),
     ("bar", "Exists", None, None, "foo", "bar", NO, False),
     ("foo", "exists", None, None, "foo", None, NO, False),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", TOLERATIONS, ids=str)

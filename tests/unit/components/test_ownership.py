@@ -15,9 +15,12 @@ from tests.unit.stacks.test_recovery import FakePulumi, Nobody, row, state
 CLUSTER = row(
     "gcp:container/cluster:Cluster",
     "gpu-dev",
-    inputs={"name": "gpu-dev", "location": "us-central1-a",
-            "resourceLabels": {"gpu-cluster-stack": "gpu-cluster_dev"}},
-)  # fmt: skip
+    inputs={
+        "name": "gpu-dev",
+        "location": "us-central1-a",
+        "resourceLabels": {"gpu-cluster-stack": "gpu-cluster_dev"},
+    },
+)
 IDENTITY = "projects/p/locations/us-central1-a/clusters/gpu-dev"
 
 
@@ -41,9 +44,11 @@ def test_a_cluster_of_this_stack_is_adopted() -> None:
 
 @pytest.mark.parametrize(
     ("labels", "whose"),
-    [({"gpu-cluster-stack": "gpu-cluster_prod"}, "is labelled gpu-cluster_prod"),
-     ({"team": "ml"}, "has no label of a stack")],
-)  # fmt: skip
+    [
+        ({"gpu-cluster-stack": "gpu-cluster_prod"}, "is labelled gpu-cluster_prod"),
+        ({"team": "ml"}, "has no label of a stack"),
+    ],
+)
 def test_another_stacks_cluster_is_reported_and_left(labels: dict[str, str], whose: str) -> None:
     """Of the same name in the same place: the next destroy would be its end."""
     pulumi = FakePulumi(state(pending={"creating": CLUSTER}))

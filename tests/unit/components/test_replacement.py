@@ -221,13 +221,17 @@ def test_refusals_say_of_what() -> None:
 def test_values_are_text() -> None:
     """As they stand in the state: maps and lists too."""
     args = GkeClusterArgs(
-        name="gpu", location="us-central1", authorized_networks={"office": "203.0.113.0/24"},
-        network=GkeNetworkArgs(nodes_cidr="10.1.0.0/20"), zones=["us-central1-a"],
-    )  # fmt: skip
+        name="gpu",
+        location="us-central1",
+        authorized_networks={"office": "203.0.113.0/24"},
+        network=GkeNetworkArgs(nodes_cidr="10.1.0.0/20"),
+        zones=["us-central1-a"],
+    )
     pool = GkeGpuNodePoolArgs(
-        machine_type="n1-standard-4", accelerator="nvidia-tesla-t4",
+        machine_type="n1-standard-4",
+        accelerator="nvidia-tesla-t4",
         sharing=GkeSharingArgs(strategy="mps", replicas=4),
-    )  # fmt: skip
+    )
     assert valued(args, "network.nodes_cidr") == "10.1.0.0/20"
     assert valued(args, "zones") == '["us-central1-a"]'
     assert valued(args, "version") == "null"

@@ -71,12 +71,14 @@ def test_a_pool_without_maximum_needs_a_number() -> None:
     """On somebody else's cluster nobody but the user knows how many GPUs there are."""
     values = copy.deepcopy(values_of("onprem"))
     values["gpu-cluster:batch"] = {"queues": {"q": {"pools": ["gpus"]}}}
-    values["gpu-cluster:cluster"]["kubeconfig"] = yaml.safe_dump({
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1"}}],
-        "users": [{"name": "c", "user": {}}],
-    })  # fmt: skip
+    values["gpu-cluster:cluster"]["kubeconfig"] = yaml.safe_dump(
+        {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+            "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1"}}],
+            "users": [{"name": "c", "user": {}}],
+        }
+    )
     assert refusal(as_engine_config(values)) == (
         "gpu-cluster:batch.queues.q.nominalQuota.gpus: is missing, and the pool has no maxNodes to "
         "tell it from; set how many GPUs the queue may hand out"

@@ -13,12 +13,14 @@ POOLS = {"dev": "train-gpu", "autopilot": "t4", "train": "train-gpu", "onprem": 
 A100 = {"machineType": "a2-highgpu-1g", "accelerator": None, "gpusPerNode": None,
         "driver": "managed"}  # fmt: skip
 SLICED = {"strategy": "time-slicing", "replicas": 4}
-KUBECONFIG = json.dumps({
-    "current-context": "c",
-    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-    "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1"}}],
-    "users": [{"name": "c", "user": {}}],
-})  # fmt: skip
+KUBECONFIG = json.dumps(
+    {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1"}}],
+        "users": [{"name": "c", "user": {}}],
+    }
+)
 
 
 def shared(stack: str, sharing: Any, *, gpus: int = 1, **pool: Any) -> model.Settings:

@@ -244,8 +244,9 @@ def test_who_previews_against_gke_can_sign_in_to_its_clusters() -> None:
     """The kubeconfig calls a plugin that GitHub's runners lack; it stands before the preview."""
     found = WORKFLOWS["pull-request"]["jobs"]["trusted"]["steps"]
     (plugin,) = [
-        at for at, step in enumerate(found)
+        at
+        for at, step in enumerate(found)
         if "gke-gcloud-auth-plugin" in step.get("with", {}).get("install_components", "")
-    ]  # fmt: skip
+    ]
     (preview,) = [at for at, step in enumerate(found) if "pulumi preview" in step.get("run", "")]
     assert plugin < preview

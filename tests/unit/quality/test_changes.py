@@ -125,8 +125,10 @@ def test_a_change_reaches_the_first_pool_and_leaves_the_rest() -> None:
     found = yaml.safe_load(changed(file, Change(key="gpuPools.maxNodes", to=to)))["config"]
     assert found["gpu-cluster:cluster"] == {"name": "a"}
     assert found["gpu-cluster:gpuPools"] == {
-        "one": {"maxNodes": 5, "sharing": {"replicas": 2}}, "two": {"maxNodes": 1}, "three": {},
-    }  # fmt: skip
+        "one": {"maxNodes": 5, "sharing": {"replicas": 2}},
+        "two": {"maxNodes": 1},
+        "three": {},
+    }
 
 
 def effect(key: str, **more: Any) -> Effect:
@@ -202,10 +204,13 @@ POOL = GPU.urn
 CHANGES = [
     Change(key=key, to={key: 2})
     for key in (
-        "gpuPools.maxNodes", "gpuPools.machineType", "cluster.labels", "cluster.name",
+        "gpuPools.maxNodes",
+        "gpuPools.machineType",
+        "cluster.labels",
+        "cluster.name",
         "workloads.replicas",
     )
-]  # fmt: skip
+]
 FOUND = [
     effect(CHANGES[0].key),
     effect(CHANGES[1].key, replaced=("GPU pool",)),

@@ -94,8 +94,9 @@ def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
     *_, last = markdown(results, 2).rstrip().splitlines()
     assert last == "| SIGKILL | dev | 3 operations | 1 to 3 | 1 of 3 | a network |"
     assert "2 were left out" in markdown(results, 2)
-    results[0].effects.append(Effect(environment="dev", platform="gke", key="k", value="v",
-                                     replaced=("cluster",)))  # fmt: skip
+    results[0].effects.append(
+        Effect(environment="dev", platform="gke", key="k", value="v", replaced=("cluster",))
+    )
     assert read(document(results, 2)) == (results, 2)
     assert len(summary(results)) == 2
 
@@ -103,8 +104,10 @@ def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
 def test_every_part_of_a_stack_is_worked_on() -> None:
     """Kills are dealt to several, and everything else comes once."""
     assert [str(part) for part in parts_of("train")][-3:] == [
-        "train kills 3/3", "train errors", "train changes",
-    ]  # fmt: skip
+        "train kills 3/3",
+        "train errors",
+        "train changes",
+    ]
     assert {part.number for part in parts_of("train") if part.work == "kills"} == {1, 2, 3}
 
 
@@ -203,8 +206,9 @@ def test_what_a_loss_kept_from_being_tried_is_tried_later(tmp_path: Path) -> Non
     runner.assert_empty = not_converged  # type: ignore[method-assign]
     fault_results, ups, destroys = cycle(runner, [point(1), point(4)], [point(2)])
     assert [(one.at[0], one.lost) for one in fault_results] == [
-        ("1", ("a network is there twice",)), ("4", ("a network is there twice",)),
-    ]  # fmt: skip
+        ("1", ("a network is there twice",)),
+        ("4", ("a network is there twice",)),
+    ]
     assert (ups, destroys) == ([], [point(2)])
 
 

@@ -53,8 +53,10 @@ def test_a_step_that_fails_says_why(tmp_path: Path) -> None:
     with pytest.raises(StackError, match="no-such-target"):
         way_in._run(
             f"{sys.executable} -c raise(SystemExit('no-such-target'))",
-            tmp_path / "clone", {}, sys.executable,
-        )  # fmt: skip
+            tmp_path / "clone",
+            {},
+            sys.executable,
+        )
 
 
 @pytest.mark.usefixtures("steps")

@@ -61,11 +61,13 @@ def test_without_a_config_file_every_pod_gets_a_whole_gpu() -> None:
         (sharing_config(failRequestsGreaterThanOne=True), SLICED),
         (sharing_config(), GpuSharing(strategy="time-slicing", replicas=4)),
         (sharing_config("mps"), GpuSharing(strategy="mps", replicas=4, most=1)),
-        (sharing_config("mps", failRequestsGreaterThanOne=False),
-         GpuSharing(strategy="mps", replicas=4)),
+        (
+            sharing_config("mps", failRequestsGreaterThanOne=False),
+            GpuSharing(strategy="mps", replicas=4),
+        ),
         ({"version": "v1"}, GpuSharing()),
     ],
-)  # fmt: skip
+)
 def test_the_config_says_how_often_a_gpu_is_offered(
     config: dict[str, Any], sharing: GpuSharing
 ) -> None:

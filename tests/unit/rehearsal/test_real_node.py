@@ -146,13 +146,17 @@ def test_only_images_and_counts_of_its_own_pool_are_overridden(program: Path) ->
     """Everything else of the stack's file is as committed, and the program accepts it."""
     before, after = config_of("onprem"), config_of("onprem", program)
     assert after["gpu-cluster:gpuPools"].pop("gpus") == {
-        **before["gpu-cluster:gpuPools"].pop("gpus"), "gpusPerNode": 1,
-    }  # fmt: skip
+        **before["gpu-cluster:gpuPools"].pop("gpus"),
+        "gpusPerNode": 1,
+    }
     for name in ("gpu-k8s", "gpu-k8s2", "gpu-all"):
         was = before["gpu-cluster:workloads"].pop(name)
         assert after["gpu-cluster:workloads"].pop(name) == {
-            **was, "image": SAMPLE, "imagePullPolicy": "Never", "gpus": min(1, was["gpus"]),
-        }  # fmt: skip
+            **was,
+            "image": SAMPLE,
+            "imagePullPolicy": "Never",
+            "gpus": min(1, was["gpus"]),
+        }
     assert before == after
     settings_of("onprem", config_of("onprem", program), kubeconfig=KUBECONFIG)
 
@@ -355,9 +359,12 @@ def test_a_trace_is_what_was_not_there_before(
     (place / "theirs").mkdir()
     monkeypatch.setattr(host_changes, "PLACES", (str(place),))
     node = HostChanges(
-        file=tmp_path / "node.json", bridge="none", subnet="198.18.7", cgroup="none-of-mine",
+        file=tmp_path / "node.json",
+        bridge="none",
+        subnet="198.18.7",
+        cgroup="none-of-mine",
         before=host_changes.seen(),
-    )  # fmt: skip
+    )
     node.folders = host_changes.make_folders([str(place / "mine" / "deep"), str(place / "theirs")])
     assert node.folders == [str(place / "mine"), str(place / "mine" / "deep")]
     node.write()
@@ -408,9 +415,12 @@ def test_pytorch_is_found_with_what_it_needs(
 ) -> None:
     """A virtual environment on the system's Python needs both; without PyTorch there is none."""
     said = {
-        "python": "/usr/bin/env", "standard": "/usr/lib/python3.12", "prefix": "/opt/torch",
-        "base": "/usr", "torch": torch,
-    }  # fmt: skip
+        "python": "/usr/bin/env",
+        "standard": "/usr/lib/python3.12",
+        "prefix": "/opt/torch",
+        "base": "/usr",
+        "torch": torch,
+    }
     fake = tmp_path / "python3"
     fake.write_text(f"#!/bin/sh\necho '{json.dumps(said)}'\n")
     fake.chmod(0o755)

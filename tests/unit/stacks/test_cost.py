@@ -170,8 +170,10 @@ def test_an_old_kubernetes_costs_six_times_as_much() -> None:
         item(eks_cost.bill(settings, day), "control plane").cost("configured", "idle")
         for day in (TODAY, date(2027, 12, 1))
     ]
-    assert fees == [list_price("aws", "eks-cluster"),
-                    list_price("aws", "eks-cluster-extended-support")]  # fmt: skip
+    assert fees == [
+        list_price("aws", "eks-cluster"),
+        list_price("aws", "eks-cluster-extended-support"),
+    ]
 
 
 def test_local_ssd_that_comes_with_a_machine_is_added() -> None:
@@ -222,9 +224,11 @@ def test_an_existing_cluster_is_not_on_the_bill() -> None:
 
 @pytest.mark.parametrize(
     ("ceiling", "expected", "words"),
-    [(1400, ExitCode.FINDING, "above the ceiling of $1,400.00: lower maxNodes"),
-     (1500, ExitCode.OK, "below the ceiling of $1,500.00")],
-)  # fmt: skip
+    [
+        (1400, ExitCode.FINDING, "above the ceiling of $1,400.00: lower maxNodes"),
+        (1500, ExitCode.OK, "below the ceiling of $1,500.00"),
+    ],
+)
 def test_a_ceiling_is_kept_or_a_finding(ceiling: float, expected: int, words: str) -> None:
     """Exit code 1 where a month at full costs more, 0 where it does not."""
     code, _, text = cost.answer("dev", ceiling=ceiling)

@@ -30,8 +30,9 @@ def test_a_gpu_in_a_zone() -> None:
     """A zone of Google Cloud is a place too."""
     found = offers("a100", "europe-west4-b")
     assert {one.machine for one in found} == {
-        *(f"a2-highgpu-{n}g" for n in (1, 2, 4, 8)), "a2-megagpu-16g",
-    }  # fmt: skip
+        *(f"a2-highgpu-{n}g" for n in (1, 2, 4, 8)),
+        "a2-megagpu-16g",
+    }
     assert {one.zones for one in found} == {("europe-west4-b",)}
 
 
@@ -46,8 +47,10 @@ def test_an_attached_gpu_is_priced_with_its_machine() -> None:
     """A T4 is on N1, with as many as GKE takes."""
     found = [one for one in offers("T4") if one.cloud == "google"]
     assert [(one.gpus, one.machine) for one in found] == [
-        (1, "n1-standard-4"), (2, "n1-standard-8"), (4, "n1-standard-16"),
-    ]  # fmt: skip
+        (1, "n1-standard-4"),
+        (2, "n1-standard-8"),
+        (4, "n1-standard-16"),
+    ]
     one = gke.ACCELERATORS["nvidia-tesla-t4"].on_demand
     host = gke.machine_type("n1-standard-8")
     assert host is not None

@@ -157,13 +157,15 @@ def test_what_looks_like_a_gpu_node(node: dict[str, Any], sign: str | None) -> N
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        ({"nvidia.com/gpu.product": "Tesla-T4", "k8s.amazonaws.com/accelerator": "nvidia-t4"},
-         "Tesla-T4"),
+        (
+            {"nvidia.com/gpu.product": "Tesla-T4", "k8s.amazonaws.com/accelerator": "nvidia-t4"},
+            "Tesla-T4",
+        ),
         ({"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}, "nvidia-tesla-t4"),
         ({"node.kubernetes.io/instance-type": "p3.2xlarge"}, "V100 16GB"),
         ({}, None),
     ],
-)  # fmt: skip
+)
 def test_model(labels: dict[str, str], expected: str | None) -> None:
     """The model is the plugin's own word, else the cloud's, else the instance type's."""
     assert model(a_node(labels=labels)) == expected
@@ -217,9 +219,11 @@ def test_two_nodes_of_9_and_one_without_the_label() -> None:
         a_node("c", None, labels=nfd),
         a_node("cpu", None, taints=()),
     ]
-    pods = [a_pod(node="a", gpus=2), a_pod(node="a", gpus=2), *(
-        a_pod(f"plugin-{name}", name, **PLUGIN_SPEC) for name in "ab"
-    )]  # fmt: skip
+    pods = [
+        a_pod(node="a", gpus=2),
+        a_pod(node="a", gpus=2),
+        *(a_pod(f"plugin-{name}", name, **PLUGIN_SPEC) for name in "ab"),
+    ]
     rows, found = gpus.survey(nodes, pods, [PLUGIN_SET], [a_pool()])
     assert [(row.name, row.resources) for row in rows] == [
         ("a", {GPU: (9, 9, 4)}),
@@ -341,10 +345,13 @@ def test_plugin_that_does_not_tolerate_the_node() -> None:
     assert "does not tolerate its taint team:NoExecute" in one.message
     words = shlex.split(one.command)
     assert words[:6] == ["kubectl", "-n", "kube-system", "patch", "daemonset", "plugin"]
-    assert json.loads(words[-1]) == [{
-        "op": "add", "path": "/spec/template/spec/tolerations/-",
-        "value": {"key": "team", "operator": "Exists", "effect": "NoExecute"},
-    }]  # fmt: skip
+    assert json.loads(words[-1]) == [
+        {
+            "op": "add",
+            "path": "/spec/template/spec/tolerations/-",
+            "value": {"key": "team", "operator": "Exists", "effect": "NoExecute"},
+        }
+    ]
 
 
 def test_plugin_that_selects_other_nodes() -> None:

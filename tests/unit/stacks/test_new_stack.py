@@ -44,10 +44,13 @@ def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     config = json.loads(capsys.readouterr().out)["config"]
     assert config["aws:region"] == "eu-west-1"
     assert config["gpu-cluster:cluster"] == {
-        "platform": "eks", "name": "mine", "admins": ["arn:aws:iam::210987654321:user/me"],
+        "platform": "eks",
+        "name": "mine",
+        "admins": ["arn:aws:iam::210987654321:user/me"],
         "authorizedNetworks": {"vpn": "198.51.100.0/24", "home": "192.0.2.7/32"},
-        "deletionProtection": True, "network": {"zones": ["euw1-az1", "euw1-az2"]},
-    }  # fmt: skip
+        "deletionProtection": True,
+        "network": {"zones": ["euw1-az1", "euw1-az2"]},
+    }
     assert config["gpu-cluster:gpuPools"] == {
         "gpus": {"instanceTypes": ["g6.xlarge"], "maxNodes": 5}
     }

@@ -233,11 +233,14 @@ IN_REGION = f"{PROJECT}/regions/{REGION}"
                 reason="not allowed to look: HTTP 403 Required 'compute.regions.get' permission"
             ),
         ),
-        (404, {"error": {"message": "no such\nproject"}},
-         Unknown(reason="no answer: HTTP 404 no such project")),
+        (
+            404,
+            {"error": {"message": "no such\nproject"}},
+            Unknown(reason="no answer: HTTP 404 no such project"),
+        ),
         (200, b"<html>", Unknown(reason="no answer: HTTP 200")),
     ],
-)  # fmt: skip
+)
 def test_what_google_answers(
     google: tuple[str, Answers, list[str]], status: int, body: Any, answer: Known | Unknown
 ) -> None:
@@ -328,8 +331,9 @@ def test_own_gpus_are_counted_by_card_market_and_state(
         "nextPageToken": "more",
     })  # fmt: skip
     answers[f"{path}&pageToken=more"] = (
-        200, {"items": {f"zones/{REGION}-b": {"instances": [machine(t4, 1)]}}}
-    )  # fmt: skip
+        200,
+        {"items": {f"zones/{REGION}-b": {"instances": [machine(t4, 1)]}}},
+    )
     quotas = google_quota.GoogleQuotas("p", REGION, url)
     assert quotas.own_use(need(1), "mine") == 2 + 1
     assert quotas.own_use(need(1, "PREEMPTIBLE_NVIDIA_T4_GPUS"), "mine") == 32

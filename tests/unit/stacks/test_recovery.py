@@ -243,8 +243,10 @@ def test_of_a_replacement_the_old_one_goes_next() -> None:
     deployment = state(old, user, pending={"creating": NETWORK})
     rows = adopting(deployment, {NETWORK["urn"]: "new"})["deployment"]["resources"]
     assert [(each.get("id"), each.get("delete")) for each in rows[2:]] == [
-        ("new", None), ("projects/p/global/networks/net-aaaaaaa", True), ("s", None)
-    ]  # fmt: skip
+        ("new", None),
+        ("projects/p/global/networks/net-aaaaaaa", True),
+        ("s", None),
+    ]
     assert not deployment["deployment"]["resources"][2].get("delete")
 
 
