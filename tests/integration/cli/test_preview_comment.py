@@ -10,11 +10,11 @@ from tests.integration.stacks.test_cost import git
 from tests.unit.cli.test_preview_comment import preview
 
 
-def test_cost_before_and_after(folder: Path) -> None:
+def test_cost_before_and_after(tmp_path: Path) -> None:
     """Two more nodes at full cost two nodes more, and the table says so."""
     document = yaml.safe_load((EXAMPLES / "Pulumi.dev.yaml").read_text())
     pool = document["config"]["gpu-cluster:gpuPools"]["train-gpu"]
-    root = folder / "repository"
+    root = tmp_path / "repository"
     root.mkdir()
     git(root, "init", "--quiet")
     for most in (1, 3):
@@ -22,21 +22,21 @@ def test_cost_before_and_after(folder: Path) -> None:
         (root / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
         git(root, "add", ".")
         git(root, "commit", "--quiet", "--message", f"{most} nodes")
-    (folder / "dev.json").write_text(preview())
-    (section,) = sections_of(folder, "HEAD~1", root)
+    (tmp_path / "dev.json").write_text(preview())
+    (section,) = sections_of(tmp_path, "HEAD~1", root)
     assert section.cost is not None
     before, after = (bill.total("configured", "full").month for bill in section.cost if bill)
     assert f"| $131.59 | ${after:,.2f} (+${after - before:,.2f}) |" in comment([section])
-    (alone,) = sections_of(folder, None, root)
+    (alone,) = sections_of(tmp_path, None, root)
     assert f"| $131.59 | ${after:,.2f} |" in comment([alone])
 
 
-def test_a_new_stack_is_called_new(folder: Path) -> None:
+def test_a_new_stack_is_called_new(tmp_path: Path) -> None:
     """A stack that the base does not have has a cost, and nothing to compare it with."""
-    root = folder / "repository"
+    root = tmp_path / "repository"
     root.mkdir()
     git(root, "init", "--quiet")
     git(root, "commit", "--quiet", "--allow-empty", "--message", "empty")
     (root / "Pulumi.dev.yaml").write_text((EXAMPLES / "Pulumi.dev.yaml").read_text())
-    (folder / "dev.json").write_text(preview())
-    assert "| $131.59 (new) |" in comment(sections_of(folder, "HEAD", root))
+    (tmp_path / "dev.json").write_text(preview())
+    assert "| $131.59 (new) |" in comment(sections_of(tmp_path, "HEAD", root))

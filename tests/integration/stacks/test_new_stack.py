@@ -8,15 +8,24 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import yaml
 
 from components.catalog import gke
-from stacks.files import ROOT
+from stacks.files import EXAMPLES, ROOT
 from stacks.gpu_offers import aws, google
 from stacks.names import StackError
 from stacks.new_stack import Choices, write
 from stacks.validation import findings
 from tests.unit.cli.test_stack_schema import complaints
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which commands look for stack files: one with dev."""
+    (tmp_path / "Pulumi.dev.yaml").write_text((EXAMPLES / "Pulumi.dev.yaml").read_text())
+    monkeypatch.setenv("GPU_CLUSTER_STACKS", str(tmp_path))
+    return tmp_path
 
 
 def every_choice() -> Iterator[Choices]:
