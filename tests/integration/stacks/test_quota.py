@@ -1,0 +1,161 @@
+"""Quota needs of pools, verdicts, and what Google Cloud and AWS answer, without either."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from components.cluster import ResolvedPool
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from stacks.quota import eks as aws_quota
+from stacks.quota.verdict import Known, Need, Unknown
+
+
+def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
+    found, _ = aws_quota.needs(
+        {
+            name: ResolvedPool(args=args, pool=args.gpu_pool(name))
+            for name, given in pools.items()
+            for args in [EksGpuNodeGroupArgs(**given)]
+        },
+        region="us-east-1",
+    )
+    return {one.quota: dict(one.pools) for one in found}
+
+
+def test_aws_counts_vcpus_by_family_and_market() -> None:
+    """vCPUs count by family group and market, of several types the largest, times `maxNodes`."""
+    assert eks_needs(
+        v100={"instance_types": ["p3dn.24xlarge"], "max_nodes": 2},
+        t4={"instance_types": ["g4dn.xlarge", "g4dn.2xlarge"], "max_nodes": 3},
+        spot={"instance_types": ["g4dn.xlarge"], "max_nodes": 5, "capacity_type": "spot"},
+    ) == {
+        "L-417A185B P on demand": {"v100": 192},
+        "L-DB2E81BA G/VT on demand": {"t4": 24},
+        "L-3819A6DF G/VT Spot": {"spot": 20},
+    }
+
+
+def quotas_client() -> Any:
+    return boto3.client(
+        "service-quotas",
+        region_name="us-east-1",
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
+    )
+
+
+ASKED: Mapping[str, str] = {"ServiceCode": "ec2", "QuotaCode": "L-DB2E81BA"}
+
+
+def aws_need(units: int) -> Need:
+    return Need(
+        quota="L-DB2E81BA G/VT on demand",
+        scope="us-east-1",
+        unit="vCPUs",
+        pools={"t4": units},
+        link="https://x",
+    )
+
+
+@mock_aws
+def test_aws_limit_and_use() -> None:
+    """The limit is Service Quotas'; the use, and its own part, are the running instances' vCPUs."""
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    for kind, count, tags in (
+        ("g4dn.xlarge", 2, {"eks:cluster-name": "mine"}),
+        ("g4dn.2xlarge", 1, {}),
+        ("m5.large", 3, {"eks:cluster-name": "mine"}),
+    ):
+        ec2.run_instances(
+            ImageId="ami-12c6146b",
+            InstanceType=kind,
+            MinCount=count,
+            MaxCount=count,
+            TagSpecifications=[
+                {
+                    "ResourceType": "instance",
+                    "Tags": [{"Key": key, "Value": value} for key, value in tags.items()],
+                }
+            ]
+            if tags
+            else [],
+        )
+    client = quotas_client()
+    with Stubber(client) as stub:
+        stub.add_response("get_service_quota", {"Quota": {"Value": 16.0}}, ASKED)
+        quotas = aws_quota.AwsQuotas(client, ec2)
+        assert quotas.answer(aws_need(8)) == Known(limit=16, use=2 * 4 + 8)
+    assert quotas.own_use(aws_need(8), "mine") == 8
+    assert quotas.own_use(aws_need(8), "another") == 0
+
+
+SIGN_IN = "sign in: aws sso login, or aws configure sso, and name the profile in AWS_PROFILE"
+
+
+@mock_aws
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("AccessDeniedException", "not allowed to look: AccessDeniedException no"),
+        ("NoSuchResourceException", "no answer: NoSuchResourceException no"),
+        ("ExpiredTokenException", f"no answer: ExpiredTokenException no; {SIGN_IN}"),
+        ("UnrecognizedClientException", f"no answer: UnrecognizedClientException no; {SIGN_IN}"),
+    ],
+)
+def test_aws_refuses(code: str, reason: str) -> None:
+    """A refusal of AWS makes the quota unknown, in AWS's words."""
+    client = quotas_client()
+    with Stubber(client) as stub:
+        stub.add_client_error("get_service_quota", code, "no\n", expected_params=ASKED)
+        quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
+        assert quotas.answer(aws_need(8)) == Unknown(reason=reason)
+
+
+def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked, and the line says what to do."""
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(variable, "/no/such/file")
+    quotas = aws_quota.AwsQuotas.of("us-east-1", profile=None, endpoint=None)
+    assert quotas.answer(aws_need(8)) == Unknown(
+        reason=f"AWS cannot be asked: Unable to locate credentials; {SIGN_IN}"
+    )
+
+
+def test_a_simulator_gets_nobodys_aws_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And needs none: neither the profile nor the keys of who asks are looked for."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "precious")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "precious")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "precious")
+    signed: list[Any] = []
+
+    def client(session: Any, name: str, endpoint_url: str) -> None:
+        signed.append((name, endpoint_url, session.get_credentials().get_frozen_credentials()))
+
+    monkeypatch.setattr("boto3.Session.client", client)
+    url = "http://127.0.0.1:4566"
+    aws_quota.AwsQuotas.of("us-east-1", profile="no-such", endpoint=url)
+    assert {(name, url) for name in ("service-quotas", "ec2", "sts")} == {
+        (name, endpoint) for name, endpoint, _ in signed
+    }
+    assert {key for *_, keys in signed for key in keys if key} == {"rehearsal"}
+
+
+def test_aws_quota_of_uncertain_code_is_not_asked_for() -> None:
+    """For Spot nodes of the newest P families the check says that it does not know the quota."""
+    uncertain = Need(quota="Spot p5", scope="x", unit="vCPUs", pools={"p": 1}, link="https://x")
+    assert isinstance(aws_quota.AwsQuotas(None, None).answer(uncertain), Unknown)
+
+
+def test_aws_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An unknown profile is one line, no traceback."""
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(ValueError, match=r"^AWS: .*no-such.*could not be found$"):
+        aws_quota.AwsQuotas.of("us-east-1", profile="no-such", endpoint=None)
