@@ -7,6 +7,7 @@ Each is previewed; those of the cluster and the pools are then applied, the ones
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +90,15 @@ class Table:
     """Keys whose change cannot be taken back."""
 
 
+@cache
+def _document() -> Mapping[str, Any]:
+    document: Mapping[str, Any] = yaml.safe_load(CHANGES.read_text())
+    return document
+
+
 def table(platform: str, stack: str) -> Table:
     """What the file says of a platform, and of one stack there."""
-    document = yaml.safe_load(CHANGES.read_text())
+    document = _document()
     rows = [document[platform], document.get(stack) or {}, document["everywhere"]]
     return Table(
         changes=[

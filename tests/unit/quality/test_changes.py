@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -41,10 +42,15 @@ TITLE = re.compile(r"## `gpu-cluster:(\w+)[^`]*`(?: with `platform: ([\w-]+)`| o
 _KEY = re.compile(r"\| `([^`]+)` \|")
 
 
+@cache
+def _page() -> str:
+    return keys.markdown()
+
+
 def keys_of(platform: str) -> Iterator[str]:
     """Every key of the README's tables that a stack on the platform can have."""
     room = None
-    for line in keys.markdown().splitlines():
+    for line in _page().splitlines():
         if title := TITLE.match(line):
             room = title[1] if (title[2] or title[3] or platform) == platform else None
         elif room and (key := _KEY.match(line)):
@@ -108,7 +114,7 @@ def test_every_change_is_one_that_the_settings_take(
 
 
 def _settings(stack_file: str) -> model.Settings:
-    config = yaml.safe_load(stack_file)["config"]
+    config = yaml.load(stack_file, yaml.CSafeLoader)["config"]
     return settings.from_config(
         {key: v if isinstance(v, str) else json.dumps(v) for key, v in config.items()}
     )
