@@ -146,7 +146,7 @@ def on_autopilot(config: dict[str, Any]) -> None:
     ddp, sweep = config_of_jobs(pool)
     config["gpu-cluster:batch"] = {
         "jobSet": True,
-        "queues": {"training": {"pools": [pool], "gpus": {pool: 2}}},
+        "queues": {"training": {"pools": [pool], "nominalQuota": {pool: 2}}},
     }
     config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, "gpus": 1}}
     config["gpu-cluster:workloads"] = {"sweep": sweep}
@@ -232,7 +232,7 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
         (
             "kubernetes:kueue.x-k8s.io/v1beta1:ResourceFlavor",
             "props['spec']['nodeLabels'] = {'role': 'other'}",
-            "it selects label role=other, a node there has role=train-gpu",
+            "couldn't assign flavors to pod set main: flavor train-gpu doesn't match node affinity",
         ),
         (
             "kubernetes:kueue.x-k8s.io/v1beta1:LocalQueue",
