@@ -149,7 +149,7 @@ def test_no_update_reverts_the_autoscaler(stack: Stack, eks: NodeGroups) -> None
     """The size that the autoscaler made stays, through plain updates and with --refresh."""
     stack.up("0,3,")
     eks.autoscale(2)
-    stack.up("0,3,", edition="2")
+    assert "GPUC-RECYCLE" not in stack.up("0,3,", edition="2")
     assert eks.size == {"minSize": 0, "maxSize": 3, "desiredSize": 2}
     stack.up("0,3,", "--refresh", edition="3")
     assert eks.size["desiredSize"] == 2
@@ -209,5 +209,7 @@ def test_an_older_image_than_the_pool_has_is_refused(stack: Stack, eks: NodeGrou
     ) in " ".join(said.split())
     assert eks.held["releaseVersion"] == "1.35.6-20260917"
     stack.environment["RELEASE"] = "1.35.7-20261015"
-    stack.up("0,3,")
+    told = " ".join(stack.up("0,3,").split())
+    assert "an update of releaseVersion recycles its nodes, 0 to 3 of them" in told
+    assert "[GPUC-RECYCLE-GPU-POOL]" in told
     assert eks.held["releaseVersion"] == "1.35.7-20261015"
