@@ -94,6 +94,20 @@ def test_everything_is_downloaded_before_anybody_signs_in() -> None:
     assert "make" not in steps[-2].split()
 
 
+@pytest.mark.parametrize("name", ["main", "pull-request"])
+def test_what_needs_another_user_is_tested_as_root(name: str) -> None:
+    """A runner's own user cannot become another one, and would skip these without a word."""
+    (step,) = (s for s in steps(name) if s.get("name") == "Tests that need another user")
+    assert step["run"].startswith("sudo env ")
+    marked = {
+        str(file.relative_to(ROOT))
+        for file in (ROOT / "tests").rglob("test_*.py")
+        if re.search(r"^from tests.another_user import .*\bas_root\b", file.read_text(), re.M)
+    }
+    assert marked
+    assert {word for word in step["run"].split() if word.startswith("tests/")} == marked
+
+
 def test_the_engine_of_previews_is_the_rehearsals() -> None:
     """One version, pinned; not whatever is newest when the job runs."""
     (built,) = re.findall(
@@ -131,7 +145,7 @@ def test_main_is_tested_after_a_merge_and_proved_every_night() -> None:
     assert workflow["permissions"] == {"contents": "read"}
     jobs = workflow["jobs"]
     runs = [step.get("run") for step in jobs["test"]["steps"]]
-    assert runs[-2:] == [".ci/run", "make coverage"]
+    assert runs[-3:-1] == [".ci/run", "make coverage"]
     assert jobs["test"]["strategy"] == WORKFLOWS["pull-request"]["jobs"]["test"]["strategy"]
     assert "if" not in jobs["test"]
     assert jobs["prove"]["steps"][-1]["run"] == "make inject-faults"
