@@ -49,7 +49,12 @@ EngineLoader.add_constructor(f"{_TAG}:binary", EngineLoader.text)
 
 def use_examples() -> None:
     """From here on this process and what it starts read the samples, not a user's files."""
-    os.environ[INSTEAD] = str(EXAMPLES)
+    use_instead(EXAMPLES)
+
+
+def use_instead(folder: Path) -> None:
+    """From here on this process and what it starts read the stack files of that folder."""
+    os.environ[INSTEAD] = str(folder)
 
 
 def folder_of(source: Path) -> Path:

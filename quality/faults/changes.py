@@ -14,11 +14,15 @@ from typing import Any
 import yaml
 
 from quality.faults.fault_run import FaultRunner, NotRecovered
+from stacks.files import stacks
 from stacks.plan import Change as Planned
 from stacks.plan import codes, read_plan
 from stacks.urn import Urn
 
 CHANGES = Path(__file__).with_suffix(".yaml")
+STACKS = Path(__file__).with_name("stacks")
+"""Stacks for the changes that no sample can have: of an existing network, of what an N1 cannot."""
+MORE = tuple(stacks(STACKS))
 NAMED = ("gpuPools", "workloads", "trainingJobs")
 """Parts of the config whose entries have names: a key there means the stack's first entry."""
 MADE = ("cluster", "gpuPools")
@@ -97,9 +101,12 @@ def _document() -> Mapping[str, Any]:
 
 
 def table(platform: str, stack: str) -> Table:
-    """What the file says of a platform, and of one stack there."""
+    """What the file says of a platform, and of one stack there; of those that are only for changes,
+    its own alone."""
     document = _document()
-    rows = [document[platform], document.get(stack) or {}, document["everywhere"]]
+    rows = [document.get(stack) or {}]
+    if stack not in MORE:
+        rows = [document[platform], *rows, document["everywhere"]]
     return Table(
         changes=[
             Change(key=next(iter(to)), to=to) for row in rows for to in row.get("changes") or ()

@@ -1,13 +1,14 @@
 """The simulated clouds' answers to recovery, in the shapes of their own APIs."""
 
 import json
+import re
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from simulators.cloud import Cloud
 from stacks.recovery.aws import Aws
-from stacks.recovery.google import COMPUTE, CONTAINER, MONITORING
+from stacks.recovery.google import COMPUTE, CONTAINER, IAM, MONITORING
 
 
 class FakeCloudApi:
@@ -44,27 +45,37 @@ class FakeCloudApi:
         return Aws(client)
 
     def google(self, url: str) -> Mapping[str, Any]:
-        """The few lists that recovery reads."""
+        """The few lists and resources that recovery reads."""
         path = url.removeprefix(f"{COMPUTE}/").removeprefix(f"{CONTAINER}/")
+        path = path.removeprefix(f"{IAM}/v1/")
         with self._cloud.lock:
             resources = {
                 name: dict(resource.state) for name, resource in self._cloud.resources.items()
             }
         if url.startswith(MONITORING):
             kind = path.rpartition("/")[2]
-            found = {name: _title(row) for name, row in resources.items() if f"/{kind}/" in name}
-            return {kind: [{"name": name, "displayName": found[name]} for name in found]}
+            found = {name: row for name, row in resources.items() if f"/{kind}/" in name}
+            return {kind: [{"name": name, **_titled(row)} for name, row in found.items()]}
         if "/clusters/" in path and path in resources:
             return {"resourceLabels": resources[path].get("effectiveLabels")}
-        if path in resources:  # a router, which has its gateways
-            project, _, region, _, router = path.split("/")[1:6]
-            prefix = f"{project}/{region}/{router}/"
-            return {"nats": [row for name, row in resources.items() if name.startswith(prefix)]}
+        if "/serviceAccounts/" in path:
+            return resources.get(path) or {}
+        if re.search("/(routers|subnetworks)/", path):
+            return _with_gateways(path, resources) if path in resources else {}
         rows = [row for name, row in resources.items() if name.rpartition("/")[0] == path]
         return {"nodePools" if path.endswith("/nodePools") else "items": rows}
 
 
-def _title(row: Mapping[str, Any]) -> str:
-    """What a dashboard or an alert policy is called."""
+def _with_gateways(path: str, resources: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """A router has its NAT gateways."""
+    project, _, region, _, router = path.split("/")[1:6]
+    prefix = f"{project}/{region}/{router}/"
+    nats = [row for name, row in resources.items() if name.startswith(prefix)]
+    return {**resources[path], "nats": nats}
+
+
+def _titled(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A dashboard or an alert policy, as far as it tells whose it is."""
     text = row.get("dashboardJson")
-    return str(json.loads(text)["displayName"] if text else row["displayName"])
+    shown: Mapping[str, Any] = json.loads(text) if text else row
+    return {key: shown[key] for key in ("displayName", "labels", "userLabels") if key in shown}

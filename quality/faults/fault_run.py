@@ -12,6 +12,7 @@ from quality.faults.fake_cloud_api import FakeCloudApi
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, kill_at
 from rehearsal.engine import Outcome
 from rehearsal.sandbox import Sandbox
+from simulators.inventory import INVENTORIES
 from stacks.engine import EngineError
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi
@@ -50,9 +51,10 @@ class NotRecovered(Exception):
 class FaultRunner:
     """A sandbox that is used for one fault after the other. Use as a context manager."""
 
-    def __init__(self, stack: str, folder: Path) -> None:
+    def __init__(self, stack: str, folder: Path, inventories: Path = INVENTORIES) -> None:
         self.stack = stack
         self.folder = folder
+        self._inventories = inventories
         self.injector = FaultInjector()
         self.injected: list[InjectionPoint] = []
         """Where the last run was killed."""
@@ -64,7 +66,12 @@ class FaultRunner:
     def __enter__(self) -> "FaultRunner":
         faults = Faults(around=self.injector.around)
         self.sandbox = Sandbox(
-            self.stack, folder=self.folder, faults=faults, scaling=False, preload_sdks=True
+            self.stack,
+            folder=self.folder,
+            faults=faults,
+            scaling=False,
+            preload_sdks=True,
+            inventories=self._inventories,
         )
         self.sandbox.__enter__()
         engine = self.sandbox.engine

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Collection
 
+from quality.faults.changes import MORE
 from quality.faults.table import document, markdown, read, replacements, summary
 from quality.faults.workers import Part, parts_of, run
 from rehearsal.sandbox import ROOT
@@ -55,7 +56,8 @@ def inject(work: Collection[str], *, minutes: float, workers: int) -> ExitCode:
 
 def _every() -> list[Part]:
     use_examples()
-    return [part for stack in SAMPLES for part in parts_of(stack)]
+    parts = [part for stack in SAMPLES for part in parts_of(stack)]
+    return [*parts, *(Part(stack=stack, work="changes") for stack in MORE)]
 
 
 def _name(part: Part) -> str:

@@ -10,14 +10,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from quality.faults.changes import Effect, applied, effects, table
+from quality.faults.changes import MORE, STACKS, Effect, applied, effects, table
 from quality.faults.fault_injector import InjectionPoint, Moment
 from quality.faults.fault_run import FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
 from rehearsal.processes import ProcessError
 from rehearsal.sandbox import ROOT
 from rehearsal.simulators import platform_of
-from stacks.files import stack_file
+from simulators.inventory import INVENTORIES
+from stacks.files import stack_file, use_instead
 
 ASKED_EVERY = 6
 """Of so many operations one is also killed at before the cloud acts on it: to the state that is
@@ -190,7 +191,11 @@ def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[
 
 
 def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
-    with FaultRunner(part.stack, folder) as runner:
+    inventories = INVENTORIES
+    if part.stack in MORE:
+        use_instead(STACKS)  # in this part's own process
+        inventories = STACKS / "inventories"
+    with FaultRunner(part.stack, folder, inventories) as runner:
         planned = table(runner.sandbox.platform, part.stack)
         result.planned = len(planned.changes)
         runner.run_or_fail(runner.sandbox.engine.up)

@@ -102,7 +102,9 @@ def test_what_needs_another_user_is_tested_as_root(name: str) -> None:
     marked = {
         str(file.relative_to(ROOT))
         for file in (ROOT / "tests").rglob("test_*.py")
-        if re.search(r"^from tests.another_user import .*\bas_root\b", file.read_text(), re.M)
+        if re.search(
+            r"^from tests.another_user import .*\bas_root\b", file.read_text(), re.MULTILINE
+        )
     }
     assert marked
     assert {word for word in step["run"].split() if word.startswith("tests/")} == marked

@@ -12,13 +12,19 @@ import pytest
 import yaml
 
 from cli.docs import keys
+from components.decode import camel
+from components.eks import immutable as eks
+from components.gke import immutable as gke
+from components.gke_autopilot import immutable as gke_autopilot
 from components.replacement import Loss
 from components.replacement import warnings as replacement_warnings
 from components.settings import load as settings
 from components.settings import model
 from quality.faults.changes import (
+    MORE,
     NAMED,
     REPLACES,
+    STACKS,
     Change,
     Effect,
     Table,
@@ -28,6 +34,7 @@ from quality.faults.changes import (
     table,
 )
 from quality.faults.fault_run import FaultRunner, NotRecovered
+from quality.faults.inject import works
 from quality.faults.table import changes_rows, replacements, summary
 from quality.faults.workers import Part, Result
 from rehearsal.engine import Outcome
@@ -101,16 +108,54 @@ def test_no_change_is_of_a_setting_that_is_gone(stack: str) -> None:
     assert [key for key in used if key not in known] == []
 
 
-@pytest.mark.parametrize("stack", SAMPLES)
+@pytest.mark.parametrize("stack", [*SAMPLES, *MORE])
 def test_every_change_is_one_that_the_settings_take(
     stack: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So each of them reaches the engine, and changes something."""
     monkeypatch.setenv("KUBECONFIG", str(ROOT / "tests" / "program" / "kubeconfig.yaml"))
-    file = (EXAMPLES / f"Pulumi.{stack}.yaml").read_text()
-    before = _settings(file)
-    for change in table(platform_of(EXAMPLES / f"Pulumi.{stack}.yaml"), stack).changes:
-        assert _settings(changed(file, change)) != before, change
+    file = file_of(stack)
+    before = _settings(file.read_text())
+    for change in table(platform_of(file), stack).changes:
+        assert _settings(changed(file.read_text(), change)) != before, change
+
+
+def file_of(stack: str) -> Path:
+    return (STACKS if stack in MORE else EXAMPLES) / f"Pulumi.{stack}.yaml"
+
+
+IMMUTABLE = {
+    "gke": (gke.CLUSTER, gke.POOL),
+    "gke-autopilot": (gke_autopilot.CLUSTER, {}),
+    "eks": (eks.CLUSTER, eks.POOL),
+}
+KEY_OF = {"effective_secure_boot": "secure_boot"}
+"""What several settings decide -> the one by which the file changes it."""
+
+
+@pytest.mark.parametrize("platform", IMMUTABLE)
+def test_every_immutable_setting_is_applied_or_refused(platform: str) -> None:
+    """Of each that the program lists some stack has a change, and that is more than previewed. Of a
+    name alone there is a reason: its cluster and the new one stand side by side until the end."""
+    stacks = [s for s in (*SAMPLES, *MORE) if platform_of(file_of(s)) == platform]
+    tables = [table(platform, stack) for stack in stacks]
+    made = {one.key for each in tables for one in each.changes if one.key not in each.not_applied}
+    listed = [
+        f"{room}.{'.'.join(camel(step) for step in KEY_OF.get(path, path).split('.'))}"
+        for room, lasting in zip(("cluster", "gpuPools"), IMMUTABLE[platform], strict=True)
+        for path in lasting
+    ]
+    assert [key for key in listed if key not in made] == ["cluster.name"]
+    assert all([*each.not_applied] in ([], ["cluster.name"]) for each in tables)
+
+
+def test_what_no_sample_can_change_is_a_part_of_the_proof() -> None:
+    """Nothing but its changes."""
+    assert {"block-changes", "placed-changes"} <= {*works()}
+    assert "block-kills" not in works()
+    assert [change.key for change in table("gke", "placed").changes] == [
+        "gpuPools.compactPlacement"
+    ]
 
 
 def _settings(stack_file: str) -> model.Settings:
