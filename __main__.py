@@ -1,9 +1,11 @@
 """GPUs on Kubernetes, as one stack: settings, cluster, GPU layer, workloads, outputs."""
 
 import gc
+from pathlib import Path
 
 import pulumi
 
+from components import owners, ownership
 from components.batch.declare import declare_batch
 from components.gpu.acceptance import GpuTest
 from components.gpu.device_plugin import DevicePlugin
@@ -15,7 +17,9 @@ from components.settings import load as settings
 # What is made here stays until the end: looking for garbage as often as Python does by
 # itself takes a fifth of a preview, and of each further pool more than the last.
 gc.set_threshold(100_000, 50, 100)
+ownership.annotate_objects()
 stack = settings.load()
+owners.warn_of_shared(Path(__file__).parent)
 cluster = PLATFORMS[stack.platform].program.declare(stack.own, stack.runs)
 
 if any(pool.installer for pool in cluster.pools.values()):

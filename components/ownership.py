@@ -7,10 +7,12 @@ the template, and a node pool's labels new nodes, so these are known by their cl
 
 import hashlib
 import re
+from collections.abc import Mapping
 
 import pulumi
 
 AWS_TAG = "gpu-cluster/stack"
+ANNOTATION = "gpu-cluster/stack"
 GOOGLE_LABEL = "gpu-cluster-stack"
 _PLAIN = re.compile(r"[a-z0-9-]+")
 
@@ -23,6 +25,28 @@ def aws_tags() -> dict[str, str]:
 def google_labels() -> dict[str, str]:
     """The label of this stack."""
     return {GOOGLE_LABEL: google_label(pulumi.get_project(), pulumi.get_stack())}
+
+
+def description() -> str:
+    """Says which stack it is of, for what has no labels."""
+    return f"stack {pulumi.get_project()}/{pulumi.get_stack()}"
+
+
+def annotate_objects() -> None:
+    """From here on every object of Kubernetes that this program declares carries its stack."""
+    pulumi.runtime.register_stack_transformation(_annotated)
+
+
+def _annotated(
+    args: pulumi.ResourceTransformationArgs,
+) -> pulumi.ResourceTransformationResult | None:
+    metadata = args.props.get("metadata")
+    if not args.type_.startswith("kubernetes:") or not isinstance(metadata, Mapping):
+        return None
+    own = {ANNOTATION: f"{pulumi.get_project()}/{pulumi.get_stack()}"}
+    annotations = {**(metadata.get("annotations") or {}), **own}
+    props = {**args.props, "metadata": {**metadata, "annotations": annotations}}
+    return pulumi.ResourceTransformationResult(props, args.opts)
 
 
 def google_label(project: str, stack: str) -> str:

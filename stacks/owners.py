@@ -1,38 +1,12 @@
-"""Which cluster a stack makes, and that no two stacks of a folder make the same one.
-
-The second `up` would end in "already exists", and whoever then recovers, or destroys, has the
-other stack's cluster in his hands. A stack's file that is copied keeps the name.
-"""
+"""No two stacks of a folder make the same cluster: commands refuse it, and a preview warns."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from components.platforms import PLATFORMS
+from components.owners import owned
 from stacks.files import document_in, stack_file, stacks
 from stacks.names import StackError
-
-_CLUSTER = "gpu-cluster:cluster"
-
-
-def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """What tells the cluster that this config makes from any other: cloud, project or account,
-    location and name. None for one that is there already, and where a part is missing.
-
-    An AWS account is known by the profile and the role alone: nobody is asked.
-    """
-    cluster = config.get(_CLUSTER)
-    if not isinstance(cluster, dict):
-        return None
-    platform = PLATFORMS.get(str(cluster.get("platform")))
-    if platform is None or platform.cloud is None:
-        return None
-    values = {**config, **{f"cluster.{key}": value for key, value in cluster.items()}}
-    account = " ".join(str(values.get(key)) for key in platform.account)
-    found = (platform.cloud, account, *map(values.get, (*platform.home, "cluster.name")))
-    if not all(found[2:]):
-        return None
-    return tuple(map(str, found))
 
 
 def refuse_shared(source: Path, stack: str, config: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from components import ownership
 from components.eks import regions
 
 Statement = Mapping[str, Any]
@@ -34,7 +35,9 @@ class EksRole(pulumi.ComponentResource):
         `service-role/AmazonEBSCSIDriverPolicy`; `inline` is a policy document."""
         super().__init__("gpu-cluster:eks:Role", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
-        role = aws.iam.Role(name, assume_role_policy=document(trust), opts=child)
+        role = aws.iam.Role(
+            name, assume_role_policy=document(trust), tags=ownership.aws_tags(), opts=child
+        )
         self.arn = role.arn
         self.grants = [
             aws.iam.RolePolicyAttachment(

@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
+from components import ownership
 from components.catalog import gpu_views
 from components.catalog.gpu_views import GROUPINGS, Alert, Grouping, Measure, Unit
 from components.catalog.metrics import Source
@@ -46,6 +47,7 @@ class GkeGpuMonitoring(pulumi.ComponentResource):
             gcp.monitoring.AlertPolicy(
                 f"{name}-{alert.name}",
                 display_name=f"{cluster}: GPU {alert.title}",
+                user_labels=ownership.google_labels(),
                 combiner="OR",
                 severity=alert.severity.upper(),
                 notification_channels=list(args.notification_channels),
@@ -104,6 +106,7 @@ def _dashboard(cluster: str, source: Source, matchers: str) -> dict[str, Any]:
         )
     return {
         "displayName": f"GPUs of {cluster}",
+        "labels": ownership.google_labels(),
         "dashboardFilters": [
             {"filterType": kind, "labelKey": label, "stringValue": ""}
             for kind, label in (

@@ -6,7 +6,7 @@ import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
-from components import recycling
+from components import ownership, recycling
 
 NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 """The scope opens every API; what the account may do there, IAM decides."""
@@ -74,6 +74,7 @@ class GkeNodeIdentity(pulumi.ComponentResource):
             # 30 characters at most, and unique in the project: the cluster's name is too long.
             account_id=account_id(name),
             display_name=f"Nodes of the GKE cluster {name}",
+            description=ownership.description(),
             # A long name had another ID in version 0.1.0, and a new account replaces every pool.
             opts=pulumi.ResourceOptions(parent=self, ignore_changes=["accountId"]),
         )

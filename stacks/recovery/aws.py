@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from components.ownership import AWS_TAG
-from stacks.recovery.state import check_own
+from stacks.recovery.state import check_own, check_within
 
 Inputs = Mapping[str, Any]
 Rows = Iterable[Mapping[str, Any]]
@@ -35,13 +35,13 @@ class Aws:
             "aws:ec2/vpcEndpoint:VpcEndpoint": self._endpoint,
             "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": self._ingress_rule,
             "aws:ec2/launchTemplate:LaunchTemplate": self._launch_template,
-            "aws:iam/role:Role": lambda i: [i["name"]],
+            "aws:iam/role:Role": self._role,
             "aws:iam/rolePolicy:RolePolicy": lambda i: [f"{i['role']}:{i['name']}"],
             "aws:iam/rolePolicyAttachment:RolePolicyAttachment": lambda i: [
                 f"{i['role']}/{i['policyArn']}"
             ],
             "aws:kms/key:Key": self._key,
-            "aws:kms/alias:Alias": lambda i: [i["name"]],
+            "aws:kms/alias:Alias": self._alias,
             "aws:cloudwatch/logGroup:LogGroup": self._log_group,
             "aws:eks/cluster:Cluster": self._cluster,
             "aws:eks/nodeGroup:NodeGroup": self._node_group,
@@ -170,6 +170,20 @@ class Aws:
             return True
         tags = self._client("kms").list_resource_tags(KeyId=key)["Tags"]
         return any(tag["TagKey"] == AWS_TAG and tag["TagValue"] == label for tag in tags)
+
+    def _alias(self, i: Inputs) -> list[str]:
+        for row in _pages(self._client("kms"), "list_aliases", "Aliases"):
+            if row["AliasName"] == i["name"]:
+                check_within(f"alias {i['name']}", row.get("TargetKeyId"), i["targetKeyId"])
+                return [i["name"]]
+        return []
+
+    def _role(self, i: Inputs) -> list[str]:
+        name = i["name"]
+        tags = self._client("iam").get_role(RoleName=name)["Role"].get("Tags") or ()
+        found = {tag["Key"]: tag["Value"] for tag in tags}
+        check_own(f"role {name}", _label(i), found.get(AWS_TAG))
+        return [name]
 
     def _log_group(self, i: Inputs) -> list[str]:
         name = i["name"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from components.ownership import ANNOTATION
 from stacks.recovery import google
 from stacks.recovery.aws import Aws
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
@@ -17,6 +18,7 @@ from stacks.recovery.state import (
     NotOursError,
     adopting,
     auto_named,
+    check_own,
     interrupted,
 )
 from stacks.state import Deployment, identities, resources
@@ -80,11 +82,45 @@ def recover(
         targets = [part for urn in read for part in ("--target", urn)]
         pulumi.must("refresh", "--yes", "--skip-preview", *targets)
     if candidates:
-        there = {row["urn"] for row in resources(pulumi.export())}
+        there = _without_others(pulumi, recovery, candidates)
         recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
     if adopt_orphans:
         recovery.notes += _duplicates(pulumi.export(), clouds)
     return recovery
+
+
+def _without_others(
+    pulumi: RecoveringPulumi, recovery: Recovery, candidates: Mapping[str, str]
+) -> set[str]:
+    """The URNs in the state once it has no Kubernetes object with another stack's annotation, or
+    none: what was read tells, and nothing else asks the cluster."""
+    deployment = pulumi.export()
+    rows = {row["urn"]: row for row in resources(deployment) if not row.get("delete")}
+    others = set()
+    for one in recovery.operations:
+        if one.urn not in candidates or one.urn not in rows:
+            continue
+        if not one.type.startswith("kubernetes:"):
+            continue
+        wanted, found = (_annotation(each) for each in (one.inputs, rows[one.urn].get("outputs")))
+        try:
+            check_own(candidates[one.urn], wanted, found)
+        except NotOursError as error:
+            recovery.notes.append(f"{one.name}: {error}")
+            others.add(one.urn)
+    if others:
+        kept = [
+            row for row in resources(deployment) if row["urn"] not in others or row.get("delete")
+        ]
+        body = {**deployment["deployment"], "resources": kept}
+        pulumi.load({**deployment, "deployment": body})
+    return rows.keys() - others
+
+
+def _annotation(values: Mapping[str, Any] | None) -> str | None:
+    metadata = (values or {}).get("metadata") or {}
+    found: str | None = (metadata.get("annotations") or {}).get(ANNOTATION)
+    return found
 
 
 def _duplicates(deployment: Deployment, clouds: Clouds) -> list[str]:
@@ -137,8 +173,7 @@ def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
         known = google.identity(one.type, inputs)
         if known is None or (one.orphaned and auto_named(one.inputs)):
             return google.find(one.type, Urn.parse(one.urn).name, inputs, clouds.google)
-        if one.type == "gcp:container/cluster:Cluster":
-            google.check_cluster(known, inputs, clouds.google)
+        google.check(one.type, known, inputs, clouds.google)
         return [known]
     if package == "aws":
         region = one.inputs.get("region") or one.provider.get("region")

@@ -11,7 +11,7 @@ from typing import Any
 
 from components.catalog.gke import region_of
 from components.ownership import GOOGLE_LABEL
-from stacks.recovery.state import check_own
+from stacks.recovery.state import check_own, check_within
 
 Inputs = Mapping[str, Any]
 
@@ -31,6 +31,7 @@ def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
 
 
 MONITORING = "https://monitoring.googleapis.com"
+IAM = "https://iam.googleapis.com"
 COMPUTE, CONTAINER = (
     "https://compute.googleapis.com/compute/v1",
     "https://container.googleapis.com/v1",
@@ -71,31 +72,51 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
             place = _node_pool({**inputs, "name": ""}).rstrip("/")
             rows = list(get(f"{CONTAINER}/{place}").get("nodePools") or ())
         case "gcp:monitoring/dashboard:Dashboard":
-            title = json.loads(inputs["dashboardJson"])["displayName"]
+            dashboard = json.loads(inputs["dashboardJson"])
             url = f"{MONITORING}/v1/projects/{inputs['project']}/dashboards"
-            return [
-                each["name"]
-                for each in _all(get, url, "dashboards")
-                if each["displayName"] == title
-            ]
+            wanted = (dashboard.get("labels") or {}).get(GOOGLE_LABEL)
+            rows = _all(get, url, "dashboards")
+            return _own(rows, "dashboard", dashboard["displayName"], wanted, "labels")
         case "gcp:monitoring/alertPolicy:AlertPolicy":
             url = f"{MONITORING}/v3/projects/{inputs['project']}/alertPolicies"
-            return [
-                each["name"]
-                for each in _all(get, url, "alertPolicies")
-                if each["displayName"] == inputs["displayName"]
-            ]
+            wanted = (inputs.get("userLabels") or {}).get(GOOGLE_LABEL)
+            rows = _all(get, url, "alertPolicies")
+            return _own(rows, "alert policy", inputs["displayName"], wanted, "userLabels")
         case _:
             return None
     return [f"{place}/{row['name']}" for row in rows if ours.fullmatch(row["name"])]
 
 
-def check_cluster(identity: str, inputs: Inputs, get: Get) -> None:
-    """Raises NotOursError where a cluster of this name is there that is not this stack's."""
-    wanted = (inputs.get("resourceLabels") or {}).get(GOOGLE_LABEL)
-    if wanted is not None and (row := get(f"{CONTAINER}/{identity}")):
-        found = (row.get("resourceLabels") or {}).get(GOOGLE_LABEL)
-        check_own(f"cluster {_last(identity)}", wanted, found)
+def _own(rows: list[Any], what: str, title: str, wanted: str | None, labels: str) -> list[str]:
+    """The names of those with this title that are the stack's; raises NotOursError where there are
+    others alone."""
+    alike = [row for row in rows if row.get("displayName") == title]
+    found = {row["name"]: (row.get(labels) or {}).get(GOOGLE_LABEL) for row in alike}
+    own = [name for name, label in found.items() if wanted in (None, label)]
+    if found and not own:
+        check_own(f"{what} {title!r}", wanted, next(iter(found.values())))
+    return own
+
+
+def check(type_token: str, identity: str, inputs: Inputs, get: Get) -> None:
+    """Raises NotOursError where something of this name is there that is not this stack's.
+
+    What has no mark of its own is the stack's within a network, router or cluster of the stack's.
+    """
+    match type_token:
+        case "gcp:container/cluster:Cluster":
+            wanted = (inputs.get("resourceLabels") or {}).get(GOOGLE_LABEL)
+            if wanted is not None and (row := get(f"{CONTAINER}/{identity}")):
+                found = (row.get("resourceLabels") or {}).get(GOOGLE_LABEL)
+                check_own(f"cluster {_last(identity)}", wanted, found)
+        case "gcp:serviceaccount/account:Account":
+            wanted = inputs.get("description")
+            if wanted is not None and (row := get(f"{IAM}/v1/{identity}")):
+                check_own(f"service account {_last(identity)}", wanted, row.get("description"))
+        case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
+            if row := get(f"{COMPUTE}/{identity}"):
+                what = "subnetwork" if "subnetwork" in type_token else "router"
+                check_within(f"{what} {_last(identity)}", row["network"], inputs["network"])
 
 
 def _all(get: Get, url: str, key: str) -> list[Any]:

@@ -30,6 +30,16 @@ def check_own(identity: str, wanted: str | None, found: str | None) -> None:
         raise NotOursError(f"{identity} is there and {whose}, not {wanted}: it is not adopted")
 
 
+def check_within(identity: str, found: object, wanted: object) -> None:
+    """Raises NotOursError where `identity` is part of something else than the stack's own: by the
+    last parts of their names, as the one may be a URL and the other none."""
+    theirs, ours = (str(name).rpartition("/")[2] for name in (found, wanted))
+    if theirs != ours:
+        raise NotOursError(
+            f"{identity} is there and belongs to {theirs}, not {ours}: it is not adopted"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interrupted:
     """One operation that began."""

@@ -63,6 +63,15 @@ def test_kubernetes_objects_use_the_stack_s_own_provider(update: Recording) -> N
     assert all(r.provider for r in objects)
 
 
+def test_every_object_carries_its_stack(update: Recording) -> None:
+    """By it recovery tells a stack's own objects from those of others with the same names."""
+    objects = [r for r in update.resources if r.type.startswith("kubernetes:")]
+    assert objects
+    for each in objects:
+        marks = each.inputs["metadata"]["annotations"]
+        assert marks["gpu-cluster/stack"] == "gpu-cluster/test", each.urn
+
+
 def test_the_cluster_identifier_is_known_at_preview(preview: Recording) -> None:
     """The Kubernetes provider is never replaced because its kubeconfig is not known yet."""
     inputs = preview.one("pulumi:providers:kubernetes").inputs

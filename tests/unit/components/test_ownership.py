@@ -1,6 +1,7 @@
 """What a stack's resources carry, and that recovery adopts nothing that carries something else."""
 
 from collections.abc import Mapping
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -100,3 +101,167 @@ def test_a_cluster_gets_the_label_in_place() -> None:
     assert list(answer.replaces) == []
     assert set(changes.values()) == {"ADD"}
     assert inputs["name"]
+
+
+OBJECT = row(
+    "kubernetes:apps/v1:DaemonSet",
+    "nvidia-device-plugin",
+    inputs={"metadata": {"name": "nvidia-device-plugin", "namespace": "kube-system",
+                         "annotations": {"gpu-cluster/stack": "gpu-cluster/dev"}}},
+)  # fmt: skip
+
+
+class Reading(FakePulumi):
+    """A cluster that has an object with these annotations, which a refresh reads."""
+
+    def __init__(self, deployment: Any, annotations: Mapping[str, str] | None) -> None:
+        super().__init__(deployment)
+        self.annotations = annotations
+
+    def execute(self, *arguments: str, **environment: str) -> "CompletedProcess[str]":
+        if arguments[0] == "refresh":
+            for each in self.deployment["deployment"]["resources"]:
+                if each["urn"] == OBJECT["urn"]:
+                    each["outputs"] = {"metadata": {"annotations": self.annotations}}
+        return super().execute(*arguments, **environment)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "whose"),
+    [({"gpu-cluster/stack": "gpu-cluster/prod"}, "is labelled gpu-cluster/prod"),
+     ({"app": "gpu"}, "has no label of a stack"),
+     (None, "has no label of a stack"),
+     ({"gpu-cluster/stack": "gpu-cluster/dev"}, None)],
+)  # fmt: skip
+def test_an_object_of_others_is_reported_and_left(
+    annotations: dict[str, str] | None, whose: str | None
+) -> None:
+    """Another team's device plugin of that name is no part of this stack, nor of its destroy."""
+    pulumi = Reading(state(CLUSTER, pending={"creating": OBJECT}), annotations)
+    found = recover(pulumi, clouds=Google(None))
+    identity = "kube-system/nvidia-device-plugin"
+    left = [each["urn"] for each in pulumi.deployment["deployment"]["resources"]]
+    if whose is None:
+        assert found.adopted == {OBJECT["urn"]: identity}
+        assert left[-1] == OBJECT["urn"]
+        return
+    assert found.adopted == {}
+    assert OBJECT["urn"] not in left
+    assert CLUSTER["urn"] in left
+    (note,) = found.notes
+    assert f"{identity} is there and {whose}, not gpu-cluster/dev: it is not adopted" in note
+
+
+def test_what_an_older_version_declared_is_known_by_its_name() -> None:
+    """Its objects have no annotation to carry, and the state has the operation."""
+    older = {**OBJECT, "inputs": {"metadata": {"name": "a", "namespace": "b"}}}
+    pulumi = Reading(state(pending={"creating": older}), None)
+    assert recover(pulumi, clouds=Nobody()).adopted == {older["urn"]: "b/a"}
+
+
+PLACE = "projects/p/regions/us-central1"
+HOW = {
+    "gcp:serviceaccount/account:Account": (
+        {"project": "p", "accountId": "a", "description": "stack gpu-cluster/dev"},
+        "projects/p/serviceAccounts/a@p.iam.gserviceaccount.com",
+        {"description": "stack gpu-cluster/dev"},
+        {"description": "stack gpu-cluster/prod"},
+    ),
+    "gcp:compute/subnetwork:Subnetwork": (
+        {"project": "p", "name": "s", "region": "us-central1", "network": "projects/p/x/net"},
+        f"{PLACE}/subnetworks/s",
+        {"network": "https://www.googleapis.com/compute/v1/projects/p/global/networks/net"},
+        {"network": "https://www.googleapis.com/compute/v1/projects/p/global/networks/theirs"},
+    ),
+    "gcp:compute/router:Router": (
+        {"project": "p", "name": "r", "region": "us-central1", "network": "projects/p/x/net"},
+        f"{PLACE}/routers/r",
+        {"network": "https://www.googleapis.com/compute/v1/projects/p/global/networks/net"},
+        {"network": "https://www.googleapis.com/compute/v1/projects/p/global/networks/theirs"},
+    ),
+}
+"""Type -> its inputs, its id, what Google says of the stack's own, and what of another's."""
+
+
+@pytest.mark.parametrize("kind", HOW)
+def test_on_google_cloud_its_mark_or_its_network_decides(kind: str) -> None:
+    """A description where there are no labels; else the network that it is in."""
+    inputs, identity, ours, theirs = HOW[kind]
+    begun = row(kind, "it", inputs=inputs)
+
+    class Answers(Nobody):
+        says: Mapping[str, Any] = ours
+
+        def google(self, url: str) -> Mapping[str, Any]:
+            assert url.endswith(f"/v1/{identity}")
+            return self.says
+
+    clouds = Answers()
+    pulumi = FakePulumi(state(pending={"creating": begun}))
+    assert recover(pulumi, clouds=clouds).adopted == {begun["urn"]: identity}
+    for clouds.says in (theirs, {**theirs, "description": None}):
+        found = recover(FakePulumi(state(pending={"creating": begun})), clouds=clouds)
+        assert found.adopted == {}
+        (note,) = found.notes
+        assert note.endswith(": it is not adopted")
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "labels", "inputs"),
+    [
+        ("gcp:monitoring/dashboard:Dashboard", "dashboards", "labels",
+         {"dashboardJson": '{"displayName": "GPUs", "labels": {"gpu-cluster-stack": "a"}}'}),
+        ("gcp:monitoring/alertPolicy:AlertPolicy", "alertPolicies", "userLabels",
+         {"displayName": "GPUs", "userLabels": {"gpu-cluster-stack": "a"}}),
+    ],
+)  # fmt: skip
+def test_dashboards_and_alerts_carry_the_label(
+    kind: str, rows: str, labels: str, inputs: dict[str, Any]
+) -> None:
+    """A project's dashboards have titles that others may have too."""
+    named = {
+        name: {"name": name, "displayName": "GPUs", labels: {"gpu-cluster-stack": whose}}
+        for name, whose in (("1", "a"), ("2", "b"))
+    }
+    plain = {"name": "3", "displayName": "GPUs"}
+
+    def found(*there: dict[str, Any]) -> list[str] | None:
+        return on_google.find(kind, "x", {"project": "p", **inputs}, lambda url: {rows: [*there]})
+
+    assert found(*named.values(), plain) == ["1"]
+    assert found({"name": "4", "displayName": "other"}) == []
+    with pytest.raises(NotOursError, match="'GPUs' is there and is labelled b, not a"):
+        found(named["2"])
+    with pytest.raises(NotOursError, match="'GPUs' is there and has no label of a stack, not a"):
+        found(plain)
+
+
+@mock_aws
+def test_roles_and_aliases_of_others_are_left() -> None:
+    """A role has the stack's tag; an alias, which cannot have one, leads to the stack's key."""
+    clients: dict[str, Any] = {}
+
+    def client(service: str) -> Any:
+        return clients.setdefault(service, boto3.client(service, region_name="us-east-1"))
+
+    aws, ours = Aws(client), {"gpu-cluster/stack": "gpu-cluster/a"}
+    for name, tags in (("mine", ours), ("theirs", {"gpu-cluster/stack": "gpu-cluster/b"}),
+                       ("nobodys", {})):  # fmt: skip
+        client("iam").create_role(
+            RoleName=name, AssumeRolePolicyDocument="{}",
+            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+        )  # fmt: skip
+    role = "aws:iam/role:Role"
+    assert aws.find(role, {"name": "mine", "tags": ours}) == ["mine"]
+    assert aws.find(role, {"name": "not-there", "tags": ours}) == []
+    with pytest.raises(NotOursError, match="role theirs is there and is labelled gpu-cluster/b"):
+        aws.find(role, {"name": "theirs", "tags": ours})
+    with pytest.raises(NotOursError, match="role nobodys is there and has no label of a stack"):
+        aws.find(role, {"name": "nobodys", "tags": ours})
+    keys = [client("kms").create_key()["KeyMetadata"]["KeyId"] for _ in range(2)]
+    client("kms").create_alias(AliasName="alias/eks/a", TargetKeyId=keys[0])
+    alias = "aws:kms/alias:Alias"
+    assert aws.find(alias, {"name": "alias/eks/a", "targetKeyId": keys[0]}) == ["alias/eks/a"]
+    assert aws.find(alias, {"name": "alias/eks/b", "targetKeyId": keys[0]}) == []
+    with pytest.raises(NotOursError, match="alias alias/eks/a is there and belongs to"):
+        aws.find(alias, {"name": "alias/eks/a", "targetKeyId": keys[1]})

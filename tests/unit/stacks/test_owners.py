@@ -1,16 +1,22 @@
 """No two stacks of a folder make the same cluster."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
 
+from components.owners import owned, shared
 from stacks.files import SAMPLES
 from stacks.names import StackError
 from stacks.outcome import CheckError
-from stacks.owners import owned, refuse_shared
+from stacks.owners import refuse_shared
 from stacks.settings import config_of
+from tests.components.recording import record
+from tests.program.environments import config_of as config_of_sample
+from tests.program.environments import run_program
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -74,6 +80,43 @@ def test_another_stacks_broken_file_is_its_own_matter(tmp_path: Path) -> None:
     """It does not stand in the way of this one."""
     (tmp_path / "Pulumi.broken.yaml").write_text("config: [")
     refuse_shared(tmp_path, "dev", written(tmp_path, "dev", gke()))
+
+
+def engine(config: dict[str, Any]) -> dict[str, str]:
+    """As the engine passes a config."""
+    return {key: v if isinstance(v, str) else json.dumps(v) for key, v in config.items()}
+
+
+ROLES = {"aws:assumeRoles": [{"roleArn": "arn:aws:iam::123456789012:role/r"}]}
+
+
+@pytest.mark.parametrize("config", [gke(), eks(), eks(**ROLES)])
+def test_the_engine_itself_warns_of_a_copy(tmp_path: Path, config: dict[str, Any]) -> None:
+    """`pulumi up` asks none of our commands; a file of its own, or a broken one, is no copy."""
+    written(tmp_path, "dev", config)
+    (tmp_path / "Pulumi.broken.yaml").write_text("config: [ gpu-dev, a")
+    (tmp_path / "Pulumi.list.yaml").write_text("[gpu-dev, a]")
+    (tmp_path / "Pulumi.yaml").write_text("name: gpu-dev\nruntime: python\n")
+    assert list(shared(tmp_path, "dev", engine(config))) == []
+    (line,) = shared(tmp_path, "staging", engine(config))
+    name, place = ("gpu-dev", "us-central1-a") if "gcp:project" in config else ("a", "us-east-1")
+    assert line == (
+        f"Pulumi.dev.yaml makes this stack's cluster too, {name} in {place}: a destroy of the one "
+        "is the end of the other; give one of them another cluster.name"
+    )
+    other = {**config, "gpu-cluster:cluster": {**config["gpu-cluster:cluster"], "name": "b"}}
+    assert list(shared(tmp_path, "staging", engine(other))) == []
+
+
+def test_the_program_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a preview and in an `up`, as a warning: the stack may be another backend's."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+    record(run_program, config=config_of_sample("dev"), preview=True)
+    assert [line for line in said if "too, gpu-dev in us-central1-a" in line] == [
+        line for line in said if line.startswith("Pulumi.")
+    ]
+    assert any(line.startswith("Pulumi.dev.yaml makes this stack's cluster too") for line in said)
 
 
 @pytest.mark.parametrize("stack", SAMPLES)

@@ -1,0 +1,72 @@
+"""Which cluster a stack makes, and a warning where the file of another one makes the same.
+
+The second `up` would end in "already exists", and whoever then recovers, or destroys, has the
+other stack's cluster in his hands. A stack's file that is copied keeps the name.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.platforms import PLATFORMS
+
+_CLUSTER = "gpu-cluster:cluster"
+
+
+def owned(config: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """What tells the cluster that this config makes from any other: cloud, project or account,
+    location and name. None for one that is there already, and where a part is missing.
+
+    An AWS account is known by the profile and the role alone: nobody is asked.
+    """
+    cluster = config.get(_CLUSTER)
+    if not isinstance(cluster, dict):
+        return None
+    platform = PLATFORMS.get(str(cluster.get("platform")))
+    if platform is None or platform.cloud is None:
+        return None
+    values = {**config, **{f"cluster.{key}": value for key, value in cluster.items()}}
+    account = " ".join(str(values.get(key)) for key in platform.account)
+    found = (platform.cloud, account, *map(values.get, (*platform.home, "cluster.name")))
+    if not all(found[2:]):
+        return None
+    return tuple(map(str, found))
+
+
+def warn_of_shared(folder: Path) -> None:
+    """Warns, in the preview already, of each stack file in the program's folder that makes the
+    cluster of the stack that runs. A stack that is somewhere else is not known here."""
+    import pulumi
+    from pulumi.runtime import config as runtime_config
+
+    config = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get()}
+    for line in shared(folder, pulumi.get_stack(), config):
+        pulumi.log.warn(line)
+
+
+def shared(folder: Path, stack: str, config: Mapping[str, str]) -> Iterator[str]:
+    """The warnings; `config` is the engine's: structured values are JSON."""
+    mine = owned({key: _structured(text) for key, text in config.items()})
+    if mine is None:
+        return
+    for file in sorted(folder.glob("Pulumi.*.yaml")):
+        if file.name == f"Pulumi.{stack}.yaml":
+            continue
+        try:
+            text = file.read_text()
+            # To read YAML takes much longer than to see that the name is not in it.
+            theirs = (yaml.safe_load(text) or {}).get("config") if mine[-1] in text else None
+        except (yaml.YAMLError, OSError, ValueError, AttributeError, RecursionError):
+            continue  # its own commands say what is wrong with it
+        if isinstance(theirs, dict) and owned(theirs) == mine:
+            yield (
+                f"{file.name} makes this stack's cluster too, {mine[-1]} in {mine[-2]}: a destroy "
+                "of the one is the end of the other; give one of them another cluster.name"
+            )
+
+
+def _structured(text: str) -> Any:
+    return json.loads(text) if text[:1] in ("{", "[") else text
