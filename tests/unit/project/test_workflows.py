@@ -99,13 +99,9 @@ def test_what_needs_another_user_is_tested_as_root(name: str) -> None:
     """A runner's own user cannot become another one, and would skip these without a word."""
     (step,) = (s for s in steps(name) if s.get("name") == "Tests that need another user")
     assert step["run"].startswith("sudo env ")
-    marked = {
-        str(file.relative_to(ROOT))
-        for file in (ROOT / "tests").rglob("test_*.py")
-        if re.search(
-            r"^from tests.another_user import .*\bas_root\b", file.read_text(), re.MULTILINE
-        )
-    }
+    marks = re.compile(r"^from tests.another_user import .*\bas_root\b", re.MULTILINE)
+    tests = (ROOT / "tests").rglob("test_*.py")
+    marked = {str(file.relative_to(ROOT)) for file in tests if marks.search(file.read_text())}
     assert marked
     assert {word for word in step["run"].split() if word.startswith("tests/")} == marked
 
