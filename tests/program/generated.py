@@ -65,15 +65,19 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
         ),
         some({"machineType": st.sampled_from(["g2-standard-4", "a2-highgpu-1g"]), **NODES},
              **PARTS, sharing=SHARING, devicePlugin=st.just("gke")),
+        some({"machineType": "a2-highgpu-1g", "maxNodes": 4, "capacityType": "flex-start"},
+             **PARTS, maxRunDurationSeconds=st.sampled_from([3600, 604800])),
+        some({"machineType": "g2-standard-4", **NODES, "capacityType": "reservation",
+              "reservation": "mine"}, **PARTS),
     ),
     "autopilot": some(
         {"accelerator": st.sampled_from(["nvidia-tesla-t4", "nvidia-l4"])},
-        capacityType=st.sampled_from(["on-demand", "spot"]),
+        capacityType=st.sampled_from(["on-demand", "spot", "flex-start"]),
         gpusPerNode=st.sampled_from([1, 2]),
         sharing=st.fixed_dictionaries(
             {"strategy": st.just("time-slicing"), "replicas": st.integers(2, 8)}
         ),
-    ),
+    ) | some({"accelerator": "nvidia-l4", "capacityType": "reservation", "reservation": "mine"}),
     "train": some(
         {
             "instanceTypes": st.sampled_from(
@@ -99,6 +103,15 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
         ),
         sharing=SHARING,
         zones=st.just(["us-east-1b"]),
+    ) | some(
+        {
+            "instanceTypes": st.sampled_from([["p5.48xlarge"], ["p4d.24xlarge"]]),
+            "capacityType": "capacity-block", "reservation": "cr-0123456789abcdef0",
+            "maxNodes": st.integers(1, 2),
+            # Of one zone, whichever way the network is given.
+            "zones": st.sampled_from([["us-east-1b"], ["use1-az2"]]),
+        },
+        **PARTS,
     ),
     "onprem": some(
         {"nodeSelector": st.sampled_from([{"gpus": "true"}, {"gpus": "a", "rack": "1"}]),
@@ -170,6 +183,21 @@ WORKLOAD = some(
     wait=st.booleans(),
     driverLibraries=st.just("/usr/lib/nvidia"),
 )
+IMAGE = "docker.io/pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime"
+TRAINING = some(
+    {"image": IMAGE, "command": ["train.py"], "nodes": st.integers(1, 2)},
+    env=st.just({"NCCL_DEBUG": "INFO"}),
+    limits=st.just({"cpu": "1", "memory": "1Gi"}),
+    maxRestarts=st.integers(0, 3),
+    wait=st.booleans(),
+)
+GPU_TEST = some(
+    {"image": IMAGE},
+    generation=st.integers(1, 3),
+    thresholds=st.just({"matmul": 0.5}),
+    requests=st.just({"cpu": "1", "memory": "8Gi"}),
+    wait=st.booleans(),
+)
 JUNK = st.sampled_from([None, True, -1, 3.5, "", "no such thing", "a\nb", [], {}, [{}], {"x": 1}])
 
 
@@ -185,11 +213,39 @@ def configs(draw: st.DrawFn, stack: str) -> Values:
         workload["pool"] = draw(st.sampled_from(sorted(pools)))
         if stack == "autopilot":  # it admits no directory of the host
             workload.pop("driverLibraries", None)
-    values["gpu-cluster:workloads"] = workloads
+    for pool in pools.values():
+        if pool.get("capacityType") == "capacity-block" and (
+            subnets := values["gpu-cluster:cluster"]["network"].get("subnetIds")
+        ):
+            del pool["zones"]
+            pool["subnetIds"] = subnets[:1]
+    whole = sorted(name for name, pool in pools.items() if "sharing" not in pool)
+    if whole and draw(st.booleans()):
+        values |= draw(jobs(st.sampled_from(whole)))
+    if whole and draw(st.booleans()):
+        tested = st.lists(st.sampled_from(whole), min_size=1, unique=True)
+        values["gpu-cluster:gpuTest"] = {"pools": draw(tested), **draw(GPU_TEST)}
+    values["gpu-cluster:workloads"] = workloads | values.pop("queued", {})
     monitoring = draw(some({"enabled": st.booleans()}, intervalSeconds=st.just(60)))
     if draw(st.booleans()):
         values["gpu-cluster:monitoring"] = monitoring
     return copy.deepcopy(values)  # what is drawn twice is one object, and `broken` changes it
+
+
+@st.composite
+def jobs(draw: st.DrawFn, pools: st.SearchStrategy[str]) -> Values:
+    """A queue with a training job in it, one without, and a workload that waits its turn."""
+    pool = draw(pools)
+    queue = {"pools": [pool], "nominalQuota": {pool: draw(st.sampled_from([2, 8, 16]))}}
+    queued = {"kind": "job", "pool": pool, "image": IMAGE, "queue": "research", "gpus": 1}
+    training = {"ddp": {"pool": pool, "queue": "research", **draw(TRAINING)}}
+    if draw(st.booleans()):
+        training["second"] = {"pool": draw(pools), **draw(TRAINING)}
+    return {
+        "gpu-cluster:batch": {"jobSet": True, "queues": {"research": queue}},
+        "gpu-cluster:trainingJobs": training,
+        "queued": {"queued": queued},
+    }
 
 
 @st.composite

@@ -1,6 +1,7 @@
 """Preview equals update, and a bad config is one line: for configs that nobody wrote."""
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -92,6 +93,42 @@ def test_a_broken_config_is_refused_in_one_line(stack: str) -> None:
 
     check()
     assert refused >= 20
+
+
+BATCH = {"batch", "trainingJobs", "queue", "gpuTest", "wait"}
+DRAWN: Mapping[str, set[str]] = {
+    "dev": {*BATCH, "on-demand", "spot", "flex-start", "reservation", "sharing"},
+    "autopilot": {*BATCH, "on-demand", "spot", "flex-start", "reservation", "sharing"},
+    "train": {*BATCH, "on-demand", "spot", "capacity-block", "sharing"},
+    "onprem": {*BATCH, "sharing"},
+}
+
+
+def words(value: Any) -> Iterator[str]:
+    """Every key and every text in a config."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key.removeprefix("gpu-cluster:")
+            yield from words(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from words(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize("stack", PLATFORM_STACKS)
+def test_what_is_drawn_has_queues_jobs_and_every_way_to_get_gpus(stack: str) -> None:
+    """And the settings accept it: what they refuse never reaches a preview."""
+    seen: set[str] = set()
+
+    @settings(QUICK, max_examples=40)
+    @given(values=configs(stack).filter(lambda values: refusal(values) is None))
+    def check(values: dict[str, Any]) -> None:
+        seen.update(words(values))
+
+    check()
+    assert DRAWN[stack] - seen == set()
 
 
 @pytest.mark.parametrize("stack", PLATFORM_STACKS)
