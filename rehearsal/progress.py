@@ -54,6 +54,11 @@ class Progress:
     ) -> None:
         self.stop()
 
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal; None where there is none."""
+        return None if self._console is None else self._console.width
+
     def stop(self) -> None:
         """Takes the status line away."""
         if self._live is not None:

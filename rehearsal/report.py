@@ -1,12 +1,18 @@
 """What a rehearsal saw: read from its event log, as a table for people and as JSON for programs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rehearsal.event_log import Event
 from rehearsal.gpu_node.report_blocks import blocks as real_node_blocks
+from stacks.state import ROOT_TYPE
 from stacks.urn import Urn
+
+NARROWEST = 12
+"""Columns that a cell of a table keeps on a narrow terminal."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,18 +159,22 @@ def gpu_nodes_over_time(nodes: Iterable[NodeLife]) -> list[tuple[float, int]]:
 
 
 def created(urns: Iterable[str]) -> dict[str, int]:
-    """How many resources of each type there are among these URNs."""
+    """How many resources of each type there are among these URNs. The stack is none of them: the
+    engine does not count it either."""
     counts: dict[str, int] = {}
     for urn in urns:
-        kind = Urn.parse(urn).type
+        if (kind := Urn.parse(urn).type) == ROOT_TYPE:
+            continue
         counts[kind] = counts.get(kind, 0) + 1
     return dict(sorted(counts.items()))
 
 
-def text(report: Report) -> str:
-    """The report for a terminal, 100 columns wide."""
-    blocks = [_steps(report), _change(report), _resources(report), _nodes(report), _pods(report)]
-    blocks += [_template_check(check) for check in report.template_checks]
+def text(report: Report, width: int | None = None) -> str:
+    """The report. On a terminal of `width` columns lines are wrapped and the cells of tables cut;
+    without one, in a file or a pipe, everything is there as it is."""
+    blocks = [_steps(report, width), _change(report), _resources(report), _nodes(report, width),
+              _pods(report, width)]  # fmt: skip
+    blocks += [_template_check(check, width) for check in report.template_checks]
     blocks += real_node_blocks(report.real_node) if report.real_node else []
     verdict = "passed" if report.ok else "FAILED"
     for title, lines in (
@@ -178,7 +188,8 @@ def text(report: Report) -> str:
     blocks.append("  ".join(f"{name} {version}" for name, version in report.versions.items()))
     blocks.append(_programs(report.programs))
     blocks.append(f"rehearsal of {report.stack}: {verdict} in {report.seconds:.1f} s")
-    return "\n\n".join(block for block in blocks if block)
+    shown = "\n\n".join(block for block in blocks if block)
+    return shown if width is None else "\n".join(_wrapped(shown, width))
 
 
 def _programs(programs: Mapping[str, str]) -> str:
@@ -188,12 +199,30 @@ def _programs(programs: Mapping[str, str]) -> str:
     return "\n".join(f"{title}: {names}" for title, names in lines.items() if names)
 
 
-def _steps(report: Report) -> str:
+def _wrapped(shown: str, width: int) -> Iterator[str]:
+    """The lines, broken between words; what goes on is indented, and a path is never broken."""
+    for line in shown.splitlines():
+        fits = len(line) <= width or not line.strip()
+        yield from (
+            [line]
+            if fits
+            else textwrap.wrap(
+                line,
+                width,
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        )
+
+
+def _steps(report: Report, width: int | None) -> str:
     rows = [
         ("ok" if step["ok"] else "FAILED", step["name"], f"{step['seconds']:.1f} s", step["detail"])
         for step in report.steps
     ]
-    return table(("", "step", "duration", "result"), rows)
+    # What failed is said in full, and wrapped.
+    return table(("", "step", "duration", "result"), rows, width if report.ok else None)
 
 
 def _change(report: Report) -> str:
@@ -208,12 +237,20 @@ def _change(report: Report) -> str:
 
 
 def _resources(report: Report) -> str:
+    """By package, each type by its last part: `report.json` has them whole."""
+    packages: dict[str, Counter[str]] = {}
+    for kind, count in report.resources.items():
+        package, _, rest = kind.partition(":")
+        packages.setdefault(package, Counter())[rest.rpartition(":")[2]] += count
+    lines = [
+        f"  {package}: {', '.join(f'{kind} {n}' if n > 1 else kind for kind, n in kinds.items())}"
+        for package, kinds in packages.items()
+    ]
     total = sum(report.resources.values())
-    kinds = ", ".join(f"{kind} {n}" if n > 1 else kind for kind, n in report.resources.items())
-    return f"{total} resources created: {kinds}" if total else ""
+    return "\n".join([f"{total} resources created", *lines]) if total else ""
 
 
-def _nodes(report: Report) -> str:
+def _nodes(report: Report, width: int | None) -> str:
     counts = " -> ".join(f"{count} at {at:.1f} s" for at, count in report.gpu_nodes)
     rows = [
         (
@@ -227,7 +264,7 @@ def _nodes(report: Report) -> str:
         for node in report.nodes
     ]
     head = ("node", "pool", "joined", "driver, plugin", "allocatable GPUs", "left")
-    listed = table(head, rows) if rows else ""
+    listed = table(head, rows, width) if rows else ""
     return f"GPU nodes: {counts}\n\n{listed}".strip()
 
 
@@ -240,7 +277,7 @@ def _parts(node: NodeLife) -> str:
     )
 
 
-def _template_check(check: Mapping[str, Any]) -> str:
+def _template_check(check: Mapping[str, Any], width: int | None) -> str:
     wrong, tags, real = check["differences"], check["tags"], check["real"]
     node = f"node {check['node']}" if check["node"] else "a node of it (none came up)"
     result = f"{len(wrong)} differ" if wrong else "verified"
@@ -249,16 +286,17 @@ def _template_check(check: Mapping[str, Any]) -> str:
     ]
     return (
         f"pool {check['pool']}: node template of {len(tags)} tags, read back, against {node}: "
-        f"{result}\n{table(('tag', 'template', 'node'), rows)}"
+        f"{result}\n{table(('tag', 'template', 'node'), rows, width)}"
     )
 
 
-def _pods(report: Report) -> str:
+def _pods(report: Report, width: int | None) -> str:
     if not report.pods:
         return ""
+    pods = Counter(pod.workload for pod in report.pods)
     rows = [
         (
-            pod.workload,
+            pod.workload if pods[pod.workload] == 1 else f"{pod.workload} ({_own_part(pod)})",
             str(pod.gpus or "-"),
             pod.state,
             _time(pod.created),
@@ -268,17 +306,33 @@ def _pods(report: Report) -> str:
         )
         for pod in report.pods
     ]
-    return table(("workload", "GPUs", "state", "created", "bound", "run/done", "node"), rows)
+    head = ("workload", "GPUs", "state", "created", "bound", "run/done", "node")
+    return table(head, rows, width)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest entry, two spaces apart."""
+def _own_part(pod: PodLife) -> str:
+    """What a pod's name has beyond its workload's: an index, a suffix."""
+    return pod.name.removeprefix(pod.workload.partition(" ")[2]).strip("-")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
+    """Columns as wide as their widest entry, two spaces apart; in a `width` the widest ones are
+    cut."""
     lines = [head, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    while width and sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > NARROWEST:
+        widths[widths.index(max(widths))] -= 1
     return "\n".join(
-        "  ".join(entry.ljust(width) for entry, width in zip(line, widths, strict=True)).rstrip()
+        "  ".join(
+            _cut(entry, width).ljust(width) for entry, width in zip(line, widths, strict=True)
+        ).rstrip()
         for line in lines
     )
+
+
+def _cut(entry: str, width: int) -> str:
+    """Its end is what tells it from others: `...-a1b2c`."""
+    return entry if len(entry) <= width else f"...{entry[len(entry) - width + 3 :]}"
 
 
 def _time(at: float | None) -> str:

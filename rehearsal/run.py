@@ -215,7 +215,7 @@ def _write(sandbox: Sandbox, report: Report, progress: Progress) -> None:
     progress.stop()
     shown = text(report)
     (sandbox.folder / "report.txt").write_text(shown + "\n")
-    everything, _, verdict = f"\n{shown}".rpartition("\n")
+    everything, _, verdict = f"\n{text(report, progress.width)}".rpartition("\n")
     progress.print(everything)
     progress.print(verdict, "bold green" if report.ok else "bold red")
     progress.print(f"\n{sandbox.folder / 'timeline.svg'}")

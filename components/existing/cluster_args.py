@@ -79,13 +79,19 @@ class ExistingClusterArgs:
         if self.kubeconfig is not None:
             return "kubeconfig", self.kubeconfig, Path()
         # The same order as kubectl's; a list of files is not merged.
-        path = self.kubeconfig_file or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        key, path = "kubeconfigFile", self.kubeconfig_file
+        if path is None:
+            path, source = os.environ.get("KUBECONFIG"), "$KUBECONFIG"
+            if not path:
+                path, source = "~/.kube/config", "kubectl's own file"
+            key = f"kubeconfigFile: is not set, and {source}"
         try:
             file = Path(path).expanduser()
-            return "kubeconfigFile", file.read_text(), file.absolute().parent
+            return key, file.read_text(), file.absolute().parent
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not text"
-            raise ValueError(f"kubeconfigFile: cannot read {path!r} ({reason})") from None
+            way = "" if self.kubeconfig_file else "; name the cluster's kubeconfig"
+            raise ValueError(f"{key}: cannot read {path!r} ({reason}){way}") from None
 
 
 def _by_name(entries: object, key: str) -> dict[str, dict[str, Any]]:

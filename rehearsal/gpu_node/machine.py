@@ -12,6 +12,8 @@ DRIVER_FOLDER = Path("/usr/local/nvidia")
 """Where machines keep a driver that is no package of theirs."""
 FIELDS = ("name", "uuid", "memory.total", "driver_version")
 ANSWER_SECONDS = 60.0
+KUBELETS = ("kubelet", "kubelite", "k3s-server", "k3s-agent")
+"""A kubelet's process, and those that have one in them: MicroK8s' and k3s'."""
 
 NAME = "this-machine"
 """What the node is called: nothing of the machine's own name gets into a report."""
@@ -62,6 +64,11 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
             "--node gpu needs an NVIDIA driver, and there is no nvidia-smi on PATH or in "
             f"{DRIVER_FOLDER}/bin; without --node the nodes are simulated"
         )
+    if (kubelet := running_kubelet()) is not None:
+        raise NodeError(
+            "--node gpu needs a machine that is no cluster's node yet, and "
+            f"{kubelet} runs here: its pods would be offered the same GPUs; take another machine"
+        )
     own = DRIVER_FOLDER / "lib64"
     machine = read((ask or _ask)(found))
     return Machine(
@@ -70,6 +77,20 @@ def look(ask: Callable[[Path], str] | None = None) -> Machine:
         nvidia_smi=found,
         libraries=(own,) if own.is_dir() else (),
     )
+
+
+def running_kubelet(processes: Path = Path("/proc")) -> str | None:
+    """A kubelet of this machine's own, with its process: one in a container is not, nor is that of
+    a rehearsal, which has its processes to itself."""
+    here = os.readlink(processes / "self" / "ns" / "pid")
+    for process in sorted(processes.glob("[0-9]*"), key=lambda each: int(each.name)):
+        try:
+            name = (process / "comm").read_text().strip()
+            if name in KUBELETS and os.readlink(process / "ns" / "pid") == here:
+                return f"{name} (process {process.name})"
+        except OSError:  # it has ended, or is somebody else's
+            continue
+    return None
 
 
 def nvidia_smi() -> Path | None:

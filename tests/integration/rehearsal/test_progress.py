@@ -25,15 +25,13 @@ with Progress() as progress:
 """
 
 
-def shown(**environment: str) -> str:
+def shown(script: str = SCRIPT, **environment: str) -> str:
     """What the script writes to a terminal of 80 columns."""
     reading, writing = pty.openpty()
     child = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT],
-        cwd=ROOT,
-        stdout=writing,
-        env={**os.environ, "COLUMNS": "80", **environment},
-    )
+        [sys.executable, "-c", script],
+        cwd=ROOT, stdout=writing, env={**os.environ, "COLUMNS": "80", **environment},
+    )  # fmt: skip
     os.close(writing)
     found = b""
     try:
@@ -80,3 +78,11 @@ def test_no_color_is_respected() -> None:
 def test_a_terminal_that_can_do_nothing_gets_plain_lines() -> None:
     """Such as an editor's."""
     assert "\x1b" not in shown(TERM="dumb")
+
+
+def test_only_a_terminal_has_a_width() -> None:
+    """What is read by programs, or by nobody yet, is not cut."""
+    with Progress() as progress:
+        assert progress.width is None
+    script = "from rehearsal.progress import Progress\nwith Progress() as p: print(p.width)"
+    assert "80" in shown(script)

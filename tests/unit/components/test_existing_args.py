@@ -60,6 +60,33 @@ def test_other_clusters_and_users_stay_behind(file: Path) -> None:
     assert "me.crt" not in json.dumps(read)
 
 
+@pytest.mark.parametrize(
+    ("environment", "says"),
+    [
+        ({"KUBECONFIG": "/not/there"}, "kubeconfigFile: is not set, and $KUBECONFIG: cannot read "
+         "'/not/there' (No such file or directory); name the cluster's kubeconfig"),
+        ({"KUBECONFIG": ""}, "kubeconfigFile: is not set, and kubectl's own file: cannot read "
+         "'~/.kube/config' (No such file or directory); name the cluster's kubeconfig"),
+    ],
+)  # fmt: skip
+def test_a_file_that_nobody_named_is_not_blamed_on_the_key(
+    environment: dict[str, str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says where the path comes from, and which key is the way out."""
+    for key, value in {"HOME": str(tmp_path), **environment}.items():
+        monkeypatch.setenv(key, value)
+    with pytest.raises(ValueError, match=r"^kubeconfigFile: ") as refused:
+        ExistingClusterArgs(name="c").read_kubeconfig()
+    assert str(refused.value) == says
+    if environment["KUBECONFIG"]:
+        (tmp_path / "own").write_text("- no kubeconfig")
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "own"))
+        with pytest.raises(ValueError, match=r"and \$KUBECONFIG: is not a kubeconfig"):
+            ExistingClusterArgs(name="c").read_kubeconfig()
+        with pytest.raises(ValueError, match=r"^kubeconfigFile: cannot read '/x' \(No such"):
+            ExistingClusterArgs(name="c", kubeconfig_file="/x").read_kubeconfig()
+
+
 def test_a_file_that_is_not_there_is_named(file: Path) -> None:
     """In one line, with the key."""
     (file.parent / "me.crt").unlink()

@@ -79,6 +79,35 @@ def test_a_machine_that_cannot_be_a_node_says_why_in_one_line(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "namespace", "found"),
+    [
+        ("kubelet", "pid:[1]", "kubelet (process 42)"),
+        ("k3s-agent", "pid:[1]", "k3s-agent (process 42)"),
+        ("kubelet", "pid:[2]", None),  # in a container, or a rehearsal's
+        ("kubectl", "pid:[1]", None),
+    ],
+)
+def test_a_machine_that_is_a_node_already_is_refused(
+    name: str, namespace: str, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two kubelets would offer the same GPUs: one line, and nothing is touched."""
+    for process, own in (("self", "pid:[1]"), ("42", namespace)):
+        (tmp_path / process / "ns").mkdir(parents=True)
+        (tmp_path / process / "ns" / "pid").symlink_to(own)
+        (tmp_path / process / "comm").write_text(f"{name}\n")
+    (tmp_path / "7").mkdir()  # has just ended
+    assert machine.running_kubelet(tmp_path) == found
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(machine, "nvidia_smi", lambda: Path("/usr/bin/smi"))
+    monkeypatch.setattr(machine, "running_kubelet", lambda: found)
+    if found is None:
+        assert machine.look(lambda program: TWO).gpus
+        return
+    with pytest.raises(NodeError, match=rf"no cluster's node yet, and {name} \(process 42\) runs"):
+        machine.look(lambda program: TWO)
+
+
 def test_a_driver_that_does_not_answer_is_said(tmp_path: Path) -> None:
     """What nvidia-smi complains of is in the line."""
     program = tmp_path / "nvidia-smi"

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from rehearsal import simulated
 from rehearsal.event_log import Event, EventLog
 from rehearsal.report import Report, created, gpu_nodes_over_time, node_lives, pod_lives, text
@@ -85,6 +87,7 @@ def test_created_resources_are_counted_by_type() -> None:
     urns = [
         "urn:pulumi:dev::p::gpu-cluster:gke:Cluster$gcp:container/nodePool:NodePool::a",
         "urn:pulumi:dev::p::gcp:container/nodePool:NodePool::b",
+        "urn:pulumi:dev::p::pulumi:pulumi:Stack::p-dev",  # which `pulumi up` does not count
     ]
     assert created(urns) == {"gcp:container/nodePool:NodePool": 2}
 
@@ -95,6 +98,44 @@ def test_the_table_shows_the_way_of_a_workload() -> None:
     assert "GPU nodes: 0 at 0.0 s -> 1 at 3.0 s -> 0 at 20.1 s" in shown
     assert "Deployment default/s  1     ready  2.0 s    4.6 s  5.0 s     gpu" in shown
     assert shown.endswith("rehearsal of dev: passed in 21.0 s")
+
+
+def test_what_was_created_is_listed_by_package() -> None:
+    """A line for each, with the types as people know them."""
+    resources = {"gcp:compute/network:Network": 1, "gcp:container/nodePool:NodePool": 2,
+                 "kubernetes:apps/v1:DaemonSet": 1}  # fmt: skip
+    assert "\n4 resources created\n  gcp: Network, NodePool 2\n  kubernetes: DaemonSet\n" in text(
+        report(resources=resources)
+    )
+
+
+def test_pods_of_one_workload_are_told_apart() -> None:
+    """By what their names have beyond the workload's, as those of a JobSet's Job."""
+
+    def pod(name: str, workload: str = "Job default/ddp-workers-0") -> Event:
+        return event(2.0, "pod", f"default/{name}", "pending", workload=workload, gpus=1, node=None)
+
+    three = [pod("ddp-workers-0-0-x7k2p"), pod("ddp-workers-0-1-9qz4d"), pod("a", "Pod default/a")]
+    shown = text(report(pods=pod_lives(three)))
+    rows = [line.split("  ")[0] for line in shown.splitlines() if " default/" in line]
+    assert rows == [
+        "Job default/ddp-workers-0 (0-x7k2p)", "Job default/ddp-workers-0 (1-9qz4d)",
+        "Pod default/a",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_terminal_shows_whole_lines(width: int) -> None:
+    """None is longer than it; what does not fit is cut or goes on below, indented."""
+    steps = [{"name": "pulumi up", "seconds": 1.5, "ok": True, "detail": "made " * 30}]
+    long = report(steps=steps, warnings=["why and what to do " * 9])
+    shown = text(long, width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "\n    what to do why" in shown or "\n    why and what" in shown or "\n    and" in shown
+    whole = text(long)
+    assert max(map(len, whole.splitlines())) > 150
+    failed = text(report(ok=False, steps=[{**steps[0], "ok": False}]), width)
+    assert failed.count("made") == 30
 
 
 def test_a_failure_is_told_in_full() -> None:
