@@ -14,6 +14,7 @@ import tools.programs
 from rehearsal import simulated
 from rehearsal.event_log import Event
 from rehearsal.gpu_node import host_changes
+from rehearsal.kept import how_to_use
 from rehearsal.processes import end_leftovers
 from rehearsal.progress import Progress
 from rehearsal.report import (
@@ -70,7 +71,7 @@ def _rehearse(
         running = run.run_until_ready()
         if keep is not None:
             _write(sandbox, make_report(run, time.monotonic() - began), progress)
-            progress.say(_how_to_use(sandbox, running))
+            progress.say(how_to_use(sandbox, running=running))
             keep(0 if running else 1)
             return 0
         if running:
@@ -219,15 +220,6 @@ def _write(sandbox: Sandbox, report: Report, progress: Progress) -> None:
     progress.print(everything)
     progress.print(verdict, "bold green" if report.ok else "bold red")
     progress.print(f"\n{sandbox.folder / 'timeline.svg'}")
-
-
-def _how_to_use(sandbox: Sandbox, running: bool) -> str:
-    state = "It is running" if running else "It failed and is left as it is"
-    return (
-        f"{state}, until `gpu-cluster down {sandbox.stack}`. To look around:\n"
-        f"  export KUBECONFIG={sandbox.control_plane.kubeconfig}\n"
-        "  kubectl get nodes,pods --all-namespaces"
-    )
 
 
 def _tell(progress: Progress, event: Event) -> None:

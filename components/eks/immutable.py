@@ -54,8 +54,8 @@ POOL: Lasting = {
     "instance_types": "GPU pool",
     "zones": "GPU pool",
     "subnet_ids": "GPU pool",
+    # Not the reservation: it stands in the launch template, and another one recycles the nodes.
     "capacity_type": "GPU pool",
-    "reservation": "GPU pool",
     "os": "GPU pool",
     "ami_type": "GPU pool",
     "release_version": _never_lower,

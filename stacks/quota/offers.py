@@ -89,8 +89,9 @@ def exit_code(offers: Sequence[Offer]) -> ExitCode:
     return worst(_CODES[offer.word] for offer in offers)
 
 
-def text(offers: Sequence[Offer]) -> str:
-    """The table, then a line for each that is not offered or not known; empty without any."""
+def text(offers: Sequence[Offer], once: str = "") -> str:
+    """The table, then a line for each that is not offered or not known; empty without any. What is
+    not known because of `once` has none."""
     if not offers:
         return ""
     rows = [
@@ -106,6 +107,6 @@ def text(offers: Sequence[Offer]) -> str:
     parts += [
         f"pool {offer.wanted.pool}: {offer.word}: {offer.reason}"
         for offer in offers
-        if offer.word != "offered"
+        if offer.word != "offered" and not (once and offer.reason == once)
     ]
     return "\n".join(parts)

@@ -20,6 +20,7 @@ from stacks.quota.verdict import (
     exit_code,
     judge,
     needs_own_use,
+    no_answer,
     text,
 )
 from stacks.settings import ROOT, config_of, platform_of, settings_of
@@ -54,7 +55,10 @@ def answer(stack: str, endpoint: str | None = None) -> Answer:
         "notes": notes,
     }
     code = worst([exit_code(verdicts, findings), offers.exit_code(offered)])
-    parts = [text(verdicts, notes), offers.text(offered), "\n".join(map(str, findings))]
+    once = no_answer([*verdicts, *offered, *findings])
+    parts = [text(verdicts, notes, once), offers.text(offered, once)]
+    parts += ["\n".join(str(each) for each in findings if not (once and once in each.reason))]
+    parts += [f"nothing is known of the cloud: {once}"] if once else []
     return code, document, "\n\n".join(part for part in parts if part)
 
 
@@ -75,8 +79,12 @@ def _questions(
         raise CheckError(str(error)) from None
 
 
-def rehearsed_endpoint(stack: str) -> str:
-    """Where the stack's kept rehearsal simulates the cloud's API."""
+def rehearsed_endpoint(stack: str) -> str | None:
+    """Where the stack's kept rehearsal simulates the cloud's API; None for a stack without a cloud,
+    of which there is nothing to ask."""
+    platform = PLATFORMS.get(platform_of(config_of(stack)))
+    if platform is not None and platform.cloud is None:
+        return None
     file = ROOT / ".rehearsal" / stack / "sandbox.json"
     try:
         api = json.loads(file.read_text()).get("cloudApi")

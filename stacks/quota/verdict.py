@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from stacks.outcome import ExitCode, worst
 from stacks.table import amount, table
@@ -135,14 +135,33 @@ def _judge(need: Need, answer: Known | Unknown) -> tuple[Word, str]:
     )
 
 
+class Judged(Protocol):
+    """A verdict, an offer or a finding."""
+
+    @property
+    def word(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+
+def no_answer(judged: Sequence[Judged]) -> str:
+    """Why the cloud answered nothing at all, where that is one reason, such as no credentials, to
+    be said once; empty where some of it is known, or there is one answer alone."""
+    first = judged[0].reason if len(judged) > 1 else ""
+    same = all(one.word == "unknown" and first in one.reason for one in judged)
+    return first if same else ""
+
+
 def exit_code(verdicts: Sequence[Verdict], findings: Sequence[Finding] = ()) -> ExitCode:
     """1 if a quota is too little or something is wrong, else 2 if one is not known, else 0."""
     words = [*(verdict.word for verdict in verdicts), *(finding.word for finding in findings)]
     return worst(_CODES[word] for word in words)
 
 
-def text(verdicts: Sequence[Verdict], notes: Sequence[str]) -> str:
-    """The table, then a line for each quota that is not enough, then the notes."""
+def text(verdicts: Sequence[Verdict], notes: Sequence[str], once: str = "") -> str:
+    """The table, then a line for each quota that is not enough, then the notes; without the lines
+    of those whose reason is `once`, which is said for all."""
     rows = [
         [document[key] for key in ("quota", "scope", "unit", "need", "limit", "use", "verdict")]
         for document in (verdict.document() for verdict in verdicts)
@@ -153,7 +172,7 @@ def text(verdicts: Sequence[Verdict], notes: Sequence[str]) -> str:
         f"{verdict.need.quota} ({', '.join(verdict.need.pools)}): {verdict.word}: "
         f"{verdict.reason}\n  {verdict.need.link}"
         for verdict in verdicts
-        if verdict.word != "enough"
+        if verdict.word != "enough" and not (once and verdict.reason == once)
     ]
     parts += list(notes)
     return "\n".join(parts)

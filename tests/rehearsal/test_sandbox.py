@@ -135,6 +135,12 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
     said, _ = run.communicate(timeout=200)
     assert run.returncode == 0, said
     assert f"export KUBECONFIG={folder / 'kubeconfig'}" in said
+    assert f"  {folder / 'run'} pulumi up --stack dev\n" in said
+    printed = subprocess.run(
+        [folder / "run", "pulumi", "stack", "output", "--stack", "dev", "clusterName"],
+        cwd="/", capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert printed.stdout == "gpu-dev\n", printed.stderr
     (api_server,) = [line for line in marked(folder) if "kube-apiserver" in line]
     port = int(json.loads((folder / "sandbox.json").read_text())["apiServer"].split(":")[1])
     assert f"--secure-port={port} " in api_server

@@ -1,0 +1,58 @@
+"""A rehearsal that was kept can be changed, updated and recovered by commands that it prints."""
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from rehearsal.kept import how_to_use
+from rehearsal.sandbox import Sandbox
+
+
+def kept(folder: Path, platform: str, api: str | None) -> Sandbox:
+    """A sandbox as far as its commands are concerned, with an engine that prints its backend."""
+    (program := folder / "program").mkdir()
+    (pulumi := folder / "bin" / "pulumi").parent.mkdir()
+    pulumi.write_text("#!/bin/sh\necho $PULUMI_BACKEND_URL $PWD $HOME $SECRET $*\n")
+    pulumi.chmod(0o755)
+    environment = {"PATH": "/usr/bin:/bin", "PULUMI_BACKEND_URL": "file:///it's", "HOME": "/h"}
+    engine = SimpleNamespace(program=program, command=pulumi, environment=environment)
+    control_plane = SimpleNamespace(kubeconfig=folder / "kubeconfig")
+    return cast(
+        "Sandbox",
+        SimpleNamespace(
+            folder=folder, stack="a", platform=platform, engine=engine, cloud_api=api,
+            control_plane=control_plane,
+        ),
+    )  # fmt: skip
+
+
+def test_the_engine_runs_as_in_the_rehearsal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On its backend and its clouds alone, wherever the person stands; nobody else may read it."""
+    monkeypatch.setenv("SECRET", "of the person's own shell")
+    said = how_to_use(kept(tmp_path, "gke", "http://127.0.0.1:1"), running=True)
+    (line,) = (line for line in said.splitlines() if "pulumi up" in line)
+    done = subprocess.run(["sh", "-c", line], cwd="/", capture_output=True, text=True, check=True)
+    assert done.stdout == f"file:///it's {tmp_path / 'program'} /h up --stack a\n"
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
+    assert "recover" not in said  # nothing of Google's answers it here
+
+
+@pytest.mark.parametrize(
+    ("platform", "api", "command"),
+    [
+        ("eks", "http://127.0.0.1:1", "gpu-cluster recover a --endpoint http://127.0.0.1:1"),
+        ("existing", None, "gpu-cluster recover a"),
+    ],
+)
+def test_recovery_asks_the_simulated_cloud(
+    tmp_path: Path, platform: str, api: str | None, command: str
+) -> None:
+    """And never the person's own account."""
+    said = how_to_use(kept(tmp_path, platform, api), running=False)
+    assert said.startswith("It failed and is left as it is, until `gpu-cluster down a`.")
+    assert said.endswith(f"After an update that was killed:\n  {tmp_path / 'run'} {command}")
