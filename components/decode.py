@@ -17,6 +17,8 @@ from components.renamed import RENAMED
 T = TypeVar("T")
 P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
+EXAMPLE = "example"
+"""In the metadata of a field of args: what its key may be, for whoever left it out."""
 """Of this project's keys in a stack's config."""
 
 _WORDS = {
@@ -130,11 +132,17 @@ def _record(path: str, kind: type, value: object) -> Any:
         if key in value and value[key] is not None:
             given[field.name] = _decode(f"{path}.{key}", hints[field.name], value[key])
         elif _required(field):
-            raise ValueError(f"{path}.{key}: is missing; set it")
+            raise ValueError(f"{path}.{key}: is missing; set it{_example(field)}")
     try:
         return kind(**given)
     except ValueError as error:
         raise ValueError(f"{path}.{error}") from None
+
+
+def _example(field: "dataclasses.Field[Any]") -> str:
+    """What a required key may be, where its name does not say it."""
+    example = field.metadata.get(EXAMPLE)
+    return f", for instance to {example}" if example else ""
 
 
 def _required(field: "dataclasses.Field[Any]") -> bool:

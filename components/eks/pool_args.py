@@ -10,6 +10,7 @@ from components.catalog import kubernetes as names
 from components.catalog import room
 from components.catalog.accelerators import GPUS
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
+from components.decode import EXAMPLE
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksClusterArgs, check_desired
 from components.eks.disk_args import LEAST_DISK_GIB, check_disk
@@ -29,7 +30,7 @@ _AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
 class EksGpuNodeGroupArgs:
     """A GPU node group on EKS."""
 
-    instance_types: Sequence[str]
+    instance_types: Sequence[str] = field(metadata={EXAMPLE: "[g6.xlarge]"})
     """One instance type, or several with the same GPUs of which EC2 takes what it has; the smallest
     first."""
     accelerator: str | None = None

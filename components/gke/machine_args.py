@@ -1,15 +1,16 @@
 """The machine of a GPU node on GKE Standard, and the GPUs that it carries."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from components.catalog import gke as catalog
+from components.decode import EXAMPLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GkeGpuMachineArgs:
     """A machine type with its GPUs, built in or attached."""
 
-    machine_type: str
+    machine_type: str = field(metadata={EXAMPLE: "g2-standard-4"})
     """The machine type of a node."""
     accelerator: str | None = None
     """The GPU, as `guestAccelerators.type` has it; derived where the machine type has its GPUs

@@ -1,11 +1,12 @@
 """What a user says of GPUs on Autopilot, and the selector that follows from it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
+from components.decode import EXAMPLE
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.pool_args import SPOT_TAINT, Capacity
 from components.gke.sharing_args import GkeSharingArgs
@@ -17,7 +18,7 @@ _SHARING_LABELS = {"time-slicing": "time-sharing"}
 class GkeAutopilotPoolArgs:
     """GPUs that pods may have on Autopilot. There is no node pool: GKE starts a node for a pod."""
 
-    accelerator: str
+    accelerator: str = field(metadata={EXAMPLE: "nvidia-l4"})
     """The GPU, as the node label `cloud.google.com/gke-accelerator` has it."""
     gpus_per_node: int | None = None
     """Physical GPUs of the node; left out, GKE takes a node as large as the pod asks for."""

@@ -196,3 +196,53 @@ def test_the_maintenance_sample_is_one_that_the_settings_take() -> None:
     ]
     args = decode("maintenance", GkeMaintenanceArgs, given)
     assert list(args.exclusions) == ["long-run"]
+
+
+_CURRENT = {
+    key.rpartition(".")[2] for key in re.findall(r"^\| `([^`]+)` \|", keys.markdown(), re.MULTILINE)
+}
+
+
+@pytest.mark.parametrize("key", [key for key in RENAMED if key not in _CURRENT])
+def test_no_page_names_a_renamed_key_as_current(key: str) -> None:
+    """Who copies it is refused. The changelog and the measurements say what was."""
+    written = re.compile(rf"`(?:[\w.]+\.)?{key}(?::[^`]*)?`")
+    found = [
+        f"{page.relative_to(ROOT)}: {match[0]}"
+        for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+        if "measured" not in page.parts
+        # `make inject-faults` writes this part, from what it has seen.
+        for match in written.finditer(_without(page.read_text(), "changes"))
+    ]
+    assert found == []
+
+
+def _without(page: str, section: str) -> str:
+    return re.sub(rf"<!-- {section} -->.*?<!-- /{section} -->", "", page, flags=re.DOTALL)
+
+
+def test_the_way_to_the_repository_needs_no_name_that_nobody_knows() -> None:
+    """What stands in a block of commands is copied."""
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        assert "REPOSITORY" not in page.read_text(), page
+    for page in (ROOT / "README.md", ROOT / "docs" / "contributing" / "development.md"):
+        assert "`git clone` and the address that its page shows" in page.read_text()
+
+
+def test_a_release_says_how_its_tag_is_made() -> None:
+    """On main, annotated, published; and the states are those of the tag."""
+    page = (ROOT / "docs" / "contributing" / "release.md").read_text()
+    commands = re.findall(r"^ *\$ (.+)$", page, re.MULTILINE)
+    assert [each.split()[:2] for each in commands[-2:]] == [["git", "tag"], ["git", "push"]]
+    assert "--annotate vVERSION" in commands[-2]
+    assert "gpu-cluster state-fixtures vVERSION" in page
+
+
+def test_every_example_has_a_page() -> None:
+    """Whoever opens its folder reads how it is run; the keys are the project's."""
+    folder = ROOT / "examples" / "consumer"
+    page = (folder / "README.md").read_text()
+    for command in ("pip install -r requirements.txt", "pulumi up -s dev", "pulumi destroy -s dev"):
+        assert command in page
+    for linked in re.findall(r"\]\(([^)]+)\)", page):
+        assert (folder / linked).exists(), linked
