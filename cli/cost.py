@@ -4,7 +4,7 @@ import click
 
 from cli.options import json_option, stack_argument
 from cli.output import say
-from stacks.outcome import ExitCode
+from stacks.outcome import Answer, ExitCode
 
 
 def _dollars(_: object, __: object, text: str | None) -> float | None:
@@ -29,8 +29,19 @@ def _dollars(_: object, __: object, text: str | None) -> float | None:
     help="What a month may cost with every pool at its maximum; above it, the exit code is 1.",
 )
 @json_option
-def cost(stack: str, compare: str | None, ceiling: float | None, as_json: bool) -> ExitCode:
+@click.option("--csv", "as_csv", is_flag=True, help="Print a row for each item, for a spreadsheet.")
+def cost(
+    stack: str, compare: str | None, ceiling: float | None, as_json: bool, as_csv: bool
+) -> ExitCode:
     """What STACK costs per hour and month by list prices, every pool at its minimum and maximum."""
+    from stacks.cost.cost_text import csv_rows
     from stacks.cost.stack_cost import answer
 
-    return say("cost", lambda: answer(stack, compare=compare, ceiling=ceiling), as_json=as_json)
+    if as_csv and (as_json or compare is not None):
+        raise click.UsageError("--csv excludes --json and --compare; drop one of the two")
+
+    def ask() -> Answer:
+        code, document, text = answer(stack, compare=compare, ceiling=ceiling)
+        return code, document, csv_rows(document["items"]) if as_csv else text
+
+    return say("cost", ask, as_json=as_json)

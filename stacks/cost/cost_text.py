@@ -1,6 +1,9 @@
 """A bill, and the difference of two, for people."""
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from components.catalog.prices import HOURS_PER_MONTH
 from stacks.cost.bill import TIMES, Bill, Item, Purchase, Time, changes
@@ -48,6 +51,21 @@ def compared(before: Bill, after: Bill) -> str:
         totals += [*sums, signed(change)]
     head = ["A MONTH", "IDLE BEFORE", "AFTER", "CHANGE", "FULL BEFORE", "AFTER", "CHANGE"]
     return _money_table(head, [*rows, ["in all", *totals]], words=1)
+
+
+def csv_rows(items: Sequence[Mapping[str, Any]]) -> str:
+    """The items of a bill's document for a spreadsheet, in dollars an hour as configured."""
+    out = io.StringIO()
+    write = csv.writer(out, lineterminator="\n").writerow
+    write(
+        ["item", "what", "bought", *(f"{time} {of}" for of in ("pieces", "$/h") for time in TIMES)]
+    )
+    for item in items:
+        numbers = [item["pieces"][time] for time in TIMES]
+        numbers += [item["hourly"]["configured"][time] for time in TIMES]
+        shown = [UNKNOWN if number is None else number for number in numbers]
+        write([item["name"], item["what"], item["bought"], *shown])
+    return out.getvalue().rstrip()
 
 
 def money(dollars: float) -> str:

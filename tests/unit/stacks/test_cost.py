@@ -1,5 +1,6 @@
 """What a stack costs: every figure follows from the catalogue, and what is unknown is never 0."""
 
+import csv
 import json
 from datetime import date
 from typing import Any
@@ -14,7 +15,7 @@ from components.catalog.prices import HOURS_PER_MONTH, PRICES
 from stacks.cost import eks as eks_cost
 from stacks.cost import stack_cost as cost
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, changes
-from stacks.cost.cost_text import shown
+from stacks.cost.cost_text import csv_rows, shown
 from stacks.files import SAMPLES
 from stacks.outcome import ExitCode
 from stacks.settings import config_of, settings_of
@@ -123,6 +124,27 @@ def test_an_unknown_price_is_unknown_and_not_zero() -> None:
     assert "not known, and so not in the sums: train-gpu" in shown(bill)
     assert "as configured, full: at least $" in shown(bill)
     assert bill.document()["totals"]["configured"]["full"]["missing"] == ["train-gpu"]
+
+
+def test_a_capacity_block_has_no_list_price() -> None:
+    """It is paid for when it is bought, and no number stands for it."""
+    pool = {"instanceTypes": ["p5.48xlarge"], "capacityType": "capacity-block",
+            "reservation": "cr-0123456789abcdef0", "zones": ["us-east-1b"]}  # fmt: skip
+    bill = changed("train", **pool)
+    assert item(bill, "train-gpu").cost("configured", "full") is None
+    assert bill.total("configured", "full").missing == ["train-gpu"]
+
+
+def test_a_spreadsheet_gets_a_row_for_each_item() -> None:
+    """What is not known is a word and no zero."""
+    bill = changed("train", capacityType="spot")
+    head, *rows = csv.reader(csv_rows(bill.document()["items"]).splitlines())
+    assert head == ["item", "what", "bought", "idle pieces", "full pieces", "idle $/h", "full $/h"]
+    assert [row[0] for row in rows] == [each.name for each in bill.items]
+    (pool,) = (row for row in rows if row[0] == "train-gpu")
+    assert pool[2:] == ["spot", "0", "1", "0.0", "unknown"]
+    (plane,) = (row for row in rows if row[0] == "control plane")
+    assert plane[3:] == ["1", "1", "0.1", "0.1"]
 
 
 def test_nothing_of_an_unknown_price_costs_nothing() -> None:
