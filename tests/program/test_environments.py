@@ -2,6 +2,7 @@
 
 import json
 
+import pulumi
 import pytest
 
 from stacks.urn import Urn, of_reference
@@ -109,3 +110,14 @@ def test_a_pod_of_its_own_waits_for_the_device_plugin() -> None:
     assert pods
     for pod in pods:
         assert any(urn.endswith("DaemonSet::nvidia-device-plugin") for urn in pod.depends_on)
+
+
+def test_a_copy_of_a_stack_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a preview and in an `up`, as a warning: the stack may be another backend's."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+    record(run_program, config=config_of("dev"), preview=True)
+    assert [line for line in said if "too, gpu-dev in us-central1-a" in line] == [
+        line for line in said if line.startswith("Pulumi.")
+    ]
+    assert any(line.startswith("Pulumi.dev.yaml makes this stack's cluster too") for line in said)

@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
 import pytest
 from botocore.stub import Stubber
+from google.auth.exceptions import DefaultCredentialsError
 from moto import mock_aws
 
 from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from stacks.quota import eks as aws_quota
+from stacks.quota import stack_quota as quota
 from stacks.quota.verdict import Known, Need, Unknown
 
 
@@ -159,3 +162,28 @@ def test_aws_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(ValueError, match=r"^AWS: .*no-such.*could not be found$"):
         aws_quota.AwsQuotas.of("us-east-1", profile="no-such", endpoint=None)
+
+
+@pytest.mark.parametrize(
+    ("stack", "reason"),
+    [
+        ("train", "AWS cannot be asked: Unable to locate credentials; sign in: aws sso login, or "
+         "aws configure sso, and name the profile in AWS_PROFILE"),
+        ("dev", "no Google Cloud credentials: run `gcloud auth application-default login`"),
+    ],
+)  # fmt: skip
+def test_that_nobody_is_signed_in_is_said_once(
+    stack: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not for each quota, pool and zone; the document has it everywhere."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setattr("google.auth.default", Mock(side_effect=DefaultCredentialsError()))
+    code, document, text = quota.answer(stack)
+    assert code == 2
+    assert text.count(reason) == 1
+    assert text.endswith(f"\n\nnothing is known of the cloud: {reason}")
+    assert document["quotas"][0]["reason"] == reason
+    assert document["offers"][0]["reason"] == reason

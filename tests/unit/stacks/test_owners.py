@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
 import yaml
 
@@ -14,9 +13,6 @@ from stacks.names import StackError
 from stacks.outcome import CheckError
 from stacks.owners import refuse_shared
 from stacks.settings import config_of
-from tests.components.recording import record
-from tests.program.environments import config_of as config_of_sample
-from tests.program.environments import run_program
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -106,17 +102,6 @@ def test_the_engine_itself_warns_of_a_copy(tmp_path: Path, config: dict[str, Any
     )
     other = {**config, "gpu-cluster:cluster": {**config["gpu-cluster:cluster"], "name": "b"}}
     assert list(shared(tmp_path, "staging", engine(other))) == []
-
-
-def test_the_program_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a preview and in an `up`, as a warning: the stack may be another backend's."""
-    said: list[str] = []
-    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
-    record(run_program, config=config_of_sample("dev"), preview=True)
-    assert [line for line in said if "too, gpu-dev in us-central1-a" in line] == [
-        line for line in said if line.startswith("Pulumi.")
-    ]
-    assert any(line.startswith("Pulumi.dev.yaml makes this stack's cluster too") for line in said)
 
 
 @pytest.mark.parametrize("stack", SAMPLES)

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 import yaml
-from google.auth.exceptions import DefaultCredentialsError, RefreshError
+from google.auth.exceptions import RefreshError
 
 from components.batch.training_args import TrainingArgs
 from components.cluster import ResolvedPool
@@ -558,31 +558,6 @@ def test_an_encrypted_project_is_not_asked_about(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(quota, "config_of", lambda _: config)
     with pytest.raises(CheckError, match=r"^Pulumi.dev.yaml: gcp:project: is encrypted"):
         quota.answer("dev")
-
-
-@pytest.mark.parametrize(
-    ("stack", "reason"),
-    [
-        ("train", "AWS cannot be asked: Unable to locate credentials; sign in: aws sso login, or "
-         "aws configure sso, and name the profile in AWS_PROFILE"),
-        ("dev", "no Google Cloud credentials: run `gcloud auth application-default login`"),
-    ],
-)  # fmt: skip
-def test_that_nobody_is_signed_in_is_said_once(
-    stack: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not for each quota, pool and zone; the document has it everywhere."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setattr("google.auth.default", Mock(side_effect=DefaultCredentialsError()))
-    code, document, text = quota.answer(stack)
-    assert code == 2
-    assert text.count(reason) == 1
-    assert text.endswith(f"\n\nnothing is known of the cloud: {reason}")
-    assert document["quotas"][0]["reason"] == reason
-    assert document["offers"][0]["reason"] == reason
 
 
 def test_one_answer_among_others_is_its_own() -> None:
