@@ -143,7 +143,8 @@ def test_a_failed_gpu_is_not_tried_until_it_passes() -> None:
 )
 def test_an_update_waits_for_it_on_request(wait: bool, annotations: dict[str, str]) -> None:
     """With `wait`, an update fails where a GPU is not good."""
-    assert job_of(declared("dev", wait=wait), "dev")["metadata"]["annotations"] == annotations
+    found = job_of(declared("dev", wait=wait), "dev")["metadata"]["annotations"]
+    assert found == {**annotations, "gpu-cluster/stack": "gpu-cluster/test"}
 
 
 def test_a_node_s_own_pytorch_is_mounted() -> None:
