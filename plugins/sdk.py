@@ -37,6 +37,12 @@ def input_names(kind: type) -> Mapping[str, str]:
         return _types.input_type_py_to_pulumi_names(kind)
 
 
+def output_types(kind: type) -> Mapping[str, Any]:
+    """As `input_types`, of a class of outputs."""
+    with _LOADING:
+        return _types.output_type_types(kind)
+
+
 def resource_types(resource: type) -> Mapping[str, Any]:
     """Property of a resource, as the engine spells it, -> type."""
     with _LOADING:

@@ -3,7 +3,7 @@
 import typing
 from collections import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from plugins import sdk
@@ -40,6 +40,8 @@ class Comparison:
     replaces: Callable[[str, Any, Any], bool]
     """(path, old, new): whether a change replaces although the property is not immutable. `new` is
     None where it was taken away."""
+    foreseen: Mapping[str, Any] = field(default_factory=dict)
+    """What the provider itself fills in where a property is not given."""
 
     def changes(
         self,
@@ -80,6 +82,13 @@ class Comparison:
     def _values(
         self, was_input: Any, old: Any, new: Any, kind: Any, path: str, pattern: str
     ) -> Iterator[Change]:
+        kept = pattern in self.facts.kept_when_removed
+        if new == "" and kept and self.foreseen.get(pattern, old) == old:
+            return  # as good as none
+        if self._means_none(pattern, old) and self._means_none(pattern, new):
+            return
+        if new == UNKNOWN and pattern in self.facts.same_when_unknown:
+            return
         if old is None:
             # An empty block is a block; any other empty value is as good as none.
             if not _is_nothing(new) or _block_of(kind):
@@ -92,7 +101,9 @@ class Comparison:
             list_inputs = was_input if isinstance(was_input, list) else []
             yield from self._lists(list_inputs, old, new, kind, path, pattern)
         elif old != new and not self.same(path, old, new):
-            beneath = patterns_beneath(old, kind, pattern) if new == UNKNOWN else [pattern]
+            # Of a block that is not known, the provider knows nothing that it holds either.
+            whole = new == UNKNOWN and not _block_of(kind)
+            beneath = patterns_beneath(old, kind, pattern) if whole else [pattern]
             replace = any(map(self.facts.replaces, beneath)) or self.replaces(path, old, new)
             yield Change(path, "update", replace)
 
@@ -131,7 +142,13 @@ class Comparison:
                 more.append(value)
         return rest, more
 
+    def _means_none(self, pattern: str, value: Any) -> bool:
+        values = self.facts.means_none.get(pattern)
+        return values is not None and (not value or value in values)
+
     def _removed(self, old: Any, kind: Any, path: str, pattern: str) -> Iterator[Change]:
+        if self._means_none(pattern, old):
+            return
         beneath = set(patterns_beneath(old, kind, pattern)) - self.facts.kept_when_removed
         beneath.add(pattern)
         replace = any(map(self.facts.replaces, beneath)) or self.replaces(path, old, None)

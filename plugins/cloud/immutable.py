@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from plugins.cloud.schema import UNKNOWN
+
 _DATA = Path(__file__).with_name("immutable.yaml")
 _CLUSTER, _NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 
@@ -18,10 +20,19 @@ class Facts:
 
     immutable: frozenset[str] = frozenset()
     kept_when_removed: frozenset[str] = frozenset()
+    computed: frozenset[str] = frozenset()
+    """What a plan does not know where it is unset: `kept_when_removed`, as the file has it."""
+    foreseen: Mapping[str, Any] = field(default_factory=dict)
+    foreseen_with: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    means_none: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    not_inputs: frozenset[str] = frozenset()
+    same_when_unknown: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     patterns: Mapping[str, str] = field(default_factory=dict)
     longest: int | None = None
     """Characters of a generated name."""
+    small_letters: bool = False
+    """Whether a generated name has no capitals."""
     auto_named: tuple[str, ...] = ()
     delete_before_replace: bool = False
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -32,6 +43,11 @@ class Facts:
     required_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     enums: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     bounds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def known_early(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The rules of what the provider knows of a new resource before the cloud says it."""
+        more = [rules for name, rules in self.foreseen_with.items() if inputs.get(name) is True]
+        return {**self.foreseen, **{name: rule for rules in more for name, rule in rules.items()}}
 
     def replaces(self, pattern: str) -> bool:
         """Whether a change at `pattern` (a path with `[]` for elements) forces a replacement."""
@@ -63,10 +79,10 @@ def _with_node_config(token: str, row: dict[str, Any], rows: dict[str, Any]) -> 
         return row
     pool = rows[_NODE_POOL]
     merged = dict(row)
-    for kind in ("defaults", "enums", "bounds"):
+    for kind in ("defaults", "enums", "bounds", "means_none"):
         rules = {p: v for p, v in pool.get(kind, {}).items() if within(p, "nodeConfig")}
         merged[kind] = rules | row.get(kind, {})
-    for kind in ("kept_when_removed", "sets"):
+    for kind in ("kept_when_removed", "not_inputs", "same_when_unknown", "sets"):
         inherited = [path for path in pool.get(kind, ()) if within(path, "nodeConfig")]
         merged[kind] = [*row.get(kind, ()), *inherited]
     nested = [path for path in pool["required_nested"] if within(path, "nodeConfig")]
@@ -81,11 +97,20 @@ def _facts(row: Mapping[str, Any]) -> Facts:
     return Facts(
         immutable=frozenset(row["immutable"]),
         kept_when_removed=frozenset(
-            path.removesuffix("[]") for path in row.get("kept_when_removed", ())
+            path.removesuffix("[]")
+            for kind in ("kept_when_removed", "stays_when_removed")
+            for path in row.get(kind, ())
         ),
+        computed=frozenset(row.get("kept_when_removed", ())),
+        foreseen=row.get("foreseen", {}),
+        foreseen_with=row.get("foreseen_with", {}),
+        means_none={path: tuple(each) for path, each in row.get("means_none", {}).items()},
+        same_when_unknown=frozenset(row.get("same_when_unknown", ())),
+        not_inputs=frozenset(row.get("not_inputs", ())),
         sets=frozenset(row.get("sets", ())),
         patterns=row.get("patterns", {}),
         longest=row.get("longest"),
+        small_letters=row.get("small_letters", False),
         auto_named=tuple(row.get("auto_named", ())),
         delete_before_replace=row.get("delete_before_replace", False),
         defaults=row.get("defaults", {}),
@@ -129,7 +154,7 @@ def values(tree: Any, pattern: str, shown: str = "") -> Iterator[tuple[str, Any]
         return
     path = f"{shown}.{name}" if shown else name
     found = [(path, tree[name])]
-    if step.endswith("[]"):
+    if step.endswith("[]") and tree[name] != UNKNOWN:
         elements = tree[name] if isinstance(tree[name], list) else []
         found = [(f"{path}[{index}]", element) for index, element in enumerate(elements)]
     for path, value in found:

@@ -26,8 +26,10 @@ def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], l
         if path in olds:
             # Also one that somebody chose and no longer gives: the bridge takes it from the state.
             name, reason = olds[path], None
+        elif olds:
+            continue  # it was named by `namePrefix`: what the cloud made of that stays
         else:
-            name, reason = auto_name(request, known.longest)
+            name, reason = auto_name(request, known)
         if reason:
             problems.append(Problem(path, reason))
         else:
@@ -63,13 +65,14 @@ def add_defaults(inputs: dict[str, Any], known: Facts) -> list[str]:
     return added
 
 
-def auto_name(request: Any, longest: int | None = None) -> tuple[str, str | None]:
+def auto_name(request: Any, known: Facts) -> tuple[str, str | None]:
     """The physical name for the resource of a CheckRequest, and why there is none, if so.
 
     The engine may propose one (`pulumi:autonaming`); else it is the resource's name and seven
     digits, which the request's random seed decides where it has one.
     """
     resource = Urn.parse(request.urn).name
+    longest = known.longest
     if longest is not None and len(resource) + 1 + _SUFFIX_DIGITS > longest:
         return "", (
             f"could not make instance: name '{resource}-' plus {_SUFFIX_DIGITS} random chars is "
@@ -84,8 +87,7 @@ def auto_name(request: Any, longest: int | None = None) -> tuple[str, str | None
         digits = hashlib.sha256(request.randomSeed).hexdigest()[:_SUFFIX_DIGITS]
     else:
         digits = secrets.token_hex(_SUFFIX_DIGITS)[:_SUFFIX_DIGITS]
-    # Where the length counts, so do capitals: they are no letters of a name there.
-    return f"{resource.lower() if longest else resource}-{digits}", None
+    return f"{resource.lower() if known.small_letters else resource}-{digits}", None
 
 
 def merge(
@@ -110,7 +112,9 @@ def merge(
             inputs = old_inputs.get(name)
             inputs = inputs if isinstance(inputs, dict) else {}
             merged[name] = merge(inputs, current, value, known, inner)
-        elif is_left_out(value, current) and _pattern(pattern, name) in known.kept_when_removed:
+        elif _pattern(pattern, name) in known.kept_when_removed and (
+            is_left_out(value, current) or (value == "" and current is not None)
+        ):
             merged[name] = current
         else:
             merged[name] = value

@@ -141,6 +141,8 @@ def fit(value: Any, kind: Any, path: str, problems: list[Problem]) -> Any:
     if value is None or kind is Any or (isinstance(value, str) and value == UNKNOWN):
         return value
     origin = typing.get_origin(kind)
+    if origin in (list, abc.Sequence) and isinstance(value, str | int | float):
+        value = [value]  # as the official bridge takes it
     if origin in (list, abc.Sequence) and isinstance(value, list):
         (element,) = typing.get_args(kind)
         return [

@@ -29,7 +29,7 @@ from plugins.cloud.handler import (
 )
 from plugins.cloud.immutable import Facts, facts
 from plugins.cloud.inputs import as_declared, checked, merge, with_ignored, without_meta
-from plugins.cloud.planning import left_out, planned
+from plugins.cloud.planning import foreseen, left_out, planned
 from plugins.cloud.schema import (
     UNKNOWN,
     ResourceSchema,
@@ -138,6 +138,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 facts=known,
                 same=handler.same,
                 replaces=handler.forces_replacement,
+                foreseen=foreseen({}, known.foreseen, self._config(context)),
             )
             news, olds = decode(request.news), decode(request.olds)
             for name in schema.misshaped(olds):
@@ -165,17 +166,20 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Create(self, request: Any, context: Any) -> Any:
         with self._answering(context):
             token = Urn.parse(request.urn).type
-            handler, schema, _ = self._type(token)
+            handler, schema, known = self._type(token)
+            config = self._config(context)
             inputs = without_meta(decode(request.properties))
             if reason := handler.plan({}, inputs):
                 raise CloudError(f"1 error occurred: * {reason}")
-            plan = planned(inputs, schema.output_only, handler.computed)
+            computed = {*handler.computed, *known.computed, *known.not_inputs}
+            plan = planned(inputs, schema.output_only, computed, known.means_none)
+            plan |= foreseen(inputs, known.known_early(inputs), config)
             if request.preview:
                 return provider_pb2.CreateResponse(properties=_outputs(handler, plan))
             with self._recorded("create", request.urn):
                 if planned_errors := self.settings.faults.errors.get(token):
                     raise CloudError(planned_errors.pop(0))
-                identity, outputs = handler.on_create(self._config(context), inputs)
+                identity, outputs = handler.on_create(config, inputs)
                 if missing := left_out(plan, outputs):
                     # The rehearsal's own defect, and never passed over: the preview of a program
                     # that reads it fails.

@@ -65,7 +65,7 @@ class Cluster(Kind):
             )
         private = inputs.get("privateClusterConfig")
         block = private.get("masterIpv4CidrBlock") if isinstance(private, Mapping) else None
-        if block not in (None, UNKNOWN) and not _is_28(block):
+        if block not in (None, "", UNKNOWN) and not _is_28(block):
             path = "privateClusterConfig.masterIpv4CidrBlock"
             problems.append(Problem(path, f"{path}: '{block}' must be a /28 network"))
         authorized = inputs.get("masterAuthorizedNetworksConfig")
@@ -79,7 +79,7 @@ class Cluster(Kind):
         return [*problems, *maintenance.problems(inputs)]
 
     def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-        if new.get("nodeVersion") and new.get("removeDefaultNodePool"):
+        if not old and new.get("nodeVersion") and new.get("removeDefaultNodePool"):
             return "node_version can only be specified if remove_default_node_pool is not true"
         return None
 
@@ -240,9 +240,9 @@ class Cluster(Kind):
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         if path.startswith("enableK8sBetaApis"):
             # One that is on stays on (containerClusterEnableK8sBetaApisCustomizeDiff).
-            return old is not None
+            return old is not None and (path, new) != ("enableK8sBetaApis", UNKNOWN)
         downgraded = ("enableL4IlbSubsetting", "enableFqdnNetworkPolicy")
-        return path in downgraded and old is True and new is False
+        return path in downgraded and old is True and new in (False, UNKNOWN)
 
 
 def _check_mode(state: Mapping[str, Any]) -> None:

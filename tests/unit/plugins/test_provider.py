@@ -8,7 +8,6 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from plugins.cloud.schema import UNKNOWN
 from plugins.cloud.server import ProviderServer
 from plugins.cloud.wire import decode, encode
-from simulators.google.cluster import Cluster
 from simulators.google.node_pool import NodePool
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
@@ -90,7 +89,8 @@ def test_a_preview_knows_only_what_the_program_gave() -> None:
     assert planned["name"] == "dev"
     assert planned["endpoint"] == planned["masterVersion"] == planned["masterAuth"] == UNKNOWN
     assert planned["nodeLocations"] == UNKNOWN
-    assert "clusterAutoscaling" not in planned
+    assert planned["clusterAutoscaling"] == UNKNOWN
+    assert "maintenancePolicy" not in planned
 
 
 def test_what_the_cloud_fills_in_beneath_a_block_is_unknown_as_well() -> None:
@@ -106,15 +106,10 @@ def test_what_the_cloud_fills_in_beneath_a_block_is_unknown_as_well() -> None:
 
 def test_a_create_may_not_return_what_its_preview_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A handler that fills in a property without naming it fails, so that no rehearsal lies."""
-    monkeypatch.setattr(Cluster, "computed", Cluster.computed[1:])
-    stack = GoogleStack()
-    with pytest.raises(Refused, match="Cluster left out project: name it in `computed`"):
-        stack.cluster()
-    monkeypatch.undo()
-    monkeypatch.setattr(NodePool, "computed", NodePool.computed[:9])
+    monkeypatch.setattr(NodePool, "computed", ())
     stack = GoogleStack()
     stack.cluster()
-    with pytest.raises(Refused, match=r"NodePool left out .*nodeConfig\.serviceAccount"):
+    with pytest.raises(Refused, match=r"NodePool left out upgradeSettings.strategy: name it in `c"):
         stack.pool()
 
 

@@ -71,7 +71,7 @@ def test_an_unknown_resource_type_is_refused() -> None:
         ({"initialNodeCount": 1.5}, "initialNodeCount: expected an integer, got 1.5"),
         ({"nodeConfig": {"spot": "true"}}, "nodeConfig.spot: expected true or false, got 'true'"),
         ({"nodeConfig": "x"}, "nodeConfig: expected an object, got 'x'"),
-        ({"nodeLocations": "us-central1-a"}, "nodeLocations: expected a list, got 'us-central1-a'"),
+        ({"nodeLocations": {"a": "b"}}, "nodeLocations: expected a list, got an object"),
         (
             {"nodeConfig": {"labels": ["a"]}},
             "nodeConfig.labels: expected a map, got a list",

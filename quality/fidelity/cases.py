@@ -1,0 +1,223 @@
+"""Inputs and single changes of a resource, from the SDK's own types and what is declared.
+
+Of every input path: added, taken away, changed, emptied, unknown, in another order, of a wrong
+type. Nothing is random: the same SDK and samples give the same cases.
+"""
+
+import copy
+import re
+import typing
+from collections import abc
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plugins import sdk
+from plugins.cloud.immutable import Facts, facts
+from plugins.cloud.schema import UNKNOWN, Block, block, plain, resource_schema
+from quality.fidelity.declared import Declared
+
+VALUES = Path(__file__).with_name("values.yaml")
+"""Two values of each text that must have a form; `path` ends with the key."""
+
+Inputs = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One question: from which inputs to which. Without `before`, only `Check` and a preview."""
+
+    of: Declared
+    kind: str
+    path: str
+    before: Inputs | None
+    after: Inputs
+
+    @property
+    def label(self) -> str:
+        """Short, and the same in every run: `gcp:...:Cluster dev/gpu-dev add nodeLocations`."""
+        return f"{self.of.token} {self.of.stack or '-'}/{self.of.name} {self.kind} {self.path}"
+
+
+class _Nothing:
+    """Takes the place of a value that is taken away."""
+
+
+NOTHING = _Nothing()
+_WRONG: Mapping[type, Any] = {str: {"a": "b"}, bool: "perhaps", int: "many", float: "much"}
+
+
+def all_cases(declared: Sequence[Declared]) -> Iterator[Case]:
+    """Of each type the largest resource with all paths, and the others with what they give."""
+    asked: set[str] = set()
+    for of in sorted(declared, key=lambda each: (each.token, -len(repr(each.inputs)))):
+        yield from _of_resource(of, given_alone=of.token in asked)
+        asked.add(of.token)
+
+
+def _of_resource(of: Declared, *, given_alone: bool) -> Iterator[Case]:
+    shape, known = resource_schema(of.token).inputs, facts().get(of.token, Facts())
+    base: Inputs = copy.deepcopy(dict(of.inputs))
+    yield Case(of=of, kind="declared", path="", before=base, after=base)
+    more = base | {"noSuchInput": 1}
+    yield Case(of=of, kind="wrong", path="noSuchInput", before=None, after=more)
+    for name in () if given_alone else NAMES:
+        given = {key: value for key, value in base.items() if key not in known.auto_named}
+        named = Declared(stack=of.stack, token=of.token, name=name, inputs=of.inputs)
+        yield Case(of=named, kind="name", path="", before=None, after=given)
+    for path, kind, needed in _paths(shape, known, "", of.token):
+        if not given_alone or Values.at(base, path) is not None:
+            yield from _of_path(of, base, shape, known, path, kind, needed)
+
+
+ELSEWHERE = {"gcp:container/cluster:Cluster": ("nodePools",)}
+"""Blocks whose inside is asked of another type, and that a rehearsal refuses here."""
+NAMES = ("Caps", "under_score", "a" * 21, "a" * 22, "a" * 54, "a" * 55, "a" * 60, "1x", "x.y", "x-")
+"""Names of resources, of which a physical name is made."""
+
+
+def _paths(shape: Block, known: Facts, parent: str, token: str) -> Iterator[tuple[str, Any, bool]]:
+    """Every input path (`a[].b`), its type, and whether its block is nothing without it."""
+    for name, kind in shape.properties.items():
+        path = f"{parent}.{name}" if parent else name
+        yield path, kind, name in shape.required or path in known.required_nested
+        element, inner = _element(kind)
+        if sdk.is_input_type(element) and path not in ELSEWHERE.get(token, ()):
+            yield from _paths(block(element), known, path + inner, token)
+
+
+def _element(kind: Any) -> tuple[Any, str]:
+    """The type of a list's elements and `[]`; any other type is its own."""
+    if typing.get_origin(kind) in (list, abc.Sequence):
+        return plain(typing.get_args(kind)[0]), "[]"
+    return kind, ""
+
+
+def _of_path(
+    of: Declared, base: Inputs, shape: Block, known: Facts, path: str, kind: Any, needed: bool
+) -> Iterator[Case]:
+    values = Values(of.token, known)
+    one, other = values.two(path, kind)
+    given = values.at(base, path)
+    if given is not None and _same_shape(given, one):
+        one = given
+        other = next(each for each in (*values.two(path, kind), NOTHING) if each != one)
+
+    def put(value: Any) -> Inputs:
+        return values.put(base, shape, path, value)
+
+    def case(what: str, before: Any, after: Any) -> Case:
+        return Case(of=of, kind=what, path=path, before=put(before), after=put(after))
+
+    if not needed:
+        yield case("add", NOTHING, one)
+        yield case("remove", one, NOTHING)
+    if other is not NOTHING and other != one:
+        yield case("change", one, other)
+    yield case("unknown", one, UNKNOWN)
+    element, listed = _element(kind)
+    empty = {bool: False, int: 0, float: 0, str: ""}.get(kind, [] if listed else {})
+    if empty != one:
+        yield case("empty", one, empty)
+    if not needed:
+        yield case("add-empty", NOTHING, empty)
+    if listed:
+        first, second = values.two(f"{path}[]", element)
+        if first != second:
+            yield case("longer", [first], [first, second])
+            yield case("shorter", [first, second], [first])
+            yield case("reorder", [first, second], [second, first])
+    elif typing.get_origin(kind) in (dict, abc.Mapping):
+        yield case("longer", {"a": "x"}, {"a": "x", "b": "y"})
+        yield case("shorter", {"a": "x", "b": "y"}, {"a": "x"})
+    wrong = [1] if not listed and sdk.is_input_type(element) else _WRONG.get(kind, "a text")
+    yield Case(of=of, kind="wrong", path=path, before=None, after=put(wrong))
+    if path in known.enums or path in known.bounds or path in known.patterns:
+        bad = -7 if kind in (int, float) else "no such value"
+        yield Case(of=of, kind="wrong value", path=path, before=None, after=put(bad))
+
+
+def _same_shape(one: Any, other: Any) -> bool:
+    return isinstance(one, type(other)) or isinstance(other, type(one))
+
+
+class Values:
+    """Values for input paths."""
+
+    def __init__(self, token: str, known: Facts) -> None:
+        self._known = known
+        rows = yaml.load(VALUES.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        self._forms: Mapping[str, Any] = rows.get("*", {}) | rows.get(token, {})
+
+    def two(self, path: str, kind: Any) -> tuple[Any, Any]:
+        """Two values that differ, where the type has two."""
+        for key in sorted(self._forms, key=len, reverse=True):
+            if path == key or path.endswith(f".{key}"):
+                one, other = self._forms[key]
+                return one, other
+        if path in self._known.enums:
+            allowed = [value for value in self._known.enums[path] if value]
+            return allowed[0], allowed[-1]
+        element, listed = _element(kind)
+        if listed:
+            one, other = self.two(f"{path}[]", element)
+            return [one], [other]
+        if sdk.is_input_type(kind):
+            minimal = self._minimal(block(kind), path)
+            return minimal, minimal
+        if typing.get_origin(kind) in (dict, abc.Mapping):
+            return {"a": "x"}, {"a": "y"}
+        if kind is bool:
+            return True, False
+        if kind in (int, float):
+            low = self._known.bounds.get(path, {}).get("min", 1)
+            return max(low, 1), max(low, 1) + 1
+        return "a-value", "another"
+
+    def _minimal(self, shape: Block, path: str) -> Inputs:
+        """A block with what it needs, or with its first plain property where it needs nothing."""
+        found = {
+            name: self.two(f"{path}.{name}", kind)[0]
+            for name, kind in shape.properties.items()
+            if name in shape.required or f"{path}.{name}" in self._known.required_nested
+        }
+        if found or not shape.properties:
+            return found
+        names = [n for n in shape.properties if f"{path}.{n}" not in self._known.not_inputs]
+        plain_ones = [name for name in names if shape.properties[name] in (bool, int, str)]
+        first = (plain_ones or names or list(shape.properties))[0]
+        return {first: self.two(f"{path}.{first}", shape.properties[first])[0]}
+
+    @staticmethod
+    def at(inputs: Mapping[str, Any], path: str) -> Any:
+        """The value that the inputs have at a path, in a list's first element; None for none."""
+        value: Any = inputs
+        for step in re.findall(r"\[\]|[^.\[]+", path):
+            if step == "[]":
+                value = value[0] if isinstance(value, list) and value else None
+            else:
+                value = value.get(step) if isinstance(value, Mapping) else None
+        return value
+
+    def put(self, inputs: Inputs, shape: Block, path: str, value: Any) -> Inputs:
+        """The inputs with a value at a path, in blocks that are as small as can be."""
+        made = copy.deepcopy(inputs)
+        where: Any = made
+        *parents, last = path.split(".")
+        for depth, step in enumerate(parents):
+            name, listed = step.removesuffix("[]"), step.endswith("[]")
+            kind, _ = _element(shape.properties[name])
+            shape = block(kind)
+            if not where.get(name):
+                pattern = ".".join([*parents[:depth], step])
+                minimal = self._minimal(shape, pattern)
+                where[name] = [minimal] if listed else minimal
+            where = where[name][0] if listed else where[name]
+        if value is NOTHING:
+            where.pop(last, None)
+        else:
+            where[last] = copy.deepcopy(value)
+        return made

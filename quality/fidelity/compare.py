@@ -1,0 +1,166 @@
+"""The same questions to the offline and to the official plugin, and where the answers differ."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from plugins import sdk
+from plugins.cloud.schema import UNKNOWN, plain, resource_schema
+from quality.fidelity.cases import Case
+from quality.fidelity.questions import Checked, Plugin, Refused, Step
+from quality.fidelity.states import made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one plugin says of a case."""
+
+    check: str
+    """`accepted` or `refused`."""
+    reason: str = ""
+    step: Step | None = None
+    """None where `Check` refused, or where there was nothing before."""
+    unknown: frozenset[str] | None = None
+    """The outputs that a preview of a new resource does not know; None where there was none."""
+
+    @property
+    def line(self) -> str:
+        """In one line, as the table of differences has it."""
+        if self.check == "refused" or self.step is None:
+            return f"{self.check}{self.reason and ': '}{self.reason}".splitlines()[0]
+        step = self.step
+        keys = f" for {', '.join(step.keys)}" if step.keys else ""
+        first = ", deletes first" if step.first_delete else ""
+        return f"{step.what}{keys}{first}{step.reason and ': '}{step.reason}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A case and what both say of it."""
+
+    case: Case
+    offline: Verdict
+    official: Verdict
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """In what, of `check`, `diff`, `delete first` and `outputs`."""
+        ours, theirs = self.offline, self.official
+        if _refuses(ours) != _refuses(theirs):
+            return ("check",)
+        if _refuses(ours):
+            return ()
+        found = []
+        if ours.step and theirs.step:
+            # A rule of the provider's own code replaces without naming what.
+            keys = ours.step.keys and theirs.step.keys and ours.step.keys != theirs.step.keys
+            if keys or ours.step.what != theirs.step.what:
+                found.append("diff")
+            elif ours.step.first_delete != theirs.step.first_delete:
+                found.append("delete first")
+        if ours.unknown is not None and ours.unknown != theirs.unknown:
+            found.append("outputs")
+        return tuple(found)
+
+
+def _refuses(verdict: Verdict) -> bool:
+    return verdict.check == "refused" or bool(verdict.step and verdict.step.what == "refused")
+
+
+class Judge:
+    """Asks one plugin; each Check of the same inputs once."""
+
+    def __init__(self, plugin: Plugin, state: "Judge | None" = None) -> None:
+        """`state`: whose plugin says what state a resource has; left out, this one's."""
+        self._plugin = plugin
+        self._of_state = state or self
+        self._checked: dict[str, Checked] = {}
+        self._states: dict[str, dict[str, Any]] = {}
+
+    def verdict(self, case: Case) -> Verdict:
+        """What the plugin says of the case."""
+        token, name = case.of.token, case.of.name
+        if case.before is None:
+            found = self._plugin.check(token, name, case.after, {})
+            return self._new(case, found, preview=case.kind == "name")
+        old = self._check(case)
+        if old.refused:
+            return Verdict(check="refused", reason="; ".join(old.refused))
+        new = self._plugin.check(token, name, case.after, old.inputs)
+        if new.refused:
+            return Verdict(check="refused", reason="; ".join(new.refused))
+        try:
+            state = self._of_state.state(case) | self._names(old.inputs)
+        except Refused as error:
+            return Verdict(check="refused", reason=str(error))
+        step = self._plugin.diff(token, name, state=state, old=old.inputs, new=new.inputs)
+        new_one = self._new(case, new, preview=case.kind in PREVIEWED)
+        return Verdict(check="accepted", step=step, unknown=new_one.unknown)
+
+    def state(self, case: Case) -> dict[str, Any]:
+        """A resource that was made from the case's `before`: what a preview of it says, with
+        nothing in the place of what only the cloud knows. Raises Refused."""
+        key = _key(case)
+        if key not in self._states:
+            token, name, inputs = case.of.token, case.of.name, self._check(case).inputs
+            self._states[key] = made(token, self._plugin.preview(token, name, inputs))
+        return self._states[key]
+
+    def _names(self, checked: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: checked[name] for name in NAMED if name in checked.get("__defaults", ())}
+
+    def _check(self, case: Case) -> Checked:
+        assert case.before is not None
+        key = _key(case)
+        if key not in self._checked:
+            found = self._plugin.check(case.of.token, case.of.name, case.before, {})
+            self._checked[key] = found
+        return self._checked[key]
+
+    def _new(self, case: Case, found: Checked, *, preview: bool) -> Verdict:
+        if found.refused or not preview:
+            return Verdict(
+                check="refused" if found.refused else "accepted", reason="; ".join(found.refused)
+            )
+        try:
+            outputs = self._plugin.preview(case.of.token, case.of.name, found.inputs)
+        except Refused as error:
+            return Verdict(check="refused", reason=str(error))
+        return Verdict(check="accepted", unknown=frozenset(_unknown(case.of.token, outputs)))
+
+
+NAMED = ("name", "accountId")
+"""What is generated from a resource's name where it is not given."""
+PREVIEWED = ("declared", "add")
+
+
+def _key(case: Case) -> str:
+    return json.dumps([case.of.token, case.of.name, case.before], sort_keys=True)
+
+
+def _unknown(token: str, outputs: Mapping[str, Any]) -> Iterator[str]:
+    for path, value in _leaves(outputs, resource_schema(token).kinds):
+        if value == UNKNOWN and path != "id":
+            yield path
+
+
+def _leaves(outputs: Mapping[str, Any], kinds: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in outputs.items():
+        kind = plain(kinds.get(name))
+        if kind is None:
+            continue  # the SDK has no such output: a program cannot read it
+        if isinstance(value, Mapping) and sdk.is_output_type(kind):
+            for path, each in _leaves(value, sdk.output_types(kind)):
+                yield f"{name}.{path}", each
+        else:
+            yield name, value
+
+
+def compared(cases: Iterable[Case], offline: Plugin, official: Plugin) -> Iterator[Answer]:
+    """All answers, in the order of the cases. The state is the official plugin's on both sides."""
+    theirs = Judge(official)
+    ours = Judge(offline, theirs)
+    for case in cases:
+        judged = theirs.verdict(case)
+        yield Answer(case=case, offline=ours.verdict(case), official=judged)

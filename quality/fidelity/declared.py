@@ -1,0 +1,118 @@
+"""What the sample stacks declare, as a provider's `Check` is given it: the start of every case."""
+
+import asyncio
+import contextvars
+import json
+import runpy
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import yaml
+from pulumi.runtime import mocks, stack
+
+from rehearsal.simulators import NOWHERE
+from stacks.files import EXAMPLES, ROOT, SAMPLES
+
+BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
+"""Package -> resource type -> inputs, of what no sample declares."""
+_OUTPUTS: Mapping[str, Mapping[str, Any]] = {
+    "gcp:container/cluster:Cluster": {
+        "endpoint": "192.0.2.1",
+        "masterAuth": {"clusterCaCertificate": "Q0E="},
+    },
+    "gcp:compute/router:Router": {"name": "router"},
+    "gcp:serviceaccount/account:Account": {
+        "email": "gpu-nodes@my-project.iam.gserviceaccount.com",
+        "member": "serviceAccount:gpu-nodes@my-project.iam.gserviceaccount.com",
+    },
+    "aws:eks/cluster:Cluster": {
+        "endpoint": "https://192.0.2.1",
+        "certificateAuthority": {"data": "Q0E="},
+        "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
+    },
+    "aws:eks/nodeGroup:NodeGroup": {"resources": [{"autoscalingGroups": [{"name": "group"}]}]},
+}
+"""What the program reads of a cloud's answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """One resource, with its inputs in camelCase."""
+
+    stack: str
+    """The sample that declares it; empty where none does."""
+    token: str
+    name: str
+    inputs: Mapping[str, Any]
+
+
+def declared(package: str) -> list[Declared]:
+    """The resources of a package that the samples declare, each shape once, in their order."""
+    found = [each for sample in SAMPLES for each in _of(sample) if _is_of(package, each.token)]
+    tokens = {each.token for each in found}
+    for token, inputs in yaml.safe_load(BEYOND.read_text()).get(package, {}).items():
+        if token in tokens:
+            raise ValueError(f"{BEYOND.name}: a sample declares {token} by now; drop it")
+        found.append(Declared(stack="", token=token, name="sample", inputs=inputs))
+    seen: dict[tuple[str, frozenset[str]], Declared] = {}
+    for each in found:
+        seen.setdefault((each.token, frozenset(_paths(each.inputs))), each)
+    return list(seen.values())
+
+
+def _is_of(package: str, token: str) -> bool:
+    return token.startswith(f"{package}:")
+
+
+def _paths(value: Any, path: str = "") -> list[str]:
+    if isinstance(value, Mapping):
+        return [one for name, each in value.items() for one in _paths(each, f"{path}.{name}")]
+    if isinstance(value, list):
+        return [path, *(one for each in value for one in _paths(each, f"{path}[]"))]
+    return [path]
+
+
+def _of(sample: str) -> list[Declared]:
+    found: list[Declared] = []
+
+    class Answers(pulumi.runtime.Mocks):
+        def new_resource(self, args: Any) -> tuple[str | None, dict[Any, Any]]:
+            found.append(
+                Declared(stack=sample, token=args.typ, name=args.name, inputs=dict(args.inputs))
+            )
+            return f"{args.name}-id", {**args.inputs, **_OUTPUTS.get(args.typ, {})}
+
+        def call(self, args: Any) -> Any:
+            raise AssertionError(f"the program called {args.token}")
+
+    async def program() -> None:
+        runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+
+    def run(config: Mapping[str, str]) -> None:
+        loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(loop)
+        try:
+            mocks.set_mocks(Answers(), "gpu-cluster", sample, False)
+            pulumi.runtime.set_all_config(dict(config))
+            loop.run_until_complete(stack.run_pulumi_func(program))
+        finally:
+            loop.close()
+            asyncio.set_event_loop(None)
+
+    with tempfile.NamedTemporaryFile("w", suffix=".kubeconfig") as kubeconfig:
+        kubeconfig.write(NOWHERE)
+        kubeconfig.flush()
+        # The SDK keeps its state in context variables: a fresh context is a fresh engine.
+        contextvars.copy_context().run(run, _config(sample, kubeconfig.name))
+    return found
+
+
+def _config(sample: str, kubeconfig: str) -> dict[str, str]:
+    values = yaml.safe_load((EXAMPLES / f"Pulumi.{sample}.yaml").read_text())["config"]
+    if values["gpu-cluster:cluster"]["platform"] == "existing":
+        values["gpu-cluster:cluster"]["kubeconfigFile"] = kubeconfig
+    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}

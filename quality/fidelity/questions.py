@@ -1,0 +1,183 @@
+"""Asks a provider plugin what the engine would ask, over the protocol that the engine speaks."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+from plugins.cloud.wire import decode, encode
+from stacks.outcome import CheckError
+
+_SEED = b"the same generated names on both sides"
+_UNLIMITED = [("grpc.max_receive_message_length", -1)]
+_KINDS = provider_pb2.PropertyDiff.Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The answer to `Check`: inputs with defaults and names, and what is wrong with them."""
+
+    inputs: Mapping[str, Any]
+    refused: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The answer to `Diff`."""
+
+    what: str
+    """`same`, `update`, `replace`, or `refused`."""
+    reason: str = ""
+    keys: tuple[str, ...] = ()
+    """The top-level properties that replace."""
+    first_delete: bool = False
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+
+class Refused(Exception):
+    """The plugin answered with an error; its text is the reason."""
+
+
+class Plugin:
+    """A plugin that listens on a port of this machine, configured as a stack would."""
+
+    def __init__(self, port: int, config: Mapping[str, str]) -> None:
+        self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_UNLIMITED)
+        self._stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
+        self.version: str = self._stub.GetPluginInfo(empty_pb2.Empty(), timeout=60).version
+        self._stub.Configure(
+            provider_pb2.ConfigureRequest(
+                args=encode(config),
+                variables={f"{key}": value for key, value in config.items()},
+                acceptSecrets=True,
+                acceptResources=True,
+            )
+        )
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def check(
+        self, token: str, name: str, inputs: Mapping[str, Any], old: Mapping[str, Any]
+    ) -> Checked:
+        """`old`: the checked inputs that the state has; empty for a new resource."""
+        try:
+            answer = self._asked(
+                self._stub.Check,
+                provider_pb2.CheckRequest(
+                    urn=_urn(token, name), news=_struct(inputs), olds=_struct(old), randomSeed=_SEED
+                ),
+            )
+        except Refused as error:
+            return Checked({}, [str(error)])
+        return Checked(decode(answer.inputs), [failure.reason for failure in answer.failures])
+
+    def diff(
+        self,
+        token: str,
+        name: str,
+        *,
+        state: Mapping[str, Any],
+        old: Mapping[str, Any],
+        new: Mapping[str, Any],
+    ) -> Step:
+        """What the plugin would do to a resource with this state and these checked inputs."""
+        try:
+            answer = self._asked(
+                self._stub.Diff,
+                provider_pb2.DiffRequest(
+                    id=str(state["id"]),
+                    urn=_urn(token, name),
+                    olds=_struct(state),
+                    old_inputs=_struct(old),
+                    news=_struct(new),
+                ),
+            )
+        except Refused as error:
+            return Step(what="refused", reason=str(error))
+        some = answer.changes == provider_pb2.DiffResponse.DIFF_SOME
+        found = {path: _KINDS.Name(each.kind) for path, each in answer.detailedDiff.items()}
+        replacing = [path for path, kind in found.items() if kind.endswith("_REPLACE")]
+        # What is to be made anew the official bridge plans from nothing, and lists what it leaves
+        # empty as well: only an input that differs can be the cause.
+        keys = {_top(path) for path in replacing or answer.replaces} & _changed(old, new)
+        return Step(
+            what="replace" if answer.replaces else "update" if some else "same",
+            keys=tuple(sorted(keys)),
+            first_delete=bool(answer.replaces) and answer.deleteBeforeReplace,
+            changes=found,
+        )
+
+    def preview(self, token: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What a preview says of a new resource's outputs. Raises Refused."""
+        answer = self._asked(
+            self._stub.Create,
+            provider_pb2.CreateRequest(
+                urn=_urn(token, name), properties=_struct(inputs), preview=True
+            ),
+        )
+        return decode(answer.properties)
+
+    def _asked(self, call: Any, request: Any) -> Any:
+        try:
+            return call(request, timeout=120)
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.UNAVAILABLE:
+                raise CheckError(f"the plugin ended: {error.details()}") from None
+            raise Refused(str(error.details())) from None
+
+
+def _urn(token: str, name: str) -> str:
+    return f"urn:pulumi:fidelity::gpu-cluster::{token}::{name}"
+
+
+def _struct(properties: Mapping[str, Any]) -> struct_pb2.Struct:
+    """With nulls, which a program can pass: unlike `encode`, which leaves them out."""
+    struct = struct_pb2.Struct()
+    struct.update(properties)
+    return struct
+
+
+def _top(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    return {name for name in {*old, *new} if old.get(name) != new.get(name)}
+
+
+@contextmanager
+def official(
+    program: Path, config: Mapping[str, str], environment: Mapping[str, str]
+) -> Iterator[Plugin]:
+    """An official plugin as a process of its own, which reaches nobody. Raises CheckError."""
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+    try:
+        process = subprocess.Popen(
+            # The engine's address: nobody listens there, and what is logged is lost.
+            [program, "127.0.0.1:9"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=kept | {"GOGC": "800"} | dict(environment),
+            text=True,
+        )
+    except OSError as error:
+        raise CheckError(f"{program}: {error.strerror}") from None
+    with process:
+        try:
+            assert process.stdout is not None
+            port = process.stdout.readline().strip()
+            if not port.isdigit():
+                raise CheckError(f"{program}: it is no provider plugin; it printed {port!r}")
+            plugin = Plugin(int(port), config)
+            yield plugin
+            plugin.close()
+        finally:
+            process.kill()

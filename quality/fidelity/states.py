@@ -1,0 +1,33 @@
+"""A resource's state as a plugin would have written it, from what its preview says."""
+
+import typing
+from collections import abc
+from collections.abc import Mapping
+from typing import Any
+
+from plugins import sdk
+from plugins.cloud.schema import UNKNOWN, plain, resource_schema
+
+
+def made(token: str, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The outputs of a preview with an empty value of its type for each that is unknown."""
+    kinds = resource_schema(token).kinds
+    state = {name: _filled(value, plain(kinds.get(name))) for name, value in outputs.items()}
+    return {**state, "id": "an-id"}
+
+
+def _filled(value: Any, kind: Any) -> Any:
+    listed = typing.get_origin(kind) in (list, abc.Sequence)
+    if value == UNKNOWN:
+        if listed:
+            return []
+        if typing.get_origin(kind) in (dict, abc.Mapping):
+            return {}
+        return {bool: False, int: 0, float: 0.0, str: ""}.get(kind)
+    if isinstance(value, list) and listed:
+        element = plain(typing.get_args(kind)[0])
+        return [_filled(each, element) for each in value]
+    if isinstance(value, Mapping) and sdk.is_output_type(kind):
+        kinds = sdk.output_types(kind)
+        return {name: _filled(each, plain(kinds.get(name))) for name, each in value.items()}
+    return value
