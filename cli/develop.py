@@ -1,5 +1,6 @@
 """`gpu-cluster inject-faults`, `bench`, `state-fixtures`, `docs` and so on, for developers."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import click
 from cli.options import STACK, json_option
 from cli.output import aside
 from cli.rehearse import linux_only
-from stacks.outcome import ExitCode
+from stacks.outcome import Answer, CheckError, ExitCode
 
 
 @click.command(epilog="Example: gpu-cluster inject-faults dev-errors train-changes --minutes 20")
@@ -99,6 +100,47 @@ def state_fixtures(tag: str, stacks: Sequence[str]) -> ExitCode:
     from quality.faults.state_fixtures import write
 
     return write(tag, stacks)
+
+
+@click.command(epilog="Example: gpu-cluster compare-plugins gcp --cases 600")
+@click.argument("package", type=click.Choice(["gcp", "kubernetes"]))
+@click.option(
+    "--official",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="The official plugin's program; left out, the one that is installed.",
+)
+@click.option(
+    "--cases",
+    type=click.IntRange(min=60),
+    metavar="N",
+    help="Ask that many, spread over all; left out, every one, which takes up to half an hour.",
+)
+@click.option("--docs", is_flag=True, help="Write the page of the comparison.")
+@json_option
+@linux_only
+def compare_plugins(
+    package: str, official: Path | None, cases: int | None, docs: bool, as_json: bool
+) -> ExitCode:  # fmt: skip
+    """Compare the offline plugin of PACKAGE with the official one, over generated changes.
+
+    Exit code 1: too many verdicts differ, or one for which nobody has said why.
+    """
+    from plugins.official import first, installed
+    from quality.fidelity.fidelity import compare
+
+    def ask() -> Answer:
+        program = official or first(package)
+        if program is None:
+            raise CheckError(
+                f"{package}: {installed(package).why}; name an official plugin with --official"
+            )
+        return compare(package, program, most=cases, docs=docs)
+
+    with aside(as_json=as_json):
+        code, document, text = ask()
+    print(json.dumps(document, indent=1) if as_json else text)
+    return code
 
 
 @click.command(epilog="Example: gpu-cluster docs --measured result.json")

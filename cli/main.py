@@ -51,6 +51,10 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "inject-faults": ("cli.develop:inject_faults", "every fault at every operation"),
         "bench": ("cli.develop:bench", "what the program costs in time and memory"),
         "bench-way-in": ("cli.develop:bench_way_in", "how long a newcomer waits"),
+        "compare-plugins": (
+            "cli.develop:compare_plugins",
+            "the offline plugins with the official ones",
+        ),
         "docs": ("cli.develop:docs", "write the generated pages"),
         "state-fixtures": ("cli.develop:state_fixtures", "keep the states that a version makes"),
         "ci": ("cli.ci.commands:ci", "what the workflows run"),

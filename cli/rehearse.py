@@ -4,13 +4,16 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.options import json_option, stack_argument
 from cli.output import aside, say
 from stacks.outcome import Answer, CheckError, ExitCode
+
+if TYPE_CHECKING:
+    from rehearsal.provider_plugins import Choice
 
 _folder_option = click.option(
     "--folder",
@@ -49,13 +52,18 @@ def linux_only(command: Callable[..., int]) -> Callable[..., int]:
     metavar="REV",
     help="Rehearse a change: what git revision REV declares goes up first.",
 )
+@click.option(
+    "--plugins", type=click.Choice(["auto", "official", "offline"]), default="auto",
+    show_default=True,
+    help="Which provider plugins play; auto: official ones of the SDK's major version.",
+)  # fmt: skip
 @click.option("--node", type=click.Choice(["gpu"]), help="Make this machine one of the nodes.")
 @_folder_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON at the end.")
 @linux_only
 def rehearse(
-    stack: str, keep: bool, replace: bool, deadline: float, revision: str, node: str | None,
-    folder: Path | None, as_json: bool,
+    stack: str, keep: bool, replace: bool, deadline: float, revision: str, plugins: "Choice",
+    node: str | None, folder: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
     """Rehearse the whole life of STACK on this machine: up, workloads, again, destroy.
 
@@ -78,6 +86,7 @@ def rehearse(
         deadline=deadline,
         real_node=node is not None,
         revision=revision,
+        plugins=plugins,
     )
     code = held.run(wanted, quiet=as_json)
     if as_json and code in (ExitCode.OK, ExitCode.FINDING) and (where / "report.json").is_file():

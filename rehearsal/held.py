@@ -20,6 +20,7 @@ from rehearsal.folder import FolderError, Holder
 from rehearsal.gpu_node import host_changes
 from rehearsal.gpu_node.machine import NodeError, look
 from rehearsal.processes import PDEATHSIG, ProcessError
+from rehearsal.provider_plugins import Choice
 from stacks.files import read_stack
 from stacks.outcome import CheckError, ExitCode
 from stacks.owners import refuse_shared
@@ -45,6 +46,8 @@ class Wanted:
     """Whether this machine is one of the nodes."""
     revision: str = ""
     """The git revision that is up before what is here comes on top; empty: nothing is."""
+    plugins: Choice = "auto"
+    """Which provider plugins play."""
 
 
 def run(wanted: Wanted, *, quiet: bool = False) -> int:
@@ -158,6 +161,7 @@ def _hold(wanted: Wanted, answer: int) -> int:
         machine=look() if wanted.real_node else None,
         replace=wanted.replace,
         revision=wanted.revision,
+        plugins=wanted.plugins,
     )
 
 

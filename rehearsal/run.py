@@ -17,6 +17,7 @@ from rehearsal.gpu_node import host_changes
 from rehearsal.kept import how_to_use
 from rehearsal.processes import end_leftovers
 from rehearsal.progress import Progress
+from rehearsal.provider_plugins import Choice
 from rehearsal.report import (
     Report,
     created,
@@ -49,13 +50,14 @@ def hold(
     machine: "Machine | None" = None,
     replace: str = "",
     revision: str = "",
+    plugins: Choice = "auto",
 ) -> int:
     """Rehearses; `keep` is called with the exit status where the sandbox must stay, and returns
     when it may end. With `machine`, that is one of the nodes. `replace`: the command in whose name
     a rehearsal that runs in the folder is ended; without it, FolderError is raised. With
-    `revision`, that one is up before what is here comes on top."""
+    `revision`, that one is up before what is here comes on top. `plugins`: as Sandbox has it."""
     began = time.monotonic()
-    how = {"folder": folder, "kept": keep is not None, "replace": replace}
+    how = {"folder": folder, "kept": keep is not None, "replace": replace, "plugins": plugins}
     with Progress() as progress:
         run = _rehearsal(stack, how, deadline, machine, progress.say, revision)
         return _rehearse(run, progress, keep, began)
@@ -196,7 +198,7 @@ def versions(sandbox: Sandbox) -> dict[str, str]:
             simulated.CONTROLLERS[name]: tools.programs.program(name).version()
             for name in sorted(simulated.controllers(sandbox.event_log.events))
         },
-        "kubernetes provider:": sandbox.kubernetes_provider,
+        **{f"{package} provider:": words for package, words in sandbox.providers.items()},
     }
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from components.platforms import PLATFORMS
 from plugins.faults import Faults
-from plugins.kubernetes.plugin import official_plugin, sdk_version
 from plugins.kubernetes.server import KubernetesProviderServer
 from rehearsal import simulators
 from rehearsal.control_plane.cluster_cache import ClusterCache
@@ -32,6 +31,7 @@ from rehearsal.nodes.node_registration import group_name
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.processes import ProcessError, Processes
+from rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from simulators.cloud import Cloud
 from simulators.inventory import INVENTORIES
@@ -66,12 +66,14 @@ class Sandbox:
         kept: bool = False,
         replace: str = "",
         inventories: Path = INVENTORIES,
+        plugins: Choice = "auto",
     ) -> None:
         """Without `scaling` no node joins but those that the cloud itself keeps. `preload_sdks`:
         they are imported once for all sandboxes of this process. Without `prestart` the control
         plane starts when a cluster is created, not ahead of it: previews need none. With `here`,
         this machine is one of an existing cluster's nodes. `kept`, `replace`: as `take_over` has
-        them."""
+        them. `plugins`: which provider plugins play; `official` is refused where one is not
+        installed."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
         self._source = source
@@ -85,6 +87,7 @@ class Sandbox:
         self._here = here
         self._kept, self._replace = kept, replace
         self._inventories = inventories
+        self._choice: Choice = plugins
         self.notes: list[str] = []
         """What the report says of the sandbox: what in it was derived or left out."""
         self.real_node: RealNode | None = None
@@ -170,8 +173,9 @@ class Sandbox:
             providers=ports,
             token_file=self.control_plane.pki.token_file,
             mark=self.mark,
-            plugins=(self._plugin.parent,) if self._plugin else (),
+            plugins=tuple(each.parent for each in self._official.values()),
             environment=self._served.environment
+            | self._pointed()
             | ({"GPU_CLUSTER_PYTHON": str(launcher())} if self._preload_sdks else {}),
             on_event=lambda operation, what, urn: self.event_log.record(
                 "engine", operation, what, urn=urn
@@ -187,11 +191,23 @@ class Sandbox:
             self._closers.pop()()
 
     @property
-    def kubernetes_provider(self) -> str:
-        """Which provider creates the Kubernetes objects, for the report."""
-        if self._plugin:
-            return f"official plugin {self._plugin.name}"
-        return f"offline plugin for {sdk_version()}"
+    def providers(self) -> dict[str, str]:
+        """Package -> which plugin plays for it, for the report."""
+        return {name: each.words for name, each in self._plugins.items()}
+
+    @property
+    def _official(self) -> dict[str, Path]:
+        """Package -> the official plugin that plays for it."""
+        return {
+            name: each.program for name, each in self._plugins.items() if each.program is not None
+        }
+
+    def _pointed(self) -> dict[str, str]:
+        """What the engine's environment must have for official plugins to reach the rehearsal."""
+        found: dict[str, str] = {}
+        for package in self._official:
+            found |= POINTED[package](self._served.api)
+        return found
 
     def snapshot(self) -> ClusterSnapshot:
         """The cluster and the cloud as they are now, for a diagnosis."""
@@ -226,9 +242,11 @@ class Sandbox:
         self.cloud: Cloud = self._served.cloud
         self.notes += self._served.notes
         self._closers.append(self._served.stop)
-        ports = dict(self._served.ports)
-        self._plugin = official_plugin()
-        if self._plugin is None:
+        self._plugins: dict[str, Plugin] = chosen({*self._served.ports, "kubernetes"}, self._choice)
+        ports = {
+            name: port for name, port in self._served.ports.items() if name not in self._official
+        }
+        if "kubernetes" not in self._official:
             path = f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
             environment = {
                 **os.environ,

@@ -20,10 +20,9 @@ def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
                     Problem(shown, f"expected {shown} to be one of {words}, got {value!r}")
                 )
     for path in facts.not_inputs:
-        for shown, value in values(tree, path):
-            if value not in ("", [], {}):
-                words = f"value for unconfigurable attribute: only the cloud decides '{shown}'"
-                found.append(Problem(shown, words))
+        for shown, _ in values(tree, path):
+            words = f"value for unconfigurable attribute: only the cloud decides '{shown}'"
+            found.append(Problem(shown, words))
     for path, bounds in facts.bounds.items():
         for shown, value in values(tree, path):
             if value != UNKNOWN and (reason := _outside(value, bounds)):

@@ -1,7 +1,6 @@
 """The offline plugin in place of the official Pulumi Kubernetes provider, against a real API
 server."""
 
-from plugins.kubernetes.plugin import official_plugin
 from plugins.kubernetes.server import KubernetesProviderServer
 
-__all__ = ["KubernetesProviderServer", "official_plugin"]
+__all__ = ["KubernetesProviderServer"]

@@ -27,7 +27,6 @@ from pulumi.runtime.proto import (
 from plugins.cloud.handler import CloudError
 from plugins.faults import Faults
 from plugins.kubernetes import provider_args
-from plugins.kubernetes.plugin import sdk_version
 from plugins.kubernetes.provider import Provider
 from plugins.kubernetes.resource import (
     Autonaming,
@@ -37,6 +36,7 @@ from plugins.kubernetes.resource import (
     Resource,
 )
 from plugins.kubernetes.wire import decode, encode
+from plugins.official import sdk_version
 from tools.peers import OwnOnly
 
 _OPERATIONS = 128
@@ -121,7 +121,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
-        return plugin_pb2.PluginInfo(version=sdk_version())
+        return plugin_pb2.PluginInfo(version=sdk_version("kubernetes"))
 
     def GetSchema(self, request: Any, context: Any) -> Any:
         # The engine wants one only of programs in YAML; Python's resources bring their own.

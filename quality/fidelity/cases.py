@@ -10,6 +10,7 @@ import typing
 from collections import abc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,9 @@ import yaml
 
 from plugins import sdk
 from plugins.cloud.immutable import Facts, facts
-from plugins.cloud.schema import UNKNOWN, Block, block, plain, resource_schema
+from plugins.cloud.schema import UNKNOWN, Block, block, plain
 from quality.fidelity.declared import Declared
+from quality.fidelity.packages import Package
 
 VALUES = Path(__file__).with_name("values.yaml")
 """Two values of each text that must have a form; `path` ends with the key."""
@@ -50,16 +52,16 @@ NOTHING = _Nothing()
 _WRONG: Mapping[type, Any] = {str: {"a": "b"}, bool: "perhaps", int: "many", float: "much"}
 
 
-def all_cases(declared: Sequence[Declared]) -> Iterator[Case]:
+def all_cases(package: Package, declared: Sequence[Declared]) -> Iterator[Case]:
     """Of each type the largest resource with all paths, and the others with what they give."""
     asked: set[str] = set()
     for of in sorted(declared, key=lambda each: (each.token, -len(repr(each.inputs)))):
-        yield from _of_resource(of, given_alone=of.token in asked)
+        yield from _of_resource(package, of, given_alone=of.token in asked)
         asked.add(of.token)
 
 
-def _of_resource(of: Declared, *, given_alone: bool) -> Iterator[Case]:
-    shape, known = resource_schema(of.token).inputs, facts().get(of.token, Facts())
+def _of_resource(package: Package, of: Declared, *, given_alone: bool) -> Iterator[Case]:
+    shape, known = package.shape(of.token), facts().get(of.token, Facts())
     base: Inputs = copy.deepcopy(dict(of.inputs))
     yield Case(of=of, kind="declared", path="", before=base, after=base)
     more = base | {"noSuchInput": 1}
@@ -68,7 +70,7 @@ def _of_resource(of: Declared, *, given_alone: bool) -> Iterator[Case]:
         given = {key: value for key, value in base.items() if key not in known.auto_named}
         named = Declared(stack=of.stack, token=of.token, name=name, inputs=of.inputs)
         yield Case(of=named, kind="name", path="", before=None, after=given)
-    for path, kind, needed in _paths(shape, known, "", of.token):
+    for path, kind, needed in _paths(shape, known, "", of.token, package.deepest):
         if not given_alone or Values.at(base, path) is not None:
             yield from _of_path(of, base, shape, known, path, kind, needed)
 
@@ -79,14 +81,17 @@ NAMES = ("Caps", "under_score", "a" * 21, "a" * 22, "a" * 54, "a" * 55, "a" * 60
 """Names of resources, of which a physical name is made."""
 
 
-def _paths(shape: Block, known: Facts, parent: str, token: str) -> Iterator[tuple[str, Any, bool]]:
+def _paths(
+    shape: Block, known: Facts, parent: str, token: str, levels: int
+) -> Iterator[tuple[str, Any, bool]]:
     """Every input path (`a[].b`), its type, and whether its block is nothing without it."""
     for name, kind in shape.properties.items():
         path = f"{parent}.{name}" if parent else name
         yield path, kind, name in shape.required or path in known.required_nested
         element, inner = _element(kind)
-        if sdk.is_input_type(element) and path not in ELSEWHERE.get(token, ()):
-            yield from _paths(block(element), known, path + inner, token)
+        inside = sdk.is_input_type(element) and path not in ELSEWHERE.get(token, ())
+        if inside and levels > 1:
+            yield from _paths(block(element), known, path + inner, token, levels - 1)
 
 
 def _element(kind: Any) -> tuple[Any, str]:
@@ -144,12 +149,18 @@ def _same_shape(one: Any, other: Any) -> bool:
     return isinstance(one, type(other)) or isinstance(other, type(one))
 
 
+@cache
+def _forms() -> Mapping[str, Any]:
+    rows: Mapping[str, Any] = yaml.safe_load(VALUES.read_text())
+    return rows
+
+
 class Values:
     """Values for input paths."""
 
     def __init__(self, token: str, known: Facts) -> None:
         self._known = known
-        rows = yaml.load(VALUES.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        rows = _forms()
         self._forms: Mapping[str, Any] = rows.get("*", {}) | rows.get(token, {})
 
     def two(self, path: str, kind: Any) -> tuple[Any, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 from plugins import sdk
 from plugins.cloud.schema import UNKNOWN, plain, resource_schema
 from quality.fidelity.cases import Case
+from quality.fidelity.packages import Package
 from quality.fidelity.questions import Checked, Plugin, Refused, Step
-from quality.fidelity.states import made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +59,15 @@ class Answer:
                 found.append("diff")
             elif ours.step.first_delete != theirs.step.first_delete:
                 found.append("delete first")
-        if ours.unknown is not None and ours.unknown != theirs.unknown:
+        if self.unknown_to_one:
             found.append("outputs")
         return tuple(found)
+
+    @property
+    def unknown_to_one(self) -> frozenset[str]:
+        """Outputs that the preview of only one of the two does not know."""
+        ours, theirs = self.offline.unknown, self.official.unknown
+        return ours ^ theirs if ours is not None and theirs is not None else frozenset()
 
 
 def _refuses(verdict: Verdict) -> bool:
@@ -71,8 +77,9 @@ def _refuses(verdict: Verdict) -> bool:
 class Judge:
     """Asks one plugin; each Check of the same inputs once."""
 
-    def __init__(self, plugin: Plugin, state: "Judge | None" = None) -> None:
+    def __init__(self, package: Package, plugin: Plugin, state: "Judge | None" = None) -> None:
         """`state`: whose plugin says what state a resource has; left out, this one's."""
+        self._package = package
         self._plugin = plugin
         self._of_state = state or self
         self._checked: dict[str, Checked] = {}
@@ -93,7 +100,10 @@ class Judge:
         try:
             state = self._of_state.state(case) | self._names(old.inputs)
         except Refused as error:
-            return Verdict(check="refused", reason=str(error))
+            # Where the other has no state, there is nothing more to compare than refusals.
+            if self._of_state is self:
+                return Verdict(check="refused", reason=str(error))
+            return self._new(case, old, preview=True)
         step = self._plugin.diff(token, name, state=state, old=old.inputs, new=new.inputs)
         new_one = self._new(case, new, preview=case.kind in PREVIEWED)
         return Verdict(check="accepted", step=step, unknown=new_one.unknown)
@@ -102,9 +112,13 @@ class Judge:
         """A resource that was made from the case's `before`: what a preview of it says, with
         nothing in the place of what only the cloud knows. Raises Refused."""
         key = _key(case)
+        if self._check(case).refused:
+            raise Refused("it refuses the inputs")
         if key not in self._states:
             token, name, inputs = case.of.token, case.of.name, self._check(case).inputs
-            self._states[key] = made(token, self._plugin.preview(token, name, inputs))
+            self._states[key] = self._package.state(
+                token, inputs, lambda: self._plugin.preview(token, name, inputs)
+            )
         return self._states[key]
 
     def _names(self, checked: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +133,7 @@ class Judge:
         return self._checked[key]
 
     def _new(self, case: Case, found: Checked, *, preview: bool) -> Verdict:
-        if found.refused or not preview:
+        if found.refused or not preview or not self._package.previews:
             return Verdict(
                 check="refused" if found.refused else "accepted", reason="; ".join(found.refused)
             )
@@ -157,10 +171,12 @@ def _leaves(outputs: Mapping[str, Any], kinds: Mapping[str, Any]) -> Iterator[tu
             yield name, value
 
 
-def compared(cases: Iterable[Case], offline: Plugin, official: Plugin) -> Iterator[Answer]:
+def compared(
+    package: Package, cases: Iterable[Case], offline: Plugin, official: Plugin
+) -> Iterator[Answer]:
     """All answers, in the order of the cases. The state is the official plugin's on both sides."""
-    theirs = Judge(official)
-    ours = Judge(offline, theirs)
+    theirs = Judge(package, official)
+    ours = Judge(package, offline, theirs)
     for case in cases:
         judged = theirs.verdict(case)
         yield Answer(case=case, offline=ours.verdict(case), official=judged)

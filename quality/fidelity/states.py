@@ -1,19 +1,35 @@
-"""A resource's state as a plugin would have written it, from what its preview says."""
+"""A resource's state as a plugin would have written it when it made the resource."""
 
 import typing
 from collections import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from plugins import sdk
 from plugins.cloud.schema import UNKNOWN, plain, resource_schema
 
 
-def made(token: str, outputs: Mapping[str, Any]) -> dict[str, Any]:
+def from_preview(
+    token: str, inputs: Mapping[str, Any], preview: Callable[[], Mapping[str, Any]]
+) -> dict[str, Any]:
     """The outputs of a preview with an empty value of its type for each that is unknown."""
     kinds = resource_schema(token).kinds
-    state = {name: _filled(value, plain(kinds.get(name))) for name, value in outputs.items()}
+    state = {name: _filled(value, plain(kinds.get(name))) for name, value in preview().items()}
     return {**state, "id": "an-id"}
+
+
+def kubernetes_object(
+    token: str, inputs: Mapping[str, Any], preview: Callable[[], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The object as it was declared, and what the provider notes beside it."""
+    metadata = inputs.get("metadata", {})
+    return {
+        **inputs,
+        "__inputs": dict(inputs),
+        "__initialApiVersion": inputs.get("apiVersion"),
+        "__fieldManager": "pulumi-kubernetes-00000000",
+        "id": "/".join(filter(None, (metadata.get("namespace"), metadata.get("name")))),
+    }
 
 
 def _filled(value: Any, kind: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.kubernetes import official_plugin, plugin, provider_args
+from plugins.kubernetes import provider_args
 from plugins.kubernetes.cluster import Cluster, Unreachable
 from plugins.kubernetes.provider_args import Settings
 from plugins.kubernetes.wire import UNKNOWN, Secret
@@ -164,31 +164,3 @@ def test_unusable_clusters(given: Settings, reason: str) -> None:
     """A cluster that cannot be used says why."""
     with pytest.raises(Unreachable, match=reason):
         Cluster(given, {})
-
-
-def plugin_file(folder: Path) -> Path:
-    folder.mkdir(parents=True)
-    file = folder / "pulumi-resource-kubernetes"
-    file.touch(mode=0o755)
-    return file
-
-
-def test_official_plugin_on_path(tmp_path: Path) -> None:
-    """A plugin on PATH beats the cache."""
-    plugin_file(tmp_path / "home/plugins/resource-kubernetes-v4.99.0")
-    on_path = plugin_file(tmp_path / "bin")
-    environment = {"PATH": str(tmp_path / "bin"), "PULUMI_HOME": str(tmp_path / "home")}
-    assert official_plugin(environment) == on_path
-
-
-def test_official_plugin_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest cached plugin that the engine would accept for this SDK is taken."""
-    monkeypatch.setattr(plugin, "sdk_version", lambda: "4.34.2")
-    environment = {"PATH": str(tmp_path), "PULUMI_HOME": str(tmp_path)}
-    plugins = tmp_path / "plugins"
-    plugin_file(plugins / "resource-kubernetes-v4.9.9")
-    plugin_file(plugins / "resource-kubernetes-v5.0.0")
-    (plugins / "resource-kubernetes-v4.99.0").mkdir()  # an interrupted download
-    assert official_plugin(environment) is None
-    wanted = [plugin_file(plugins / f"resource-kubernetes-v4.{minor}.0") for minor in (35, 100)]
-    assert official_plugin(environment) == wanted[1]

@@ -1,0 +1,111 @@
+"""Which official provider plugin is installed, and whether a rehearsal can use it."""
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import provider_pb2_grpc
+
+from stacks.outcome import CheckError
+
+SECONDS = 30.0
+"""How long a plugin may take to say its version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """What is installed of a package's official plugin."""
+
+    program: Path | None = None
+    """What to run; None where none will do."""
+    version: str = ""
+    """Of the program; of the first that was found, where none will do."""
+    why: str = ""
+    """Why none will do."""
+
+
+def sdk_version(package: str) -> str:
+    """The version of the installed SDK, which the engine asks a plugin of."""
+    return importlib.metadata.version(f"pulumi-{package}")
+
+
+def installed(package: str, environment: Mapping[str, str] | None = None) -> Installed:
+    """The plugin that a rehearsal can use: of the SDK's major version, on PATH or else the newest
+    in the engine's folder of plugins."""
+    wanted = sdk_version(package)
+    seen = Installed(why=f"no official plugin pulumi-resource-{package} is installed")
+    for program, known in _found(package, os.environ if environment is None else environment):
+        version = known or _asked(program)
+        if _numbers(version)[0] == _numbers(wanted)[0]:
+            return Installed(program=program, version=version)
+        if not seen.version:
+            why = f"{program} is of version {version or 'unknown'}, the SDK of {wanted}"
+            seen = Installed(version=version or "unknown", why=why)
+    return seen
+
+
+def first(package: str) -> Path | None:
+    """An official plugin of the package, whatever its version."""
+    return next((program for program, _ in _found(package, os.environ)), None)
+
+
+@contextmanager
+def running(program: Path, environment: Mapping[str, str]) -> Iterator[int]:
+    """The plugin as a process of its own; the port on which it answers. Raises CheckError."""
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
+    try:
+        process = subprocess.Popen(
+            # The engine's address: nobody listens there, and what is logged is lost.
+            [program, "127.0.0.1:9"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=kept | dict(environment),
+            text=True,
+        )
+    except OSError as error:
+        raise CheckError(f"{program}: {error.strerror}") from None
+    with process:
+        try:
+            port = process.stdout.readline().strip() if process.stdout else ""
+            if not port.isdigit():
+                raise CheckError(f"{program} is no provider plugin: it printed {port!r}")
+            yield int(port)
+        finally:
+            process.kill()
+
+
+def _found(package: str, environment: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """Program and version: the one on PATH, which must be asked, then the cached ones."""
+    name = f"pulumi-resource-{package}"
+    if on_path := shutil.which(name, path=environment.get("PATH", os.defpath)):
+        yield Path(on_path), ""
+    home = environment.get("PULUMI_HOME") or Path(environment.get("HOME") or Path.home(), ".pulumi")
+    cached = [
+        (folder / name, folder.name.partition("-v")[2])
+        for folder in Path(home, "plugins").glob(f"resource-{package}-v*")
+        if (folder / name).is_file()
+    ]
+    yield from sorted(cached, key=lambda each: _numbers(each[1]), reverse=True)
+
+
+def _asked(program: Path) -> str:
+    """The version that the plugin tells the engine; empty where it tells none."""
+    try:
+        with running(program, {}) as port, grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            stub = provider_pb2_grpc.ResourceProviderStub(channel)
+            return str(stub.GetPluginInfo(empty_pb2.Empty(), timeout=SECONDS).version)
+    except (CheckError, grpc.RpcError):
+        return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3])) or (0,)

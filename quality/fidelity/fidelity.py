@@ -1,0 +1,211 @@
+"""`gpu-cluster compare-plugins`: the offline plugin of a package against its official one."""
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plugins.official import sdk_version
+from quality.fidelity.cases import Case, all_cases
+from quality.fidelity.compare import Answer, compared
+from quality.fidelity.declared import declared
+from quality.fidelity.packages import PACKAGES
+from quality.fidelity.questions import Plugin, official
+from stacks.outcome import Answer as Said
+from stacks.outcome import ExitCode
+from stacks.table import table
+from tools.sections import DOCS
+
+REASONS = Path(__file__).with_name("reasons.yaml")
+RESULTS = DOCS / "measured" / "fidelity"
+"""What the last comparison of each package found, for the page."""
+SAID = ("offline", "official", "unknown to one")
+GOAL = 99.5
+"""Per cent of the verdicts that are to be the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One answer that is not the official plugin's."""
+
+    answer: Answer
+    reason: str
+    """Why it stays; empty where nobody has said."""
+
+    def document(self) -> dict[str, Any]:
+        """For JSON and the page."""
+        case, ours, theirs = self.answer.case, self.answer.offline, self.answer.official
+        found: dict[str, Any] = {
+            "type": case.of.token.partition(":")[2],
+            "resource": f"{case.of.stack or '-'}/{case.of.name}",
+            "kind": case.kind,
+            "path": case.path,
+            "in": list(self.answer.differs),
+            "reason": self.reason,
+        }
+        if set(self.answer.differs) - {"outputs"}:
+            found |= {"offline": ours.line, "official": theirs.line}
+        if "outputs" in self.answer.differs:
+            found["unknown to one"] = sorted(self.answer.unknown_to_one)
+        return found
+
+
+def compare(package: str, program: Path, *, most: int | None, docs: bool) -> Said:
+    """Asks both plugins; `most` cases, spread over all, or every one. Raises CheckError."""
+    of, began = PACKAGES[package], time.monotonic()
+    cases = list(spread(list(all_cases(of, declared(package))), most))
+    with of.offline() as port, official(program, of.config, of.environment) as theirs:
+        ours = Plugin(port, of.config)
+        answers = list(_told(compared(of, cases, ours, theirs), len(cases)))
+        versions = {"offline": ours.version, "official": theirs.version}
+        ours.close()
+    found, stale = judged(package, answers)
+    document = _document(package, answers, found, versions, time.monotonic() - began)
+    document["stale"] = stale
+    unexplained = [each for each in found if not each.reason]
+    if docs:
+        from quality.fidelity.page import write
+
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{package}.json").write_text(json.dumps(document, indent=1) + "\n")
+        write()
+    failed = unexplained or stale or document["same"] < GOAL
+    return ExitCode.FINDING if failed else ExitCode.OK, document, "\n".join(_text(document))
+
+
+def spread(cases: Sequence[Case], most: int | None) -> Sequence[Case]:
+    """At least one case of each type and kind, then whatever comes, always the same ones."""
+    if most is None or len(cases) <= most:
+        return cases
+    ranked = sorted(cases, key=lambda case: sha256(case.label.encode()).digest())
+    first: dict[tuple[str, str], Case] = {}
+    for case in ranked:
+        first.setdefault((case.of.token, case.kind), case)
+    chosen = {case.label for case in first.values()}
+    for case in ranked:
+        if len(chosen) >= most:
+            break
+        chosen.add(case.label)
+    return [case for case in cases if case.label in chosen]
+
+
+def _told(answers: Iterator[Answer], total: int) -> Iterator[Answer]:
+    for number, answer in enumerate(answers, 1):
+        if number % 500 == 0:
+            print(f"asked {number} of {total}", file=sys.stderr)
+        yield answer
+
+
+def judged(package: str, answers: Sequence[Answer]) -> tuple[list[Difference], list[str]]:
+    """The differences with their reasons, and the reasons that nothing needs any more."""
+    rows = yaml.safe_load(REASONS.read_text())[package]
+    found, used = [], set()
+    for answer in answers:
+        if not answer.differs:
+            continue
+        case, reasons, open_ = answer.case, [], set(answer.differs)
+        unknown = set(answer.unknown_to_one)
+        for number, row in enumerate(rows):
+            if "official_says" in row and row["official_says"] in answer.official.line:
+                open_ -= {"check"}
+                used.add(number)
+                reasons.append(row["reason"])
+            if f"{package}:{row.get('type')}" != case.of.token:
+                continue
+            if shared := unknown & set(row.get("unknown", ())):
+                unknown -= shared
+                used.add(number)
+                reasons.append(row["reason"])
+            if case.kind in row.get("kinds", ()) and case.path in row.get("paths", ()):
+                open_ -= {"check", "diff", "delete first"}
+                used.add(number)
+                reasons.append(row["reason"])
+        if not unknown:
+            open_ -= {"outputs"}
+        found.append(Difference(answer=answer, reason="" if open_ else " ".join(reasons)))
+    asked = {(each.case.of.token, each.case.kind, each.case.path) for each in answers}
+    stale = [
+        f"{row.get('type', row.get('official_says'))}: "
+        f"{', '.join(row.get('paths', row.get('unknown', ())))}"
+        for number, row in enumerate(rows)
+        if number not in used and _all_asked(package, row, asked)
+    ]
+    return found, stale
+
+
+def _all_asked(package: str, row: Mapping[str, Any], asked: set[tuple[str, str, str]]) -> bool:
+    """Whether a row could have been used; of outputs only where very much was asked."""
+    token = f"{package}:{row.get('type')}"
+    if "official_says" in row:
+        return len(asked) > 5000
+    if "unknown" in row:
+        return sum(1 for each in asked if each[0] == token and each[1] == "add") > 200
+    return any((token, kind, path) in asked for kind in row["kinds"] for path in row["paths"])
+
+
+def _document(
+    package: str,
+    answers: Sequence[Answer],
+    found: Sequence[Difference],
+    versions: Mapping[str, str],
+    seconds: float,
+) -> dict[str, Any]:
+    verdicts = [each.answer for each in found if set(each.answer.differs) - {"outputs"}]
+    previews = [each for each in answers if each.offline.unknown is not None]
+    outputs = [each.answer for each in found if "outputs" in each.answer.differs]
+    return {
+        "package": package,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "versions": {**versions, "sdk": sdk_version(package)},
+        "cases": len(answers),
+        "same": _share(len(verdicts), len(answers)),
+        "previews": len(previews),
+        "same outputs": _share(len(outputs), len(previews)),
+        "seconds": round(seconds),
+        "kinds": _rows(answers, verdicts, lambda case: case.kind),
+        "types": _rows(answers, verdicts, lambda case: case.of.token.partition(":")[2]),
+        "differences": [each.document() for each in found],
+    }
+
+
+def _rows(answers: Sequence[Answer], differ: Sequence[Answer], key: Any) -> list[dict[str, Any]]:
+    asked = Counter(key(each.case) for each in answers)
+    bad = Counter(key(each.case) for each in differ)
+    return [
+        {"of": name, "cases": count, "differ": bad[name], "same": _share(bad[name], count)}
+        for name, count in sorted(asked.items())
+    ]
+
+
+def _share(bad: int, of: int) -> float:
+    return round(100 - 100 * bad / of, 2) if of else 100.0
+
+
+def _text(document: Mapping[str, Any]) -> Iterator[str]:
+    versions = document["versions"]
+    yield (
+        f"{document['package']}: official {versions['official']}, offline for {versions['offline']}"
+    )
+    head = ("", "cases", "differ", "same %")
+    for rows in (document["kinds"], document["types"]):
+        yield table(head, [[r["of"], r["cases"], r["differ"], r["same"]] for r in rows])
+        yield ""
+    for each in document["differences"]:
+        if not each["reason"]:
+            said = {name: each[name] for name in SAID if name in each}
+            case = f"{each['resource']} {each['kind']} {each['path']}"
+            yield f"no reason: {each['type']} {case}: {said}"
+    for row in document["stale"]:
+        yield f"differs no more: {row}; drop it from {REASONS.name}"
+    yield (
+        f"{document['cases']} cases, {document['same']} % the same verdict; {document['previews']} "
+        f"previews, {document['same outputs']} % with the same outputs unknown"
+    )

@@ -1,0 +1,95 @@
+"""What differs between the packages that can be compared: how each plugin is started and asked."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from plugins.cloud.schema import Block, block, resource_schema
+from plugins.cloud.server import ProviderServer
+from plugins.kubernetes.schema import input_class
+from plugins.kubernetes.server import KubernetesProviderServer
+from quality.fidelity.states import from_preview, kubernetes_object
+from rehearsal.simulators import NOWHERE
+from simulators.google import GoogleCloud, settings_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """One Pulumi package."""
+
+    title: str
+    config: Mapping[str, str]
+    """The provider's, on both sides."""
+    environment: Mapping[str, str]
+    """Of the official plugin: it must reach nobody."""
+    offline: Callable[[], AbstractContextManager[int]]
+    """Starts the offline plugin; its port."""
+    shape: Callable[[str], Block]
+    """The inputs of a resource type."""
+    state: Callable[[str, Mapping[str, Any], Callable[[], Mapping[str, Any]]], dict[str, Any]]
+    """(type, checked inputs, what a preview says) -> the state of a resource made of them."""
+    deepest: int
+    """Levels of blocks that are asked about."""
+    previews: bool
+    """Whether a preview's outputs are the provider's own, and not an API server's."""
+
+
+class _NoControlPlane:
+    endpoint, ca_certificate = "192.0.2.1", b""
+
+    def ensure_started(self) -> None:
+        raise AssertionError("only previews are asked for")
+
+    def stop(self) -> None:
+        pass
+
+    def define(self, kinds: Any) -> None:
+        pass
+
+
+@contextmanager
+def _google() -> Iterator[int]:
+    with ProviderServer(settings_for(GoogleCloud(control_plane=_NoControlPlane()))) as server:
+        yield server.port
+
+
+@contextmanager
+def _kubernetes() -> Iterator[int]:
+    server = KubernetesProviderServer({"PATH": os.defpath})
+    server.start()
+    try:
+        yield server.port
+    finally:
+        server.stop()
+
+
+def _kubernetes_shape(token: str) -> Block:
+    found = input_class(token)
+    return block(found) if found else Block(properties={}, required=frozenset())
+
+
+PACKAGES: Mapping[str, Package] = {
+    "gcp": Package(
+        title="Google Cloud",
+        config={"project": "my-project", "region": "us-central1", "zone": "us-central1-a"},
+        environment={"GOOGLE_OAUTH_ACCESS_TOKEN": "nobody's"},
+        offline=_google,
+        shape=lambda token: resource_schema(token).inputs,
+        state=from_preview,
+        deepest=9,
+        previews=True,
+    ),
+    "kubernetes": Package(
+        title="Kubernetes",
+        config={"kubeconfig": NOWHERE},
+        environment={},
+        offline=_kubernetes,
+        shape=_kubernetes_shape,
+        state=kubernetes_object,
+        deepest=5,
+        previews=False,
+    ),
+}
+"""The official AWS plugin is not here: nobody has built it where it could be asked."""

@@ -1,0 +1,77 @@
+"""Writes the page that shows the last comparisons."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from quality.fidelity.fidelity import RESULTS
+from quality.fidelity.packages import PACKAGES
+from tools.sections import REFERENCE, table
+
+PAGE = REFERENCE / "plugin-fidelity.md"
+_HEAD = """\
+# How the offline plugins compare with the official ones
+
+A rehearsal uses offline provider plugins where the official ones are not installed. `gpu-cluster
+compare-plugins` starts both, asks both the same questions over the engine's own protocol, and
+writes this page (`--docs`). It takes what the sample stacks declare. Of every input path of every
+resource type of ours it adds, changes, empties, reorders and takes away a value, makes it unknown,
+and gives one of a wrong type. The verdict is the same where both accept or refuse, and both leave
+the resource, update it or replace it, for the same inputs, and delete it first or last.
+
+The state before a change is what the official plugin's preview says of a new resource, with an
+empty value for each that only the cloud knows. The official plugin reaches no cloud. No row is
+written by hand; why a difference stays, `quality/fidelity/reasons.yaml` says.
+"""
+
+
+def write() -> None:
+    """All packages that have a result."""
+    PAGE.write_text("\n".join(_lines()).rstrip() + "\n")
+
+
+def _lines() -> Iterator[str]:
+    yield _HEAD
+    for name, package in PACKAGES.items():
+        file = RESULTS / f"{name}.json"
+        yield f"## {package.title}\n"
+        if file.is_file():
+            yield from _section(json.loads(file.read_text()))
+        else:
+            yield "Not compared yet.\n"
+
+
+def _section(of: Mapping[str, Any]) -> Iterator[str]:
+    versions = of["versions"]
+    yield (
+        f"On {of['date']}: official plugin {versions['official']}, offline plugin for the SDK "
+        f"{versions['sdk']}. Of {of['cases']:,} cases {of['same']} % got the same verdict."
+    )
+    if of["previews"]:
+        yield (
+            f"Of {of['previews']:,} previews of new resources {of['same outputs']} % left the same "
+            "outputs unknown."
+        )
+    yield ""
+    for title, rows in (("Kind", of["kinds"]), ("Resource type", of["types"])):
+        cells = [[r["of"], f"{r['cases']:,}", str(r["differ"]), f"{r['same']}"] for r in rows]
+        yield from table((title, "Cases", "Differ", "Same, %"), cells)
+        yield ""
+    if of["differences"]:
+        yield "What differs:\n"
+        yield from table(("Type", "Case", "Offline", "Official", "Why it stays"), _rows(of))
+        yield ""
+
+
+def _rows(of: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    seen: set[tuple[str, ...]] = set()
+    for each in of["differences"]:
+        if "offline" in each:
+            row = (each["type"], f"{each['kind']} `{each['path']}`", each["offline"][:80],
+                   each["official"][:80], each["reason"])  # fmt: skip
+        else:
+            unknown = ", ".join(f"`{path}`" for path in each["unknown to one"])
+            row = (each["type"], f"preview: {unknown}", "", "", each["reason"])
+        if row not in seen:
+            seen.add(row)
+            yield tuple(cell.replace("\n", " ") for cell in row)

@@ -1,0 +1,53 @@
+"""Which provider plugin plays for each package: the official one where it can, else ours."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from plugins.official import installed, sdk_version
+from stacks.outcome import CheckError
+
+Choice = Literal["auto", "official", "offline"]
+
+POINTED: Mapping[str, Callable[[str | None], Mapping[str, str]]] = {
+    # The control plane is a real one, and the program gives the provider a kubeconfig for it.
+    "kubernetes": lambda api: {},
+}
+"""Package -> the environment in which its official plugin reaches the rehearsal and nothing else,
+given the URL at which the simulated cloud answers. What is not here is the offline plugin's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """What plays for a package."""
+
+    package: str
+    program: Path | None
+    """The official plugin; None where the offline one plays."""
+    words: str
+    """For the report."""
+
+
+def chosen(
+    packages: Collection[str],
+    choice: Choice,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Plugin]:
+    """What plays for each package. Raises CheckError where `official` is asked for and none of a
+    package will do that a rehearsal can use."""
+    return {package: _chosen(package, choice, environment) for package in sorted(packages)}
+
+
+def _chosen(package: str, choice: Choice, environment: Mapping[str, str] | None) -> Plugin:
+    offline = f"offline plugin for {sdk_version(package)}"
+    if choice == "offline" or package not in POINTED:
+        return Plugin(package=package, program=None, words=offline)
+    found = installed(package, environment)
+    if found.program is not None:
+        words = f"official plugin {found.version}"
+        return Plugin(package=package, program=found.program, words=words)
+    if choice == "official":
+        raise CheckError(f"--plugins official: {found.why}; --plugins auto takes the offline one")
+    words = f"{offline} ({found.why})" if found.version else offline
+    return Plugin(package=package, program=None, words=words)

@@ -1,0 +1,63 @@
+"""Which plugin plays for a package in a rehearsal, and what the report says of it."""
+
+from pathlib import Path
+
+import pytest
+
+from plugins import official
+from rehearsal import provider_plugins
+from rehearsal.provider_plugins import chosen
+from stacks.outcome import CheckError
+
+
+@pytest.fixture(autouse=True)
+def sdk(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (official, provider_plugins):
+        monkeypatch.setattr(module, "sdk_version", lambda package: "4.34.2")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """A user's environment without any plugin."""
+    return {"PATH": str(tmp_path), "PULUMI_HOME": str(tmp_path)}
+
+
+def cached(home: dict[str, str], package: str, version: str) -> Path:
+    folder = Path(home["PULUMI_HOME"], "plugins", f"resource-{package}-v{version}")
+    folder.mkdir(parents=True)
+    file = folder / f"pulumi-resource-{package}"
+    file.touch()
+    return file
+
+
+def test_auto_takes_the_official_one_where_its_major_version_is_the_sdk_s(
+    home: dict[str, str],
+) -> None:
+    assert chosen(["kubernetes"], "auto", home)["kubernetes"].words == "offline plugin for 4.34.2"
+    file = cached(home, "kubernetes", "4.32.0")
+    plugin = chosen(["kubernetes"], "auto", home)["kubernetes"]
+    assert (plugin.program, plugin.words) == (file, "official plugin 4.32.0")
+    assert chosen(["kubernetes"], "offline", home)["kubernetes"].program is None
+
+
+def test_one_that_was_found_and_not_used_is_in_the_report(home: dict[str, str]) -> None:
+    cached(home, "kubernetes", "3.0.0")
+    words = chosen(["kubernetes"], "auto", home)["kubernetes"].words
+    assert words.startswith("offline plugin for 4.34.2 (")
+    assert words.endswith("pulumi-resource-kubernetes is of version 3.0.0, the SDK of 4.34.2)")
+
+
+def test_official_fails_in_one_line_where_none_is_installed(home: dict[str, str]) -> None:
+    with pytest.raises(CheckError, match=r"^--plugins official: no official plugin pulumi-r\S+ is"):
+        chosen(["gcp", "kubernetes"], "official", home)
+
+
+def test_a_package_that_cannot_be_pointed_at_its_simulator_plays_offline(
+    home: dict[str, str],
+) -> None:
+    """Its official plugin would reach the cloud itself."""
+    cached(home, "aws", "4.40.0")
+    cached(home, "kubernetes", "4.40.0")
+    plugins = chosen(["aws", "kubernetes"], "official", home)
+    assert plugins["aws"].words == "offline plugin for 4.34.2"
+    assert plugins["kubernetes"].words == "official plugin 4.40.0"
