@@ -14,10 +14,11 @@ from stacks.files import use_examples
 hypothesis.settings.register_profile("unhurried", deadline=None)
 hypothesis.settings.load_profile("unhurried")
 
-# Neither a user's stack files nor his settings of the policy pack change anything for the program's
-# own tests.
+# Neither a user's stack files, settings of the policy pack nor kubeconfig change anything for the
+# program's own tests; the kubeconfig reaches nothing.
 use_examples()
 os.environ["GPU_CLUSTER_POLICY_SETTINGS"] = str(Path(__file__).parent / "policy" / "config.json")
+os.environ["KUBECONFIG"] = str(Path(__file__).parent / "program" / "kubeconfig.yaml")
 
 BEGAN = time.monotonic()
 ROOT = Path(__file__).parents[1]
