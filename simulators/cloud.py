@@ -5,7 +5,7 @@ forgotten tag, label or taint shows as it would in the cloud.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 ProvidedBy = Literal["cloud", "pod"]
@@ -20,6 +20,27 @@ NODE_SECONDS = 7 * 60.0
 """What it takes in life to drain a GPU node, to end it and to have its successor ready: an
 estimate, of 6 to 8 minutes. Here it takes a second; the time that a provider waits for an update is
 judged by this."""
+
+
+class RefusedError(Exception):
+    """What a cloud answers when it refuses, in one line and in its own words."""
+
+
+class ApiFaults(Protocol):
+    """What a cloud's API does wrong on purpose."""
+
+    quota: dict[str, int]
+    """Limits that replace the simulator's generous ones: metric name -> units."""
+    errors: dict[str, list[str]]
+    """Operation, e.g. `eks:CreateNodegroup` -> errors that its next calls answer with, in turn."""
+
+
+@dataclass(slots=True)
+class NoFaults:
+    """Implements `ApiFaults`."""
+
+    quota: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +110,9 @@ class NodeGroup:
     """Whether its one node is a machine with a kubelet of its own, named as the group."""
     gpus: int = 0
     """Physical GPUs of a node, however they are partitioned and shared."""
+    instances: tuple[str, ...] = ()
+    """Provider ids (`aws:///ZONE/INSTANCE`) of the nodes that the cloud itself keeps, where the
+    cloud's API tells them."""
     sharing: GpuSharing = GpuSharing()
     """As the cloud's own device plugin is configured; that of a pod is read from the pod."""
 

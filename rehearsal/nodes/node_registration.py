@@ -76,6 +76,20 @@ def belongs(node: Mapping[str, Any], group: NodeGroup) -> bool:
     return (node["metadata"].get("annotations") or {}).get(GROUP) == group.name
 
 
+def by_instance(
+    nodes: Sequence[dict[str, Any]], group: NodeGroup
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
+    """Of the nodes that the cloud keeps: those that stay, those whose instance has ended, and the
+    provider ids of those that have none yet, by node."""
+    there = {node["metadata"]["name"]: node["spec"].get("providerID", "") for node in nodes}
+    ended = [name for name, identity in there.items()
+             if identity and identity not in group.instances]  # fmt: skip
+    free = [identity for identity in group.instances if identity not in there.values()]
+    ids = dict(zip([name for name in there if not there[name]], free, strict=False))
+    stay = [node for node in nodes if node["metadata"]["name"] not in ended]
+    return stay, [node for node in nodes if node["metadata"]["name"] in ended], ids
+
+
 def karpenters(node: Mapping[str, Any]) -> bool:
     """Whether the autoscaler added the node."""
     return "karpenter.sh/nodepool" in (node["metadata"].get("labels") or {})

@@ -35,12 +35,18 @@ from rehearsal.nodes.gpus import (
     is_device_plugin,
     is_ready,
 )
-from rehearsal.nodes.node_registration import belongs, karpenters, new_node, wanted_taints
+from rehearsal.nodes.node_registration import (
+    belongs,
+    by_instance,
+    karpenters,
+    new_node,
+    wanted_taints,
+)
 from rehearsal.nodes.pods import allocatable_gpus, holds
 from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
 from rehearsal.nodes.scalers import rules, scaled_groups
-from simulators.cloud import Cloud, GpuSharing, NodeGroup
+from simulators.cloud import Cloud, GpuSharing, NodeGroup, RefusedError
 
 REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25
@@ -253,10 +259,13 @@ class Nodes:
             return
         own = [node for node in self._of_group(group) if not karpenters(node)]
         coming = sum(1 for of in self._created.values() if of == group.name)
-        for _ in range(group.target_nodes - len(own) - coming):
+        stay, ended, ids = by_instance(own, group)
+        for _ in range(group.target_nodes - len(stay) - coming):
             self._create(group)
-        for node in own[max(group.target_nodes, 0) :]:
+        for node in (*ended, *stay[max(group.target_nodes, 0) :]):
             self._api.delete(f"/api/v1/nodes/{node['metadata']['name']}")
+        for name, identity in ids.items():
+            self._api.patch(f"/api/v1/nodes/{name}", {"spec": {"providerID": identity}})
 
     def _create(self, group: NodeGroup) -> str:
         name = f"{pool_name(group.name)}-{secrets.token_hex(2)}"
@@ -271,7 +280,7 @@ class Nodes:
             self._cloud.set_size(group.name, nodes)
         except KeyError:  # the group was deleted meanwhile; its nodes are next
             return
-        except CloudError as error:
+        except (CloudError, RefusedError) as error:
             self.refusals[group.name] = str(error)
             self._event_log.record("cloud", group.name, "refused", nodes=nodes, message=str(error))
             added = [node for node in self._of_group(group) if karpenters(node)]

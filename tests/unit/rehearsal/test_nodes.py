@@ -9,7 +9,7 @@ from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.autoscaler import Autoscaler
-from rehearsal.nodes.node_registration import GROUP
+from rehearsal.nodes.node_registration import GROUP, by_instance
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.report import node_lives, pod_lives
 from simulators.cloud import Cloud, NodeGroup, Scaler
@@ -83,3 +83,16 @@ def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
     assert given.bound is not None
     assert life.gpus_at is not None
     assert life.gpus_at <= given.bound
+
+
+def test_a_node_goes_with_its_instance() -> None:
+    """Whoever ends an instance ends that node; one without an instance yet gets a free one."""
+    nodes = [
+        {"metadata": {"name": name}, "spec": {"providerID": identity} if identity else {}}
+        for name, identity in (("a", "aws:///z/i-1"), ("b", "aws:///z/i-2"), ("c", ""))
+    ]
+    group_ = group(instances=("aws:///z/i-2", "aws:///z/i-3"))
+    stay, ended, ids = by_instance(nodes, group_)
+    assert [node["metadata"]["name"] for node in stay] == ["b", "c"]
+    assert [node["metadata"]["name"] for node in ended] == ["a"]
+    assert ids == {"c": "aws:///z/i-3"}
