@@ -12,7 +12,8 @@ class Faults:
     quota: dict[str, int] = field(default_factory=dict)
     """Limits that replace the simulator's generous ones: metric name -> units."""
     errors: dict[str, list[str]] = field(default_factory=dict)
-    """Resource type token -> errors that its next creates answer with, in turn."""
+    """Resource type token (of AWS: operation, e.g. `eks:CreateNodegroup`) -> errors that its next
+    creates answer with, in turn."""
     around: Callable[[str, str], AbstractContextManager[None]] = lambda kind, urn: nullcontext()
     """(`create`, `update` or `delete`; URN) -> what the operation runs in. Where it raises on the
     way in, nothing was done; on the way out, the cloud did it and the answer is lost."""

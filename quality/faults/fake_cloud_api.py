@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from simulators.cloud import Cloud
@@ -18,31 +17,8 @@ class FakeCloudApi:
         self._cloud: Any = cloud
 
     def aws(self, region: str) -> Aws:
-        """moto's API, and what moto's lacks."""
-        account = self._cloud.account
-
-        def associations(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
-            cluster = params["url_path"].split("/")[2]
-            query = params["query_string"]
-            wanted = (query["namespace"], query["serviceAccount"])
-            with account.lock:
-                parts = account.clusters.get(cluster)
-                found = dict(parts.associations) if parts else {}
-            rows = [
-                {"associationId": row["associationId"]}
-                for key, row in found.items()
-                if key == wanted
-            ]
-            return SimpleNamespace(status_code=200), {"associations": rows}
-
-        def client(service: str) -> Any:
-            made = account.client(service)
-            if service == "eks":
-                event = "before-call.eks.ListPodIdentityAssociations"
-                made.meta.events.register(event, associations, unique_id="associations")
-            return made
-
-        return Aws(client)
+        """The simulated account's own API."""
+        return Aws(self._cloud.account.client)
 
     def google(self, url: str) -> Mapping[str, Any]:
         """The few lists and resources that recovery reads."""

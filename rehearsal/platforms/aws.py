@@ -2,9 +2,10 @@
 
 from contextlib import ExitStack
 
+from plugins import aws
 from rehearsal.simulators import Rehearsed, RunningSimulator
-from simulators import aws, inventory
-from simulators.aws.moto_answers import answer_caller, answer_quotas
+from simulators import inventory
+from simulators.aws import AwsCloud
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
@@ -19,19 +20,18 @@ def serve(of: Rehearsed) -> RunningSimulator:
         written.replace(token)  # at once: somebody may just read it
 
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
-    cloud = aws.AwsCloud(
+    cloud = AwsCloud(
         control_plane=of.control_plane, faults=of.faults, existing=network, on_access=admit
     )
     ending.callback(cloud.close)
-    server = aws.serve(cloud)
+    endpoint = {"AWS_ENDPOINT_URL": cloud.endpoint}
+    server = aws.serve(endpoint, of.faults)
     ending.callback(server.stop)
-    ending.callback(answer_quotas(of.faults))
-    ending.callback(answer_caller(cloud.account))
     return RunningSimulator(
         cloud=cloud,
         ports={"aws": server.port},
         api=cloud.endpoint,
         stop=ending.close,
-        environment={"REHEARSAL_TOKEN_FILE": str(token)},
+        environment={"REHEARSAL_TOKEN_FILE": str(token), **endpoint},
         notes=tuple(notes),
     )

@@ -1,99 +1,89 @@
-"""One AWS account, simulated by moto in this process and served on loopback to whoever wants to
-look.
+"""One AWS account, simulated by moto in this process and served on loopback.
 
-moto drops or lacks some of what EKS has; that is kept beside it, in `clusters` and `groups`.
+All that the account holds is in moto's backends; what moto lacks is added by `api`.
 """
 
 import logging
 import os
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import botocore.session
 from botocore.config import Config as ClientConfig
-from botocore.exceptions import ClientError, ParamValidationError
 
-from plugins.cloud.handler import CloudError, NotFoundError
+from simulators.aws import api
 from simulators.aws.existing_network import lay_out
+from simulators.cloud import ApiFaults, ControlPlane, NoFaults
 from simulators.inventory import Network
 from tools.peers import close_to_others
 
+if TYPE_CHECKING:
+    from simulators.aws.eks import Cluster, Group
+
 NUMBER = "123456789012"
 """The account id that moto gives whoever does not assume a role."""
-_NOT_FOUND = ("NotFound", "NoSuchEntity", "NotFoundException", "ResourceNotFoundException")
 
 
-@dataclass(slots=True, kw_only=True)
-class ClusterParts:
-    """What a cluster has and moto does not keep. Inner maps are as the EKS API shows them."""
+class Asking(threading.local):
+    """Whether this thread is in the midst of a request: what it asks then is asked by AWS itself,
+    to which no rule applies."""
 
-    inputs: dict[str, Any]
-    """The cluster's properties as last declared."""
-    security_group: str
-    interfaces: list[str] = field(default_factory=list)
-    """The control plane's network interfaces in the cluster's subnets."""
-    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Principal ARN -> access entry, its policies under `policies`."""
-    addons: dict[str, dict[str, Any]] = field(default_factory=dict)
-    associations: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    """(namespace, service account) -> pod identity association."""
-    granted: dict[str, float] = field(default_factory=dict)
-    """Principal ARN -> when it first had an access policy, on the monotonic clock."""
-    grew: float = 0.0
-    """When its newest node group was made, on the monotonic clock."""
-    identified: dict[tuple[str, str], float] = field(default_factory=dict)
-    """(namespace, service account) -> when it first had an association, in seconds since 1970."""
+    depth = 0
+    response: Any = None
+    """moto's object for the request."""
 
+    def __enter__(self) -> None:
+        self.depth += 1
 
-@dataclass(slots=True, kw_only=True)
-class GroupParts:
-    """What a node group has and moto does not keep."""
-
-    cluster: str
-    inputs: dict[str, Any]
-    """The node group's properties as last declared, with what EKS fills in."""
-    scaling_group: str
-    kept: int
-    """Nodes that EKS itself started for a declared desired size; the autoscaler's are not in it."""
-    template: str
-    """The launch template that EKS made for the group."""
-    interfaces: list[str] = field(default_factory=list)
-    """One network interface for each node that runs."""
-    revision: int = 0
-    """How often EKS began to recycle the nodes."""
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
 
 
 class Account:
-    """Hold `lock` for everything but `endpoint`. Only one at a time: moto's state is global."""
+    """Hold `lock` to see it at rest. Only one at a time: moto's state is global."""
 
-    def __init__(self, existing: Network | None = None) -> None:
-        """`existing`: a VPC that is there before anything is made."""
+    def __init__(
+        self,
+        existing: Network | None = None,
+        *,
+        control_plane: ControlPlane | None = None,
+        faults: ApiFaults | None = None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`existing`: a VPC that is there before anything is made. `changed` is called, unlocked,
+        after every request that changed something."""
         _forget_ambient_settings()
         # Imported here: it costs most of a second, and reads the environment.
         from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
+        from simulators.aws import operations, scaling
+
+        operations.load()
         logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
         self.lock = threading.RLock()
+        self.asking = Asking()
+        self.faults = faults or NoFaults()
+        self.control_plane = control_plane
+        self.changed = changed
         self.region = ""
-        """Set by the first resource; a rehearsal simulates one region."""
+        """Set by the first request; a rehearsal simulates one region."""
         self._existing = existing
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""
-        self.clusters: dict[str, ClusterParts] = {}
-        self.groups: dict[str, GroupParts] = {}
         self._clients: dict[str, Any] = {}
+        self._restore = [api.install(self), scaling.install(self)]
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         listening = self._server._server
         assert listening is not None  # it has started
         close_to_others(listening)
+        self._app = listening.app
         host, port = self._server.get_host_and_port()
         self.endpoint = f"http://{host}:{port}"
-        """For `endpoint_url` of any AWS client, with any credentials."""
+        """For `AWS_ENDPOINT_URL` of any AWS client, with any credentials."""
         self._reset()
 
     def _reset(self) -> None:
@@ -104,40 +94,83 @@ class Account:
     def stop(self) -> None:
         """Ends the APIs; what was in the account is gone."""
         self._server.stop()
+        while self._restore:
+            self._restore.pop()()
 
-    def open(self, config: Mapping[str, Any]) -> None:
-        """Takes the region from the provider's configuration; raises CloudError for a second."""
-        region = str(config.get("region") or "")
-        if not region:
-            raise CloudError("aws:region is not set: set it, e.g. to us-east-1")
+    def open(self, region: str) -> None:
+        """Takes the region of the first request; raises Refusal for a second one."""
         if self.region and region != self.region:
-            raise CloudError(
-                f"a rehearsal simulates one region: {self.region} is in use, got {region}"
+            raise api.Refusal(
+                "OptInRequired",
+                f"a rehearsal simulates one region: {self.region} is in use, got {region}",
             )
         fresh, self.region = not self.region, region
         if fresh and self._existing is not None:
-            lay_out(self, self._existing)
-            from simulators.aws.list_resources import list_resources
+            with self.asking:
+                lay_out(self, self._existing)
+                from simulators.aws.list_resources import list_resources
 
-            self.before = set(list_resources(self))
+                self.before = set(list_resources(self))
 
     def client(self, service: str) -> Any:
-        """A botocore client; only the region and the endpoint of this account, whatever the
-        environment says."""
-        if service not in self._clients:
-            self._clients[service] = _session().create_client(
-                service,
-                region_name=self.region,
-                endpoint_url=self.endpoint,
-                config=ClientConfig(proxies={}, retries={"total_max_attempts": 1}),
-            )
-        return self._clients[service]
+        """A botocore client that reaches this account without a socket, on the caller's thread;
+        whatever the environment says. Within a request it is AWS itself that asks."""
+        with self.lock:
+            if service not in self._clients:
+                made = self._clients[service] = _session().create_client(
+                    service,
+                    region_name=self.region or "us-east-1",
+                    endpoint_url=self.endpoint,
+                    config=ClientConfig(proxies={}, retries={"total_max_attempts": 1}),
+                )
+                made.meta.events.register_first("before-send", self._in_process)
+            return self._clients[service]
+
+    def _in_process(self, request: Any, **_: Any) -> Any:
+        from botocore.awsrequest import AWSResponse, HeadersDict
+        from moto.core.botocore_stubber import MockRawResponse
+        from werkzeug.test import EnvironBuilder, run_wsgi_app
+
+        url = urlsplit(request.url)
+        headers = {
+            name: value.decode() if isinstance(value, bytes) else value
+            for name, value in request.headers.items()
+        }
+        body = request.body.encode() if isinstance(request.body, str) else request.body
+        environ = EnvironBuilder(
+            path=f"{url.path}?{url.query}" if url.query else url.path,
+            base_url=self.endpoint,
+            method=request.method,
+            headers=headers,
+            data=body or b"",
+        ).get_environ()
+        environ["RAW_URI"] = environ["REQUEST_URI"] = f"{url.path}?{url.query}"
+        chunks, status, answered = run_wsgi_app(self._app, environ, buffered=True)
+        raw = MockRawResponse(b"".join(chunks))
+        return AWSResponse(request.url, int(status.split()[0]), HeadersDict(answered), raw)
 
     def backend(self, service: str) -> Any:
-        """moto's own state of a service, for what its API does not let anybody change."""
+        """moto's own state of a service."""
         from moto.backends import get_backend
 
-        return get_backend(service)[NUMBER][self.region]  # type: ignore[call-overload]
+        where = "aws" if service in api.GLOBAL else self.region
+        return get_backend(service)[NUMBER][where]  # type: ignore[call-overload]
+
+    @property
+    def clusters(self) -> Mapping[str, "Cluster"]:
+        """The EKS clusters by name, in moto's backend."""
+        found: Mapping[str, Cluster] = self.backend("eks").clusters if self.region else {}
+        return found
+
+    @property
+    def groups(self) -> Mapping[str, "Group"]:
+        """The node groups whose nodes can join, by name."""
+        return {
+            name: group
+            for cluster in self.clusters.values()
+            for name, group in cluster.groups.items()
+            if group.row["status"] != "CREATE_FAILED"
+        }
 
     def arn(self, service: str, resource: str) -> str:
         """The ARN of a resource of this account in its region."""
@@ -159,17 +192,3 @@ def _forget_ambient_settings() -> None:
     os.environ["AWS_CONFIG_FILE"] = os.environ["AWS_SHARED_CREDENTIALS_FILE"] = os.devnull
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"
     os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
-
-
-@contextmanager
-def answering() -> Iterator[None]:
-    """Turns what an AWS client raises into the simulator's own errors, in AWS's words."""
-    try:
-        yield
-    except ClientError as error:
-        code, words = error.response["Error"]["Code"], error.response["Error"]["Message"]
-        kind = NotFoundError if code.endswith(_NOT_FOUND) else CloudError
-        raise kind(f"{error.operation_name}: {code}: {words}") from error
-    except ParamValidationError as error:
-        _, *found = (line.strip() for line in str(error).splitlines())
-        raise CloudError(f"Parameter validation failed: {'; '.join(found)}") from error

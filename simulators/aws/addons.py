@@ -1,20 +1,23 @@
 """EKS addons, which moto does not have."""
 
 import re
+import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import yaml
 
 from components.kube.taints import keeps_away, tolerated
-from plugins.cloud.schema import UNKNOWN
-from simulators.aws.access import associate, cluster_of, disassociate, now
-from simulators.aws.account import ClusterParts
+from simulators.aws.account import Account
+from simulators.aws.api import Params, Refusal, operation, page
+from simulators.aws.eks import Cluster, Row, begun, cluster_of, now
 from simulators.aws.evaluation import allowed
-from simulators.aws.kind import CloudError, Config, Kind, NotFoundError, Problem
 from simulators.aws.node_join_checks import guarded
 from simulators.aws.nodes import EFFECTS
+from simulators.aws.pod_identity import associate
 from simulators.aws.roles import policies, role_name, role_of
+from simulators.aws.scaling import kept
 
 _NAMESPACES = {
     "vpc-cni": "kube-system",
@@ -67,198 +70,206 @@ _TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
 _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
 
-class Addon(Kind):
-    """An EKS addon. Refused: a name or configuration that EKS does not know, a second one of the
-    name; CREATE_FAILED where its pods have no node, or a role that lacks a right."""
-
-    token = "aws:eks/addon:Addon"
-    supported_inputs = (
-        "clusterName", "addonName", "addonVersion", "configurationValues", "preserve",
-        "podIdentityAssociations", "resolveConflictsOnCreate", "resolveConflictsOnUpdate",
-        "serviceAccountRoleArn", "tags",
-    )  # fmt: skip
-    computed = ("addonVersion", "configurationValues")
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        found = super().validate_preview(config, inputs)
-        version = inputs.get("addonVersion")
-        if version in (None, UNKNOWN) or _VERSION.fullmatch(str(version)):
-            return found
-        words = (
-            f"'addonVersion' ('{version}') must be a version with a leading v: v1.2.3-eksbuild.1"
+@operation("eks", "CreateAddon")
+def create_addon(account: Account, params: Params) -> Row:
+    """Refused: a name or configuration that EKS does not know, a second one of the name. DEGRADED
+    where its pods have no node, or a role that lacks a right."""
+    cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
+    if name not in _NAMESPACES:
+        raise Refusal(
+            "InvalidParameterException",
+            f"Addon {name} specified is not supported: there are {', '.join(_NAMESPACES)}",
         )
-        return [*found, Problem("addonVersion", words)]
+    if name in cluster.addons:
+        raise Refusal("ResourceInUseException", f"Addon already exists: {name}")
+    _check(account, params)
+    at = now()
+    row = cluster.addons[name] = {
+        "addonName": name,
+        "clusterName": params["clusterName"],
+        # The real default follows EKS's releases; this one only has its form.
+        "addonVersion": f"v{cluster.row['version']}.0-eksbuild.1",
+        "health": {"issues": []},
+        "addonArn": account.arn("eks", f"addon/{params['clusterName']}/{name}/{uuid.uuid4()}"),
+        "createdAt": at,
+        "modifiedAt": at,
+        "tags": params.get("tags") or {},
+        "namespaceConfig": {"namespace": _NAMESPACES[name]},
+        "podIdentityAssociations": [],
+        **{key: params[key] for key in _CHANGEABLE if key in params},
+    }
+    try:
+        _associate(account, cluster, row, params.get("podIdentityAssociations") or [])
+    except Refusal:
+        _drop(cluster, name)
+        raise
+    return {"addon": _shown(account, cluster, row) | {"status": "CREATING"}}
 
-    def create(self, inputs: dict[str, Any]) -> str:
-        cluster, name = cluster_of(self.account, inputs["clusterName"]), inputs["addonName"]
-        if name not in _NAMESPACES:
-            raise CloudError(
-                f"InvalidParameterException: Addon {name} specified is not supported: there are "
-                f"{', '.join(_NAMESPACES)}"
-            )
-        if name in cluster.addons:
-            raise CloudError(f"ResourceInUseException: Addon already exists: {name}")
-        self._check(inputs)
-        if name in _NEED_NODES and not self._has_nodes(inputs["clusterName"]):
-            raise _degraded(
-                inputs,
-                "InsufficientNumberOfReplicas: The add-on is unhealthy because it doesn't have the "
-                "desired number of replicas: the cluster has no node that its pods can run on",
-            )
-        made = now()
-        cluster.addons[name] = dict(inputs) | {"createdAt": made, "modifiedAt": made}
-        try:
-            self._associate(cluster, name, [], inputs.get("podIdentityAssociations") or [])
-            self._check_rights(cluster, inputs)
-        except CloudError:
-            del cluster.addons[name]
-            for key in [k for k, each in cluster.associations.items() if each.get("owner") == name]:
-                del cluster.associations[key]
-            raise
-        return f"{inputs['clusterName']}:{name}"
 
-    def _check_rights(self, cluster: ClusterParts, inputs: Mapping[str, Any]) -> None:
-        """Raises CloudError where the addon's pods would ask EC2 for what they may not do."""
-        name = inputs["addonName"]
-        if name not in _WORKS_AS:
-            return
-        account, actions = _WORKS_AS[name]
-        association = cluster.associations.get((_NAMESPACES[name], account))
-        role = association["roleArn"] if association else inputs.get("serviceAccountRoleArn")
-        if role is None:
-            given = [each["serviceAccount"] for each in inputs.get("podIdentityAssociations") or []]
-            raise _degraded(
-                inputs,
-                f"its pods run as the service account {account}, which has no role"
-                + (f": the addon's is {', '.join(given)}'s" if given else ""),
-            )
-        if association and "eks-pod-identity-agent" not in cluster.addons:
-            raise _degraded(inputs, "the cluster has no eks-pod-identity-agent addon")
-        documents = policies(self.account, role)
-        missing = [
-            action
-            for action, what in actions.items()
-            if not allowed(
-                documents,
-                action,
-                what if what == "*" else self.account.arn("ec2", what),
-                _VOLUME_TAGS,
-            )
-        ]
-        if missing:
-            raise _degraded(inputs, f"its role {role_name(role)} may not do {', '.join(missing)}")
+_CHANGEABLE = ("addonVersion", "serviceAccountRoleArn", "configurationValues")
 
-    def _check(self, inputs: Mapping[str, Any]) -> None:
-        if role := inputs.get("serviceAccountRoleArn"):
-            role_of(self.account, role)
-        if text := inputs.get("configurationValues"):
-            try:
-                values = yaml.safe_load(text)
-            except yaml.YAMLError as error:
-                values = str(error).splitlines()[0]
-            if not isinstance(values, Mapping):
-                raise CloudError(
-                    "InvalidParameterException: ConfigurationValue is not in valid JSON or YAML "
-                    f"format: {values}"
-                )
-            known = _CONFIGURATION.get(inputs["addonName"])
-            if known and (strange := [key for key in values if key not in known]):
-                raise CloudError(
-                    "InvalidParameterException: ConfigurationValue provided in request is not "
-                    "supported: Json schema validation failed with error: "
-                    f"[$.{strange[0]}: is not defined in the schema and the schema does not allow "
-                    "additional properties]"
-                )
 
-    def _has_nodes(self, cluster: str) -> bool:
-        """Whether a node group of the cluster keeps a node that any pod may run on."""
-        return any(
-            group.cluster == cluster
-            and group.kept > 0
-            and all(
-                taint["effect"] == "PREFER_NO_SCHEDULE" or taint["key"] in _TOLERATED
-                for taint in group.inputs.get("taints") or []
-            )
-            for group in self.account.groups.values()
+def _drop(cluster: Cluster, name: str) -> None:
+    row = cluster.addons.pop(name)
+    for key in [k for k, each in cluster.associations.items() if each.get("ownerArn") == row[
+            "addonArn"]]:  # fmt: skip
+        del cluster.associations[key]
+
+
+def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
+    """With its health as it is now: EKS goes on trying."""
+    reason = _why_degraded(account, cluster, row)
+    issues = [{"code": reason[0], "message": reason[1], "resourceIds": []}] if reason else []
+    return row | {"status": "DEGRADED" if issues else "ACTIVE", "health": {"issues": issues}}
+
+
+def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, str] | None:
+    """Issue code and words."""
+    name = row["addonName"]
+    if name in _NEED_NODES and not _has_nodes(account, cluster):
+        return (
+            "InsufficientNumberOfReplicas",
+            "The add-on is unhealthy because it doesn't have the desired number of replicas: the "
+            "cluster has no node that its pods can run on",
+        )
+    if name not in _WORKS_AS:
+        return None
+    account_name, actions = _WORKS_AS[name]
+    association = cluster.association(_NAMESPACES[name], account_name)
+    role = association["roleArn"] if association else row.get("serviceAccountRoleArn")
+    if role is None:
+        given = [cluster.associations[arn.rpartition("/")[2]]["serviceAccount"]
+                 for arn in row["podIdentityAssociations"]]  # fmt: skip
+        return (
+            "AccessDenied",
+            f"its pods run as the service account {account_name}, which has no role"
+            + (f": the addon's is {', '.join(given)}'s" if given else ""),
+        )
+    if association and "eks-pod-identity-agent" not in cluster.addons:
+        return "AccessDenied", "the cluster has no eks-pod-identity-agent addon"
+    documents = policies(account, role)
+    missing = [
+        action
+        for action, what in actions.items()
+        if not allowed(
+            documents, action, what if what == "*" else account.arn("ec2", what), _VOLUME_TAGS
+        )
+    ]
+    if missing:
+        return "AccessDenied", f"its role {role_name(role)} may not do {', '.join(missing)}"
+    return None
+
+
+def _check(account: Account, params: Params) -> None:
+    version = params.get("addonVersion")
+    if version is not None and not _VERSION.fullmatch(version):
+        words = f"addonVersion {version} is invalid: it has the form v1.2.3-eksbuild.1"
+        raise Refusal("InvalidParameterException", words)
+    if role := params.get("serviceAccountRoleArn"):
+        role_of(account, role)
+    if not (text := params.get("configurationValues")):
+        return
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        values = str(error).splitlines()[0]
+    if not isinstance(values, Mapping):
+        words = f"ConfigurationValue is not in valid JSON or YAML format: {values}"
+        raise Refusal("InvalidParameterException", words)
+    known = _CONFIGURATION.get(params["addonName"])
+    if known and (strange := [key for key in values if key not in known]):
+        raise Refusal(
+            "InvalidParameterException",
+            "ConfigurationValue provided in request is not supported: Json schema validation "
+            f"failed with error: [$.{strange[0]}: is not defined in the schema and the schema "
+            "does not allow additional properties]",
         )
 
-    def _associate(self, cluster: ClusterParts, addon: str, old: list[Any], new: list[Any]) -> None:
-        namespace = _NAMESPACES[addon]
-        for each in old:
-            if each not in new:
-                disassociate(self.account, cluster, (namespace, each["serviceAccount"]))
-        for each in new:
-            if each not in old:
-                associate(self.account, {
-                    "clusterName": cluster.inputs["name"],
-                    "namespace": namespace,
-                    "owner": addon,
-                    **each,
-                })  # fmt: skip
 
-    def _row(self, identity: str) -> tuple[ClusterParts, dict[str, Any]]:
-        name, _, addon = identity.partition(":")
-        cluster = cluster_of(self.account, name)
-        if addon not in cluster.addons:
-            raise NotFoundError(f"ResourceNotFoundException: No addon: {addon} found in {name}")
-        return cluster, cluster.addons[addon]
-
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        name, _, addon = identity.partition(":")
-        cluster, row = self._row(identity)
-        return {
-            "arn": self.account.arn("eks", f"addon/{name}/{addon}"),
-            "createdAt": row["createdAt"],
-            "modifiedAt": row["modifiedAt"],
-            # The real default follows EKS's releases; this one only has its form.
-            "addonVersion": row.get("addonVersion", f"v{cluster.inputs['version']}.0-eksbuild.1"),
-            "configurationValues": row.get("configurationValues", ""),
-            "serviceAccountRoleArn": row.get("serviceAccountRoleArn"),
-            "tagsAll": row["tagsAll"],
-        }
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        self._check(new)
-        cluster, row = self._row(identity)
-        name = new["addonName"]
-        self._associate(
-            cluster,
-            name,
-            old.get("podIdentityAssociations") or [],
-            new.get("podIdentityAssociations") or [],
+def _has_nodes(account: Account, cluster: Cluster) -> bool:
+    """Whether a node group of the cluster keeps a node that any pod may run on."""
+    return any(
+        kept(account, group)
+        and all(
+            taint["effect"] == "PREFER_NO_SCHEDULE" or taint["key"] in _TOLERATED
+            for taint in group.row.get("taints") or []
         )
-        self._check_rights(cluster, new)
-        cluster.addons[name] = row | new | {"modifiedAt": now()}
-
-    def set_tags(
-        self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]
-    ) -> None:
-        self._row(identity)[1]["tagsAll"] = dict(tags)
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        cluster, row = self._row(identity)
-        name, before = row["addonName"], dict(cluster.associations)
-
-        def undo() -> None:
-            cluster.addons[name] = row
-            cluster.associations.update(before)
-
-        with guarded(self.account, undo=undo):
-            del cluster.addons[name]
-            for key in [key for key, each in before.items() if each.get("owner") == name]:
-                del cluster.associations[key]
-
-
-def _degraded(inputs: Mapping[str, Any], reason: str) -> CloudError:
-    """EKS goes on trying, and the provider waits for it until its own time is over."""
-    return CloudError(
-        f"waiting for EKS Add-On ({inputs['clusterName']}:{inputs['addonName']}) create: timeout "
-        "while waiting for state to become 'ACTIVE' (last state: 'DEGRADED', timeout: 20m0s): "
-        f"{reason}"
+        for group in cluster.groups.values()
     )
 
 
-def why_unrepaired(cluster: ClusterParts, group: Mapping[str, Any]) -> str:
+def _associate(account: Account, cluster: Cluster, row: Row, wanted: list[Row]) -> None:
+    """Makes the pod identity associations that the addon owns these."""
+    had = {
+        key: each
+        for key, each in cluster.associations.items()
+        if each.get("ownerArn") == row["addonArn"]
+    }
+    asked = [(each["serviceAccount"], each["roleArn"]) for each in wanted]
+    for key, each in had.items():
+        if (each["serviceAccount"], each["roleArn"]) not in asked:
+            with guarded(account, undo=partial(cluster.associations.__setitem__, key, each)):
+                del cluster.associations[key]
+    kept_pairs = [(each["serviceAccount"], each["roleArn"]) for each in had.values()]
+    for name, role in asked:
+        if (name, role) not in kept_pairs:
+            given = {"clusterName": row["clusterName"], "namespace": _NAMESPACES[row["addonName"]],
+                     "serviceAccount": name, "roleArn": role}  # fmt: skip
+            associate(account, given, owner=row["addonArn"])
+    row["podIdentityAssociations"] = [
+        each["associationArn"]
+        for each in cluster.associations.values()
+        if each.get("ownerArn") == row["addonArn"]
+    ]
+
+
+def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
+    cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
+    if name not in cluster.addons:
+        words = f"No addon: {name} found in cluster: {params['clusterName']}"
+        raise Refusal("ResourceNotFoundException", words)
+    return cluster, cluster.addons[name]
+
+
+@operation("eks", "DescribeAddon")
+def describe_addon(account: Account, params: Params) -> Row:
+    """As it is, with its health."""
+    return {"addon": _shown(account, *_row(account, params))}
+
+
+@operation("eks", "ListAddons")
+def list_addons(account: Account, params: Params) -> Row:
+    """Names."""
+    return page(params, "addons", list(cluster_of(account, params["clusterName"]).addons))
+
+
+@operation("eks", "UpdateAddon")
+def update_addon(account: Account, params: Params) -> Row:
+    """What is not given stays."""
+    cluster, row = _row(account, params)
+    _check(account, params)
+    if "podIdentityAssociations" in params:
+        _associate(account, cluster, row, params["podIdentityAssociations"])
+    row |= {key: params[key] for key in _CHANGEABLE if key in params} | {"modifiedAt": now()}
+    return begun(cluster, "AddonUpdate", {}, addonName=row["addonName"])
+
+
+@operation("eks", "DeleteAddon")
+def delete_addon(account: Account, params: Params) -> Row:
+    """Takes its pod identity associations along."""
+    cluster, row = _row(account, params)
+    before = dict(cluster.associations)
+
+    def undo() -> None:
+        cluster.addons[row["addonName"]] = row
+        cluster.associations.update(before)
+
+    with guarded(account, undo=undo):
+        _drop(cluster, row["addonName"])
+    return {"addon": row | {"status": "DELETING"}}
+
+
+def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
     """Why node auto repair never sees a fault of this group's GPUs; empty where it does, or where
     nothing is to be repaired."""
     if not (group.get("nodeRepairConfig") or {}).get("enabled"):

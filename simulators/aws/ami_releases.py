@@ -5,39 +5,39 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from plugins.cloud.handler import CloudError
 from simulators.aws.ami_types import PATCHES, READ, newest_release
+from simulators.aws.api import Refusal
 
 _AL2023 = re.compile(r"(\d+\.\d+)\.(\d+)-(\d{8})")
 _BOTTLEROCKET = re.compile(r"\d+\.\d+\.\d+-[0-9a-f]{8}")
 
 
 def check_new(group: Mapping[str, Any], cluster_version: str) -> None:
-    """Raises CloudError where a new group has another version than its cluster: "this is the only
+    """Raises Refusal where a new group has another version than its cluster: "this is the only
     accepted specified value" (API_CreateNodegroup)."""
     if group["version"] != cluster_version:
-        raise CloudError(
-            f"InvalidParameterException: Requested Nodegroup Kubernetes version {group['version']} "
+        raise _invalid(
+            f"Requested Nodegroup Kubernetes version {group['version']} "
             f"is invalid. Allowed version is {cluster_version}"
         )
     check_exists(group)
 
 
 def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raises CloudError for an update to an earlier version or release, or to a release that there
+    """Raises Refusal for an update to an earlier version or release, or to a release that there
     is not (API_UpdateNodegroupVersion)."""
     if old["releaseVersion"] != new["releaseVersion"]:
         check_exists(new)
     if old["amiType"] == new["amiType"] and _order(new) < _order(old):
-        raise CloudError(
-            "InvalidParameterException: You cannot roll back a node group to an earlier Kubernetes "
+        raise _invalid(
+            f"You cannot roll back a node group to an earlier Kubernetes "
             f"version or AMI version: from {old['version']}, {old['releaseVersion']} to "
             f"{new['version']}, {new['releaseVersion']}"
         )
 
 
 def check_exists(group: Mapping[str, Any]) -> None:
-    """Raises CloudError for a release that does not exist, as far as the changelog was read."""
+    """Raises Refusal for a release that does not exist, as far as the changelog was read."""
     release, version = str(group["releaseVersion"]), group["version"]
     if group["amiType"] == "CUSTOM":
         return
@@ -49,8 +49,8 @@ def check_exists(group: Mapping[str, Any]) -> None:
     if found is not None and found[3] == READ:
         known = known and int(found[2]) == PATCHES.get(version)
     if not known:
-        raise CloudError(
-            f"InvalidParameterException: Requested Nodegroup release version {release} is invalid. "
+        raise _invalid(
+            f"Requested Nodegroup release version {release} is invalid. "
             f"Allowed release version is {newest_release(version)}"
         )
 
@@ -67,3 +67,7 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _invalid(words: str) -> Refusal:
+    return Refusal("InvalidParameterException", words)

@@ -18,11 +18,10 @@ Parts = dict[str, list[tuple[str, str]]]
 def attach(account: Account, there: Parts, wanted: Sequence[Wanted]) -> dict[str, str]:
     """Makes and takes away; returns the uid -> a host name, or a volume's handle."""
     ec2 = account.client("ec2")
-    clusters = account.client("eks").list_clusters()["clusters"]
+    clusters = list(account.clusters)
     if not clusters:
         return {}
-    config = account.client("eks").describe_cluster(name=clusters[0])["cluster"]
-    subnet = config["resourcesVpcConfig"]["subnetIds"][0]
+    subnet = account.clusters[clusters[0]].row["resourcesVpcConfig"]["subnetIds"][0]
     for uid in [uid for uid in there if uid not in {one.uid for one in wanted}]:
         for kind, identity in there.pop(uid):
             _remove(ec2, kind, identity)

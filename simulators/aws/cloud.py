@@ -1,36 +1,31 @@
 """The AWS account of a rehearsal, seen from the sandbox: node groups, sizes, what is left."""
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from plugins.cloud.handler import CloudError
-from plugins.faults import Faults
 from simulators.aws import node_template_check, nodes
-from simulators.aws.account import Account, GroupParts, answering
+from simulators.aws.account import Account
 from simulators.aws.addons import why_unrepaired
 from simulators.aws.ami_types import has_driver
 from simulators.aws.attached import Parts, attach
-from simulators.aws.cluster import access_due, access_granted
+from simulators.aws.eks import Group, access_due, access_granted
 from simulators.aws.instances import instance
 from simulators.aws.list_resources import list_resources
-from simulators.aws.node_group import check_start
+from simulators.aws.node_groups import why_not_started
 from simulators.aws.nodes import GPU
 from simulators.aws.permissions import why_late, why_not_scaled
-from simulators.aws.scaling_group import bounds, group_tags, resize
+from simulators.aws.scaling import bounds, group_tags, kept, resize, running, set_elastic
 from simulators.cloud import (
+    ApiFaults,
     ControlPlane,
     NodeGroup,
     NodeTemplate,
+    RefusedError,
     Scaler,
     TemplateComparison,
     Wanted,
 )
 from simulators.inventory import Network
-
-FRESH_SECONDS = 5.0
-"""How long what was read of the account counts: somebody may change it by an AWS client."""
 
 
 class AwsCloud:
@@ -40,13 +35,10 @@ class AwsCloud:
         self,
         *,
         control_plane: ControlPlane,
-        faults: Faults | None = None,
+        faults: ApiFaults | None = None,
         existing: Network | None = None,
         on_access: Callable[[bool], None] = lambda granted: None,
     ) -> None:
-        self.control_plane = control_plane
-        self.faults = faults if faults is not None else Faults()
-        self.account = Account(existing)
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
@@ -56,10 +48,12 @@ class AwsCloud:
         """Tells again when access that was given takes effect."""
         self._scalers: Sequence[Scaler] = ()
         """Those that ran when somebody last asked."""
-        self._read: dict[object, tuple[float, Any]] = {}
-        """What was asked for -> when it was read, and what it was."""
         self._attached: Parts = {}
         """What EKS' controllers have made, by the uid of the object that asked for it."""
+        self.account = Account(
+            existing, control_plane=control_plane, faults=faults, changed=self.notify
+        )
+        self.faults = self.account.faults
 
     @property
     def endpoint(self) -> str:
@@ -74,111 +68,92 @@ class AwsCloud:
 
     def node_groups(self) -> list[NodeGroup]:
         """One per managed node group."""
-        groups: list[NodeGroup] = self._known("groups", self._groups)
-        return groups
+        with self.account.lock:
+            return [self._group(name, group) for name, group in self.account.groups.items()]
 
-    def _known(self, what: object, read: Callable[[], Any]) -> Any:
-        """What an earlier read found, until something changes: the sandbox asks many times a
-        second, and a read takes some ten requests for each group."""
-        with self._lock:
-            at, found = self._read.get(what, (0.0, None))
-        if found is not None and time.monotonic() - at < FRESH_SECONDS:
-            return found
-        with self.account.lock, answering():
-            at, found = time.monotonic(), read()
-            with self._lock:
-                self._read[what] = at, found
-        return found
-
-    def _forget(self) -> None:
-        with self._lock:
-            self._read.clear()
-
-    def _groups(self) -> list[NodeGroup]:
-        return [self._group(name, parts) for name, parts in self.account.groups.items()]
-
-    def _group(self, name: str, parts: GroupParts) -> NodeGroup:
-        group, account = parts.inputs, self.account
-        row, image = instance(account, group["instanceTypes"][0]), group["amiType"]
-        least, most = bounds(account, parts)
+    def _group(self, name: str, group: Group) -> NodeGroup:
+        account, held = self.account, group.row
+        row, image = instance(account, held["instanceTypes"][0]), held["amiType"]
+        least, most = bounds(account, group)
+        stay = kept(account, group)
         return NodeGroup(
             name=name,
             min_nodes=least,
             max_nodes=most,
-            target_nodes=parts.kept,
-            template=nodes.template(account, parts),
-            node=nodes.node(account, parts),
+            target_nodes=len(stay),
+            instances=tuple(f"aws:///{each.availability_zone}/{each.id}" for each in stay),
+            template=nodes.template(account, group),
+            node=nodes.node(account, group),
             # Without NVIDIA's image nobody brings a driver: no installer is made for these images.
             driver="cloud" if has_driver(image) or not row.gpus else "pod",
-            plugin="cloud" if nodes.node_os(group) == "bottlerocket" or not row.gpus else "pod",
-            node_os=nodes.node_os(group),
-            spot=group["capacityType"] == "SPOT",
+            plugin="cloud" if nodes.node_os(held) == "bottlerocket" or not row.gpus else "pod",
+            node_os=nodes.node_os(held),
+            spot=held["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
-            revision=parts.revision,
+            revision=group.revision,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
-            sharing=nodes.sharing(account, parts),
+            sharing=nodes.sharing(account, group),
         )
 
     def set_size(self, group: str, nodes: int) -> None:
-        """The autoscaler's word on a group. Raises CloudError where its nodes would not start or
+        """The autoscaler's word on a group. Raises RefusedError where its nodes would not start or
         not join, and KeyError for an unknown group."""
-        with self.account.lock, answering():
-            parts = self.account.groups[group]
-            running, (least, most) = len(parts.interfaces), bounds(self.account, parts)
+        account = self.account
+        with account.lock, account.asking:
+            held = account.groups[group]
+            least, most = bounds(account, held)
             if nodes > most:
-                raise CloudError(
+                raise RefusedError(
                     f"ValidationError: New SetDesiredCapacity value {nodes} is above max value "
                     f"{most} for the AutoScalingGroup."
                 )
-            if nodes > running:
-                check_start(self.account, self.faults, group, parts.inputs, nodes)
+            if nodes > len(running(account, held)):
+                cluster = account.clusters[held.cluster]
+                if wrong := why_not_started(account, cluster, held.row, nodes):
+                    raise RefusedError(f"{wrong['code']}: {wrong['message']}")
+            stay = len(kept(account, held))
+            set_elastic(account, held, max(nodes - stay, 0))
             # Below its minimum the Auto Scaling group starts another one by itself.
-            short = max(least - nodes, 0)
-            parts.kept += short
-            resize(self.account, parts, nodes + short)
-            self._forget()
+            if len(running(account, held)) < least:
+                resize(account, held, least)
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
         """Node group -> why none of these autoscalers can scale it."""
-
-        def read() -> dict[str, str]:
+        self._scalers = tuple(scalers)
+        with self.account.lock:
             return {
                 name: reason
-                for name, parts in self.account.groups.items()
-                if (reason := self._why_not_scaled(parts, scalers))
+                for name, group in self.account.groups.items()
+                if (reason := self._why_not_scaled(group, scalers))
             }
 
-        self._scalers = tuple(scalers)
-        reasons: dict[str, str] = self._known(self._scalers, read)
-        return reasons
-
-    def _why_not_scaled(self, parts: GroupParts, scalers: Sequence[Scaler]) -> str:
+    def _why_not_scaled(self, group: Group, scalers: Sequence[Scaler]) -> str:
         if not scalers:
             return "no Cluster Autoscaler runs in the cluster"
-        reasons = [why_not_scaled(self.account, parts, scaler) for scaler in scalers]
+        reasons = [why_not_scaled(self.account, group, scaler) for scaler in scalers]
         return "; ".join(reasons) if all(reasons) else ""
 
-    def _why_late(self, parts: GroupParts) -> list[str]:
+    def _why_late(self, group: Group) -> list[str]:
         """What is wrong with the autoscalers that do scale the group; one without fault does."""
         account = self.account
-        at_work = [one for one in self._scalers if not why_not_scaled(account, parts, one)]
-        reasons = [why_late(account, parts, one) for one in at_work]
+        at_work = [one for one in self._scalers if not why_not_scaled(account, group, one)]
+        reasons = [why_late(account, group, one) for one in at_work]
         return reasons if all(reasons) else []
 
     def compare_template(self, group: str, node: NodeTemplate) -> TemplateComparison | None:
         """The node template in the Auto Scaling group's tags, against this node; None for a group
         that has none and never is at zero, where Cluster Autoscaler goes by the nodes that are
         there. What it may not see of a group that it scales is a difference as well."""
-        with self.account.lock, answering():
-            parts = self.account.groups[group]
-            tags = group_tags(self.account, parts.scaling_group)
+        with self.account.lock:
+            held = self.account.groups[group]
+            tags = group_tags(self.account, held.scaling_group)
             real = node_template_check.real(tags, node)
-            if bounds(self.account, parts)[0] and not real:
+            if bounds(self.account, held)[0] and not real:
                 return None
-            template = nodes.template_at_zero(self.account, parts)
-            late = self._why_late(parts)
+            template = nodes.template_at_zero(self.account, held)
+            late = self._why_late(held)
             if GPU in node.capacity:
-                late = [*late, why_unrepaired(self.account.clusters[parts.cluster], parts.inputs)]
+                late = [*late, why_unrepaired(self.account.clusters[held.cluster], held.row)]
         return TemplateComparison(
             tags={key: tags[key] for key in real},
             real=real,
@@ -187,15 +162,15 @@ class AwsCloud:
 
     def scaling_group_tags(self, group: str) -> dict[str, str]:
         """The tags of a node group's Auto Scaling group, read through the AWS API."""
-        with self.account.lock, answering():
+        with self.account.lock:
             return group_tags(self.account, self.account.groups[group].scaling_group)
 
     def access_granted(self, cluster: str) -> bool:
         """Whether `aws eks get-token` gives a token that the cluster takes: not before an access
         policy association makes somebody its administrator."""
         with self.account.lock:
-            parts = self.account.clusters.get(cluster)
-            return parts is not None and access_granted(parts)
+            held = self.account.clusters.get(cluster)
+            return held is not None and access_granted(held)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """The callback runs on the thread of the operation that changed something, unlocked."""
@@ -203,8 +178,8 @@ class AwsCloud:
             self._callbacks.append(callback)
 
     def notify(self) -> None:
-        """Calls back if `node_groups` changed since the last time."""
-        self._forget()
+        """Calls back if `node_groups` changed since the last time; after every request that changes
+        something."""
         with self.account.lock:
             # Told under the lock: a later grant must not be overtaken by an earlier refusal.
             self._on_access(any(map(access_granted, self.account.clusters.values())))
@@ -227,13 +202,13 @@ class AwsCloud:
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
         """What EKS' controllers make for Services and PersistentVolumeClaims."""
-        with self.account.lock, answering():
+        with self.account.lock, self.account.asking:
             return attach(self.account, self._attached, wanted)
 
     def list_resources(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what
         was and is gone."""
-        with self.account.lock, answering():
+        with self.account.lock, self.account.asking:
             if not self.account.region:
                 return []
             before, now = self.account.before, set(list_resources(self.account))

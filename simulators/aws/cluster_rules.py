@@ -8,146 +8,119 @@ from typing import Any
 
 from components.addresses import is_example
 from components.catalog import eks as catalog
-from plugins.cloud.handler import CloudError
-from plugins.cloud.schema import UNKNOWN, Problem
 from simulators.aws.account import Account
+from simulators.aws.api import Refusal
+from simulators.aws.eks import Cluster, subnets
 
 _MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
 """A cluster's authentication mode moves to the right only."""
 
 
-def name_problems(name: Any) -> list[Problem]:
-    """What is wrong with a cluster's name, if it is known."""
-    if not isinstance(name, str) or name == UNKNOWN:
-        return []
-    if catalog.CLUSTER_NAME.fullmatch(name) and len(name) <= catalog.CLUSTER_NAME_MAX:
-        return []
-    words = f"'name' ('{name}') must be 1 to 100 letters, digits, '-' and '_', no sign first"
-    return [Problem("name", words)]
+def check_name(name: str) -> None:
+    """Raises Refusal for a name that a cluster cannot have."""
+    if not catalog.CLUSTER_NAME.fullmatch(name) or len(name) > catalog.CLUSTER_NAME_MAX:
+        words = f"'name' ('{name}') must be 1 to 100 letters, digits, '-' and '_', no sign first"
+        raise _invalid(words)
 
 
 def check_version(inputs: Mapping[str, Any]) -> None:
-    """Raises CloudError for a Kubernetes version that EKS does not have, or not on these terms."""
+    """Raises Refusal for a Kubernetes version that EKS does not have, or not on these terms."""
     version = inputs.get("version")
     if version is None:
         return
     known = ", ".join(catalog.KUBERNETES_VERSIONS)
     if version not in catalog.KUBERNETES_VERSIONS:
-        raise CloudError(
-            f"InvalidParameterException: unsupported Kubernetes version {version}: EKS has {known}"
-        )
+        raise _invalid(f"unsupported Kubernetes version {version}: EKS has {known}")
     support = catalog.support(version, datetime.date.today())
     policy = (inputs.get("upgradePolicy") or {}).get("supportType", "EXTENDED")
     if support == "ended" or (support == "extended" and policy == "STANDARD"):
         words = "has ended" if support == "ended" else "is extended, supportType is STANDARD"
-        raise CloudError(
-            f"InvalidParameterException: unsupported Kubernetes version {version}: its support "
-            f"{words}"
+        raise _invalid(f"unsupported Kubernetes version {version}: its support {words}")
+
+
+def check_update(row: Mapping[str, Any], version: str) -> None:
+    """Raises Refusal for a version that cannot follow the cluster's."""
+    check_version({**row, "version": version})
+    before = minor(row["version"])
+    if minor(version) != (before[0], before[1] + 1):
+        raise _invalid(
+            f"Unsupported Kubernetes minor version update from {row['version']} to {version}"
         )
 
 
-def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Raises CloudError for a version or an authentication mode that cannot follow the old one."""
-    if (before := old["version"]) != (after := new.get("version", old["version"])):
-        check_version(new)
-        if minor(after) != (minor(before)[0], minor(before)[1] + 1):
-            raise CloudError(
-                "InvalidParameterException: Unsupported Kubernetes minor version update from "
-                f"{before} to {after}"
-            )
-    was, becomes = (
-        (inputs.get("accessConfig") or {}).get("authenticationMode", "CONFIG_MAP")
-        for inputs in (old, new)
-    )
+def check_mode(was: str, becomes: str) -> None:
+    """Raises Refusal for an authentication mode that cannot follow the old one."""
     if _MODES.index(becomes) < _MODES.index(was):
-        raise CloudError(
-            f"InvalidParameterException: Unsupported authentication mode update from {was} to "
-            f"{becomes}"
-        )
+        raise _invalid(f"Unsupported authentication mode update from {was} to {becomes}")
 
 
-def check_groups(
-    account: Account, name: str, old: Mapping[str, Any], new: Mapping[str, Any]
-) -> None:
-    """Raises CloudError for a new version while a node group is not at the one that the cluster
-    has: "all of your node groups' Kubernetes versions must match" (API_UpdateClusterVersion)."""
-    version = old["version"]
-    if new.get("version", version) == version:
-        return
+def check_groups(cluster: Cluster) -> None:
+    """Raises Refusal for a new version while a node group is not at the one that the cluster has:
+    "all of your node groups' Kubernetes versions must match" (API_UpdateClusterVersion)."""
+    version = cluster.row["version"]
     behind = [
-        f"{group} ({parts.inputs['version']})"
-        for group, parts in account.groups.items()
-        if parts.cluster == name and parts.inputs["version"] != version
+        f"{name} ({group.row['version']})"
+        for name, group in cluster.groups.items()
+        if group.row["version"] != version
     ]
     if behind:
-        raise CloudError(
-            f"InvalidRequestException: Nodegroups {', '.join(behind)} must be updated to match the "
-            f"cluster's Kubernetes version {version} before the cluster is updated"
+        raise Refusal(
+            "InvalidRequestException",
+            f"Nodegroups {', '.join(behind)} must be updated to match the cluster's Kubernetes "
+            f"version {version} before the cluster is updated",
         )
 
 
-def vpc_of(account: Account, name: str, config: Mapping[str, Any]) -> str:
+def check_network(account: Account, name: str, config: Mapping[str, Any]) -> str:
     """The VPC of the subnets, in which EKS must be able to put a control plane."""
-    ec2 = account.client("ec2")
-    subnets = ec2.describe_subnets(SubnetIds=config["subnetIds"])["Subnets"]
-    vpcs = {subnet["VpcId"] for subnet in subnets}
+    found = subnets(account, config["subnetIds"])
+    vpcs = {subnet.vpc_id for subnet in found}
     if len(vpcs) > 1:
-        raise CloudError(
-            "InvalidParameterException: Subnets specified must be in the same VPC, got "
-            f"{', '.join(sorted(vpcs))}"
-        )
-    zones = {subnet["AvailabilityZone"] for subnet in subnets}
-    if len(zones) < catalog.MIN_SUBNETS:
-        raise CloudError(
-            "InvalidParameterException: Subnets specified must be in at least two different AZs"
-        )
+        raise _invalid(f"Subnets specified must be in the same VPC, got {', '.join(sorted(vpcs))}")
+    if len({subnet.availability_zone for subnet in found}) < catalog.MIN_SUBNETS:
+        raise _invalid("Subnets specified must be in at least two different AZs")
     excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(account.region)
-    for subnet in subnets:
-        if subnet["AvailabilityZoneId"] == excluded:
-            good = [
-                zone["ZoneName"]
-                for zone in ec2.describe_availability_zones()["AvailabilityZones"]
-                if zone["ZoneId"] != excluded
-            ]
-            raise CloudError(
-                f"UnsupportedAvailabilityZoneException: Cannot create cluster '{name}' because "
-                f"{subnet['AvailabilityZone']}, the targeted availability zone, does not "
-                "currently have sufficient capacity to support the cluster. Retry and choose "
-                f"from these availability zones: {', '.join(good)}"
+    for subnet in found:
+        if subnet.availability_zone_id == excluded:
+            zones = account.client("ec2").describe_availability_zones()["AvailabilityZones"]
+            good = [zone["ZoneName"] for zone in zones if zone["ZoneId"] != excluded]
+            raise Refusal(
+                "UnsupportedAvailabilityZoneException",
+                f"Cannot create cluster '{name}' because {subnet.availability_zone}, the targeted "
+                "availability zone, does not currently have sufficient capacity to support the "
+                f"cluster. Retry and choose from these availability zones: {', '.join(good)}",
             )
     if not (config.get("endpointPublicAccess", True) or config.get("endpointPrivateAccess")):
-        raise CloudError(
-            "InvalidParameterException: Private and public endpoint access cannot be false"
-        )
-    if groups := config.get("securityGroupIds"):
-        ec2.describe_security_groups(GroupIds=groups)
+        raise _invalid("Private and public endpoint access cannot be false")
+    for group in config.get("securityGroupIds") or []:
+        if account.backend("ec2").get_security_group_from_id(group) is None:
+            raise _invalid(f"The security group '{group}' does not exist")
     return str(vpcs.pop())
 
 
 def check_zones(account: Account, stands: Sequence[str], wanted: Sequence[str]) -> None:
-    """Raises CloudError for subnets in other zones than those in which the control plane stands:
+    """Raises Refusal for subnets in other zones than those in which the control plane stands:
     it may have more subnets there, or others, and never another zone or one zone less."""
-    rows = account.client("ec2").describe_subnets(SubnetIds=sorted({*stands, *wanted}))["Subnets"]
-    zone = {row["SubnetId"]: row["AvailabilityZone"] for row in rows}
+    rows = subnets(account, sorted({*stands, *wanted}))
+    zone = {row.id: row.availability_zone for row in rows}
     first, other = (sorted({zone[each] for each in subnets}) for subnets in (stands, wanted))
     if first != other:
-        raise CloudError(
-            f"InvalidParameterException: Provided subnets belong to the AZs '{','.join(other)}'. "
+        raise _invalid(
+            f"Provided subnets belong to the AZs '{','.join(other)}'. "
             f"But they should belong to the exact set of AZs '{','.join(first)}' in which subnets "
             "were provided during cluster creation."
         )
 
 
 def check_public_networks(config: Mapping[str, Any]) -> None:
-    """Raises CloudError for networks from which nothing ever comes to a public endpoint."""
+    """Raises Refusal for networks from which nothing ever comes to a public endpoint."""
     given = {text: _network(text) for text in config.get("publicAccessCidrs") or []}
     invalid = [text for text, block in given.items() if block is None]
     private = [text for text, block in given.items() if block and not _is_public(block)]
     for words, found in (("invalid", invalid), ("not allowed", private)):
         if found:
-            raise CloudError(
-                f"InvalidParameterException: The following CIDRs are {words} in "
-                f"publicAccessCidrs: [{', '.join(found)}]"
+            raise _invalid(
+                f"The following CIDRs are {words} in publicAccessCidrs: [{', '.join(found)}]"
             )
 
 
@@ -164,13 +137,16 @@ def _is_public(block: IPv4Network) -> bool:
     return (block.is_global and not block.is_multicast) or is_example(block)
 
 
-def check_key(account: Account, inputs: Mapping[str, Any]) -> None:
-    """Raises CloudError where the key for the cluster's secrets is of no use."""
-    if config := inputs.get("encryptionConfig"):
-        key = config["provider"]["keyArn"]
-        state = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
-        if state != "Enabled":
-            raise CloudError(f"InvalidParameterException: the KMS key {key} is {state}")
+def check_key(account: Account, config: Mapping[str, Any]) -> None:
+    """Raises Refusal where the key for the cluster's secrets is of no use."""
+    key = config["provider"]["keyArn"]
+    state = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
+    if state != "Enabled":
+        raise _invalid(f"the KMS key {key} is {state}")
+
+
+def _invalid(words: str) -> Refusal:
+    return Refusal("InvalidParameterException", words)
 
 
 def minor(version: str) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from plugins.cloud.handler import CloudError
+from simulators.aws.api import Refusal
 from simulators.inventory import Network, Subnet
 
 if TYPE_CHECKING:
@@ -13,13 +13,14 @@ _ANYWHERE = "0.0.0.0/0"
 
 
 def lay_out(account: "Account", network: Network) -> None:
-    """Makes the VPC in the account's region; raises CloudError for a zone that is not there."""
+    """Makes the VPC in the account's region; raises Refusal for a zone that is not there."""
     ec2 = account.client("ec2")
     zones = {z["ZoneName"] for z in ec2.describe_availability_zones()["AvailabilityZones"]}
     if unknown := sorted({subnet.zone for subnet in network.subnets.values()} - zones):
-        raise CloudError(
+        raise Refusal(
+            "InvalidParameterValue",
             f"the VPC's inventory has {', '.join(unknown)}, and the simulated {account.region} has "
-            f"the zones {', '.join(sorted(zones))}"
+            f"the zones {', '.join(sorted(zones))}",
         )
     vpc = ec2.create_vpc(CidrBlock=str(network.cidr))["Vpc"]["VpcId"]
     for name in ("EnableDnsSupport", "EnableDnsHostnames"):

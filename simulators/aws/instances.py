@@ -11,8 +11,9 @@ from typing import Any
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.catalog.eks_instances import Quota
-from plugins.cloud.handler import CloudError
 from simulators.aws.account import Account
+from simulators.aws.api import Refusal
+from simulators.aws.eks import subnets
 
 DEFAULT_VCPUS = 2048
 """Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
@@ -21,15 +22,15 @@ _ULTRA_SERVERS = ("p6e-gb200.36xlarge", "p6e-gb300.36xlarge")
 
 
 def instance(account: Account, name: str) -> InstanceType:
-    """The instance type; raises CloudError in EKS's words where EC2 describes none."""
+    """The instance type; raises Refusal in EKS's words where EC2 describes none."""
     priced = catalog.instance_type(name)
     if name in _ULTRA_SERVERS and priced:
         return priced
     row = _described(name)
     if row is None:
-        raise CloudError(
-            "InvalidParameterException: The following supplied instance types do not exist: "
-            f"[{name}]"
+        raise Refusal(
+            "InvalidParameterException",
+            f"The following supplied instance types do not exist: [{name}]",
         )
     gpus = row.get("GpuInfo", {}).get("Gpus", [])
     vendor = gpus[0]["Manufacturer"] if gpus else None
@@ -48,24 +49,23 @@ def instance(account: Account, name: str) -> InstanceType:
     )
 
 
-def check_offers(account: Account, types: Sequence[str], subnets: Sequence[str]) -> None:
-    """Raises CloudError, in EKS's words, where a subnet's zone has not all of the types."""
-    ec2 = account.client("ec2")
-    wanted = {row["AvailabilityZone"] for row in ec2.describe_subnets(SubnetIds=subnets)["Subnets"]}
+def check_offers(account: Account, types: Sequence[str], ids: Sequence[str]) -> None:
+    """Raises Refusal, in EKS's words, where a subnet's zone has not all of the types."""
+    from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+
+    wanted = {subnet.availability_zone for subnet in subnets(account, ids)}
+    offered = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
     for name in types:
         if name in _ULTRA_SERVERS:
             continue  # Its Capacity Block is where it is.
-        answer = ec2.describe_instance_type_offerings(
-            LocationType="availability-zone",
-            Filters=[{"Name": "instance-type", "Values": [name]}],
-        )
-        has = sorted(row["Location"] for row in answer["InstanceTypeOfferings"])
+        has = sorted(row["Location"] for row in offered if row["InstanceType"] == name)
         if lacking := sorted(wanted - set(has)):
-            raise CloudError(
-                f"InvalidRequestException: Your requested instance type ({name}) is not supported "
-                f"in your requested Availability Zone ({', '.join(lacking)}). Please retry your "
-                "request by not specifying an Availability Zone or choosing "
-                f"{', '.join(has) or 'another instance type'}."
+            raise Refusal(
+                "InvalidRequestException",
+                f"Your requested instance type ({name}) is not supported in your requested "
+                f"Availability Zone ({', '.join(lacking)}). Please retry your request by not "
+                "specifying an Availability Zone or choosing "
+                f"{', '.join(has) or 'another instance type'}.",
             )
 
 
@@ -89,27 +89,25 @@ def quota_name(row: InstanceType, *, spot: bool) -> str:
     return f"{row.quota} spot" if spot else row.quota
 
 
-def check_quota(
-    account: Account, quota: Mapping[str, int], group: str, types: Sequence[str], spot: bool,
-    nodes: int,
-) -> None:  # fmt: skip
-    """Raises CloudError where `nodes` nodes of this group exceed the vCPUs of a quota."""
+def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool, nodes: int) -> str:
+    """Why `nodes` nodes of this node group exceed the vCPUs of a quota; empty where they do not."""
     row = instance(account, types[0])
-    name = quota_name(row, spot=spot)
-    used = 0
-    for other, parts in account.groups.items():
+    name, used = quota_name(row, spot=spot), 0
+    for other, each in account.groups.items():
         if other != group:
-            theirs = instance(account, parts.inputs["instanceTypes"][0])
-            if quota_name(theirs, spot=parts.inputs["capacityType"] == "SPOT") == name:
-                used += theirs.vcpu * len(parts.interfaces)
-    limit = quota.get(name, DEFAULT_VCPUS)
-    if used + nodes * row.vcpu > limit:
-        words = "Could not launch Spot Instances. MaxSpotInstanceCountExceeded" if spot else (
-            "Could not launch On-Demand Instances. VcpuLimitExceeded"
-        )  # fmt: skip
-        raise CloudError(
-            f"AsgInstanceLaunchFailures: {words} - You have requested more vCPU capacity than your "
-            f"current vCPU limit of {limit} allows for the instance bucket that the specified "
-            f"instance type belongs to: {nodes} of {row.name} need {nodes * row.vcpu}, {used} are "
-            f"in use (quota {name}, {catalog.quota_code(row.name, spot=spot) or 'in vCPUs'})"
-        )
+            theirs = instance(account, each.row["instanceTypes"][0])
+            if quota_name(theirs, spot=each.row["capacityType"] == "SPOT") == name:
+                held = account.backend("autoscaling").autoscaling_groups[each.scaling_group]
+                used += theirs.vcpu * len(held.instance_states)
+    limit = account.faults.quota.get(name, DEFAULT_VCPUS)
+    if used + nodes * row.vcpu <= limit:
+        return ""
+    words = "Could not launch Spot Instances. MaxSpotInstanceCountExceeded" if spot else (
+        "Could not launch On-Demand Instances. VcpuLimitExceeded"
+    )  # fmt: skip
+    return (
+        f"{words} - You have requested more vCPU capacity than your current vCPU limit of {limit} "
+        f"allows for the instance bucket that the specified instance type belongs to: {nodes} of "
+        f"{row.name} need {nodes * row.vcpu}, {used} are in use (quota {name}, "
+        f"{catalog.quota_code(row.name, spot=spot) or 'in vCPUs'})"
+    )

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from simulators.aws.account import Account
-from simulators.aws.ec2 import GONE
+
+_GONE = ("deleting", "deleted", "Deleted")
+"""EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
 
 
 def list_resources(account: Account) -> Iterator[str]:
@@ -45,7 +47,7 @@ def _network(account: Account) -> Iterator[str]:
     def rows(call: str, key: str) -> list[dict[str, Any]]:
         answer: list[dict[str, Any]] = getattr(ec2, call)()[key]
         return [
-            row for row in answer if row.get("VpcId") not in usual and row.get("State") not in GONE
+            row for row in answer if row.get("VpcId") not in usual and row.get("State") not in _GONE
         ]
 
     for vpc in rows("describe_vpcs", "Vpcs"):
@@ -82,14 +84,14 @@ def _network(account: Account) -> Iterator[str]:
 
 
 def _eks(account: Account) -> Iterator[str]:
-    autoscaling, eks = account.client("autoscaling"), account.client("eks")
-    for group in autoscaling.describe_auto_scaling_groups()["AutoScalingGroups"]:
-        yield f"Auto Scaling group {group['AutoScalingGroupName']}"
-    for name in eks.list_clusters()["clusters"]:
+    for name in account.backend("autoscaling").autoscaling_groups:
+        yield f"Auto Scaling group {name}"
+    for name, cluster in account.clusters.items():
         yield f"cluster {name}"
-        for group in eks.list_nodegroups(clusterName=name)["nodegroups"]:
-            yield f"node group {name}:{group}"
-    for name, parts in account.clusters.items():
-        yield from (f"addon {name}:{addon}" for addon in parts.addons)
-        yield from (f"access entry {name}:{principal}" for principal in parts.entries)
-        yield from (f"pod identity association {name}:{'/'.join(k)}" for k in parts.associations)
+        yield from (f"node group {name}:{group}" for group in cluster.groups)
+        yield from (f"addon {name}:{addon}" for addon in cluster.addons)
+        yield from (f"access entry {name}:{principal}" for principal in cluster.entries)
+        yield from (
+            f"pod identity association {name}:{row['namespace']}/{row['serviceAccount']}"
+            for row in cluster.associations.values()
+        )

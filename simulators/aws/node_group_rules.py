@@ -5,8 +5,8 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
-from plugins.cloud.handler import CloudError
 from simulators.aws.ami_types import has_driver, newest_release
+from simulators.aws.api import Refusal
 
 _DEFAULT_TYPE = "t3.medium"
 _AL2_LAST = (1, 32)
@@ -60,6 +60,7 @@ def complete(
         "updateConfig": {"maxUnavailable": 1},
         "nodeRepairConfig": {"enabled": False},
         "labels": {},
+        "tags": {},
     }
     if template is None:
         filled["diskSize"] = catalog.DEFAULT_DISK_GIB
@@ -73,14 +74,14 @@ def check(
     template: Mapping[str, Any] | None,
     cluster_version: str,
 ) -> None:
-    """Raises CloudError, in EKS's words where they are known. `group` is complete, `given` is not.
+    """Raises Refusal, in EKS's words where they are known. `group` is complete, `given` is not.
 
     https://docs.aws.amazon.com/eks/latest/userguide/launch-templates.html
     """
-    name = group["nodeGroupName"]
+    name = group["nodegroupName"]
     if not catalog.NODE_GROUP_NAME.fullmatch(name) or len(name) > catalog.NODE_GROUP_NAME_MAX:
         _refuse(
-            f"nodeGroupName '{name}' must be 1 to {catalog.NODE_GROUP_NAME_MAX} letters, digits, "
+            f"nodegroupName '{name}' must be 1 to {catalog.NODE_GROUP_NAME_MAX} letters, digits, "
             "'-' and '_', no sign first"
         )
     check_scaling(group["scalingConfig"])
@@ -95,7 +96,7 @@ def check(
 
 
 def check_scaling(scaling: Mapping[str, int]) -> None:
-    """Raises CloudError unless min <= desired <= max."""
+    """Raises Refusal unless min <= desired <= max."""
     least, most, wanted = (scaling[name] for name in ("minSize", "maxSize", "desiredSize"))
     if least > most:
         _refuse(f"Minimum capacity {least} can't be greater than maximum size {most}")
@@ -199,4 +200,4 @@ def _minor(version: str) -> tuple[int, ...]:
 
 
 def _refuse(words: str) -> None:
-    raise CloudError(f"InvalidParameterException: {words}")
+    raise Refusal("InvalidParameterException", words)

@@ -4,12 +4,13 @@ EC2 and IAM let one take these away under running nodes, which then neither work
 group's deletion hangs on network interfaces that nobody may detach. So that is refused here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from plugins.cloud.handler import CloudError
-from simulators.aws.account import Account, ClusterParts
+from simulators.aws.account import Account
+from simulators.aws.api import Refusal
+from simulators.aws.eks import Cluster, subnets
 from simulators.aws.roles import lacks, role_name
 
 _WORK = ("eks-auth:AssumeRoleForPodIdentity",)
@@ -24,11 +25,13 @@ _NETWORK = (
 )
 _CONTROL = ("ec2:DescribeSubnets", "ec2:DescribeNetworkInterfaces", "ec2:CreateSecurityGroup")
 _CNI_ACCOUNT = ("kube-system", "aws-node")
+_CODES = {"iam": "DeleteConflict", "eks": "InvalidRequestException"}
+"""Service -> how it calls a refusal for something else's sake."""
 
 
-def why_nodes_fail(account: Account, cluster: ClusterParts, group: dict[str, Any]) -> str | None:
-    """Why nodes with these node group properties would never be ready; None where they would."""
-    role = group["nodeRoleArn"]
+def why_nodes_fail(account: Account, cluster: Cluster, group: Mapping[str, Any]) -> str | None:
+    """Why nodes of this node group (a row) would never be ready; None where they would."""
+    role = group["nodeRole"]
     name = role_name(role)
     if missing := lacks(account, role, _WORK):
         return (
@@ -40,18 +43,18 @@ def why_nodes_fail(account: Account, cluster: ClusterParts, group: dict[str, Any
             f"the node role {name} may not {missing[0]}: attach AmazonEC2ContainerRegistryPullOnly "
             "before the node group is made"
         )
-    return _why_no_network(account, cluster, role) or _why_no_way_out(account, group["subnetIds"])
+    return _why_no_network(account, cluster, role) or _why_no_way_out(account, group["subnets"])
 
 
-def _why_no_network(account: Account, cluster: ClusterParts, node_role: str) -> str | None:
+def _why_no_network(account: Account, cluster: Cluster, node_role: str) -> str | None:
     addon = cluster.addons.get("vpc-cni")
-    if addon is None and not cluster.inputs.get("bootstrapSelfManagedAddons", True):
+    if addon is None and not cluster.self_managed:
         return (
             "container runtime network not ready: cni plugin not initialized: the cluster has no "
             "vpc-cni addon"
         )
     role, whose = node_role, "the node role"
-    if association := cluster.associations.get(_CNI_ACCOUNT):
+    if association := cluster.association(*_CNI_ACCOUNT):
         if "eks-pod-identity-agent" not in cluster.addons:
             return (
                 "the vpc-cni has its role by pod identity, but the cluster has no "
@@ -65,25 +68,20 @@ def _why_no_network(account: Account, cluster: ClusterParts, node_role: str) -> 
     return None
 
 
-def _why_no_way_out(account: Account, subnets: list[str]) -> str | None:
-    tables = account.client("ec2").describe_route_tables()["RouteTables"]
-    rows = account.client("ec2").describe_subnets(SubnetIds=subnets)["Subnets"]
-    for row in rows:
-        identity, vpc = row["SubnetId"], row["VpcId"]
-        own = [t for t in tables for a in t["Associations"] if a.get("SubnetId") == identity]
-        main = [t for t in tables for a in t["Associations"] if a.get("Main") and t["VpcId"] == vpc]
+def _why_no_way_out(account: Account, ids: Sequence[str]) -> str | None:
+    tables = list(account.backend("ec2").route_tables.values())
+    for subnet in subnets(account, ids):
+        own = [t for t in tables if any(a.get("SubnetId") == subnet.id for a in t.associations)]
+        main = [t for t in tables if t.main_association_id and t.vpc_id == subnet.vpc_id]
         for table in (own or main)[:1]:
             if not any(
-                route.get("DestinationCidrBlock") == "0.0.0.0/0"
-                and (
-                    route.get("NatGatewayId")
-                    or (route.get("GatewayId") and row["MapPublicIpOnLaunch"])
-                )
-                for route in table["Routes"]
+                route.destination_cidr_block == "0.0.0.0/0"
+                and (route.nat_gateway or (route.gateway and subnet.map_public_ip_on_launch))
+                for route in table.routes
             ):
                 return (
-                    f"the subnet {identity} has no way out: its route table "
-                    f"{table['RouteTableId']} leads to no NAT gateway"
+                    f"the subnet {subnet.id} has no way out: its route table {table.id} leads to "
+                    "no NAT gateway"
                 )
     return None
 
@@ -100,24 +98,25 @@ def why_cluster_fails(account: Account, role: str) -> str | None:
 
 @contextmanager
 def guarded(account: Account, *, undo: Callable[[], object]) -> Iterator[None]:
-    """Undoes what happens inside, and raises CloudError, if it breaks a node group or a cluster."""
+    """Undoes what happens inside, and raises Refusal, if it breaks a node group or a cluster."""
     before = _broken(account)
     yield
     for what, reason in _broken(account).items():
         if what not in before:
             undo()
-            raise CloudError(
+            raise Refusal(
+                _CODES.get(account.asking.response.boto3_service_name, "DependencyViolation"),
                 f"AWS would do this, but the {what} still needs it and could not be deleted "
-                f"afterwards ({reason}): delete the {what} first"
+                f"afterwards ({reason}): delete the {what} first",
             )
 
 
 def _broken(account: Account) -> dict[str, str]:
     found = {}
     for name, group in account.groups.items():
-        if reason := why_nodes_fail(account, account.clusters[group.cluster], group.inputs):
+        if reason := why_nodes_fail(account, account.clusters[group.cluster], group.row):
             found[f"node group '{name}'"] = reason
     for name, cluster in account.clusters.items():
-        if reason := why_cluster_fails(account, cluster.inputs["roleArn"]):
+        if reason := why_cluster_fails(account, cluster.row["roleArn"]):
             found[f"cluster '{name}'"] = reason
     return found

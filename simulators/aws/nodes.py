@@ -7,11 +7,12 @@ from typing import Any, Literal
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.kube import quantity
-from simulators.aws.account import Account, GroupParts
+from simulators.aws.account import Account
 from simulators.aws.ami_types import drives
+from simulators.aws.eks import Group, subnets
 from simulators.aws.instances import instance
-from simulators.aws.launch_template import LaunchTemplate
-from simulators.aws.scaling_group import group_tags
+from simulators.aws.launch_templates import template_data
+from simulators.aws.scaling import group_tags, kept
 from simulators.aws.user_data import host_sharing
 from simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
 
@@ -36,19 +37,19 @@ _REST = float("inf")
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 
-def template(account: Account, parts: GroupParts) -> NodeTemplate:
+def template(account: Account, group: Group) -> NodeTemplate:
     """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by it;
     else by the template, of which it drops silently what it cannot read."""
-    if parts.kept:
-        return node(account, parts)
-    shape = template_at_zero(account, parts)
+    if kept(account, group):
+        return node(account, group)
+    shape = template_at_zero(account, group)
     readable = {
         name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
     }
     return NodeTemplate(labels=shape.labels, taints=shape.taints, capacity=readable)
 
 
-def template_at_zero(account: Account, parts: GroupParts) -> NodeTemplate:
+def template_at_zero(account: Account, group: Group) -> NodeTemplate:
     """The node that Cluster Autoscaler expects of a group at zero: it knows the instance type as
     EC2 describes it, and the Auto Scaling group's tags (aws_manager.go, buildNodeFromTemplate).
 
@@ -56,9 +57,9 @@ def template_at_zero(account: Account, parts: GroupParts) -> NodeTemplate:
     as well; that it does so is not counted on here, since an error of that call is cached as an
     empty node group. Of the node group's own tags it takes the `resources` ones, which win.
     """
-    row = instance(account, parts.inputs["instanceTypes"][0])
-    tags = group_tags(account, parts.scaling_group)
-    labels = _generic_labels(account, parts, row)
+    row = instance(account, group.row["instanceTypes"][0])
+    tags = group_tags(account, group.scaling_group)
+    labels = _generic_labels(account, group, row)
     labels |= {
         key.removeprefix(LABEL_TAG): value
         for key, value in tags.items()
@@ -71,8 +72,7 @@ def template_at_zero(account: Account, parts: GroupParts) -> NodeTemplate:
     }
     if row.vendor == "NVIDIA" and row.gpus >= 1:
         capacity[GPU] = str(int(row.gpus))
-    held = account.backend("eks").clusters[parts.cluster].nodegroups[parts.inputs["nodeGroupName"]]
-    for key, value in (*tags.items(), *held.tags.items()):
+    for key, value in (*tags.items(), *group.row["tags"].items()):
         if key.startswith(RESOURCE_TAG):
             capacity[key.removeprefix(RESOURCE_TAG)] = value
     return NodeTemplate(labels=labels, taints=tagged_taints(tags), capacity=capacity)
@@ -91,23 +91,23 @@ def tagged_taints(tags: Mapping[str, str]) -> tuple[NodeTaint, ...]:
     return tuple(found)
 
 
-def node(account: Account, parts: GroupParts) -> NodeTemplate:
+def node(account: Account, group: Group) -> NodeTemplate:
     """The node that joins: labels and taints of the node group, size of the instance type."""
-    group = parts.inputs
-    row = instance(account, group["instanceTypes"][0])
-    data = _template_data(account, group)
+    held = group.row
+    row = instance(account, held["instanceTypes"][0])
     labels = {
-        **_generic_labels(account, parts, row),
-        f"{EKS_LABELS}nodegroup": group["nodeGroupName"],
-        f"{EKS_LABELS}nodegroup-image": group["releaseVersion"],
-        f"{EKS_LABELS}capacityType": group["capacityType"],
-        **group["labels"],
+        **_generic_labels(account, group, row),
+        f"{EKS_LABELS}nodegroup": held["nodegroupName"],
+        f"{EKS_LABELS}nodegroup-image": held["releaseVersion"],
+        f"{EKS_LABELS}capacityType": held["capacityType"],
+        **held["labels"],
     }
     taints = tuple(
         NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=EFFECTS[taint["effect"]])
-        for taint in group.get("taints") or []
+        for taint in held.get("taints") or []
     )
-    return NodeTemplate(labels=labels, taints=taints, capacity=_capacity(group, row, data))
+    capacity = _capacity(held, row, _template_data(account, held))
+    return NodeTemplate(labels=labels, taints=taints, capacity=capacity)
 
 
 def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "other"]:
@@ -118,30 +118,28 @@ def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "othe
     return "al2023" if image.startswith("AL2023") else "other"
 
 
-def sharing(account: Account, parts: GroupParts) -> GpuSharing:
+def sharing(account: Account, group: Group) -> GpuSharing:
     """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
-    return _host_sharing(parts.inputs, _template_data(account, parts.inputs))
+    return _host_sharing(group.row, _template_data(account, group.row))
 
 
 def _host_sharing(group: Mapping[str, Any], data: Mapping[str, Any]) -> GpuSharing:
     return host_sharing(data.get("UserData")) if node_os(group) == "bottlerocket" else GpuSharing()
 
 
-def _generic_labels(account: Account, parts: GroupParts, row: InstanceType) -> dict[str, str]:
-    ec2 = account.client("ec2")
-    subnet = ec2.describe_subnets(SubnetIds=parts.inputs["subnetIds"][:1])["Subnets"][0]
+def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[str, str]:
+    (subnet,) = subnets(account, group.row["subnets"][:1])
     return {
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": row.arch,
         "node.kubernetes.io/instance-type": row.name,
         "topology.kubernetes.io/region": account.region,
-        "topology.kubernetes.io/zone": subnet["AvailabilityZone"],
+        "topology.kubernetes.io/zone": subnet.availability_zone,
     }
 
 
 def _template_data(account: Account, group: Mapping[str, Any]) -> dict[str, Any]:
-    reference = group.get("launchTemplate")
-    return LaunchTemplate(account).data(reference) if reference else {}
+    return template_data(account, group.get("launchTemplate")) or {}
 
 
 def _capacity(

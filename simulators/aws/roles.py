@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
-from plugins.cloud.handler import CloudError, NotFoundError
-from simulators.aws.account import NUMBER, Account, answering
+from simulators.aws.account import NUMBER, Account
+from simulators.aws.api import Refusal
 from simulators.aws.evaluation import Document, allowed, trusts
 
 POD_IDENTITY = "pods.eks.amazonaws.com"
@@ -16,17 +17,18 @@ def role_name(arn: str) -> str:
     return arn.rpartition("/")[2]
 
 
-def role_of(account: Account, arn: str) -> dict[str, Any]:
-    """The role as IAM has it; raises CloudError in EKS's words where there is none."""
+def _role(account: Account, arn: str) -> Any:
+    """moto's role; None where there is none."""
+    return next((r for r in account.backend("iam").get_roles() if r.arn == arn), None)
+
+
+def role_of(account: Account, arn: str) -> Any:
+    """The role as IAM has it; raises Refusal in EKS's words where there is none."""
     if ":role/" not in arn:
-        raise CloudError(f"InvalidParameterException: '{arn}' is not the ARN of a role")
-    try:
-        with answering():
-            found: dict[str, Any] = account.client("iam").get_role(RoleName=role_name(arn))["Role"]
-    except NotFoundError:
-        found = {}
-    if found.get("Arn") != arn:
-        raise CloudError(f"InvalidParameterException: The role with ARN {arn} does not exist")
+        raise Refusal("InvalidParameterException", f"'{arn}' is not the ARN of a role")
+    found = _role(account, arn)
+    if found is None:
+        raise Refusal("InvalidParameterException", f"The role with ARN {arn} does not exist")
     return found
 
 
@@ -37,20 +39,21 @@ def require_trust(
     *actions: str,
     context: Mapping[str, str] | None = None,
 ) -> None:
-    """Raises CloudError where the service may not take the role."""
-    trust = document(role_of(account, arn)["AssumeRolePolicyDocument"])
+    """Raises Refusal where the service may not take the role."""
+    trust = document(role_of(account, arn).assume_role_policy_document)
     if not trusts(trust, service, *actions, context=context):
         told = ", ".join(f"{key}={value}" for key, value in (context or {}).items())
-        raise CloudError(
-            f"InvalidParameterException: The trust policy of the role {arn} does not let "
-            f"{service} take it: it needs {' and '.join(actions)}" + (f", with {told}" * bool(told))
+        raise Refusal(
+            "InvalidParameterException",
+            f"The trust policy of the role {arn} does not let {service} take it: it needs "
+            f"{' and '.join(actions)}" + (f", with {told}" * bool(told)),
         )
 
 
 def require_pod_trust(
     account: Account, arn: str, cluster: str, namespace: str, service_account: str
 ) -> None:
-    """Raises CloudError where pods of this service account may not take the role."""
+    """Raises Refusal where pods of this service account may not take the role."""
     require_trust(
         account,
         arn,
@@ -70,24 +73,14 @@ def require_pod_trust(
 
 def policies(account: Account, arn: str) -> list[Document]:
     """All policy documents of a role, attached and inline; none for a role that is gone."""
-    iam, name = account.client("iam"), role_name(arn)
-    try:
-        with answering():
-            attached = iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
-            inline = iam.list_role_policies(RoleName=name)["PolicyNames"]
-    except NotFoundError:
+    role = _role(account, arn)
+    if role is None:
         return []
-    found = []
-    for each in attached:
-        policy = iam.get_policy(PolicyArn=each["PolicyArn"])["Policy"]
-        version = iam.get_policy_version(
-            PolicyArn=each["PolicyArn"], VersionId=policy["DefaultVersionId"]
-        )
-        found.append(document(version["PolicyVersion"]["Document"]))
-    for each in inline:
-        answer = iam.get_role_policy(RoleName=name, PolicyName=each)
-        found.append(document(answer["PolicyDocument"]))
-    return found
+    attached = [
+        next(v.document for v in policy.versions if v.version_id == policy.default_version_id)
+        for policy in role.managed_policies.values()
+    ]
+    return [document(text) for text in (*attached, *role.policies.values())]
 
 
 def lacks(account: Account, arn: str, actions: tuple[str, ...]) -> list[str]:
@@ -96,23 +89,24 @@ def lacks(account: Account, arn: str, actions: tuple[str, ...]) -> list[str]:
     return [action for action in actions if not allowed(documents, action)]
 
 
-def document(value: Any) -> Document:
-    """A policy document, which clients return as text or parsed."""
-    parsed: Document = json.loads(value) if isinstance(value, str) else value
+@cache
+def document(text: str) -> Document:
+    """A policy document, which nobody changes."""
+    parsed: Document = json.loads(text)
     return parsed
 
 
 def users(account: Account, arn: str) -> Iterator[str]:
     """What in EKS works with this role, in words."""
     for name, group in account.groups.items():
-        if group.inputs["nodeRoleArn"] == arn:
+        if group.row["nodeRole"] == arn:
             yield f"node group {name}"
     for name, cluster in account.clusters.items():
-        if cluster.inputs["roleArn"] == arn:
+        if cluster.row["roleArn"] == arn and cluster.row["status"] != "DELETING":
             yield f"cluster {name}"
-        for addon, parts in cluster.addons.items():
-            if parts.get("serviceAccountRoleArn") == arn:
+        for addon, row in cluster.addons.items():
+            if row.get("serviceAccountRoleArn") == arn:
                 yield f"addon {addon}"
-        for (namespace, service_account), parts in cluster.associations.items():
-            if parts["roleArn"] == arn:
-                yield f"pod identity association of {namespace}/{service_account}"
+        for row in cluster.associations.values():
+            if row["roleArn"] == arn:
+                yield f"pod identity association of {row['namespace']}/{row['serviceAccount']}"

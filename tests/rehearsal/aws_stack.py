@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from plugins.aws import settings_for
 from plugins.faults import Faults
-from simulators.aws import AwsCloud, settings_for
+from simulators.aws import AwsCloud
 from simulators.cloud import NodeGroup
 from stacks.urn import Urn
 from tests.unit.plugins.offline_engine import Engine, Plane
@@ -65,8 +66,10 @@ class AwsStack(Engine):
         self.subnets: list[str] = []
         self.held: list[str] = []
         self.plane = Plane()
-        self.cloud = AwsCloud(control_plane=self.plane, faults=Faults(quota=quota or {}))
-        super().__init__(settings_for(self.cloud), {"region": "us-east-1", **config})
+        self.faults = Faults(quota=quota or {})
+        self.cloud = AwsCloud(control_plane=self.plane, faults=self.faults)
+        settings = settings_for({"AWS_ENDPOINT_URL": self.cloud.endpoint}, self.faults)
+        super().__init__(settings, {"region": "us-east-1", **config})
 
     def role(self, name: str, service: str, *policies: str) -> str:
         """A role that a service may take, with AWS's policies attached; its ARN."""

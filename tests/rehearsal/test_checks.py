@@ -17,7 +17,6 @@ from plugins.faults import Faults
 from rehearsal.nodes.gpus import GPU
 from rehearsal.sandbox import ROOT, Sandbox
 from simulators.aws.cloud import AwsCloud
-from simulators.aws.moto_answers import answer_quotas
 from simulators.cloud import ControlPlane
 from simulators.google import GoogleCloud
 from simulators.google.quota_api import QuotaApi
@@ -170,8 +169,7 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
     with ExitStack() as ending:
         cloud = AwsCloud(control_plane=cast("ControlPlane", None), faults=faults)
         ending.callback(cloud.close)
-        ending.callback(answer_quotas(faults))
-        cloud.account.open({"region": "us-east-1"})
+        cloud.account.open("us-east-1")
         session = cloud.account.client("sts").assume_role(
             RoleArn="arn:aws:iam::123456789012:role/deployer", RoleSessionName="me"
         )["Credentials"]

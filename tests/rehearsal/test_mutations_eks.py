@@ -257,14 +257,15 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             instance_type("p3.2xlarge", retired=None),
             pools(instanceTypes=["p3.2xlarge"]),
         ],
-        [f"{GROUP} train-gpu: InvalidParameterException: The following supplied instance types do "
-         "not exist: [p3.2xlarge]"],
+        [f"{GROUP} train-gpu: CreateNodegroup: InvalidParameterException: The following supplied "
+         "instance types do not exist: [p3.2xlarge]"],
     ),
     "one of the zones does not have the instance type": (
         [pools(instanceTypes=["g7e.2xlarge"])],
-        [f"{GROUP} train-gpu: InvalidRequestException: Your requested instance type (g7e.2xlarge) "
-         "is not supported in your requested Availability Zone (us-east-1b). Please retry your "
-         "request by not specifying an Availability Zone or choosing us-east-1a, us-east-1c."],
+        [f"{GROUP} train-gpu: CreateNodegroup: InvalidRequestException: Your requested instance "
+         "type (g7e.2xlarge) is not supported in your requested Availability Zone (us-east-1b). "
+         "Please retry your request by not specifying an Availability Zone or choosing us-east-1a, "
+         "us-east-1c."],
     ),
     "the image is older than the driver that the GPU needs": (
         [

@@ -13,10 +13,10 @@ from typing import Any
 import boto3
 import pytest
 
+from plugins.aws.provider_config import check_config, default_tags
 from plugins.cloud.handler import CloudError
 from plugins.cloud.schema import UNKNOWN
-from simulators.aws.provider_config import check_config, default_tags
-from simulators.cloud import Scaler, Wanted
+from simulators.cloud import RefusedError, Scaler, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused
@@ -86,7 +86,7 @@ def test_a_groups_bounds_are_its_auto_scaling_groups(fresh: AwsStack) -> None:
     fresh.cloud.notify()
     (group,) = fresh.cloud.node_groups()
     assert (group.min_nodes, group.max_nodes) == (0, 1)
-    with pytest.raises(CloudError, match="value 2 is above max value 1 for the AutoScalingGroup"):
+    with pytest.raises(RefusedError, match="value 2 is above max value 1 for the AutoScalingGroup"):
         fresh.cloud.set_size("train-gpu", 2)
 
 
@@ -307,9 +307,9 @@ def test_quotas_count_vcpus_of_running_nodes() -> None:
     with stack(quota={"G_VT": 4}) as made:
         made.group(made.cluster())
         made.cloud.set_size("train-gpu", 1)
-        with pytest.raises(CloudError, match=r"VcpuLimitExceeded.*limit of 4 .*quota G_VT"):
+        with pytest.raises(RefusedError, match=r"VcpuLimitExceeded.*limit of 4 .*quota G_VT"):
             made.cloud.set_size("train-gpu", 2)
-        with pytest.raises(CloudError, match="above max value 2"):
+        with pytest.raises(RefusedError, match="above max value 2"):
             made.cloud.set_size("train-gpu", 3)
         made.cloud.set_size("train-gpu", 0)
 
@@ -415,7 +415,7 @@ def test_access_comes_with_the_policy_and_not_at_once(
     assert fresh.cloud.access_granted("k8s-ml")
     fresh.delete(aws.ACCESS, "admin")
     assert not fresh.cloud.access_granted("k8s-ml")
-    monkeypatch.setattr("simulators.aws.cluster.LATE_SECONDS", 0.5)
+    monkeypatch.setattr("simulators.aws.eks.LATE_SECONDS", 0.5)
     fresh.up(aws.ACCESS, "admin", entry | scope)
     assert not fresh.cloud.access_granted("k8s-ml")
     time.sleep(0.6)

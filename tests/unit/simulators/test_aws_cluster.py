@@ -2,7 +2,7 @@
 
 import pytest
 
-from plugins.cloud.handler import CloudError
+from simulators.aws.api import Refusal
 from simulators.aws.cluster_rules import check_public_networks
 
 WRONG = "InvalidParameterException: The following CIDRs are {} in publicAccessCidrs: [{}]"
@@ -15,7 +15,7 @@ WRONG = "InvalidParameterException: The following CIDRs are {} in publicAccessCi
 )  # fmt: skip
 def test_from_a_private_network_nobody_comes_to_a_public_endpoint(block: str) -> None:
     """Reserved ones neither; those beside it are not named."""
-    with pytest.raises(CloudError) as refusal:
+    with pytest.raises(Refusal) as refusal:
         check_public_networks({"publicAccessCidrs": ["8.8.8.0/24", block, "10.9.0.0/24"]})
     assert str(refusal.value) == WRONG.format("not allowed", f"{block}, 10.9.0.0/24")
 
@@ -23,7 +23,7 @@ def test_from_a_private_network_nobody_comes_to_a_public_endpoint(block: str) ->
 @pytest.mark.parametrize("text", ["8.8.8.8/24", "8.8.8.0/33", "office", "2001:db8::/32"])
 def test_what_is_no_network_is_refused(text: str) -> None:
     """Host bits and IPv6 as well, on a cluster of IPv4."""
-    with pytest.raises(CloudError) as refusal:
+    with pytest.raises(Refusal) as refusal:
         check_public_networks({"publicAccessCidrs": [text]})
     assert str(refusal.value) == WRONG.format("invalid", text)
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from components.catalog import eks as catalog
-from plugins.cloud.handler import CloudError
+from simulators.aws.api import Refusal
 from simulators.aws.node_group_rules import check, check_scaling, complete, types_of
 
 BASE: dict[str, Any] = {
-    "nodeGroupName": "train-gpu",
+    "nodegroupName": "train-gpu",
     "scalingConfig": {"minSize": 0, "maxSize": 1, "desiredSize": 0},
 }
 BLOCK = {
@@ -22,7 +22,7 @@ BLOCK = {
 
 
 def made(template: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """The complete group that EKS makes of these properties; raises CloudError."""
+    """The complete group that EKS makes of these properties; raises Refusal."""
     given = BASE | changes
     rows = [catalog.instance_type(name) for name in types_of(given, template)]
     types = [row for row in rows if row is not None]
@@ -49,9 +49,9 @@ def test_every_nvidia_instance_type_takes_its_own_image_and_no_other(name: str) 
     if row.vendor == "NVIDIA":
         assert made(instanceTypes=[name], amiType=right)["amiType"] == right
     else:
-        with pytest.raises(CloudError, match="not a valid instance type"):
+        with pytest.raises(Refusal, match="not a valid instance type"):
             made(instanceTypes=[name], amiType=right)
-    with pytest.raises(CloudError, match="not a valid instance type for requested amiType"):
+    with pytest.raises(Refusal, match="not a valid instance type for requested amiType"):
         made(instanceTypes=[name], amiType=wrong)
 
 
@@ -62,8 +62,8 @@ def test_every_nvidia_instance_type_takes_its_own_image_and_no_other(name: str) 
         ({"instanceTypes": ["g4dn.xlarge"], "amiType": "AL2_x86_64_GPU"}, None, "1.32 or earlier"),
         ({"instanceTypes": ["g5.xlarge", "g5g.xlarge"], "amiType": "CUSTOM"}, {"ImageId": "ami-1"},
          "same architecture"),
-        ({"nodeGroupName": "-x"}, None, "nodeGroupName"),
-        ({"nodeGroupName": "x" * 64}, None, "nodeGroupName"),
+        ({"nodegroupName": "-x"}, None, "nodegroupName"),
+        ({"nodegroupName": "x" * 64}, None, "nodegroupName"),
         ({"labels": {"role": ""}}, None, "1 to 63 characters"),
         ({"labels": {"k" * 64: "v"}}, None, "longer than 63"),
         ({"labels": {"kubernetes.io/role": "gpu"}}, None, "reserved prefixes"),
@@ -89,7 +89,7 @@ def test_a_wrong_node_group_is_refused_in_one_line(
     changes: dict[str, Any], template: dict[str, Any] | None, words: str
 ) -> None:
     """Each combination that EKS does not take is refused, and the refusal says which."""
-    with pytest.raises(CloudError, match=words) as refusal:
+    with pytest.raises(Refusal, match=words) as refusal:
         made(template, **changes)
     assert "\n" not in str(refusal.value)
 
@@ -110,5 +110,5 @@ def test_a_capacity_block_is_taken_as_eks_wants_it() -> None:
 )
 def test_sizes_are_in_their_order(sizes: tuple[int, int, int], words: str) -> None:
     """Minimum, desired and maximum size, in EKS's words."""
-    with pytest.raises(CloudError, match=words):
+    with pytest.raises(Refusal, match=words):
         check_scaling(dict(zip(("minSize", "maxSize", "desiredSize"), sizes, strict=True)))

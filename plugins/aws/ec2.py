@@ -1,9 +1,9 @@
 """What EC2's resource types have in common: one noun, one id, tags in one place."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from simulators.aws.kind import CloudError, Kind, NotFoundError, mapping, pairs, pascal, pick
+from plugins.aws.kind import CloudError, Kind, NotFoundError, mapping, pairs, pascal, pick
 
 GONE = ("deleting", "deleted", "Deleted")
 """EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
@@ -21,7 +21,7 @@ class Ec2Kind(Kind):
     @property
     def ec2(self) -> Any:
         """A client of EC2."""
-        return self.account.client("ec2")
+        return self.api.client("ec2")
 
     @property
     def camel(self) -> str:
@@ -82,25 +82,14 @@ class Ec2Kind(Kind):
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         getattr(self.ec2, f"delete_{self.noun}")(**{self.id_key: identity})
 
-    def rows(self, noun: str, **filters: str) -> list[dict[str, Any]]:
-        """Descriptions of all `noun`s that the filters (`vpc_id="vpc-1"`) let through."""
-        camel = "".join(map(pascal, noun.split("_")))
-        given = [
-            {"Name": name.replace("_", "-"), "Values": [value]} for name, value in filters.items()
-        ]
-        answer = getattr(self.ec2, f"describe_{noun}s")(Filters=given)
-        return [row for row in answer[f"{camel}s"] if row.get("State") not in GONE]
-
-    def refuse_used(self, word: str, identity: str, users: list[str]) -> None:
-        """Raises CloudError where `users` is not empty."""
-        if users:
-            raise CloudError(
-                f"DependencyViolation: The {word} '{identity}' has dependencies and cannot be "
-                f"deleted: {', '.join(sorted(users))}"
-            )
+    def arn(self, word: str, identity: str, now: Mapping[str, Any]) -> str:
+        """The ARN of one of its owner's, e.g. `internet-gateway`."""
+        return self.api.arn("ec2", f"{word}/{identity}", now.get("ownerId") or self.api.number)
 
 
-def interface_name(row: Mapping[str, Any]) -> str:
-    """How a network interface is named in a refusal."""
-    described = f" ({row['Description']})" if row.get("Description") else ""
-    return f"{row['NetworkInterfaceId']}{described}"
+def one(call: Callable[..., Any], key: str, filters: Mapping[str, str]) -> dict[str, Any]:
+    """The first thing that the filters let through; raises NotFoundError."""
+    given = [{"Name": name, "Values": [value]} for name, value in filters.items()]
+    for row in call(Filters=given)[key]:
+        return dict(row)
+    raise NotFoundError(f"no {key} with {dict(filters)}")

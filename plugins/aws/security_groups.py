@@ -1,10 +1,10 @@
 """Security groups and their rules."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from simulators.aws.ec2 import Ec2Kind, interface_name
-from simulators.aws.kind import CloudError, NotFoundError
+from plugins.aws.ec2 import Ec2Kind, one
+from plugins.aws.kind import NotFoundError, pascal
 
 _ANYWHERE = {
     "IpProtocol": "-1",
@@ -13,7 +13,7 @@ _ANYWHERE = {
 
 
 class SecurityGroup(Ec2Kind):
-    """A security group. A delete is refused while interfaces or rules of other groups use it."""
+    """A security group."""
 
     token = "aws:ec2/securityGroup:SecurityGroup"
     noun = "security_group"
@@ -34,8 +34,6 @@ class SecurityGroup(Ec2Kind):
         return "GroupId"
 
     def create(self, inputs: dict[str, Any]) -> str:
-        if inputs["name"].startswith("sg-"):
-            raise CloudError("InvalidParameterValue: Group names may not be in the format sg-*.")
         given = {"VpcId": inputs["vpcId"]} if "vpcId" in inputs else {}
         identity: str = self.ec2.create_security_group(
             GroupName=inputs["name"],
@@ -60,29 +58,8 @@ class SecurityGroup(Ec2Kind):
                     call = getattr(self.ec2, f"{verb}_security_group_{way}")
                     call(GroupId=identity, IpPermissions=rules)
 
-    def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        return super().read(identity, state)
-
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._set_rules(identity, old, new)
-
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        users = [
-            interface_name(row)
-            for row in self.rows("network_interface")
-            if identity in [group["GroupId"] for group in row["Groups"]]
-        ]
-        users += [
-            f"a rule of {row['GroupId']}"
-            for row in self.rows("security_group")
-            if row["GroupId"] != identity and identity in _referred(row)
-        ]
-        if users:
-            raise CloudError(
-                f"DependencyViolation: resource {identity} has a dependent object: "
-                f"{', '.join(sorted(users))}"
-            )
-        super().delete(identity, state)
 
 
 class DefaultSecurityGroup(SecurityGroup):
@@ -92,10 +69,9 @@ class DefaultSecurityGroup(SecurityGroup):
     supported_inputs = ("vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags")
 
     def create(self, inputs: dict[str, Any]) -> str:
-        found = self.rows("security_group", vpc_id=inputs.get("vpcId", ""), group_name="default")
-        if not found:
-            raise NotFoundError(f"InvalidVpcID.NotFound: '{inputs.get('vpcId')}' has no group")
-        identity: str = found[0]["GroupId"]
+        filters = {"vpc-id": inputs.get("vpcId", ""), "group-name": "default"}
+        found = one(self.ec2.describe_security_groups, "SecurityGroups", filters)
+        identity: str = found["GroupId"]
         rules = self.ec2.describe_security_group_rules(
             Filters=[{"Name": "group-id", "Values": [identity]}]
         )["SecurityGroupRules"]
@@ -112,12 +88,6 @@ class DefaultSecurityGroup(SecurityGroup):
         """Only forgotten: it is deleted with its VPC."""
 
 
-def _referred(row: Mapping[str, Any]) -> Iterator[str]:
-    for permission in (*row["IpPermissions"], *row["IpPermissionsEgress"]):
-        for pair in permission["UserIdGroupPairs"]:
-            yield pair["GroupId"]
-
-
 def _permission(rule: Mapping[str, Any], group: str) -> dict[str, Any]:
     described = {"Description": rule["description"]} if rule.get("description") else {}
     permission: dict[str, Any] = {"IpProtocol": str(rule["protocol"])}
@@ -130,8 +100,7 @@ def _permission(rule: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 class SecurityGroupIngressRule(Ec2Kind):
-    """A rule for incoming traffic. Refused: a rule that is there already, ports without a
-    protocol."""
+    """A rule for incoming traffic."""
 
     token = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
     noun = "security_group_rule"
@@ -142,6 +111,7 @@ class SecurityGroupIngressRule(Ec2Kind):
     )  # fmt: skip
     outputs = {  # noqa: RUF012
         "securityGroupId": "GroupId",
+        "ownerId": "GroupOwnerId",
         "ipProtocol": "IpProtocol",
         "cidrIpv4": "CidrIpv4",
         "fromPort": "FromPort",
@@ -151,15 +121,12 @@ class SecurityGroupIngressRule(Ec2Kind):
     }
 
     def create(self, inputs: dict[str, Any]) -> str:
-        SecurityGroup(self.account).row(inputs["securityGroupId"])
         described = {"Description": inputs["description"]} if inputs.get("description") else {}
         permission: dict[str, Any] = {"IpProtocol": inputs["ipProtocol"]}
-        if inputs["ipProtocol"] != "-1":
-            if "fromPort" not in inputs or "toPort" not in inputs:
-                raise CloudError("InvalidParameterValue: 'fromPort' and 'toPort' are needed")
-            permission |= {"FromPort": inputs["fromPort"], "ToPort": inputs["toPort"]}
+        for name in ("fromPort", "toPort"):
+            if inputs["ipProtocol"] != "-1" and name in inputs:
+                permission[pascal(name)] = inputs[name]
         if peer := inputs.get("referencedSecurityGroupId"):
-            SecurityGroup(self.account).row(peer)
             permission["UserIdGroupPairs"] = [{"GroupId": peer} | described]
         else:
             permission["IpRanges"] = [{"CidrIp": inputs["cidrIpv4"]} | described]
@@ -171,18 +138,20 @@ class SecurityGroupIngressRule(Ec2Kind):
 
     def row(self, identity: str) -> dict[str, Any]:
         """The rule as the API has it; raises NotFoundError."""
-        for row in self.rows("security_group_rule"):
+        for row in self.ec2.describe_security_group_rules()["SecurityGroupRules"]:
             if row["SecurityGroupRuleId"] == identity:
-                return row
+                return dict(row)
         raise NotFoundError(f"InvalidSecurityGroupRuleId.NotFound: '{identity}' does not exist")
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)
+        arn = self.arn("security-group-rule", identity, now)
+        del now["ownerId"]
         if now["ipProtocol"] == "-1":  # all ports, which the provider does not show as -1
             now |= {"fromPort": None, "toPort": None}
         return now | {
             "securityGroupRuleId": identity,
-            "arn": self.account.arn("ec2", f"security-group-rule/{identity}"),
+            "arn": arn,
         }
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:

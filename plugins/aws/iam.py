@@ -4,10 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plugins.cloud.schema import UNKNOWN, Problem
-from simulators.aws.evaluation import statements
-from simulators.aws.kind import CloudError, Config, Kind, mapping, pairs, pick
-from simulators.aws.roles import users
+from plugins.aws.kind import Kind, mapping, pairs, pick
+from plugins.cloud.schema import UNKNOWN
 
 
 class IamKind(Kind):
@@ -18,12 +16,11 @@ class IamKind(Kind):
     @property
     def iam(self) -> Any:
         """A client of IAM."""
-        return self.account.client("iam")
+        return self.api.client("iam")
 
 
 class Role(IamKind):
-    """An IAM role. A delete is refused while it has policies, and while a cluster or a node group
-    that still stands works with it."""
+    """An IAM role."""
 
     token = "aws:iam/role:Role"
     documents = ("assumeRolePolicy",)
@@ -32,10 +29,6 @@ class Role(IamKind):
         "forceDetachPolicies", "permissionsBoundary", "tags",
     )  # fmt: skip
     computed = ("namePrefix", "managedPolicyArns", "inlinePolicies")
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        found = super().validate_preview(config, inputs)
-        return found + misshapen("assumeRolePolicy", inputs, ("Effect", "Action", "Principal"))
 
     def create(self, inputs: dict[str, Any]) -> str:
         given = {
@@ -94,28 +87,12 @@ class Role(IamKind):
         self.iam.tag_role(RoleName=identity, Tags=pairs(tags))
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        if used := sorted(users(self.account, state["arn"])):
-            raise CloudError(
-                f"IAM would delete the role '{identity}', but {', '.join(used)} works with it and "
-                "could no longer be changed or deleted cleanly: delete that first"
-            )
-        attached = self.iam.list_attached_role_policies(RoleName=identity)["AttachedPolicies"]
-        inline = self.iam.list_role_policies(RoleName=identity)["PolicyNames"]
         if state.get("forceDetachPolicies"):
+            attached = self.iam.list_attached_role_policies(RoleName=identity)["AttachedPolicies"]
             for each in attached:
                 self.iam.detach_role_policy(RoleName=identity, PolicyArn=each["PolicyArn"])
-            for each in inline:
-                self.iam.delete_role_policy(RoleName=identity, PolicyName=each)
-        elif attached:
-            raise CloudError(
-                "DeleteRole: DeleteConflict: Cannot delete entity, must detach all policies "
-                f"first: {', '.join(each['PolicyArn'] for each in attached)}"
-            )
-        elif inline:
-            raise CloudError(
-                "DeleteRole: DeleteConflict: Cannot delete entity, must delete policies first: "
-                f"{', '.join(inline)}"
-            )
+            for name in self.iam.list_role_policies(RoleName=identity)["PolicyNames"]:
+                self.iam.delete_role_policy(RoleName=identity, PolicyName=name)
         self.iam.delete_role(RoleName=identity)
 
 
@@ -176,28 +153,6 @@ class OpenIdConnectProvider(IamKind):
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         self.iam.delete_open_id_connect_provider(OpenIDConnectProviderArn=identity)
-
-
-def misshapen(
-    name: str, inputs: Mapping[str, Any], needed: tuple[str, ...]
-) -> list[Problem]:  # fmt: skip
-    """What IAM finds malformed in a policy document (invalid JSON is refused elsewhere)."""
-    text = inputs.get(name)
-    if not isinstance(text, str) or UNKNOWN in text:
-        return []
-    try:
-        document = json.loads(text)
-    except ValueError:
-        return []
-    found = statements(document) if isinstance(document, dict) else []
-    if not found:
-        return [Problem(name, f"MalformedPolicyDocument: '{name}' has no Statement")]
-    for number, statement in enumerate(found):
-        for key in needed:
-            if key not in statement and f"Not{key}" not in statement:
-                words = f"MalformedPolicyDocument: statement {number} of '{name}' has no {key}"
-                return [Problem(name, words)]
-    return []
 
 
 def document_text(document: Any, before: Any) -> str:

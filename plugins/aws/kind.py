@@ -1,4 +1,8 @@
-"""What every resource type of the simulated AWS has in common: references, tags, drift."""
+"""What every resource type of AWS has in common: references, tags, drift.
+
+No rule of AWS is written here: what is refused, the API refuses. What a type computes, replaces and
+checks before it asks is the official provider's own knowledge.
+"""
 
 import json
 from collections.abc import Mapping
@@ -6,17 +10,19 @@ from typing import Any, ClassVar
 
 import jmespath  # type: ignore[import-untyped]
 
-from plugins.cloud.handler import CloudError, Config, NotFoundError
+from plugins.aws.api import Api, answering
+from plugins.aws.provider_config import default_tags
+from plugins.cloud.handler import CloudError, Config, Handler, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
-from simulators.aws.account import Account, answering
-from simulators.aws.provider_config import default_tags
-from simulators.resource_type import ResourceType
 
 
-class Kind(ResourceType):
-    """A resource type. Subclasses talk to the account; every method runs under its lock."""
+class Kind(Handler):
+    """A resource type. Subclasses talk to the API."""
 
+    token: ClassVar[str]
+    """The engine's name of the type, e.g. `aws:ec2/vpc:Vpc`."""
     supported_inputs: ClassVar[tuple[str, ...]]
+    """The inputs that have a meaning here; any other is refused, never dropped."""
     documents: ClassVar[tuple[str, ...]] = ()
     """Inputs that are JSON: how they are written does not count."""
     regional: ClassVar[bool] = True
@@ -25,13 +31,10 @@ class Kind(ResourceType):
         if cls.regional and "region" not in cls.computed:
             cls.computed = (*cls.computed, "region")
 
-    def __init__(self, account: Account) -> None:
-        self.account = account
+    def __init__(self, api: Api) -> None:
+        self.api = api
 
     # To be written for each type.
-
-    def validate_create(self, inputs: dict[str, Any]) -> None:
-        """Raises CloudError where AWS refuses to create it."""
 
     def create(self, inputs: dict[str, Any]) -> str:
         """Creates it and returns its id. `inputs["tagsAll"]` are all tags that it gets."""
@@ -76,23 +79,22 @@ class Kind(ResourceType):
         return found
 
     def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        with self.account.lock, answering():
-            self.account.open(config)
+        with answering():
+            self.api.open(config)
             given = inputs | self._all_tags(config, inputs)
-            self.validate_create(given)
             identity = self.create(given)
             return identity, given | self._now(config, identity, given)
 
     def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
-        with self.account.lock, answering():
-            self.account.open(config)
+        with answering():
+            self.api.open(config)
             return state | self._now(config, identity, state)
 
     def on_update(
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]
     ) -> dict[str, Any]:
-        with self.account.lock, answering():
-            self.account.open(config)
+        with answering():
+            self.api.open(config)
             given = new | self._all_tags(config, new)
             self.update(identity, old, given)
             before, after = old.get("tagsAll") or {}, given.get("tagsAll") or {}
@@ -101,8 +103,8 @@ class Kind(ResourceType):
             return given | self._now(config, identity, given)
 
     def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
-        with self.account.lock, answering():
-            self.account.open(config)
+        with answering():
+            self.api.open(config)
             self.read(identity, state)  # gone already: NotFoundError
             self.delete(identity, state)
 
@@ -119,7 +121,7 @@ class Kind(ResourceType):
     def _now(self, config: Config, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = self.read(identity, state)
         if self.regional:
-            now["region"] = self.account.region
+            now["region"] = self.api.region
         if "tagsAll" in now:
             own, given = default_tags(config), state.get("tags") or {}
             tags = {

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from simulators.aws.api_request import request
-from simulators.aws.ec2 import Ec2Kind
-from simulators.aws.kind import CloudError
+from plugins.aws.api_request import request
+from plugins.aws.ec2 import Ec2Kind
 
 _NOT_DATA = ("name", "description", "tags", "tagsAll", "updateDefaultVersion", "defaultVersion")
 _RENAMED = {
@@ -56,8 +55,8 @@ class LaunchTemplate(Ec2Kind):
         }
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        arn = self.account.arn("ec2", f"launch-template/{identity}")
-        return super().read(identity, state) | {"arn": arn}
+        now = super().read(identity, state)
+        return now | {"arn": self.arn("launch-template", identity, now)}
 
     def _renewed(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Whether the update makes a new version: tags and the choice of a default do not."""
@@ -79,25 +78,4 @@ class LaunchTemplate(Ec2Kind):
             self.ec2.create_launch_template_version(LaunchTemplateId=identity, **self._version(new))
         latest = str(self.row(identity)["LatestVersionNumber"])
         default = latest if new.get("updateDefaultVersion") else str(new.get("defaultVersion", 1))
-        if int(default) > int(latest):
-            raise CloudError(f"InvalidLaunchTemplateId.VersionNotFound: no version {default}")
         self.ec2.modify_launch_template(LaunchTemplateId=identity, DefaultVersion=default)
-
-    def data(self, reference: Mapping[str, Any]) -> dict[str, Any]:
-        """The data of the version that `{id|name, version}` means, as the EC2 API has it."""
-        key = "LaunchTemplateId" if reference.get("id") else "LaunchTemplateName"
-        template = reference.get("id") or reference.get("name")
-        version = str(reference.get("version", "$Default"))
-        answer = self.ec2.describe_launch_template_versions(**{key: template})
-        for row in answer["LaunchTemplateVersions"]:
-            latest = len(answer["LaunchTemplateVersions"])
-            if (
-                version == str(row["VersionNumber"])
-                or (version == "$Default" and row["DefaultVersion"])
-                or (version == "$Latest" and row["VersionNumber"] == latest)
-            ):
-                return dict(row["LaunchTemplateData"])
-        raise CloudError(
-            "InvalidParameterException: You requested an invalid launch template version: "
-            f"{template} has no version {version}"
-        )

@@ -1,14 +1,14 @@
-"""VPCs, subnets and internet gateways, with EC2's order of deletion."""
+"""VPCs, subnets and internet gateways."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from simulators.aws.ec2 import Ec2Kind, interface_name
-from simulators.aws.kind import CloudError
+from plugins.aws.ec2 import Ec2Kind, one
+from plugins.aws.kind import CloudError
 
 
 class Vpc(Ec2Kind):
-    """A VPC. A delete is refused while anything stands in it."""
+    """A VPC."""
 
     token = "aws:ec2/vpc:Vpc"
     noun = "vpc"
@@ -46,12 +46,20 @@ class Vpc(Ec2Kind):
         for name in ("enableDnsSupport", "enableDnsHostnames"):
             answer = self.ec2.describe_vpc_attribute(VpcId=identity, Attribute=name)
             now[name] = answer[name[0].upper() + name[1:]]["Value"]
-        tables = self.rows("route_table", vpc_id=identity)
-        main = next(t for t in tables if any(a.get("Main") for a in t["Associations"]))
-        group = self.rows("security_group", vpc_id=identity, group_name="default")[0]
-        acl = next(a for a in self.rows("network_acl", vpc_id=identity) if a["IsDefault"])
+        main = one(
+            self.ec2.describe_route_tables,
+            "RouteTables",
+            {"vpc-id": identity, "association.main": "true"},
+        )
+        group = one(
+            self.ec2.describe_security_groups,
+            "SecurityGroups",
+            {"vpc-id": identity, "group-name": "default"},
+        )
+        acl = one(self.ec2.describe_network_acls, "NetworkAcls",
+                  {"vpc-id": identity, "default": "true"})  # fmt: skip
         return now | {
-            "arn": self.account.arn("ec2", f"vpc/{identity}"),
+            "arn": self.arn("vpc", identity, now),
             "mainRouteTableId": main["RouteTableId"],
             "defaultRouteTableId": main["RouteTableId"],
             "defaultSecurityGroupId": group["GroupId"],
@@ -65,33 +73,9 @@ class Vpc(Ec2Kind):
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         return path == "instanceTenancy" and (old, new) != ("dedicated", "default")
 
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        users = [row["SubnetId"] for row in self.rows("subnet", vpc_id=identity)]
-        users += [row["NatGatewayId"] for row in self.rows("nat_gateway", vpc_id=identity)]
-        users += [row["VpcEndpointId"] for row in self.rows("vpc_endpoint", vpc_id=identity)]
-        users += [
-            row["InternetGatewayId"]
-            for row in self.ec2.describe_internet_gateways()["InternetGateways"]
-            if any(each["VpcId"] == identity for each in row["Attachments"])
-        ]
-        users += [
-            row["GroupId"]
-            for row in self.rows("security_group", vpc_id=identity)
-            if row["GroupName"] != "default"
-        ]
-        users += [interface_name(row) for row in self.rows("network_interface", vpc_id=identity)]
-        users += [
-            row["RouteTableId"]
-            for row in self.rows("route_table", vpc_id=identity)
-            if not any(each.get("Main") for each in row["Associations"])
-        ]
-        self.refuse_used("vpc", identity, users)
-        super().delete(identity, state)
-
 
 class Subnet(Ec2Kind):
-    """A subnet. Refused: a range outside the VPC or taken, a zone of another region; a delete while
-    interfaces or the node groups that start their nodes in it are there."""
+    """A subnet."""
 
     token = "aws:ec2/subnet:Subnet"
     noun = "subnet"
@@ -118,15 +102,6 @@ class Subnet(Ec2Kind):
 
     def create(self, inputs: dict[str, Any]) -> str:
         self._refuse_ipv6(inputs)
-        zones = self.ec2.describe_availability_zones()["AvailabilityZones"]
-        for name, key in (("availabilityZone", "ZoneName"), ("availabilityZoneId", "ZoneId")):
-            names = [zone[key] for zone in zones]
-            if inputs.get(name, names[0]) not in names:
-                raise CloudError(
-                    f"InvalidParameterValue: Value ({inputs[name]}) for parameter {name} is "
-                    "invalid. Subnets can currently only be created in the following availability "
-                    f"zones: {', '.join(names)}."
-                )
         identity = super().create(inputs)
         self._set_public(identity, inputs)
         return identity
@@ -144,22 +119,9 @@ class Subnet(Ec2Kind):
         self._refuse_ipv6(new)
         self._set_public(identity, new)
 
-    def delete(self, identity: str, state: dict[str, Any]) -> None:
-        users = [interface_name(row) for row in self.rows("network_interface", subnet_id=identity)]
-        self.refuse_used("subnet", identity, users)
-        for name, group in self.account.groups.items():
-            if identity in group.inputs["subnetIds"]:
-                raise CloudError(
-                    f"EC2 would delete the subnet '{identity}', but the node group '{name}' starts "
-                    "its nodes in it and would be degraded (Ec2SubnetNotFound): delete the node "
-                    "group first"
-                )
-        super().delete(identity, state)
-
 
 class InternetGateway(Ec2Kind):
-    """An Internet gateway. Refused: a second one for a VPC; a delete while public addresses are
-    mapped."""
+    """An Internet gateway."""
 
     token = "aws:ec2/internetGateway:InternetGateway"
     noun = "internet_gateway"
@@ -178,31 +140,15 @@ class InternetGateway(Ec2Kind):
 
     def _attach(self, identity: str, vpc: str | None) -> None:
         if vpc:
-            for row in self.ec2.describe_internet_gateways()["InternetGateways"]:
-                if any(each["VpcId"] == vpc for each in row["Attachments"]):
-                    raise CloudError(
-                        f"Resource.AlreadyAssociated: {vpc} already has the internet gateway "
-                        f"{row['InternetGatewayId']}"
-                    )
             self.ec2.attach_internet_gateway(InternetGatewayId=identity, VpcId=vpc)
 
     def _detach(self, identity: str) -> None:
         for attached in self.row(identity)["Attachments"]:
-            vpc = attached["VpcId"]
-            if any(
-                address.get("PublicIp")
-                for gateway in self.rows("nat_gateway", vpc_id=vpc)
-                for address in gateway["NatGatewayAddresses"]
-            ):
-                raise CloudError(
-                    f"DependencyViolation: Network {vpc} has some mapped public address(es). "
-                    "Please unmap those public address(es) before detaching the gateway."
-                )
-            self.ec2.detach_internet_gateway(InternetGatewayId=identity, VpcId=vpc)
+            self.ec2.detach_internet_gateway(InternetGatewayId=identity, VpcId=attached["VpcId"])
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        arn = self.account.arn("ec2", f"internet-gateway/{identity}")
-        return super().read(identity, state) | {"arn": arn}
+        now = super().read(identity, state)
+        return now | {"arn": self.arn("internet-gateway", identity, now)}
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         if old.get("vpcId") != new.get("vpcId"):

@@ -4,16 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from plugins.aws.kind import Config, Kind, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
-from simulators.aws.evaluation import statements
-from simulators.aws.kind import CloudError, Config, Kind, NotFoundError
 
 _SHORTEST_WINDOW_DAYS, _LONGEST_WINDOW_DAYS = 7, 30
 
 
 class Key(Kind):
-    """A KMS key. A delete schedules its deletion, and is refused while the secrets of a cluster are
-    encrypted with it."""
+    """A KMS key. A delete schedules its deletion."""
 
     token = "aws:kms/key:Key"
     documents = ("policy",)
@@ -27,16 +25,15 @@ class Key(Kind):
     @property
     def kms(self) -> Any:
         """A client of KMS."""
-        return self.account.client("kms")
+        return self.api.client("kms")
 
     def create(self, inputs: dict[str, Any]) -> str:
-        if inputs.get("multiRegion"):
-            raise CloudError("a rehearsal does not simulate 'multiRegion' keys")
         given = {"Policy": inputs["policy"]} if "policy" in inputs else {}
         answer = self.kms.create_key(
             Description=inputs.get("description", ""),
             KeyUsage=inputs["keyUsage"],
             KeySpec=inputs["customerMasterKeySpec"],
+            MultiRegion=bool(inputs.get("multiRegion")),
             Tags=_key_tags(inputs["tagsAll"]),
             **given,
         )
@@ -93,14 +90,6 @@ class Key(Kind):
         self.kms.tag_resource(KeyId=identity, Tags=_key_tags(tags))
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        for name, cluster in self.account.clusters.items():
-            config = cluster.inputs.get("encryptionConfig") or {}
-            if config.get("provider", {}).get("keyArn") == state["arn"]:
-                raise CloudError(
-                    f"KMS would schedule the deletion of '{identity}', but the secrets of the "
-                    f"cluster '{name}' are encrypted with it and would be lost: delete the cluster "
-                    "first"
-                )
         window = state.get("deletionWindowInDays") or _LONGEST_WINDOW_DAYS
         self.kms.schedule_key_deletion(KeyId=identity, PendingWindowInDays=window)
 
@@ -126,11 +115,11 @@ class Alias(Kind):
 
     def create(self, inputs: dict[str, Any]) -> str:
         name = _alias_name(inputs["name"])
-        self.account.client("kms").create_alias(AliasName=name, TargetKeyId=inputs["targetKeyId"])
+        self.api.client("kms").create_alias(AliasName=name, TargetKeyId=inputs["targetKeyId"])
         return name
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        kms = self.account.client("kms")
+        kms = self.api.client("kms")
         for row in kms.list_aliases()["Aliases"]:
             if row["AliasName"] == identity:
                 key = kms.describe_key(KeyId=row["TargetKeyId"])["KeyMetadata"]
@@ -151,11 +140,11 @@ class Alias(Kind):
         return path == "targetKeyId" and key(old) == key(new)
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        kms = self.account.client("kms")
+        kms = self.api.client("kms")
         kms.update_alias(AliasName=identity, TargetKeyId=new["targetKeyId"])
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self.account.client("kms").delete_alias(AliasName=identity)
+        self.api.client("kms").delete_alias(AliasName=identity)
 
 
 def _alias_name(name: str) -> str:
@@ -163,7 +152,7 @@ def _alias_name(name: str) -> str:
 
 
 class LogGroup(Kind):
-    """A log group of CloudWatch. Refused: a key whose policy does not name CloudWatch Logs."""
+    """A log group of CloudWatch."""
 
     token = "aws:cloudwatch/logGroup:LogGroup"
     supported_inputs = (
@@ -179,32 +168,16 @@ class LogGroup(Kind):
     @property
     def logs(self) -> Any:
         """A client of CloudWatch Logs."""
-        return self.account.client("logs")
+        return self.api.client("logs")
 
     def create(self, inputs: dict[str, Any]) -> str:
         name, key = inputs["name"], inputs.get("kmsKeyId")
-        if key:
-            self._require_key(name, key)
         given = {"kmsKeyId": key} if key else {}
         if inputs.get("logGroupClass"):
             given["logGroupClass"] = inputs["logGroupClass"]
         self.logs.create_log_group(logGroupName=name, tags=inputs["tagsAll"], **given)
         self._retain(name, inputs)
         return str(name)
-
-    def _require_key(self, name: str, key: str) -> None:
-        """CloudWatch asks the key before it takes it, and needs the key's policy to name it."""
-        kms, service = self.account.client("kms"), f"logs.{self.account.region}.amazonaws.com"
-        policy = kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"]
-        if not any(
-            service in str(statement.get("Principal", {}))
-            for statement in statements(json.loads(policy))
-        ):
-            raise CloudError(
-                "AccessDeniedException: The specified KMS key does not exist or is not allowed to "
-                f"be used with Arn '{self.account.arn('logs', f'log-group:{name}')}': its policy "
-                f"must let {service} use it"
-            )
 
     def _retain(self, name: str, inputs: Mapping[str, Any]) -> None:
         if inputs.get("retentionInDays"):
@@ -241,7 +214,6 @@ class LogGroup(Kind):
         key = new.get("kmsKeyId")
         if old.get("kmsKeyId") != key:
             if key:
-                self._require_key(identity, key)
                 self.logs.associate_kms_key(logGroupName=identity, kmsKeyId=key)
             else:
                 self.logs.disassociate_kms_key(logGroupName=identity)
@@ -258,12 +230,3 @@ class LogGroup(Kind):
         if state.get("skipDestroy"):
             return
         self.logs.delete_log_group(logGroupName=identity)
-        for name, cluster in self.account.clusters.items():
-            if cluster.inputs.get("enabledClusterLogTypes") and identity == log_group_of(name):
-                # The control plane goes on logging, and makes itself a group that nobody owns.
-                self.logs.create_log_group(logGroupName=identity)
-
-
-def log_group_of(cluster: str) -> str:
-    """The log group that a cluster's control plane writes to."""
-    return f"/aws/eks/{cluster}/cluster"

@@ -3,25 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from plugins.cloud.schema import Problem
-from simulators.aws.iam import IamKind, document_text, misshapen
-from simulators.aws.kind import CloudError, Config, NotFoundError, mapping, pairs, pick
-from simulators.aws.node_join_checks import guarded
-
-_MOST_ATTACHED = 10
+from plugins.aws.iam import IamKind, document_text
+from plugins.aws.kind import CloudError, NotFoundError, mapping, pairs, pick
 
 
 class Policy(IamKind):
-    """A managed policy of the account. A delete is refused while it is attached to a role."""
+    """A managed policy of the account."""
 
     token = "aws:iam/policy:Policy"
     documents = ("policy",)
     supported_inputs = ("name", "path", "policy", "description", "tags")
     computed = ("namePrefix",)
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        found = super().validate_preview(config, inputs)
-        return found + misshapen("policy", inputs, ("Effect", "Action", "Resource"))
 
     def create(self, inputs: dict[str, Any]) -> str:
         answer = self.iam.create_policy(
@@ -70,11 +62,6 @@ class Policy(IamKind):
         self.iam.tag_policy(PolicyArn=identity, Tags=pairs(tags))
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        if self.iam.get_policy(PolicyArn=identity)["Policy"]["AttachmentCount"]:
-            raise CloudError(
-                f"DeletePolicy: DeleteConflict: Cannot delete a policy attached to entities: "
-                f"{identity}"
-            )
         for each in self.iam.list_policy_versions(PolicyArn=identity)["Versions"]:
             if not each["IsDefaultVersion"]:
                 self.iam.delete_policy_version(PolicyArn=identity, VersionId=each["VersionId"])
@@ -88,10 +75,6 @@ class RolePolicy(IamKind):
     documents = ("policy",)
     supported_inputs = ("name", "role", "policy")
     computed = ("namePrefix",)
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        found = super().validate_preview(config, inputs)
-        return found + misshapen("policy", inputs, ("Effect", "Action", "Resource"))
 
     def create(self, inputs: dict[str, Any]) -> str:
         self._put(inputs)
@@ -112,23 +95,16 @@ class RolePolicy(IamKind):
         self._put(new)
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        with guarded(self.account, undo=lambda: self._put(state)):
-            self.iam.delete_role_policy(RoleName=state["role"], PolicyName=state["name"])
+        self.iam.delete_role_policy(RoleName=state["role"], PolicyName=state["name"])
 
 
 class RolePolicyAttachment(IamKind):
-    """A managed policy on a role; the quota of policies per role is refused beyond."""
+    """A managed policy on a role."""
 
     token = "aws:iam/rolePolicyAttachment:RolePolicyAttachment"
     supported_inputs = ("role", "policyArn")
 
     def create(self, inputs: dict[str, Any]) -> str:
-        attached = self._attached(inputs["role"])
-        if len(attached) >= _MOST_ATTACHED and inputs["policyArn"] not in attached:
-            raise CloudError(
-                "AttachRolePolicy: LimitExceeded: Cannot exceed quota for PoliciesPerRole: "
-                f"{_MOST_ATTACHED}"
-            )
         self.iam.attach_role_policy(RoleName=inputs["role"], PolicyArn=inputs["policyArn"])
         return f"{inputs['role']}/{inputs['policyArn']}"
 
@@ -146,6 +122,4 @@ class RolePolicyAttachment(IamKind):
         raise CloudError("an attachment cannot be changed")
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        given = {"RoleName": state["role"], "PolicyArn": state["policyArn"]}
-        with guarded(self.account, undo=lambda: self.iam.attach_role_policy(**given)):
-            self.iam.detach_role_policy(**given)
+        self.iam.detach_role_policy(RoleName=state["role"], PolicyArn=state["policyArn"])

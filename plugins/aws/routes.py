@@ -4,15 +4,14 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from simulators.aws.ec2 import Ec2Kind
-from simulators.aws.kind import CloudError, NotFoundError
-from simulators.aws.node_join_checks import guarded
+from plugins.aws.ec2 import Ec2Kind
+from plugins.aws.kind import CloudError, NotFoundError
 
 _TARGETS = ("gatewayId", "natGatewayId")
 
 
 class RouteTable(Ec2Kind):
-    """A route table of a VPC. A delete takes its associations along; the main one is refused."""
+    """A route table of a VPC. A delete takes its associations along."""
 
     token = "aws:ec2/routeTable:RouteTable"
     noun = "route_table"
@@ -33,14 +32,14 @@ class RouteTable(Ec2Kind):
     def _set_routes(self, identity: str, old: list[Any], new: list[Any]) -> None:
         for route in old:
             if route not in new:
-                Route(self.account).delete("", {"routeTableId": identity, **_inline(route)})
+                Route(self.api).delete("", {"routeTableId": identity, **_inline(route)})
         for route in new:
             if route not in old:
-                Route(self.account).create({"routeTableId": identity, **_inline(route)})
+                Route(self.api).create({"routeTableId": identity, **_inline(route)})
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)
-        now["arn"] = self.account.arn("ec2", f"route-table/{identity}")
+        now["arn"] = self.arn("route-table", identity, now)
         now["propagatingVgws"] = []
         return now
 
@@ -49,10 +48,8 @@ class RouteTable(Ec2Kind):
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         for each in self.row(identity)["Associations"]:
-            if each.get("Main"):
-                self.refuse_used("routeTable", identity, ["it is the main one"])
-            # As the official provider does.
-            self.ec2.disassociate_route_table(AssociationId=each["RouteTableAssociationId"])
+            if not each.get("Main"):  # as the official provider does
+                self.ec2.disassociate_route_table(AssociationId=each["RouteTableAssociationId"])
         super().delete(identity, state)
 
 
@@ -65,7 +62,7 @@ def _inline(route: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Route(Ec2Kind):
-    """A route. Refused: a gateway that does not exist or is in another network."""
+    """A route."""
 
     token = "aws:ec2/route:Route"
     noun = "route"
@@ -77,30 +74,16 @@ class Route(Ec2Kind):
         return _route_id(inputs)
 
     def _request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        table, target = inputs["routeTableId"], inputs.get("natGatewayId")
-        if target and target not in [row["NatGatewayId"] for row in self.rows("nat_gateway")]:
-            raise CloudError(
-                f"InvalidNatGatewayID.NotFound: The natGateway ID '{target}' does not exist"
-            )
-        gateway = inputs.get("gatewayId")
-        if gateway:
-            vpc = RouteTable(self.account).row(table)["VpcId"]
-            attached = self.rows("internet_gateway", **{"attachment.vpc-id": vpc})
-            if gateway not in [row["InternetGatewayId"] for row in attached]:
-                raise CloudError(
-                    f"InvalidParameterValue: route table {table} and network gateway {gateway} "
-                    "belong to different networks"
-                )
         given = {
-            "RouteTableId": table,
+            "RouteTableId": inputs["routeTableId"],
             "DestinationCidrBlock": inputs["destinationCidrBlock"],
-            "GatewayId": gateway,
-            "NatGatewayId": target,
+            "GatewayId": inputs.get("gatewayId"),
+            "NatGatewayId": inputs.get("natGatewayId"),
         }
         return {name: value for name, value in given.items() if value}
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        for row in RouteTable(self.account).row(state["routeTableId"])["Routes"]:
+        for row in RouteTable(self.api).row(state["routeTableId"])["Routes"]:
             if row.get("DestinationCidrBlock") == state["destinationCidrBlock"]:
                 return {
                     "gatewayId": row.get("GatewayId"),
@@ -117,11 +100,10 @@ class Route(Ec2Kind):
         self.ec2.replace_route(**self._request(new))
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        with guarded(self.account, undo=lambda: self.ec2.create_route(**self._request(state))):
-            self.ec2.delete_route(
-                RouteTableId=state["routeTableId"],
-                DestinationCidrBlock=state["destinationCidrBlock"],
-            )
+        self.ec2.delete_route(
+            RouteTableId=state["routeTableId"],
+            DestinationCidrBlock=state["destinationCidrBlock"],
+        )
 
 
 def _route_id(inputs: Mapping[str, Any]) -> str:
@@ -130,28 +112,20 @@ def _route_id(inputs: Mapping[str, Any]) -> str:
 
 
 class RouteTableAssociation(Ec2Kind):
-    """The route table of a subnet. Refused: a subnet that has one already."""
+    """The route table of a subnet."""
 
     token = "aws:ec2/routeTableAssociation:RouteTableAssociation"
     noun = "route_table_association"
     supported_inputs = ("routeTableId", "subnetId")
 
     def create(self, inputs: dict[str, Any]) -> str:
-        subnet = inputs["subnetId"]
-        if found := self._of(subnet):
-            raise CloudError(
-                f"Resource.AlreadyAssociated: the specified association for route table "
-                f"{inputs['routeTableId']} conflicts with an existing association "
-                f"{found['RouteTableAssociationId']} of {subnet}"
-            )
-        self.ec2.describe_subnets(SubnetIds=[subnet])
         answer = self.ec2.associate_route_table(
-            RouteTableId=inputs["routeTableId"], SubnetId=subnet
+            RouteTableId=inputs["routeTableId"], SubnetId=inputs["subnetId"]
         )
         return str(answer["AssociationId"])
 
     def _of(self, subnet: str) -> dict[str, Any] | None:
-        for table in self.rows("route_table"):
+        for table in self.ec2.describe_route_tables()["RouteTables"]:
             for each in table["Associations"]:
                 if each.get("SubnetId") == subnet:
                     return {"RouteTableId": table["RouteTableId"], **each}
@@ -174,13 +148,11 @@ class RouteTableAssociation(Ec2Kind):
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         found = self._of(state["subnetId"])
         assert found is not None
-        joined = {"RouteTableId": found["RouteTableId"], "SubnetId": state["subnetId"]}
-        with guarded(self.account, undo=lambda: self.ec2.associate_route_table(**joined)):
-            self.ec2.disassociate_route_table(AssociationId=found["RouteTableAssociationId"])
+        self.ec2.disassociate_route_table(AssociationId=found["RouteTableAssociationId"])
 
 
 class VpcEndpoint(Ec2Kind):
-    """An endpoint for a service of AWS. Refused: a service that the region does not have."""
+    """An endpoint for a service of AWS."""
 
     token = "aws:ec2/vpcEndpoint:VpcEndpoint"
     noun = "vpc_endpoint"
@@ -204,14 +176,6 @@ class VpcEndpoint(Ec2Kind):
     }
 
     def create(self, inputs: dict[str, Any]) -> str:
-        name = inputs.get("serviceName", "")
-        if not name.startswith(f"com.amazonaws.{self.account.region}."):
-            raise CloudError(
-                f"InvalidServiceName: The Vpc Endpoint Service '{name}' does not exist in "
-                f"{self.account.region}"
-            )
-        for table in inputs.get("routeTableIds") or []:
-            RouteTable(self.account).row(table)
         request = {name[0].upper() + name[1:]: inputs[name] for name in self.sent if name in inputs}
         if "policy" in inputs:
             request["PolicyDocument"] = inputs["policy"]
@@ -223,7 +187,7 @@ class VpcEndpoint(Ec2Kind):
         for name in ("routeTableIds", "subnetIds"):
             if sorted(now[name] or []) == sorted(state.get(name) or []):
                 now[name] = state.get(name)  # sets: their order does not count
-        return now | {"arn": self.account.arn("ec2", f"vpc-endpoint/{identity}")}
+        return now | {"arn": self.arn("vpc-endpoint", identity, now)}
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         request: dict[str, Any] = {}
@@ -243,7 +207,4 @@ class VpcEndpoint(Ec2Kind):
             self.ec2.modify_vpc_endpoint(VpcEndpointId=identity, **request)
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        interfaces = self.row(identity).get("NetworkInterfaceIds") or []
         self.ec2.delete_vpc_endpoints(VpcEndpointIds=[identity])
-        for interface in interfaces:
-            self.account.backend("ec2").enis.pop(interface, None)

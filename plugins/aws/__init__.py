@@ -1,0 +1,78 @@
+"""The engine's `aws` provider, offline: a thin translation between a resource's inputs and the API
+at the endpoint that the environment names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from plugins.aws.api import Api
+from plugins.aws.eks import (
+    AccessEntry,
+    AccessPolicyAssociation,
+    Addon,
+    Cluster,
+    PodIdentityAssociation,
+)
+from plugins.aws.iam import OpenIdConnectProvider, Role
+from plugins.aws.iam_policies import Policy, RolePolicy, RolePolicyAttachment
+from plugins.aws.keys_and_logs import Alias, Key, LogGroup
+from plugins.aws.launch_template import LaunchTemplate
+from plugins.aws.nat import Eip, NatGateway
+from plugins.aws.network import InternetGateway, Subnet, Vpc
+from plugins.aws.node_group import NodeGroup, Tag
+from plugins.aws.provider_config import check_config
+from plugins.aws.routes import Route, RouteTable, RouteTableAssociation, VpcEndpoint
+from plugins.aws.security_groups import (
+    DefaultSecurityGroup,
+    SecurityGroup,
+    SecurityGroupEgressRule,
+    SecurityGroupIngressRule,
+)
+from plugins.cloud.handler import Config
+from plugins.cloud.server import ProviderServer, ProviderSettings
+from plugins.faults import Faults
+
+__all__ = ["serve", "settings_for"]
+
+_KINDS = (
+    AccessEntry, AccessPolicyAssociation, Addon, Alias, Cluster, DefaultSecurityGroup, Eip,
+    InternetGateway, Key, LaunchTemplate, LogGroup, NatGateway, NodeGroup, OpenIdConnectProvider,
+    PodIdentityAssociation, Policy, Role, RolePolicy, RolePolicyAttachment, Route, RouteTable,
+    RouteTableAssociation, SecurityGroup, SecurityGroupEgressRule, SecurityGroupIngressRule, Subnet,
+    Tag, Vpc, VpcEndpoint,
+)  # fmt: skip
+
+
+def settings_for(environment: Mapping[str, str], faults: Faults | None = None) -> ProviderSettings:
+    """The provider for the API that `AWS_ENDPOINT_URL` names."""
+    api = Api(environment)
+
+    def caller(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        api.open(config)
+        row = api.client("sts").get_caller_identity()
+        number = row["Account"]
+        return {"accountId": number, "arn": row["Arn"], "userId": row["UserId"], "id": number}
+
+    return ProviderSettings(
+        package="aws",
+        handlers={kind.token: kind(api) for kind in _KINDS},
+        functions={
+            "aws:index/getCallerIdentity:getCallerIdentity": caller,
+            "aws:index/getPartition:getPartition": _partition,
+        },
+        faults=faults or Faults(),
+        check_config=check_config,
+    )
+
+
+def serve(environment: Mapping[str, str], faults: Faults) -> ProviderServer:
+    """Starts the provider on loopback; its `port` goes to the engine."""
+    return ProviderServer(settings_for(environment, faults))
+
+
+def _partition(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "partition": "aws",
+        "dnsSuffix": "amazonaws.com",
+        "reverseDnsPrefix": "com.amazonaws",
+        "id": "aws",
+    }

@@ -1,0 +1,236 @@
+"""What EKS holds, in the place where moto keeps its clusters; tags and updates of all of it.
+
+A row is what the API shows of a thing, in the shape of botocore's model.
+"""
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from simulators.aws.account import Account
+from simulators.aws.api import SECONDS, Params, Refusal, operation, page
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Group:
+    """A managed node group."""
+
+    row: Row
+    given: Params
+    """What was asked for, without what EKS fills in."""
+    scaling_group: str
+    template: str
+    """The launch template that EKS made for the group."""
+    elastic: set[str] = field(default_factory=set)
+    """Instances that stand for nodes which the rehearsal's autoscaler started."""
+    revision: int = 0
+    """How often EKS began to recycle the nodes."""
+
+    @property
+    def cluster(self) -> str:
+        """Its cluster's name."""
+        return str(self.row["clusterName"])
+
+
+@dataclass(slots=True, kw_only=True)
+class Cluster:
+    """An EKS cluster."""
+
+    row: Row
+    self_managed: bool
+    """Whether EKS installs the networking addons by itself."""
+    interfaces: list[str] = field(default_factory=list)
+    """The control plane's network interfaces in the cluster's subnets."""
+    groups: dict[str, Group] = field(default_factory=dict)
+    addons: dict[str, Row] = field(default_factory=dict)
+    entries: dict[str, Row] = field(default_factory=dict)
+    """Principal ARN -> access entry."""
+    policies: dict[str, dict[str, Row]] = field(default_factory=dict)
+    """Principal ARN -> policy ARN -> associated access policy."""
+    associations: dict[str, Row] = field(default_factory=dict)
+    """Id -> pod identity association."""
+    updates: dict[str, Row] = field(default_factory=dict)
+    granted: dict[str, float] = field(default_factory=dict)
+    """Principal ARN -> when it first had an access policy, on the monotonic clock."""
+    grew: float = 0.0
+    """When its newest node group was made, on the monotonic clock."""
+    identified: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(namespace, service account) -> when it first had an association, in seconds since 1970."""
+
+    @property
+    def security_group(self) -> str:
+        """EKS's own, of control plane and nodes."""
+        return str(self.row["resourcesVpcConfig"]["clusterSecurityGroupId"])
+
+    def association(self, namespace: str, service_account: str) -> Row | None:
+        """The pod identity association of a service account."""
+        for row in self.associations.values():
+            if (row["namespace"], row["serviceAccount"]) == (namespace, service_account):
+                return row
+        return None
+
+
+def now() -> datetime:
+    """As rows have it."""
+    return datetime.now(UTC)
+
+
+def cluster_of(account: Account, name: str) -> Cluster:
+    """The cluster; raises Refusal."""
+    if name not in account.clusters:
+        raise Refusal("ResourceNotFoundException", f"No cluster found for name: {name}.")
+    return account.clusters[name]
+
+
+def group_of(account: Account, params: Params) -> Group:
+    """The node group; raises Refusal."""
+    groups, name = cluster_of(account, params["clusterName"]).groups, params["nodegroupName"]
+    if name not in groups:
+        raise Refusal("ResourceNotFoundException", f"No node group found for name: {name}.")
+    return groups[name]
+
+
+def issue(code: str, message: str, *ids: str) -> Row:
+    """One line of a row's `health.issues`."""
+    return {"code": code, "message": message, "resourceIds": list(ids)}
+
+
+def subnets(account: Account, ids: Sequence[str]) -> list[Any]:
+    """moto's subnets; raises Refusal."""
+    known = {subnet.id: subnet for subnet in account.backend("ec2").describe_subnets()}
+    for each in ids:
+        if each not in known:
+            raise Refusal("InvalidParameterException", f"The subnet ID '{each}' does not exist")
+    return [known[each] for each in ids]
+
+
+def begun(
+    cluster: Cluster, kind: str, what: Mapping[str, Any], *, seconds: float = 0, **of: str
+) -> dict[str, Any]:
+    """The answer to a change, which is over at once. `of`: the node group or addon that it is of;
+    `seconds`: how long it takes in life."""
+    row: Row = {
+        "id": str(uuid.uuid4()),
+        "status": "InProgress",
+        "type": kind,
+        "params": [
+            {"type": name, "value": value if isinstance(value, str) else repr(value)}
+            for name, value in what.items()
+        ],
+        "createdAt": now(),
+        "errors": [],
+    }
+    cluster.updates[row["id"]] = {"row": row | {"status": "Successful"}, **of}
+    return {"update": row, SECONDS: seconds}
+
+
+def _updates(account: Account, params: Params) -> dict[str, Row]:
+    keys = ("nodegroupName", "addonName")
+    found = cluster_of(account, params["name"]).updates
+    return {
+        name: each["row"]
+        for name, each in found.items()
+        if all(each.get(key) == params.get(key) for key in keys)
+    }
+
+
+@operation("eks", "ListUpdates")
+def list_updates(account: Account, params: Params) -> Row:
+    """Those of a cluster, a node group or an addon."""
+    return page(params, "updateIds", list(_updates(account, params)))
+
+
+@operation("eks", "DescribeUpdate")
+def describe_update(account: Account, params: Params) -> Row:
+    """What became of a change."""
+    found = _updates(account, params)
+    if params["updateId"] not in found:
+        raise Refusal("ResourceNotFoundException", f"No update found for ID: {params['updateId']}")
+    return {"update": found[params["updateId"]]}
+
+
+def _rows(account: Account) -> Iterator[tuple[str, Row]]:
+    """Everything that takes tags, by its ARN."""
+    for cluster in account.clusters.values():
+        yield cluster.row["arn"], cluster.row
+        for group in cluster.groups.values():
+            yield group.row["nodegroupArn"], group.row
+        for rows, key in (
+            (cluster.addons, "addonArn"),
+            (cluster.entries, "accessEntryArn"),
+            (cluster.associations, "associationArn"),
+        ):
+            for row in rows.values():
+                yield row[key], row
+
+
+def _tagged(account: Account, arn: str) -> dict[str, str]:
+    for known, row in _rows(account):
+        if known == arn:
+            tags: dict[str, str] = row.setdefault("tags", {})
+            return tags
+    raise Refusal("NotFoundException", f"Resource was not found: {arn}")
+
+
+@operation("eks", "TagResource")
+def tag_resource(account: Account, params: Params) -> Row:
+    """Adds tags to anything of EKS."""
+    _tagged(account, params["resourceArn"]).update(params["tags"])
+    return {}
+
+
+@operation("eks", "UntagResource")
+def untag_resource(account: Account, params: Params) -> Row:
+    """Takes tags away."""
+    tags = _tagged(account, params["resourceArn"])
+    for key in params["tagKeys"]:
+        tags.pop(key, None)
+    return {}
+
+
+@operation("eks", "ListTagsForResource")
+def list_tags(account: Account, params: Params) -> Row:
+    """The tags of anything of EKS."""
+    return {"tags": _tagged(account, params["resourceArn"])}
+
+
+def access_admins(cluster: Cluster) -> list[str]:
+    """Who may do everything in the cluster."""
+    return [
+        principal
+        for principal, entry in cluster.entries.items()
+        if entry["type"] == "STANDARD"
+        and any(
+            row["accessScope"]["type"] == "cluster"
+            and policy.endswith("/AmazonEKSClusterAdminPolicy")
+            for policy, row in cluster.policies.get(principal, {}).items()
+        )
+    ]
+
+
+LATE_SECONDS = 10.0
+"""How long an access policy takes to work, unless a node group was made after it."""
+
+
+def access_granted(cluster: Cluster) -> bool:
+    """Whether anybody may use the cluster as its administrator: before that, `aws eks get-token`
+    gives a token that the API server refuses. The person who rehearses is taken for that one."""
+    return any(_effective(cluster, principal) for principal in access_admins(cluster))
+
+
+def access_due(cluster: Cluster) -> float | None:
+    """Seconds until access is granted that nobody has yet; None where nobody waits for any."""
+    waiting = [name for name in access_admins(cluster) if not _effective(cluster, name)]
+    return LATE_SECONDS if waiting else None
+
+
+def _effective(cluster: Cluster, principal: str) -> bool:
+    """Whether an access policy works already. EKS says that it takes several seconds after the
+    answer: less than a node group does, which takes minutes in AWS and no time here."""
+    granted = cluster.granted.get(principal, 0.0)
+    return granted < cluster.grew or time.monotonic() - granted >= LATE_SECONDS

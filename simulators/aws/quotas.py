@@ -1,0 +1,122 @@
+"""What moto answers otherwise than AWS: EC2's vCPU quotas, which it lacks, who calls, and Capacity
+Blocks on offer."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from components.catalog.eks import QUOTA_CODES, QUOTA_SERVICE
+from simulators.aws.account import NUMBER, Account
+from simulators.aws.api import Params, Refusal, operation, page
+from simulators.aws.instances import DEFAULT_VCPUS, instance
+from simulators.aws.roles import role_name
+
+_NAMES = {
+    code: f"{group} spot" if spot else group
+    for group, codes in QUOTA_CODES.items()
+    for spot, code in enumerate(codes)
+}
+"""Quota code -> key of `ApiFaults.quota`."""
+
+
+def _quota(account: Account, code: str) -> dict[str, Any]:
+    return {
+        "ServiceCode": QUOTA_SERVICE,
+        "QuotaCode": code,
+        "QuotaName": _NAMES[code],
+        "Value": float(account.faults.quota.get(_NAMES[code], DEFAULT_VCPUS)),
+        "Adjustable": True,
+        "GlobalQuota": False,
+    }
+
+
+@operation("service-quotas", "GetServiceQuota")
+def get_service_quota(account: Account, params: Params) -> dict[str, Any]:
+    """EC2's vCPU quotas; no others are known."""
+    if params["ServiceCode"] != QUOTA_SERVICE or params["QuotaCode"] not in _NAMES:
+        raise Refusal("NoSuchResourceException", "The specified resource does not exist.")
+    return {"Quota": _quota(account, params["QuotaCode"])}
+
+
+@operation("service-quotas", "ListServiceQuotas")
+def list_service_quotas(account: Account, params: Params) -> dict[str, Any]:
+    """EC2's vCPU quotas."""
+    codes = _NAMES if params["ServiceCode"] == QUOTA_SERVICE else {}
+    listed = {"nextToken": params.get("NextToken"), "maxResults": params.get("MaxResults")}
+    found = page(listed, "Quotas", [_quota(account, code) for code in codes])
+    return {"NextToken" if key == "nextToken" else key: found[key] for key in found}
+
+
+@operation("sts", "GetCallerIdentity")
+def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
+    """Whoever signs with keys that IAM or STS gave is that one. A rehearsal has no credentials of
+    its own: its engine is the user `rehearsal`, and anybody else the cluster's first admin."""
+    key = account.asking.response.get_access_key()
+    identity, arn, number = account.backend("sts").get_caller_identity(key, account.region)
+    if arn.endswith(":user/moto"):
+        admins = [] if key == "rehearsal" else _admins(account)
+        identity, arn = "AIDAREHEARSAL", (admins or [f"arn:aws:iam::{NUMBER}:user/rehearsal"])[0]
+        number = arn.split(":")[4]
+        if ":role/" in arn:
+            arn = f"arn:aws:sts::{number}:assumed-role/{role_name(arn)}/rehearsal"
+    return {"UserId": identity, "Account": number, "Arn": arn}
+
+
+def _admins(account: Account) -> list[str]:
+    return [
+        principal
+        for cluster in account.clusters.values()
+        for principal, entry in cluster.entries.items()
+        if entry["type"] == "STANDARD"
+    ]
+
+
+@operation("ec2", "DescribeCapacityBlockOfferings")
+def describe_capacity_block_offerings(account: Account, params: Params) -> dict[str, Any]:
+    """One in each zone that has the instance type, from tomorrow on; Capacity Blocks are of P
+    instances (and Trainium) alone. The fee is the on-demand price."""
+    from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
+
+    name, hours = params.get("InstanceType", ""), params["CapacityDurationHours"]
+    if not name.startswith(("p4", "p5", "p6", "trn")):
+        raise Refusal(
+            "InvalidParameterValue",
+            f"The instance type '{name}' is not supported for Capacity Blocks.",
+        )
+    if not 24 <= hours <= 182 * 24 or hours % 24:
+        raise Refusal(
+            "InvalidParameterValue",
+            f"CapacityDurationHours must be 24 to 4368, a multiple of 24, got {hours}",
+        )
+    row, count = instance(account, name), params.get("InstanceCount", 1)
+    start = datetime.now(UTC).replace(hour=11, minute=30, second=0, microsecond=0)
+    start = max(start + timedelta(days=1), _aware(params.get("StartDateRange")) or start)
+    end = start + timedelta(hours=hours)
+    until = _aware(params.get("EndDateRange"))
+    zones = [
+        each["Location"]
+        for each in INSTANCE_TYPE_OFFERINGS["availability-zone"].get(account.region, [])
+        if each["InstanceType"] == name and (until is None or end <= until)
+    ]
+    rows = [
+        {
+            "CapacityBlockOfferingId": "cb-0"
+            + hashlib.sha256(f"{zone}{name}{count}{hours}{start}".encode()).hexdigest()[:16],
+            "InstanceType": name,
+            "AvailabilityZone": zone,
+            "InstanceCount": count,
+            "StartDate": start,
+            "EndDate": end,
+            "CapacityBlockDurationHours": hours,
+            "UpfrontFee": f"{(row.on_demand or 0) * hours * count:.2f}",
+            "CurrencyCode": "USD",
+            "Tenancy": "default",
+        }
+        for zone in sorted(zones)
+    ]
+    return {"CapacityBlockOfferings": rows}
+
+
+def _aware(when: datetime | None) -> datetime | None:
+    """moto reads times without their zone."""
+    return when.replace(tzinfo=UTC) if when else None
