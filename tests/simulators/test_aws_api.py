@@ -296,6 +296,9 @@ def test_versions_follow_each_other(ml: Account) -> None:
     answer = ml.eks.update_nodegroup_version(**named, releaseVersion="1.36.3-20261015")
     assert answer["ResponseMetadata"]["HTTPHeaders"]["x-simulated-seconds"] == "420.0"
     assert ml.cloud.node_groups()[0].revision == 1
+    with pytest.raises(ClientError) as error:
+        ml.eks.update_nodegroup_version(**named, version="1.35")
+    assert "cannot roll back a node group" in refused(error)[1]
     updates = everything(ml.eks, "list_updates", "updateIds", name="ml", nodegroupName="train-gpu")
     assert updates == [answer["update"]["id"]]
 
