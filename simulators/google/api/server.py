@@ -1,0 +1,132 @@
+"""The simulated Google Cloud's APIs on loopback, for whoever speaks to them.
+
+`http://127.0.0.1:PORT/<service>/<version>/...` is what `https://<service>.googleapis.com/...` is in
+life. The provider plugin finds it by `GOOGLE_<SERVICE>_CUSTOM_ENDPOINT`, gcloud by
+`api_endpoint_overrides`, Google's client libraries by `client_options`.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from werkzeug.exceptions import HTTPException
+from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.wrappers import Request, Response
+
+from simulators.google.api.call import ApiError, Call
+from simulators.google.api.discovery import WIDER, Document, Method, document, unknown_query
+from tools.peers import close_to_others
+
+Answer = Callable[[Call], dict[str, Any]]
+"""What carries a method out, under the cloud's lock; raises ApiError where the cloud refuses."""
+_log = logging.getLogger(__name__)
+
+
+class Api:
+    """A WSGI application: `methods` are those that are simulated, by their IDs."""
+
+    def __init__(self, cloud: Any, methods: Mapping[str, Answer]) -> None:
+        self._cloud = cloud
+        self._methods = methods
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request = Request(environ)
+        try:
+            status, body = 200, self.answer(request)
+        except ApiError as error:
+            status, body = error.code, error.body
+        except HTTPException as error:
+            status, body = error.code or 500, ApiError(400, str(error)).body
+        response = Response(json.dumps(body), status=status, content_type="application/json")
+        return response(environ, start_response)
+
+    def answer(self, request: Request) -> dict[str, Any]:
+        """The body of the answer; raises ApiError."""
+        service, _, rest = request.path.strip("/").partition("/")
+        version, _, path = rest.partition("/")
+        found = document(service, version)
+        matched = found.method(request.method, path) if found else None
+        if found is None or matched is None:
+            raise ApiError(404, f"The requested URL {request.path} was not found on this server.")
+        method, parameters = matched
+        answer = self._methods.get(method.id)
+        if answer is None:
+            raise ApiError(501, f"a rehearsal does not simulate {method.id}")
+        if unknown := unknown_query(method, request.args):
+            raise ApiError(
+                400,
+                f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot bind query '
+                "parameter.",
+            )
+        call = Call(
+            cloud=self._cloud,
+            service=service,
+            version=version,
+            method=method.id,
+            path=parameters,
+            name=path.partition(":")[0] if ":" in path.rpartition("/")[2] else path,
+            query=request.args.to_dict(),
+            body=_body(found, method, request),
+            endpoint=request.host_url.rstrip("/"),
+        )
+        with self._cloud.lock:
+            result = answer(call)
+        if request.method != "GET":
+            self._cloud.notify()
+        return _checked(found, method, result)
+
+
+def _body(found: Document, method: Method, request: Request) -> dict[str, Any]:
+    raw = request.get_data()
+    if method.request is None or not raw:
+        return {}
+    try:
+        body = json.loads(raw)
+    except ValueError as error:
+        raise ApiError(400, f"Invalid JSON payload received. {error}") from None
+    if problems := list(found.problems(method.request, body, "")):
+        raise ApiError(400, "\n".join(problems))
+    assert isinstance(body, dict)  # as every schema of a request
+    return body
+
+
+def _checked(found: Document, method: Method, result: dict[str, Any]) -> dict[str, Any]:
+    """The answer as this version of the API has it. An answer that the document does not allow is
+    the simulator's own defect, and never passed over."""
+    if method.response is None:
+        return result
+    if (found.service, found.version) in WIDER:
+        known = found.known(method.response, result)
+        assert isinstance(known, dict)
+        result = known
+    if problems := list(found.problems(method.response, result, "")):
+        raise ApiError(500, f"the simulated answer to {method.id} is wrong: {problems[0]}")
+    return result
+
+
+class _Quiet(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"  # a client keeps its connection
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        _log.debug(message, *args)
+
+
+class ApiServer:
+    """Serves an application on loopback, to this user alone, until it is stopped."""
+
+    def __init__(self, api: Api) -> None:
+        self._server = make_server("127.0.0.1", 0, api, threaded=True, request_handler=_Quiet)
+        close_to_others(self._server)
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), name="google-api", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the server."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
