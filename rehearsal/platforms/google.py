@@ -5,6 +5,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
+from plugins.cloud.server import ProviderServer
 from rehearsal.simulators import Rehearsed, RunningSimulator
 from simulators import google
 from simulators.google.quota_api import QuotaApi
@@ -16,7 +17,9 @@ def serve(of: Rehearsed) -> RunningSimulator:
     signed_in = of.folder / "application_default_credentials.json"
     _sign_in(signed_in, of.control_plane.pki.token_file.read_text())
     cloud = google.GoogleCloud(control_plane=of.control_plane, faults=of.faults)
-    server = google.serve(cloud)
+    apis = google.serve_api(cloud)
+    ending.callback(apis.stop)
+    server = ProviderServer(google.settings_for(cloud, apis.environment))
     ending.callback(server.stop)
     api = QuotaApi(cloud)
     ending.callback(api.stop)

@@ -17,6 +17,8 @@ from simulators.cloud import (
     Wanted,
 )
 from simulators.google import nodes
+from simulators.google.api.call import not_found
+from simulators.google.api.operations import Operations
 from simulators.google.attached import TOKEN, handles, resources
 from simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
@@ -45,6 +47,7 @@ class GoogleCloud:
         self.control_plane = control_plane
         self.faults = faults if faults is not None else Faults()
         self.lock = threading.RLock()
+        self.operations = Operations()
         self.resources: dict[str, CloudResource] = {}
         """Everything that exists, by its id. Hold `lock` to read or change it."""
         self.auto_nodes: dict[str, int] = {}
@@ -150,6 +153,12 @@ class GoogleCloud:
             raise NotFoundError(
                 f"googleapi: Error 404: The resource '{identity}' was not found, notFound"
             )
+        return self.resources[identity]
+
+    def found(self, identity: str) -> CloudResource:
+        """The resource with this full name; raises ApiError, 404."""
+        if identity not in self.resources:
+            raise not_found(identity)
         return self.resources[identity]
 
     def remove(self, identity: str) -> None:

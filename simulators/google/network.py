@@ -1,7 +1,7 @@
 """Compute Engine's networks: VPC, subnetworks, routers with Cloud NAT, firewall rules."""
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from plugins.cloud.handler import CloudError, Config
@@ -13,116 +13,6 @@ from simulators.google.resource import CloudResource, full_name, region_of, self
 class _ComputeKind(Kind):
     def same(self, path: str, old: Any, new: Any) -> bool:
         return path in ("network", "subnetwork", "router") and _same_link(old, new)
-
-
-class Network(_ComputeKind):
-    """A VPC network in custom subnet mode."""
-
-    token = "gcp:compute/network:Network"
-    display_name = "network"
-    computed = ("project", "routingMode", "mtu")
-
-    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
-        return f"projects/{inputs['project']}/global/networks/{inputs['name']}"
-
-    def validate_create(
-        self, config: Config, state: dict[str, Any], old: CloudResource | None
-    ) -> None:
-        if state.get("autoCreateSubnetworks", True):
-            raise CloudError(
-                "a rehearsal simulates only networks with autoCreateSubnetworks: false, whose "
-                "subnetworks are declared"
-            )
-        identity = self.identity(config, state)
-        state.setdefault("routingMode", "REGIONAL")
-        state.setdefault("mtu", 1460)
-        state |= {"selfLink": self_link(identity), "gatewayIpv4": "", "numericId": "1"}
-
-
-class Subnetwork(_ComputeKind):
-    """A subnetwork. Refused: ranges that overlap others of the network, that are too small, or that
-    are taken away while a cluster uses them; a range can grow in place."""
-
-    token = "gcp:compute/subnetwork:Subnetwork"
-    display_name = "subnetwork"
-    computed = ("project", "region", "purpose", "stackType")
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        return [
-            Problem(path, f"expected {path} to be a network such as 10.0.0.0/20, got '{value}'")
-            for path, value in _ranges(inputs)
-            if value != UNKNOWN and not is_network(value)
-        ]
-
-    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
-        region = region_of(config, inputs)
-        return f"projects/{inputs['project']}/regions/{region}/subnetworks/{inputs['name']}"
-
-    def depends_on(self, config: Config, state: Mapping[str, Any]) -> list[str]:
-        return [network_name(config, state)]
-
-    def validate_create(
-        self, config: Config, state: dict[str, Any], old: CloudResource | None
-    ) -> None:
-        identity, network = self.identity(config, state), network_name(config, state)
-        if "ipCidrRange" not in state:
-            raise CloudError("googleapi: Error 400: Required field 'ipCidrRange' not specified")
-        taken = [
-            (other.identity, path, value)
-            for other in self.cloud.of(self.token)
-            if other.identity != identity and network_name(config, other.state) == network
-            for path, value in _ranges(other.state)
-        ]
-        own: list[tuple[str, str, str]] = []
-        for path, value in _ranges(state):
-            mine = ipaddress.ip_network(value)
-            if mine.prefixlen > 29:
-                raise CloudError(
-                    f"googleapi: Error 400: Invalid value for field '{path}': '{value}'. The "
-                    "range is smaller than /29, invalid"
-                )
-            for whose, other_path, other in (*taken, *own):
-                if mine.overlaps(ipaddress.ip_network(other)):
-                    raise CloudError(
-                        f"googleapi: Error 400: Invalid IPCidrRange: {path} {value} conflicts with "
-                        f"{other_path} {other} of '{whose}', invalid"
-                    )
-            own.append((identity, path, value))
-        if old is not None:
-            self._refuse_range_in_use(old, state)
-        state.setdefault("region", region_of(config, state))
-        state.setdefault("purpose", "PRIVATE")
-        state.setdefault("stackType", "IPV4_ONLY")
-        gateway = str(ipaddress.ip_network(state["ipCidrRange"])[1])
-        state |= {
-            "selfLink": self_link(identity),
-            "gatewayAddress": gateway,
-            "fingerprint": "",
-            "subnetworkId": 1,
-        }
-
-    def _refuse_range_in_use(self, old: CloudResource, new: Mapping[str, Any]) -> None:
-        def named(state: Mapping[str, Any]) -> dict[str, Any]:
-            ranges = state.get("secondaryIpRanges", [])
-            return {each["rangeName"]: each.get("ipCidrRange") for each in ranges}
-
-        before, after = named(old.state), named(new)
-        for cluster in self.cloud.of("gcp:container/cluster:Cluster"):
-            policy = cluster.state.get("ipAllocationPolicy", {})
-            for use in ("clusterSecondaryRangeName", "servicesSecondaryRangeName"):
-                name = policy.get(use)
-                if old.identity in cluster.depends_on and before.get(name) != after.get(name):
-                    raise CloudError(
-                        f"googleapi: Error 400: Secondary range '{name}' is in use by "
-                        f"'{cluster.identity}', resourceInUseByAnotherResource"
-                    )
-
-    def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
-        # A range can only grow in place.
-        if path != "ipCidrRange" or not (is_network(old) and is_network(new)):
-            return False
-        before, after = ipaddress.ip_network(old), ipaddress.ip_network(new)
-        return not (before.version == after.version and before.subnet_of(after))  # type: ignore[arg-type]
 
 
 class Router(_ComputeKind):
@@ -301,14 +191,6 @@ def is_network(value: Any) -> bool:
     except ValueError:
         return False
     return "/" in str(value)
-
-
-def _ranges(state: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    if state.get("ipCidrRange"):
-        yield "ipCidrRange", state["ipCidrRange"]
-    for index, each in enumerate(state.get("secondaryIpRanges") or []):
-        if isinstance(each, Mapping) and each.get("ipCidrRange"):
-            yield f"secondaryIpRanges[{index}].ipCidrRange", each["ipCidrRange"]
 
 
 def _same_link(old: Any, new: Any) -> bool:

@@ -16,7 +16,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
 from simulators.google.api.call import ApiError, Call
-from simulators.google.api.discovery import WIDER, Document, Method, document, unknown_query
+from tools.google_discovery import WIDER, Document, Method, document, unknown_query
 from tools.peers import close_to_others
 
 Answer = Callable[[Call], dict[str, Any]]
@@ -108,9 +108,22 @@ def _checked(found: Document, method: Method, result: dict[str, Any]) -> dict[st
 
 class _Quiet(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"  # a client keeps its connection
+    disable_nagle_algorithm = True  # or each answer waits 40 ms for the client's acknowledgement
 
     def log(self, type: str, message: str, *args: Any) -> None:
         _log.debug(message, *args)
+
+
+_ENDPOINTS = {
+    "ARTIFACT_REGISTRY": "artifactregistry/v1/",
+    "COMPUTE": "compute/beta/",
+    "CONTAINER": "container/v1beta1/",
+    "IAM": "iam/v1/",
+    "MONITORING": "monitoring/",
+    "RESOURCE_MANAGER": "cloudresourcemanager/v1/",
+    "SERVICE_USAGE": "serviceusage/v1/",
+}
+"""The provider's name of an API -> its base, as google-beta has it (`*_custom_endpoint`)."""
 
 
 class ApiServer:
@@ -124,6 +137,14 @@ class ApiServer:
             target=self._server.serve_forever, args=(0.05,), name="google-api", daemon=True
         )
         self._thread.start()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What points the official provider, the offline one and Terraform here."""
+        return {
+            f"GOOGLE_{name}_CUSTOM_ENDPOINT": f"{self.endpoint}/{path}"
+            for name, path in _ENDPOINTS.items()
+        } | {"GOOGLE_OAUTH_ACCESS_TOKEN": "fake"}
 
     def stop(self) -> None:
         """Ends the server."""

@@ -1,9 +1,10 @@
 """A small stack on the simulated Google Cloud, to build tests on."""
 
+import weakref
 from typing import Any
 
 from plugins.faults import Faults
-from simulators.google import GoogleCloud, settings_for
+from simulators.google import GoogleCloud, serve_api, settings_for
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 NETWORK = "gcp:compute/network:Network"
@@ -26,7 +27,10 @@ class GoogleStack(Engine):
         self.cloud = GoogleCloud(
             control_plane=self.plane, faults=Faults(quota=quota or {}, errors=errors)
         )
-        super().__init__(settings_for(self.cloud), {"project": "p", "region": "us-central1"})
+        api = serve_api(self.cloud)
+        weakref.finalize(self, api.stop)
+        settings = settings_for(self.cloud, api.environment)
+        super().__init__(settings, {"project": "p", "region": "us-central1"})
 
     def network(self) -> dict[str, Any]:
         """A network with one subnetwork, which has ranges for pods and services."""

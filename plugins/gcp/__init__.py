@@ -1,0 +1,67 @@
+"""The offline plugin for `gcp`: what Google's provider does with inputs and answers, over HTTP.
+
+No rule of Google Cloud stands here: the API at the other end has them.
+"""
+
+from collections.abc import Callable, Mapping
+
+import pulumi_gcp.provider
+
+from plugins.cloud.handler import Handler, ProviderSettings
+from plugins.cloud.schema import Problem, block, did_you_mean
+from plugins.faults import Faults
+from plugins.gcp.client import Client
+from plugins.gcp.compute import Network, Subnetwork
+from plugins.gcp.resource import Resource
+
+__all__ = ["settings_for"]
+
+_TYPES: tuple[type[Resource], ...] = (Network, Subnetwork)
+_READ = frozenset(
+    {
+        "project",
+        "region",
+        "zone",
+        # What only decides how the real API is reached, and by whom.
+        "accessToken",
+        "billingProject",
+        "credentials",
+        "disableGlobalProjectWarning",
+        "impersonateServiceAccount",
+        "pluginDownloadURL",
+        "requestTimeout",
+        "userProjectOverride",
+        "version",
+    }
+)
+
+
+def settings_for(
+    environment: Mapping[str, str],
+    *,
+    faults: Faults,
+    changed: Callable[[], None] = lambda: None,
+    more: Mapping[str, Handler] | None = None,
+) -> ProviderSettings:
+    """The plugin over the APIs that `environment` names, `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so
+    on; `more`: types that somebody else answers."""
+    client = Client(environment)
+    return ProviderSettings(
+        package="gcp",
+        handlers={one.token: one(client) for one in _TYPES} | dict(more or {}),
+        faults=faults,
+        changed=changed,
+        check_config=check_config,
+    )
+
+
+def check_config(inputs: Mapping[str, object]) -> list[Problem]:
+    """What is wrong with a provider's configuration, or not read here."""
+    known = block(pulumi_gcp.provider.ProviderArgs).properties
+    return [
+        Problem(name, f"a rehearsal does not simulate 'gcp:{name}'")
+        if name in known
+        else Problem(name, f"the provider has no setting 'gcp:{name}'{did_you_mean(name, known)}")
+        for name in inputs
+        if name not in _READ and not name.startswith("__")
+    ]

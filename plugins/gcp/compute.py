@@ -1,0 +1,158 @@
+"""Networks of Compute Engine, as the provider makes and changes them."""
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from plugins.cloud.handler import Config
+from plugins.cloud.schema import UNKNOWN, Problem
+from plugins.gcp.resource import KEPT, Resource, relative
+
+
+class ComputeResource(Resource):
+    """What the types of Compute Engine share."""
+
+    service = "COMPUTE"
+    api = ("compute", "beta")
+
+    def same(self, path: str, old: Any, new: Any) -> bool:
+        return path in ("network", "subnetwork", "router") and _same_link(old, new)
+
+    def wait(self, operation: Mapping[str, Any], place: str, doing: str) -> None:
+        self.client.wait(self.service, operation, place.rpartition("/")[0], doing)
+
+    def patch(self, identity: str, body: Mapping[str, Any], verb: str = "") -> None:
+        """PATCH, or POST to a verb of the resource."""
+        path = f"{identity}/{verb}" if verb else identity
+        answer = self.client.call(self.service, "POST" if verb else "PATCH", path, body)
+        self.wait(answer, identity.rpartition("/")[0], f"updating {self.noun}")
+
+
+class Network(ComputeResource):
+    """A VPC network."""
+
+    token = "gcp:compute/network:Network"
+    noun = "Network"
+    schema = "Network"
+    place = "projects/{project}/global/networks"
+    computed = ("project", "routingMode", "mtu", "bgpBestPathSelectionMode")
+    renamed: ClassVar[Mapping[str, str | None]] = {
+        **KEPT,
+        "project": None,
+        "deleteDefaultRoutesOnCreate": None,
+        "deleteBgpAlwaysCompareMed": None,
+        "routingMode": "routingConfig.routingMode",
+        "bgpBestPathSelectionMode": "routingConfig.bgpBestPathSelectionMode",
+        "bgpAlwaysCompareMed": "routingConfig.bgpAlwaysCompareMed",
+        "bgpInterRegionCost": "routingConfig.bgpInterRegionCost",
+        "gatewayIpv4": "gatewayIPv4",
+        "networkId": "id",
+        "numericId": "id",
+    }
+    kept = ("deletionPolicy", "params", "deleteDefaultRoutesOnCreate", "deleteBgpAlwaysCompareMed")
+
+    def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        return {"gatewayIpv4": ""} | super().flatten(body, known)
+
+    def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        body, before = self.expand(new), self.expand(old)
+        together = ("routingConfig", "networkFirewallPolicyEnforcementOrder")
+        if any(body.get(name) != before.get(name) for name in together):
+            self.patch(identity, {name: body[name] for name in together if name in body})
+        for name in ("enableUlaInternalIpv6", "mtu"):
+            if body.get(name) != before.get(name) and name in body:
+                self.patch(identity, {name: body[name]})
+
+
+class Subnetwork(ComputeResource):
+    """A subnetwork; its primary range can grow in place."""
+
+    token = "gcp:compute/subnetwork:Subnetwork"
+    noun = "Subnetwork"
+    schema = "Subnetwork"
+    place = "projects/{project}/regions/{region}/subnetworks"
+    computed = ("project", "region", "purpose", "stackType", "privateIpv6GoogleAccess",
+                "privateIpGoogleAccess")  # fmt: skip
+    renamed: ClassVar[Mapping[str, str | None]] = {
+        **KEPT,
+        "project": None,
+        "sendSecondaryIpRangeIfEmpty": None,
+        "subnetworkId": "id",
+    }
+    kept = ("deletionPolicy", "params", "sendSecondaryIpRangeIfEmpty")
+
+    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
+        return [
+            Problem(path, f"expected {path} to be a network such as 10.0.0.0/20, got '{value}'")
+            for path, value in _ranges(inputs)
+            if value != UNKNOWN and not _is_network(value)
+        ]
+
+    def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
+        # A range can only grow in place.
+        if path != "ipCidrRange" or not (_is_network(old) and _is_network(new)):
+            return False
+        before, after = ipaddress.ip_network(old), ipaddress.ip_network(new)
+        return not (before.version == after.version and before.subnet_of(after))  # type: ignore[arg-type]
+
+    def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        project, region = inputs["project"], str(inputs["region"]).rpartition("/")[2]
+        body = super().expand(inputs)
+        body["network"] = relative(inputs["network"], f"projects/{project}/global/networks")
+        body["region"] = f"projects/{project}/global/regions/{region}"
+        body["logConfig"] = {"enable": bool(inputs.get("logConfig")), **body.get("logConfig", {})}
+        return body
+
+    def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().flatten(body, known)
+        if not (body.get("logConfig") or {}).get("enable"):
+            found.pop("logConfig", None)
+        return found
+
+    def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        body, before = self.expand(new), self.expand(old)
+
+        def changed(*names: str) -> bool:
+            return any(body.get(name) != before.get(name) for name in names)
+
+        if changed("ipCidrRange"):
+            self.patch(identity, {"ipCidrRange": body["ipCidrRange"]}, "expandIpCidrRange")
+        if changed("privateIpGoogleAccess"):
+            wanted = bool(body.get("privateIpGoogleAccess"))
+            self.patch(identity, {"privateIpGoogleAccess": wanted}, "setPrivateIpGoogleAccess")
+        for group in (
+            ("privateIpv6GoogleAccess", "stackType", "ipv6AccessType",
+             "allowSubnetCidrRoutesOverlap"),
+            ("logConfig",),
+            ("purpose",),
+            ("role",),
+            ("secondaryIpRanges",),
+        ):  # fmt: skip
+            if changed(*group):
+                now = self.client.call(self.service, "GET", identity)["fingerprint"]
+                given = {name: body[name] for name in group if name in body}
+                if group == ("secondaryIpRanges",):
+                    given.setdefault("secondaryIpRanges", [])
+                self.patch(identity, {"fingerprint": now, **given})
+
+
+def _is_network(value: Any) -> bool:
+    try:
+        ipaddress.ip_network(value)
+    except ValueError:
+        return False
+    return "/" in str(value)
+
+
+def _ranges(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    if inputs.get("ipCidrRange"):
+        yield "ipCidrRange", inputs["ipCidrRange"]
+    for index, each in enumerate(inputs.get("secondaryIpRanges") or []):
+        if isinstance(each, Mapping) and each.get("ipCidrRange"):
+            yield f"secondaryIpRanges[{index}].ipCidrRange", each["ipCidrRange"]
+
+
+def _same_link(old: Any, new: Any) -> bool:
+    """A self link, a path and a bare name of the same resource are equal to the provider."""
+    a, b = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
+    return a == b or ("/" not in b and a.rpartition("/")[2] == b)
