@@ -30,6 +30,7 @@ _KINDS = (
     NodePool,
 )
 
+
 def settings_for(cloud: GoogleCloud, environment: Mapping[str, str]) -> ProviderSettings:
     """The provider of this cloud, whose API `environment` points at."""
     return gcp.settings_for(

@@ -5,11 +5,14 @@ life. The provider plugin finds it by `GOOGLE_<SERVICE>_CUSTOM_ENDPOINT`, gcloud
 `api_endpoint_overrides`, Google's client libraries by `client_options`.
 """
 
+import io
 import json
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from wsgiref.handlers import SimpleHandler
 
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -109,6 +112,16 @@ def _checked(found: Document, method: Method, result: dict[str, Any]) -> dict[st
 class _Quiet(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"  # a client keeps its connection
     disable_nagle_algorithm = True  # or each answer waits 40 ms for the client's acknowledgement
+
+    def run_wsgi(self) -> None:
+        """Werkzeug's own closes the connection after each answer; this one leaves it open."""
+        environ = self.make_environ()
+        if not environ.get("wsgi.input_terminated"):
+            length = int(environ.get("CONTENT_LENGTH") or 0)
+            environ["wsgi.input"] = io.BytesIO(self.rfile.read(length))
+        handler = SimpleHandler(environ["wsgi.input"], self.wfile, sys.stderr, environ)
+        handler.http_version = "1.1"
+        handler.run(self.server.app)
 
     def log(self, type: str, message: str, *args: Any) -> None:
         _log.debug(message, *args)

@@ -15,7 +15,7 @@ from simulators.google.resource import CloudResource
 LINK = "https://www.googleapis.com/compute/v1/"
 _NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _FILTER = re.compile(r'\(?\s*(?P<field>[\w.-]+)\s*(?P<how>=|eq|:)\s*"?(?P<value>[^")]*)"?\s*\)?')
-_numbers = itertools.count(1_000_000_000_000_000_001)
+_numbers = itertools.count(4_000_000_000_000_001)
 
 
 def insert(
