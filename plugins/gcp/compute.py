@@ -120,17 +120,18 @@ class Subnetwork(ComputeResource):
         if changed("privateIpGoogleAccess"):
             wanted = bool(body.get("privateIpGoogleAccess"))
             self.patch(identity, {"privateIpGoogleAccess": wanted}, "setPrivateIpGoogleAccess")
-        for group in (
+        groups: tuple[tuple[str, ...], ...] = (
             ("privateIpv6GoogleAccess", "stackType", "ipv6AccessType",
              "allowSubnetCidrRoutesOverlap"),
             ("logConfig",),
             ("purpose",),
             ("role",),
             ("secondaryIpRanges",),
-        ):  # fmt: skip
+        )  # fmt: skip
+        for group in groups:
             if changed(*group):
                 now = self.client.call(self.service, "GET", identity)["fingerprint"]
-                given = {name: body[name] for name in group if name in body}
+                given: dict[str, Any] = {name: body[name] for name in group if name in body}
                 if group == ("secondaryIpRanges",):
                     given.setdefault("secondaryIpRanges", [])
                 self.patch(identity, {"fingerprint": now, **given})

@@ -150,13 +150,13 @@ class Cluster(Kind):
 
     def _check_subnetwork(self, config: Config, state: Mapping[str, Any]) -> None:
         subnetwork = self._subnetwork(config, state)
-        if network_name(config, subnetwork.state) != network_name(config, state):
+        if network_name(config, state) not in subnetwork.depends_on:
             raise CloudError(
                 f"googleapi: Error 400: Subnetwork '{subnetwork.identity}' is not in network "
                 f"'{network_name(config, state)}', badRequest"
             )
         region = region_of(state["location"])
-        if subnetwork.state["region"] != region:
+        if subnetwork.state["region"].rpartition("/")[2] != region:
             raise CloudError(
                 f"googleapi: Error 400: Subnetwork '{subnetwork.identity}' is not in region "
                 f"'{region}', badRequest"

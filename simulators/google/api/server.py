@@ -119,7 +119,7 @@ class _Quiet(WSGIRequestHandler):
         if not environ.get("wsgi.input_terminated"):
             length = int(environ.get("CONTENT_LENGTH") or 0)
             environ["wsgi.input"] = io.BytesIO(self.rfile.read(length))
-        handler = SimpleHandler(environ["wsgi.input"], self.wfile, sys.stderr, environ)
+        handler = SimpleHandler(environ["wsgi.input"], self.wfile, sys.stderr, environ)  # type: ignore[arg-type]
         handler.http_version = "1.1"
         handler.run(self.server.app)
 

@@ -29,13 +29,13 @@ def _insert(call: Call) -> dict[str, Any]:
 
 
 def _get(call: Call) -> dict[str, Any]:
-    return resources.shown(call, _with_subnetworks(call, call.cloud.found(call.name).state))  # type: ignore[no-any-return]
+    return resources.row(call, _with_subnetworks(call, call.cloud.found(call.name).state))
 
 
 def _list(call: Call) -> dict[str, Any]:
     answer = resources.list_(call)
     answer["items"] = [
-        resources.shown(call, _with_subnetworks(call, row)) for row in answer["items"]
+        resources.row(call, _with_subnetworks(call, each)) for each in answer["items"]
     ]
     return answer
 

@@ -54,7 +54,7 @@ def insert(
 
 def get(call: Call) -> dict[str, Any]:
     """The resource that the call names."""
-    return shown(call, call.cloud.found(call.name).state)
+    return row(call, call.cloud.found(call.name).state)
 
 
 def list_(call: Call) -> dict[str, Any]:
@@ -66,9 +66,8 @@ def list_(call: Call) -> dict[str, Any]:
     ]
     answer = page(call, [row for row in found if matches(row, call.query.get("filter", ""))])
     kind = call.name.rpartition("/")[2].removesuffix("s")
-    return {"kind": f"compute#{kind}List", "id": call.name, "selfLink": LINK + call.name} | shown(
-        call, answer
-    )
+    about = {"kind": f"compute#{kind}List", "id": call.name, "selfLink": LINK + call.name}
+    return row(call, about | answer)
 
 
 def delete(call: Call) -> dict[str, Any]:
@@ -121,6 +120,11 @@ def operation(call: Call, kind: str, target: str) -> dict[str, Any]:
 
 def _operation(call: Call) -> dict[str, Any]:
     return call.cloud.operations.get(call.name.removesuffix("/wait")).body(call)
+
+
+def row(call: Call, state: Mapping[str, Any]) -> dict[str, Any]:
+    """A resource or a list as this version of the API shows it."""
+    return {name: shown(call, each) for name, each in state.items()}
 
 
 def shown(call: Call, value: Any) -> Any:
