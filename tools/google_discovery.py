@@ -16,6 +16,12 @@ from typing import Any
 
 WIDER = {("compute", "v1"): "beta", ("container", "v1"): "v1beta1"}
 """An API's version -> the one that has more fields; the state of a resource is kept with those."""
+UNDOCUMENTED: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("compute", "NetworkRoutingConfig"): {"deleteBgpAlwaysCompareMed": {"type": "boolean"}},
+    ("compute", "RouterNat"): {"initialNatIps": {"type": "array", "items": {"type": "string"}}},
+}
+"""(API, schema) -> fields that it takes although its document lacks them: the official provider
+sends them (google-beta 7.45.0)."""
 _INTEGERS = ("int32", "uint32", "int64", "uint64")
 _ANYWHERE = frozenset({"$alt", "$.xgafv", "access_token", "alt", "callback", "fields", "key",
                        "oauth_token", "prettyPrint", "quotaUser", "uploadType", "upload_protocol",
@@ -126,6 +132,9 @@ def document(service: str, version: str) -> Document | None:
     if not re.fullmatch(r"[a-z0-9]+\.[a-z0-9]+\.json", file.name) or not file.is_file():
         return None
     raw = json.loads(file.read_text())
+    for (api, schema), fields in UNDOCUMENTED.items():
+        if api == service:
+            raw["schemas"][schema]["properties"] |= fields
     methods = {method.id: method for method in map(_method, _all_methods(raw))}
     shapes: dict[tuple[str, int], list[Method]] = defaultdict(list)
     for method in methods.values():

@@ -63,7 +63,7 @@ def left_out(plan: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
 
 
 def _left_out(plan: Any, made: Any, path: str) -> Iterator[str]:
-    if made in (None, "", [], {}):  # as good as nothing
+    if made is False or made in (None, "", [], {}):  # as good as nothing
         return
     if plan is None:
         yield path

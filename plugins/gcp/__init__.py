@@ -13,10 +13,11 @@ from plugins.faults import Faults
 from plugins.gcp.client import Client
 from plugins.gcp.compute import Network, Subnetwork
 from plugins.gcp.resource import Resource
+from plugins.gcp.routing import Firewall, Router, RouterNat
 
 __all__ = ["settings_for"]
 
-_TYPES: tuple[type[Resource], ...] = (Network, Subnetwork)
+_TYPES: tuple[type[Resource], ...] = (Network, Subnetwork, Router, RouterNat, Firewall)
 _READ = frozenset(
     {
         "project",

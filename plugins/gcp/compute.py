@@ -16,7 +16,9 @@ class ComputeResource(Resource):
     api = ("compute", "beta")
 
     def same(self, path: str, old: Any, new: Any) -> bool:
-        return path in ("network", "subnetwork", "router") and _same_link(old, new)
+        links = ("network", "subnetwork", "router")
+        named = path.startswith("subnetworks[") and path.endswith("].name")
+        return (named or path in links) and _same_link(old, new)
 
     def wait(self, operation: Mapping[str, Any], place: str, doing: str) -> None:
         self.client.wait(self.service, operation, place.rpartition("/")[0], doing)
@@ -40,7 +42,7 @@ class Network(ComputeResource):
         **KEPT,
         "project": None,
         "deleteDefaultRoutesOnCreate": None,
-        "deleteBgpAlwaysCompareMed": None,
+        "deleteBgpAlwaysCompareMed": "routingConfig.deleteBgpAlwaysCompareMed",
         "routingMode": "routingConfig.routingMode",
         "bgpBestPathSelectionMode": "routingConfig.bgpBestPathSelectionMode",
         "bgpAlwaysCompareMed": "routingConfig.bgpAlwaysCompareMed",
@@ -100,7 +102,10 @@ class Subnetwork(ComputeResource):
         body = super().expand(inputs)
         body["network"] = relative(inputs["network"], f"projects/{project}/global/networks")
         body["region"] = f"projects/{project}/global/regions/{region}"
-        body["logConfig"] = {"enable": bool(inputs.get("logConfig")), **body.get("logConfig", {})}
+        given = inputs.get("logConfig")
+        body["logConfig"] = {"enable": bool(given)} | (
+            {"metadataFields": [], **body["logConfig"]} if given else {}
+        )
         return body
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,8 +123,9 @@ class Subnetwork(ComputeResource):
         if changed("ipCidrRange"):
             self.patch(identity, {"ipCidrRange": body["ipCidrRange"]}, "expandIpCidrRange")
         if changed("privateIpGoogleAccess"):
-            wanted = bool(body.get("privateIpGoogleAccess"))
-            self.patch(identity, {"privateIpGoogleAccess": wanted}, "setPrivateIpGoogleAccess")
+            # The provider leaves a false one out, which the API takes for false.
+            access = {name: True for name in ("privateIpGoogleAccess",) if body.get(name)}
+            self.patch(identity, access, "setPrivateIpGoogleAccess")
         groups: tuple[tuple[str, ...], ...] = (
             ("privateIpv6GoogleAccess", "stackType", "ipv6AccessType",
              "allowSubnetCidrRoutesOverlap"),

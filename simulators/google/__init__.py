@@ -9,16 +9,12 @@ from simulators.google.cloud import GoogleCloud
 from simulators.google.cluster import Cluster
 from simulators.google.iam import Account, AccountMember, ProjectMember
 from simulators.google.methods import METHODS
-from simulators.google.network import Firewall, Router, RouterNat
 from simulators.google.node_pool import NodePool
 from simulators.google.project import AlertPolicy, Dashboard, Repository, Service
 
 __all__ = ["GoogleCloud", "serve_api", "settings_for"]
 
 _KINDS = (
-    Router,
-    RouterNat,
-    Firewall,
     Account,
     ProjectMember,
     AccountMember,

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 
 from simulators.google.api.server import Answer
-from simulators.google.compute import networks, resources, subnetworks
+from simulators.google.compute import firewalls, networks, resources, routers, subnetworks
 
 METHODS: Mapping[str, Answer] = {
     **resources.METHODS,
     **networks.METHODS,
     **subnetworks.METHODS,
+    **routers.METHODS,
+    **firewalls.METHODS,
 }
 """Method -> what answers it."""

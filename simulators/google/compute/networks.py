@@ -19,11 +19,13 @@ def _insert(call: Call) -> dict[str, Any]:
             "subnetworks are declared",
         )
     routing = {"routingMode": "REGIONAL", "bgpBestPathSelectionMode": "LEGACY"}
+    given = dict(body.get("routingConfig", {}))
+    given.pop("deleteBgpAlwaysCompareMed", None)  # a command, and no part of what is
     filled = {
         "mtu": 1460,
         "networkFirewallPolicyEnforcementOrder": "AFTER_CLASSIC_FIREWALL",
         **body,
-        "routingConfig": routing | body.get("routingConfig", {}),
+        "routingConfig": routing | given,
     }
     return resources.insert(call, TOKEN, "network", filled)
 
@@ -56,6 +58,8 @@ def _patch(call: Call) -> dict[str, Any]:
         if name in call.body and call.body[name] != state.get(name):
             raise resources.invalid(f"resource.{name}", call.body[name], "It cannot be changed")
     routing = state["routingConfig"] | call.body.get("routingConfig", {})
+    if routing.pop("deleteBgpAlwaysCompareMed", False):
+        routing.pop("bgpAlwaysCompareMed", None)
     state |= call.body | {"routingConfig": routing}
     return resources.operation(call, "patch", call.name)
 
