@@ -209,6 +209,11 @@ class Sandbox:
             found |= POINTED[package](self._served.api)
         return found
 
+    @property
+    def cloud_api(self) -> str | None:
+        """URL at which the cloud's own API answers; None where nothing serves one."""
+        return self._served.api
+
     def snapshot(self) -> ClusterSnapshot:
         """The cluster and the cloud as they are now, for a diagnosis."""
         groups = scaled_groups(self.cloud, self.cluster_cache.pods)

@@ -128,7 +128,9 @@ class RouterNat(ComputeResource):
         identity = self.identity(inputs)
         nats = self._nats(identity)
         if any(nat["name"] == inputs["name"] for nat in nats):
-            raise CloudError(f"Unable to create RouterNat, existing object already found: {identity}")
+            raise CloudError(
+                f"Unable to create RouterNat, existing object already found: {identity}"
+            )
         self.patch(self.path(identity), {"nats": [*nats, self.expand(inputs)]})
         return identity
 

@@ -146,7 +146,9 @@ class FaultRunner:
     def recover(self, *, adopt_orphans: bool = False) -> None:
         """The documented command; what it leaves for people to look at is trouble."""
         found = recover(
-            self._pulumi, clouds=FakeCloudApi(self.sandbox.cloud), adopt_orphans=adopt_orphans
+            self._pulumi,
+            clouds=FakeCloudApi(self.sandbox.cloud, self.sandbox.cloud_api),
+            adopt_orphans=adopt_orphans,
         )
         if found.notes:
             raise NotRecovered(*found.notes)

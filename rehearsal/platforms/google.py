@@ -8,7 +8,6 @@ from pathlib import Path
 from plugins.cloud.server import ProviderServer
 from rehearsal.simulators import Rehearsed, RunningSimulator
 from simulators import google
-from simulators.google.quota_api import QuotaApi
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
@@ -21,12 +20,10 @@ def serve(of: Rehearsed) -> RunningSimulator:
     ending.callback(apis.stop)
     server = ProviderServer(google.settings_for(cloud, apis.environment))
     ending.callback(server.stop)
-    api = QuotaApi(cloud)
-    ending.callback(api.stop)
     return RunningSimulator(
         cloud=cloud,
         ports={"gcp": server.port},
-        api=api.endpoint,
+        api=apis.endpoint,
         stop=ending.close,
         environment={
             "GOOGLE_APPLICATION_CREDENTIALS": str(signed_in),

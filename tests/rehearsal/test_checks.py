@@ -18,8 +18,7 @@ from rehearsal.nodes.gpus import GPU
 from rehearsal.sandbox import ROOT, Sandbox
 from simulators.aws.cloud import AwsCloud
 from simulators.cloud import ControlPlane
-from simulators.google import GoogleCloud
-from simulators.google.quota_api import QuotaApi
+from simulators.google import GoogleCloud, serve_api
 from simulators.inventory import INVENTORIES
 from tests.rehearsal.conftest import Sandboxes
 
@@ -195,7 +194,7 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
 def test_quota_of_a_rehearsed_autopilot_cluster() -> None:
     """On Autopilot the GPUs of the stack's own pods are counted, on demand and Spot apart."""
     faults = Faults(quota={GLOBAL: 0})
-    api = QuotaApi(GoogleCloud(control_plane=cast("ControlPlane", None), faults=faults))
+    api = serve_api(GoogleCloud(control_plane=cast("ControlPlane", None), faults=faults))
     try:
         code, document = run("quota", "autopilot", "--endpoint", api.endpoint)
     finally:

@@ -51,7 +51,7 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
     runner.injector.settle()
     runner.sandbox.drop_plugins()
     assert "is currently locked" in engine.up().errors[0]
-    clouds = FakeCloudApi(runner.sandbox.cloud)
+    clouds = FakeCloudApi(runner.sandbox.cloud, runner.sandbox.cloud_api)
     with monkeypatch.context() as patched:
         patched.setattr(recovery_clouds, "LiveClouds", lambda **_: clouds)
         patched.chdir(runner.folder / "program")

@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 
 from simulators.google.api.server import Answer
-from simulators.google.compute import firewalls, networks, resources, routers, subnetworks
+from simulators.google.compute import (
+    firewalls,
+    instances,
+    networks,
+    offers,
+    resources,
+    routers,
+    subnetworks,
+)
 
 METHODS: Mapping[str, Answer] = {
     **resources.METHODS,
@@ -11,5 +19,7 @@ METHODS: Mapping[str, Answer] = {
     **subnetworks.METHODS,
     **routers.METHODS,
     **firewalls.METHODS,
+    **offers.METHODS,
+    **instances.METHODS,
 }
 """Method -> what answers it."""

@@ -10,7 +10,9 @@ TOKEN = "compute.firewalls"
 
 
 def _insert(call: Call) -> dict[str, Any]:
-    network = full_name(call, call.body.get("network", "global/networks/default"), "global/networks")
+    network = full_name(
+        call, call.body.get("network", "global/networks/default"), "global/networks"
+    )
     state = {
         "direction": "INGRESS",
         "priority": 1000,

@@ -64,10 +64,9 @@ def list_(call: Call) -> dict[str, Any]:
         for identity, resource in sorted(call.cloud.resources.items())
         if identity.rpartition("/")[0] == call.name
     ]
-    answer = page(call, [row for row in found if matches(row, call.query.get("filter", ""))])
+    found = [one for one in found if matches(one, call.query.get("filter", ""))]
     kind = call.name.rpartition("/")[2].removesuffix("s")
-    about = {"kind": f"compute#{kind}List", "id": call.name, "selfLink": LINK + call.name}
-    return row(call, about | answer)
+    return listed(call, f"compute#{kind}List", found)
 
 
 def delete(call: Call) -> dict[str, Any]:
@@ -91,6 +90,24 @@ def page(call: Call, rows: list[Any]) -> dict[str, Any]:
     if len(rows) > start + most:
         answer["nextPageToken"] = str(start + most)
     return answer
+
+
+def listed(call: Call, kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """One page of rows."""
+    about = {"kind": kind, "id": call.name, "selfLink": LINK + call.name}
+    return row(call, about | page(call, rows))
+
+
+def aggregated(
+    call: Call, kind: str, collection: str, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """One page of rows of all zones, by zone."""
+    answer = listed(call, kind, rows)
+    items: dict[str, dict[str, Any]] = {}
+    for one in answer["items"]:
+        zone = one["zone"].rpartition("/")[2]
+        items.setdefault(f"zones/{zone}", {collection: []})[collection].append(one)
+    return answer | {"items": items}
 
 
 def matches(row: Mapping[str, Any], wanted: str) -> bool:
