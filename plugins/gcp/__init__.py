@@ -12,12 +12,27 @@ from plugins.cloud.schema import Problem, block, did_you_mean
 from plugins.faults import Faults
 from plugins.gcp.client import Client
 from plugins.gcp.compute import Network, Subnetwork
+from plugins.gcp.iam import Account, AccountMember, ProjectMember
+from plugins.gcp.project import AlertPolicy, Dashboard, Repository, Service
 from plugins.gcp.resource import Resource
 from plugins.gcp.routing import Firewall, Router, RouterNat
 
 __all__ = ["settings_for"]
 
-_TYPES: tuple[type[Resource], ...] = (Network, Subnetwork, Router, RouterNat, Firewall)
+_TYPES: tuple[type[Resource], ...] = (
+    Network,
+    Subnetwork,
+    Router,
+    RouterNat,
+    Firewall,
+    Account,
+    ProjectMember,
+    AccountMember,
+    Service,
+    Repository,
+    Dashboard,
+    AlertPolicy,
+)
 _READ = frozenset(
     {
         "project",

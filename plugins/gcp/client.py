@@ -52,7 +52,7 @@ class Client:
     ) -> dict[str, Any]:
         """The operation once it is done; raises CloudError for one that failed. `where`: the path
         of the place that it runs in, e.g. `projects/p/global`; `doing`: e.g. `creating Network`."""
-        path = f"{where}/operations/{operation['name'].rpartition('/')[2]}"
+        path = f"{where}/operations/{operation['name'].rpartition('/')[2]}".lstrip("/")
         turn = 0
         found = dict(operation)
         while not (found.get("done") or found.get("status") == "DONE"):

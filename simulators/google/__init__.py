@@ -7,21 +7,12 @@ from plugins.cloud.server import ProviderSettings
 from simulators.google.api.server import Api, ApiServer
 from simulators.google.cloud import GoogleCloud
 from simulators.google.cluster import Cluster
-from simulators.google.iam import Account, AccountMember, ProjectMember
 from simulators.google.methods import METHODS
 from simulators.google.node_pool import NodePool
-from simulators.google.project import AlertPolicy, Dashboard, Repository, Service
 
 __all__ = ["GoogleCloud", "serve_api", "settings_for"]
 
 _KINDS = (
-    Account,
-    ProjectMember,
-    AccountMember,
-    Service,
-    Repository,
-    Dashboard,
-    AlertPolicy,
     Cluster,
     NodePool,
 )

@@ -16,8 +16,8 @@ from simulators.cloud import (
     TemplateComparison,
     Wanted,
 )
-from simulators.google import nodes
-from simulators.google.api.call import not_found
+from simulators.google import nodes, policies
+from simulators.google.api.call import bad_request, not_found
 from simulators.google.api.operations import Operations
 from simulators.google.attached import TOKEN, handles, resources
 from simulators.google.autopilot import (
@@ -36,7 +36,7 @@ CLUSTER = "gcp:container/cluster:Cluster"
 NODE_POOL = "gcp:container/nodePool:NodePool"
 _POOL_MEMBER = re.compile(r"serviceAccount:(?P<pool>[^\[]+\.svc\.id\.goog)\[[^/\]]+/[^/\]]+\]")
 _DEFAULT_ACCOUNTS = ("default", "", None)
-_NOT_HELD = ("gcp:projects/service:Service",)
+_NOT_HELD = ("serviceusage.services",)
 """An API stays enabled when its resource is deleted, so it is nothing left behind."""
 
 
@@ -50,6 +50,8 @@ class GoogleCloud:
         self.operations = Operations()
         self.resources: dict[str, CloudResource] = {}
         """Everything that exists, by its id. Hold `lock` to read or change it."""
+        self.policies: dict[str, dict[str, Any]] = {}
+        """Full name of a project or service account -> its IAM policy, without etag."""
         self.auto_nodes: dict[str, int] = {}
         """Autopilot's group -> its nodes now. Hold `lock`, as for `resources`."""
         self._gpu_request_shapes: set[GpuRequestShape] = set()
@@ -125,7 +127,8 @@ class GoogleCloud:
             held = [
                 resource for resource in self.resources.values() if resource.token not in _NOT_HELD
             ]
-            return sorted(f"{resource.display_name} {resource.identity}" for resource in held)
+            lines = [f"{resource.display_name} {resource.identity}" for resource in held]
+            return sorted([*lines, *policies.held(self)])
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """The callback runs on the thread of the operation that changed something, unlocked."""
@@ -188,12 +191,12 @@ class GoogleCloud:
         )
 
     def _accounts(self) -> set[str]:
-        return {one.state["email"] for one in self.of("gcp:serviceaccount/account:Account")}
+        return {one.state["email"] for one in self.of("iam.serviceAccounts")}
 
     def check_member(self, member: str, project: str) -> None:
-        """Raises CloudError where an IAM member does not exist."""
+        """Raises ApiError where an IAM member does not exist."""
         if reason := _missing_identity(member, self._accounts(), self._workload_pools, project):
-            raise CloudError(reason)
+            raise bad_request(reason)
 
     # What keeps nodes from starting.
 
@@ -244,12 +247,10 @@ def _missing_identity(member: str, accounts: set[str], pools: set[str], project:
     and pass."""
     if pool := _POOL_MEMBER.fullmatch(member):
         if pool["pool"] not in pools:
-            return (
-                f"googleapi: Error 400: Identity Pool does not exist ({pool['pool']}), badRequest"
-            )
+            return f"Identity Pool does not exist ({pool['pool']})"
         return None
     kind, _, email = member.partition(":")
     ours = email.endswith(f"@{project}.iam.gserviceaccount.com")
     if kind == "serviceAccount" and ours and email not in accounts:
-        return f"googleapi: Error 400: Service account {email} does not exist., badRequest"
+        return f"Service account {email} does not exist."
     return None

@@ -1,124 +1,121 @@
-"""Service accounts and who may do what."""
+"""Service accounts."""
 
+import itertools
 import re
-from collections.abc import Mapping
 from typing import Any
 
-from plugins.cloud.handler import Config
-from plugins.cloud.schema import UNKNOWN, Problem
-from simulators.google.kind import Kind
-from simulators.google.resource import PROJECT_NUMBER, CloudResource, project_of
+from simulators.google import policies
+from simulators.google.api.call import ApiError, Call, bad_request, not_found
+from simulators.google.resource import PROJECT_NUMBER, CloudResource
 
-_MEMBER = re.compile(
-    r"(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|deleted:\w+):.+"
-    r"|principal(Set)?://.+|allUsers|allAuthenticatedUsers"
-)
-_ROLE = re.compile(r"(roles/|(projects|organizations)/[^/]+/roles/)[A-Za-z0-9_.]+")
-_ACCOUNT_ID = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+TOKEN = "iam.serviceAccounts"
+_numbers = itertools.count(1)
+_CHANGED = ("displayName", "description")
 
 
-class Account(Kind):
-    """A service account."""
-
-    token = "gcp:serviceaccount/account:Account"
-    display_name = "service account"
-    computed = ("project",)
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        name = str(inputs.get("accountId", UNKNOWN))
-        if name == UNKNOWN or _ACCOUNT_ID.fullmatch(name):
-            return []
-        return [
-            Problem(
-                "accountId",
-                f"'accountId' ('{name}') must be a-z, 0-9 and hyphens, from a letter to a letter "
-                "or digit",
-            )
-        ]
-
-    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
-        return f"projects/{inputs['project']}/serviceAccounts/{_email(inputs)}"
-
-    def validate_create(
-        self, config: Config, state: dict[str, Any], old: CloudResource | None
-    ) -> None:
-        email = _email(state)
-        state |= {
-            "email": email,
-            "member": f"serviceAccount:{email}",
-            "name": self.identity(config, state),
-            "uniqueId": "1" + PROJECT_NUMBER + "00000000",
-        }
+def _create(call: Call) -> dict[str, Any]:
+    name = call.body.get("accountId", "")
+    if not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name) or not 6 <= len(name) <= 30:
+        raise bad_request(
+            "The account ID must be between 6 and 30 characters of a-z, 0-9 and hyphens, from a "
+            f"letter to a letter or digit: '{name}'"
+        )
+    project = call.path["projectsId"]
+    email = f"{name}@{project}.iam.gserviceaccount.com"
+    identity = f"projects/{project}/serviceAccounts/{email}"
+    if identity in call.cloud.resources:
+        raise ApiError(
+            409, f"Service account {name} already exists within project projects/{project}."
+        )
+    number = f"1{PROJECT_NUMBER}{next(_numbers):08}"
+    given = call.body.get("serviceAccount", {})
+    state = {
+        **{field: given[field] for field in _CHANGED if field in given},
+        "name": identity,
+        "projectId": project,
+        "uniqueId": number,
+        "email": email,
+        "etag": "MDEwMjE5MjA=",
+        "oauth2ClientId": number,
+    }
+    call.cloud.resources[identity] = CloudResource(
+        token=TOKEN, display_name="service account", identity=identity, state=state
+    )
+    return state
 
 
-def _email(state: Mapping[str, Any]) -> str:
-    return f"{state['accountId']}@{state['project']}.iam.gserviceaccount.com"
+def _found(call: Call) -> CloudResource:
+    """The account of the path, whose project may be `-` and whose name may be its number."""
+    wanted = call.path["serviceAccountsId"]
+    for account in call.cloud.of(TOKEN):
+        if wanted in (account.state["email"], account.state["uniqueId"]):
+            return account
+    raise not_found(call.name)
 
 
-class _Member(Kind):
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        problems = []
-        member, role = (str(inputs.get(name, UNKNOWN)) for name in ("member", "role"))
-        if member != UNKNOWN and not _MEMBER.fullmatch(member):
-            problems.append(
-                Problem(
-                    "member",
-                    f"invalid value for \"member\" ('{member}'): it starts with user:, group:, "
-                    "serviceAccount:, domain:, principal:// or principalSet://",
-                )
-            )
-        if role != UNKNOWN and not _ROLE.fullmatch(role):
-            problems.append(Problem("role", f"'{role}' is no role: expected e.g. roles/viewer"))
-        return problems
-
-    def same(self, path: str, old: Any, new: Any) -> bool:
-        # As the provider does: IAM writes an account's address in small letters.
-        return path == "member" and str(old).lower() == str(new).lower()
-
-    def validate_create(
-        self, config: Config, state: dict[str, Any], old: CloudResource | None
-    ) -> None:
-        self.cloud.check_member(state["member"], project_of(config, state))
-        state["etag"] = "BwY"
+def _get(call: Call) -> dict[str, Any]:
+    return _found(call).state
 
 
-class ProjectMember(_Member):
-    """A role of an IAM member in the project. Refused: a member that does not exist."""
-
-    token = "gcp:projects/iAMMember:IAMMember"
-    display_name = "IAM binding"
-
-    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
-        return f"{inputs['project']}/{inputs['role']}/{inputs['member']}{_condition(inputs)}"
+def _list(call: Call) -> dict[str, Any]:
+    found = [one.state for one in call.cloud.of(TOKEN) if one.identity.startswith(f"{call.name}/")]
+    start, most = int(call.query.get("pageToken") or 0), int(call.query.get("pageSize") or 20)
+    more = {"nextPageToken": str(start + most)} if len(found) > start + most else {}
+    return {"accounts": found[start : start + most]} | more
 
 
-class AccountMember(_Member):
-    """A role of an IAM member on a service account, which takes it along when it is deleted."""
-
-    token = "gcp:serviceaccount/iAMMember:IAMMember"
-    display_name = "IAM binding of a service account"
-    in_project = False
-
-    def identity(self, config: Config, inputs: Mapping[str, Any]) -> str:
-        account = inputs["serviceAccountId"]
-        return f"{account}/{inputs['role']}/{inputs['member']}{_condition(inputs)}"
-
-    def parent(self, config: Config, state: Mapping[str, Any]) -> str:
-        return str(state["serviceAccountId"])
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        problems = super().validate_preview(config, inputs)
-        account = str(inputs.get("serviceAccountId", UNKNOWN))
-        if account != UNKNOWN and not re.fullmatch(r"projects/[^/]+/serviceAccounts/.+", account):
-            problems.append(
-                Problem(
-                    "serviceAccountId",
-                    f"'{account}' is not of the form projects/<project>/serviceAccounts/<email>",
-                )
-            )
-        return problems
+def _patch(call: Call) -> dict[str, Any]:
+    account = _found(call)
+    given = call.body.get("serviceAccount", {})
+    for field in filter(None, re.split("[, ]", call.body.get("updateMask", ""))):
+        name = re.sub(r"_(\w)", lambda found: found[1].upper(), field)
+        if name not in _CHANGED:
+            raise bad_request(f"Invalid field mask: {field}")
+        account.state.pop(name, None)
+        if name in given:
+            account.state[name] = given[name]
+    return account.state
 
 
-def _condition(inputs: Mapping[str, Any]) -> str:
-    condition = inputs.get("condition")
-    return f"/{condition['title']}" if condition else ""
+def _disable(call: Call) -> dict[str, Any]:
+    _found(call).state["disabled"] = True
+    return {}
+
+
+def _enable(call: Call) -> dict[str, Any]:
+    _found(call).state.pop("disabled", None)
+    return {}
+
+
+def _delete(call: Call) -> dict[str, Any]:
+    account = _found(call)
+    call.cloud.remove(account.identity)
+    call.cloud.policies.pop(account.identity, None)
+    policies.forget_account(call.cloud, account.state["email"], account.state["uniqueId"])
+    return {}
+
+
+def _get_policy(call: Call) -> dict[str, Any]:
+    _found(call)
+    return policies.get(call)
+
+
+def _set_policy(call: Call) -> dict[str, Any]:
+    _found(call)
+    return policies.set_(call)
+
+
+METHODS = {
+    f"iam.projects.serviceAccounts.{verb}": answer
+    for verb, answer in {
+        "create": _create,
+        "get": _get,
+        "list": _list,
+        "patch": _patch,
+        "disable": _disable,
+        "enable": _enable,
+        "delete": _delete,
+        "getIamPolicy": _get_policy,
+        "setIamPolicy": _set_policy,
+    }.items()
+}

@@ -2,8 +2,14 @@
 
 from collections.abc import Mapping
 
-from simulators.google import compute
+from simulators.google import artifact_registry, compute, iam, monitoring, projects
 from simulators.google.api.server import Answer
 
-METHODS: Mapping[str, Answer] = {**compute.METHODS}
+METHODS: Mapping[str, Answer] = {
+    **compute.METHODS,
+    **iam.METHODS,
+    **projects.METHODS,
+    **artifact_registry.METHODS,
+    **monitoring.METHODS,
+}
 """Method, as Google's documents name it -> what answers it."""

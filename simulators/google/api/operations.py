@@ -37,7 +37,7 @@ class Operation:
     @property
     def identity(self) -> str:
         """`projects/.../operations/<name>`."""
-        return f"{self.scope}/operations/{self.name}"
+        return f"{self.scope}/operations/{self.name}".lstrip("/")
 
     def body(self, call: Call) -> dict[str, Any]:
         """As the API that began it shows it now."""

@@ -8,6 +8,7 @@ life. The provider plugin finds it by `GOOGLE_<SERVICE>_CUSTOM_ENDPOINT`, gcloud
 import io
 import json
 import logging
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -57,7 +58,8 @@ class Api:
         answer = self._methods.get(method.id)
         if answer is None:
             raise ApiError(501, f"a rehearsal does not simulate {method.id}")
-        if unknown := unknown_query(method, request.args):
+        query = {_camel(name): value for name, value in request.args.items()}
+        if unknown := unknown_query(method, query):
             raise ApiError(
                 400,
                 f'Invalid JSON payload received. Unknown name "{unknown[0]}": Cannot bind query '
@@ -70,7 +72,7 @@ class Api:
             method=method.id,
             path=parameters,
             name=path.partition(":")[0] if ":" in path.rpartition("/")[2] else path,
-            query=request.args.to_dict(),
+            query=query,
             body=_body(found, method, request),
             endpoint=request.host_url.rstrip("/"),
         )
@@ -79,6 +81,11 @@ class Api:
         if request.method != "GET":
             self._cloud.notify()
         return _checked(found, method, result)
+
+
+def _camel(name: str) -> str:
+    """Google's front end takes `repository_id` for `repositoryId` as well."""
+    return re.sub(r"(?<=[a-z])_([a-z])", lambda found: found[1].upper(), name)
 
 
 def _body(found: Document, method: Method, request: Request) -> dict[str, Any]:
@@ -132,6 +139,7 @@ _ENDPOINTS = {
     "COMPUTE": "compute/beta/",
     "CONTAINER": "container/v1beta1/",
     "IAM": "iam/v1/",
+    "IAM_BETA": "iam/v1/",
     "MONITORING": "monitoring/",
     "RESOURCE_MANAGER": "cloudresourcemanager/v1/",
     "SERVICE_USAGE": "serviceusage/v1/",
