@@ -52,7 +52,8 @@ class Router(ComputeResource):
         body, before = self.expand(new), self.expand(old)
         names = ("description", "bgp", "md5AuthenticationKeys")
         if any(body.get(name) != before.get(name) for name in names):
-            self.patch(identity, {name: body[name] for name in names if name in body})
+            wanted = {name: body[name] for name in names if name in body}
+            self.patch(identity, {"description": "", **wanted})
 
 
 class RouterNat(ComputeResource):

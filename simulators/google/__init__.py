@@ -1,10 +1,10 @@
 """A small strict simulation of Google Cloud, for the engine's `gcp` provider."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from plugins import gcp
 from plugins.cloud.server import ProviderSettings
-from simulators.google.api.server import Api, ApiServer
+from simulators.google.api.server import Api, ApiServer, Request
 from simulators.google.cloud import GoogleCloud
 from simulators.google.cluster import Cluster
 from simulators.google.methods import METHODS
@@ -28,6 +28,8 @@ def settings_for(cloud: GoogleCloud, environment: Mapping[str, str]) -> Provider
     )
 
 
-def serve_api(cloud: GoogleCloud) -> ApiServer:
-    """Starts the cloud's APIs on loopback."""
-    return ApiServer(Api(cloud, METHODS))
+def serve_api(
+    cloud: GoogleCloud, seen: Callable[[Request], None] = lambda request: None
+) -> ApiServer:
+    """Starts the cloud's APIs on loopback; `seen` as `Api` has it."""
+    return ApiServer(Api(cloud, METHODS, seen))

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from wsgiref.handlers import SimpleHandler
 
+from werkzeug import wrappers
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import WSGIRequestHandler, make_server
-from werkzeug.wrappers import Request, Response
 
 from simulators.google.api.call import ApiError, Call
 from tools.google_discovery import WIDER, Document, Method, document, unknown_query
@@ -25,28 +25,39 @@ from tools.peers import close_to_others
 
 Answer = Callable[[Call], dict[str, Any]]
 """What carries a method out, under the cloud's lock; raises ApiError where the cloud refuses."""
+Request = tuple[str, str, dict[str, Any]]
+"""HTTP method, path and body."""
 _log = logging.getLogger(__name__)
 
 
 class Api:
-    """A WSGI application: `methods` are those that are simulated, by their IDs."""
+    """A WSGI application: `methods` are those that are simulated, by their IDs; `seen` is told
+    each request that an API takes."""
 
-    def __init__(self, cloud: Any, methods: Mapping[str, Answer]) -> None:
+    def __init__(
+        self,
+        cloud: Any,
+        methods: Mapping[str, Answer],
+        seen: Callable[[Request], None] = lambda request: None,
+    ) -> None:
         self._cloud = cloud
         self._methods = methods
+        self._seen = seen
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        request = Request(environ)
+        request = wrappers.Request(environ)
         try:
             status, body = 200, self.answer(request)
         except ApiError as error:
             status, body = error.code, error.body
         except HTTPException as error:
             status, body = error.code or 500, ApiError(400, str(error)).body
-        response = Response(json.dumps(body), status=status, content_type="application/json")
+        response = wrappers.Response(
+            json.dumps(body), status=status, content_type="application/json"
+        )
         return response(environ, start_response)
 
-    def answer(self, request: Request) -> dict[str, Any]:
+    def answer(self, request: wrappers.Request) -> dict[str, Any]:
         """The body of the answer; raises ApiError."""
         service, _, rest = request.path.strip("/").partition("/")
         version, _, path = rest.partition("/")
@@ -76,6 +87,7 @@ class Api:
             body=_body(found, method, request),
             endpoint=request.host_url.rstrip("/"),
         )
+        self._seen((request.method, request.path, call.body))
         with self._cloud.lock:
             result = answer(call)
         if request.method != "GET":
@@ -88,7 +100,7 @@ def _camel(name: str) -> str:
     return re.sub(r"(?<=[a-z])_([a-z])", lambda found: found[1].upper(), name)
 
 
-def _body(found: Document, method: Method, request: Request) -> dict[str, Any]:
+def _body(found: Document, method: Method, request: wrappers.Request) -> dict[str, Any]:
     raw = request.get_data()
     if method.request is None or not raw:
         return {}

@@ -1,10 +1,12 @@
 """A small stack on the simulated Google Cloud, to build tests on."""
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from plugins.faults import Faults
 from simulators.google import GoogleCloud, serve_api, settings_for
+from simulators.google.api.server import Request
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 NETWORK = "gcp:compute/network:Network"
@@ -22,12 +24,18 @@ POOL = "gcp:container/nodePool:NodePool"
 class GoogleStack(Engine):
     """`dev` in us-central1-a of project `p`, with a quota that tests may set."""
 
-    def __init__(self, quota: dict[str, int] | None = None, **errors: list[str]) -> None:
+    def __init__(
+        self,
+        quota: dict[str, int] | None = None,
+        *,
+        seen: Callable[[Request], None] = lambda request: None,
+        **errors: list[str],
+    ) -> None:
         self.plane = Plane()
         self.cloud = GoogleCloud(
             control_plane=self.plane, faults=Faults(quota=quota or {}, errors=errors)
         )
-        api = serve_api(self.cloud)
+        api = serve_api(self.cloud, seen)
         weakref.finalize(self, api.stop)
         settings = settings_for(self.cloud, api.environment)
         super().__init__(settings, {"project": "p", "region": "us-central1"})

@@ -1,0 +1,93 @@
+"""The official Google plugin beside the offline one, on the same simulated cloud: what each sends.
+
+`python -m tests.unit.plugins.official_plugin PATH_OF_pulumi-resource-gcp` writes again what the
+official one sends, for `test_official_requests.py`.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import grpc
+import yaml
+from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+
+from plugins.cloud.wire import encode
+from plugins.faults import Faults
+from simulators.google import GoogleCloud, serve_api
+from simulators.google.api.server import Request
+from tests.unit.plugins.google_requests import writes
+from tests.unit.plugins.offline_engine import Plane, Refused
+from tests.unit.simulators.google_stack import GoogleStack
+
+RECORDED = Path(__file__).with_name("official_requests.yaml")
+
+
+class _Stub:
+    """A provider behind a socket, asked as one in this process is."""
+
+    def __init__(self, port: int) -> None:
+        channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+        self._stub = provider_pb2_grpc.ResourceProviderStub(channel)
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(request: Any, context: Any) -> Any:
+            try:
+                return getattr(self._stub, name)(request, timeout=120)
+            except grpc.RpcError as error:
+                raise Refused(error.details()) from None
+
+        return ask
+
+
+class OfficialStack(GoogleStack):
+    """`GoogleStack` with the official plugin in front."""
+
+    def __init__(self, plugin: str) -> None:
+        self.plane, self.context, self.state = Plane(), None, {}  # type: ignore[assignment]
+        self.cloud = GoogleCloud(control_plane=self.plane, faults=Faults())
+        self.requests: list[Request] = []
+        self.api = serve_api(self.cloud, self.requests.append)
+        environment = {**os.environ, **self.api.environment}
+        environment.pop("GOOGLE_APPLICATION_CREDENTIALS", None)
+        self.process = subprocess.Popen(
+            [plugin, "127.0.0.1:1"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.provider = _Stub(int(self.process.stdout.readline()))  # type: ignore[assignment]
+        config = {"project": "p", "region": "us-central1"}
+        self.provider.Configure(
+            provider_pb2.ConfigureRequest(
+                args=encode(config),
+                variables={f"gcp:config:{name}": value for name, value in config.items()},
+            ),
+            self.context,
+        )
+
+    def stop(self) -> None:
+        """Ends the plugin and the API."""
+        self.process.kill()
+        self.process.wait()
+        self.api.stop()
+
+
+def _version(plugin: str) -> str:
+    return subprocess.run([plugin, "--version"], capture_output=True, text=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    stack = OfficialStack(sys.argv[1])
+    try:
+        found = writes(stack, stack.requests)
+    finally:
+        stack.stop()
+    head = "# What the official plugin writes, as official_plugin.py records it.\n"
+    document = {"plugin": _version(sys.argv[1]), "writes": found}
+    text = yaml.safe_dump(document, sort_keys=False, width=100)
+    RECORDED.write_text(head + text, encoding="utf-8")

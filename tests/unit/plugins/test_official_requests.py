@@ -1,0 +1,17 @@
+import yaml
+
+from simulators.google.api.server import Request
+from tests.unit.plugins.google_requests import writes
+from tests.unit.plugins.official_plugin import RECORDED
+from tests.unit.simulators.google_stack import GoogleStack
+
+
+def test_the_offline_plugin_writes_what_the_official_one_does() -> None:
+    """Over a life of every resource type, both plugins send the same requests with the same bodies;
+    those of the official one are recorded, with its version."""
+    recorded = yaml.safe_load(RECORDED.read_text(encoding="utf-8"))
+    assert recorded["plugin"].startswith("9.")
+    requests: list[Request] = []
+    stack = GoogleStack(seen=requests.append)
+    assert writes(stack, requests) == recorded["writes"]
+    assert stack.cloud.list_resources() == []
