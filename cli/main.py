@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "rehearse": ("cli.rehearse:rehearse", "a stack's whole life on this machine"),
         "down": ("cli.rehearse:down", "end the rehearsal that was kept running"),
         "list": ("cli.rehearse:listed", "the rehearsals, and whether they run"),
+        "simulate": ("cli.simulate:simulate", "a cloud by itself, for any program"),
         "inventory": ("cli.rehearse:inventory", "write down an existing cluster's machines"),
     },
     "Before it is up": {

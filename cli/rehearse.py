@@ -101,7 +101,7 @@ def _prepared(stack: str, *, real_node: bool) -> bool:
 
     stack_file(ROOT, stack)
     if not real_node:
-        return _built()
+        return built()
     from rehearsal.gpu_node.host_node import PROGRAMS, pool_of
     from rehearsal.gpu_node.machine import NodeError, look
 
@@ -110,10 +110,11 @@ def _prepared(stack: str, *, real_node: bool) -> bool:
     except NodeError as error:
         raise CheckError(str(error)) from None
     print(f"this machine will be a node of pool {pool} of {stack}: {machine.description}")
-    return _built() and _built(*PROGRAMS)
+    return built() and built(*PROGRAMS)
 
 
-def _built(*names: str) -> bool:
+def built(*names: str) -> bool:
+    """Builds what is not built yet; whether that went well."""
     from rehearsal.progress import Progress
     from tools.__main__ import main as tools
 

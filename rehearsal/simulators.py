@@ -38,6 +38,8 @@ class RunningSimulator:
     """Pulumi package -> port of its provider."""
     api: str | None = None
     """URL at which the cloud's own API answers checks; None where there is none."""
+    points: Mapping[str, str] = field(default_factory=dict)
+    """The environment that points any client of the cloud at it."""
     stop: Callable[[], None] = lambda: None
     environment: dict[str, str] = field(default_factory=dict)
     """What the engine's environment must have beyond the usual."""

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cli.docs import alerts, commands, keys, outputs, policies, stack_schema, support_matrix
+from cli.docs import (
+    alerts,
+    commands,
+    keys,
+    outputs,
+    policies,
+    simulated_apis,
+    stack_schema,
+    support_matrix,
+)
 from tools.sections import BENCHMARKS, DOCS, README, REHEARSE, ROOT, fill
 
 PAGES: Mapping[Path, Callable[[], str]] = {
@@ -15,6 +24,7 @@ PAGES: Mapping[Path, Callable[[], str]] = {
     commands.PAGE: commands.markdown,
     outputs.PAGE: outputs.markdown,
     policies.PAGE: policies.markdown,
+    simulated_apis.PAGE: simulated_apis.markdown,
     stack_schema.FILE: stack_schema.text,
     support_matrix.PAGE: support_matrix.markdown,
 }

@@ -31,6 +31,12 @@ def serve(of: Rehearsed) -> RunningSimulator:
         cloud=cloud,
         ports={"aws": server.port},
         api=cloud.endpoint,
+        points={
+            "AWS_ENDPOINT_URL": cloud.endpoint,
+            "AWS_ACCESS_KEY_ID": "simulated",
+            "AWS_SECRET_ACCESS_KEY": "simulated",
+            "AWS_REGION": "us-east-1",
+        },
         stop=ending.close,
         environment={"REHEARSAL_TOKEN_FILE": str(token), **endpoint},
         notes=tuple(notes),

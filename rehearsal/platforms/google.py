@@ -24,6 +24,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         cloud=cloud,
         ports={"gcp": server.port},
         api=apis.endpoint,
+        points=apis.environment,
         stop=ending.close,
         environment={
             "GOOGLE_APPLICATION_CREDENTIALS": str(signed_in),

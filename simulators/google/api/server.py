@@ -158,6 +158,13 @@ _ENDPOINTS = {
 }
 """The provider's name of an API -> its base, as google-beta has it (`*_custom_endpoint`)."""
 
+_GCLOUD = {"compute": "compute/v1/"} | {
+    name: f"{name}/"
+    for name in ("artifactregistry", "cloudresourcemanager", "container", "iam", "monitoring",
+                 "serviceusage")
+}  # fmt: skip
+"""gcloud's name of an API -> its base, as `gcloud topic configurations` has it."""
+
 
 class ApiServer:
     """Serves an application on loopback, to this user alone, until it is stopped."""
@@ -173,11 +180,23 @@ class ApiServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What points the official provider, the offline one and Terraform here."""
-        return {
+        """What points the official provider, the offline one, Terraform and gcloud here."""
+        provider = {
             f"GOOGLE_{name}_CUSTOM_ENDPOINT": f"{self.endpoint}/{path}"
             for name, path in _ENDPOINTS.items()
-        } | {"GOOGLE_OAUTH_ACCESS_TOKEN": "fake"}
+        }
+        gcloud = {
+            f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name.upper()}": f"{self.endpoint}/{path}"
+            for name, path in _GCLOUD.items()
+        }
+        return (
+            provider
+            | gcloud
+            | {
+                "GOOGLE_OAUTH_ACCESS_TOKEN": "fake",
+                "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
+            }
+        )
 
     def stop(self) -> None:
         """Ends the server."""

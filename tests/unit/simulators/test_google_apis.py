@@ -1,4 +1,5 @@
-"""Google's own client library against the simulated APIs: the test is what it takes as an answer."""
+"""Google's own client library against the simulated APIs: what it takes as an answer is the
+test."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,0 +1,43 @@
+"""`gpu-cluster simulate`."""
+
+import json
+import shlex
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from cli.options import json_option
+from cli.rehearse import built, linux_only
+from stacks.outcome import ExitCode
+
+
+@click.command(epilog="Example: gpu-cluster simulate google")
+@click.argument("cloud", type=click.Choice(["google", "aws"]))
+@json_option
+@linux_only
+def simulate(cloud: str, as_json: bool) -> ExitCode:
+    """Simulate a cloud by itself, and print the environment that points clients at it.
+
+    It holds nothing at first, and goes on until it is interrupted; then all of it is gone. A
+    cluster in it gets a real control plane on this machine, and no nodes.
+    """
+    from rehearsal.simulate import simulated
+
+    if not built():
+        return ExitCode.UNKNOWN
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(0))
+    with (
+        tempfile.TemporaryDirectory(prefix="gpu-cluster-") as folder,
+        simulated(cloud, Path(folder)) as environment,
+        suppress(KeyboardInterrupt),  # that is how it is ended
+    ):
+        lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+        print(json.dumps(dict(environment), indent=1) if as_json else "\n".join(lines), flush=True)
+        print(f"simulated {cloud}: answers until Ctrl-C", file=sys.stderr, flush=True)
+        signal.pause()
+    return ExitCode.OK

@@ -1,0 +1,40 @@
+"""A simulated cloud by itself, for any program that speaks to it: nothing is rehearsed.
+
+A cluster that somebody makes in it has a real control plane on this machine, and no nodes join.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from plugins.faults import Faults
+from rehearsal import simulators
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.processes import Processes
+
+PLATFORMS: Mapping[str, str] = {"google": "gke", "aws": "eks"}
+"""Cloud -> the platform whose rehearsals simulate it."""
+
+
+@contextmanager
+def simulated(cloud: str, folder: Path) -> Iterator[Mapping[str, str]]:
+    """A cloud that holds nothing, until the context ends: the environment that points clients at
+    it. `folder` is for logs and keys."""
+    with ExitStack() as ending:
+        processes = Processes(folder / "logs", str(folder))
+        ending.callback(processes.stop)
+        control_plane = LocalControlPlane(folder, processes)
+        ending.callback(control_plane.stop)
+        served = simulators.serve(
+            PLATFORMS[cloud],
+            simulators.Rehearsed(
+                stack="simulated",
+                control_plane=control_plane,
+                faults=Faults(),
+                folder=folder,
+                settings=None,
+            ),
+        )
+        ending.callback(served.stop)
+        ports = ",".join(f"{package}:{port}" for package, port in served.ports.items())
+        yield {**served.points, "PULUMI_DEBUG_PROVIDERS": ports}
