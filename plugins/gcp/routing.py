@@ -45,7 +45,7 @@ class Router(ComputeResource):
         body["region"] = f"projects/{project}/global/regions/{region}"
         if inputs.get("network"):
             body["network"] = relative(inputs["network"], f"projects/{project}/global/networks")
-        empty = {name: [] for name in ("advertisedGroups", "advertisedIpRanges")}
+        empty: dict[str, Any] = {name: [] for name in ("advertisedGroups", "advertisedIpRanges")}
         return body | {"bgp": empty | body["bgp"] if "bgp" in body else None}
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

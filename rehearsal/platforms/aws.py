@@ -36,6 +36,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
             "AWS_ACCESS_KEY_ID": "simulated",
             "AWS_SECRET_ACCESS_KEY": "simulated",
             "AWS_REGION": "us-east-1",
+            "AWS_DEFAULT_REGION": "us-east-1",  # boto3 reads no other
         },
         stop=ending.close,
         environment={"REHEARSAL_TOKEN_FILE": str(token), **endpoint},

@@ -84,7 +84,7 @@ def _rows(call: Call, zone: str | None = None) -> list[dict[str, Any]]:
             continue
         place = f"{LINK}projects/{project}/zones/{nodes.zone}"
         machine = nodes.labels.get("node.kubernetes.io/instance-type", "")
-        row = {
+        row: dict[str, Any] = {
             "kind": "compute#instance",
             "status": "RUNNING",
             "zone": place,
