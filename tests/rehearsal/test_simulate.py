@@ -1,11 +1,14 @@
 """`gpu-cluster simulate`: a cloud by itself, for programs that know nothing of this project."""
 
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import boto3
 import httplib2
+import pytest
 from googleapiclient.discovery import build
 
 ROOT = Path(__file__).parents[2]
@@ -49,3 +52,15 @@ def test_googles_client_library_meets_a_simulated_google_cloud() -> None:
         found = compute.networks().list(project="p").execute()["items"]
         assert [one["name"] for one in found] == ["net"]
         assert environment["GOOGLE_COMPUTE_CUSTOM_ENDPOINT"].startswith("http://127.0.0.1:")
+
+
+def test_boto3_meets_a_simulated_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the printed environment alone, boto3 makes a network and finds its own account."""
+    with Simulated("aws") as environment:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            monkeypatch.delenv(name)
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        ec2 = boto3.client("ec2")
+        made = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        assert made in [vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"]]
