@@ -97,6 +97,9 @@ class NodeGroup:
     node_os: Literal["cos", "ubuntu", "al2023", "bottlerocket", "other"] = "other"
     spot: bool = False
     on_demand_per_hour: float | None = None
+    provider_id: str = ""
+    """What the `spec.providerID` of its nodes begins with, before the machine's name, e.g.
+    `gce://my-project/us-central1-a/`; empty where the cloud gives them none."""
     autoscaled: bool = True
     """Whether its size is an autoscaler's business."""
     unscaled: str = ""
@@ -172,7 +175,8 @@ class Cloud(Protocol):
         """Every group of nodes that the cloud holds now."""
 
     def set_size(self, group: str, nodes: int) -> None:
-        """Tells the cloud how many nodes the group has now, after the autoscaler changed it."""
+        """Tells the cloud how many nodes the group has now, after the autoscaler changed it. Raises
+        RefusedError where the cloud starts no such node, and KeyError for an unknown group."""
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
         """Group -> why none of these autoscalers changes its size. Empty where the cloud scales

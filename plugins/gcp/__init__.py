@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 
 import pulumi_gcp.provider
 
-from plugins.cloud.handler import Handler, ProviderSettings
+from plugins.cloud.handler import ProviderSettings
 from plugins.cloud.schema import Problem, block, did_you_mean
 from plugins.faults import Faults
 from plugins.gcp.client import Client
+from plugins.gcp.cluster import Cluster
 from plugins.gcp.compute import Network, Subnetwork
 from plugins.gcp.iam import Account, AccountMember, ProjectMember
+from plugins.gcp.node_pool import NodePool
 from plugins.gcp.project import AlertPolicy, Dashboard, Repository, Service
 from plugins.gcp.resource import Resource
 from plugins.gcp.routing import Firewall, Router, RouterNat
@@ -25,6 +27,8 @@ _TYPES: tuple[type[Resource], ...] = (
     Router,
     RouterNat,
     Firewall,
+    Cluster,
+    NodePool,
     Account,
     ProjectMember,
     AccountMember,
@@ -57,14 +61,13 @@ def settings_for(
     *,
     faults: Faults,
     changed: Callable[[], None] = lambda: None,
-    more: Mapping[str, Handler] | None = None,
 ) -> ProviderSettings:
     """The plugin over the APIs that `environment` names, `GOOGLE_COMPUTE_CUSTOM_ENDPOINT` and so
-    on; `more`: types that somebody else answers."""
+    on."""
     client = Client(environment)
     return ProviderSettings(
         package="gcp",
-        handlers={one.token: one(client) for one in _TYPES} | dict(more or {}),
+        handlers={one.token: one(client) for one in _TYPES},
         faults=faults,
         changed=changed,
         check_config=check_config,

@@ -59,7 +59,7 @@ class Client:
             time.sleep(_POLLS[min(turn, len(_POLLS) - 1)])
             turn += 1
             found = self.call(service, "GET", path)
-        if error := found.get("error"):
+        if error := found.get("statusMessage") or found.get("error"):
             raise CloudError(f"Error waiting for {doing}: {_of_operation(error)}")
         return found
 
@@ -71,7 +71,9 @@ def _refusal(status: int, error: Mapping[str, Any]) -> CloudError:
     return NotFoundError(text) if status == 404 else CloudError(text)
 
 
-def _of_operation(error: Mapping[str, Any]) -> str:
+def _of_operation(error: Mapping[str, Any] | str) -> str:
+    if isinstance(error, str):  # GKE
+        return error
     if "errors" in error:  # Compute Engine
         return "; ".join(each["message"] for each in error["errors"])
     return f"Error code {error['code']}, message: {error['message']}"

@@ -30,6 +30,7 @@ def new_node(name: str, group: NodeGroup) -> dict[str, Any]:
             },
         },
         "spec": {
+            **({"providerID": f"{group.provider_id}{name}"} if group.provider_id else {}),
             "taints": [
                 {"key": taint.key, "value": taint.value, "effect": taint.effect}
                 for taint in group.node.taints

@@ -5,6 +5,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
+from plugins import gcp
 from plugins.cloud.server import ProviderServer
 from rehearsal.simulators import Rehearsed, RunningSimulator
 from simulators import google
@@ -18,7 +19,9 @@ def serve(of: Rehearsed) -> RunningSimulator:
     cloud = google.GoogleCloud(control_plane=of.control_plane, faults=of.faults)
     apis = google.serve_api(cloud)
     ending.callback(apis.stop)
-    server = ProviderServer(google.settings_for(cloud, apis.environment))
+    server = ProviderServer(
+        gcp.settings_for(apis.environment, faults=of.faults, changed=cloud.notify)
+    )
     ending.callback(server.stop)
     return RunningSimulator(
         cloud=cloud,

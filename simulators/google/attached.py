@@ -15,7 +15,7 @@ TOKEN = "rehearsal:gke/attached:Attached"
 def resources(cluster: CloudResource, one: Wanted) -> Iterator[CloudResource]:
     """What stands in the cloud for one object."""
     project = cluster.identity.split("/")[1]
-    zone = cluster.state["nodeLocations"][0]
+    zone = cluster.state["locations"][0]
     region, start = zone.rpartition("-")[0], f"projects/{project}"
     name = f"a{one.uid.replace('-', '')}"[:32]
     networks = [used for used in cluster.depends_on if "/networks/" in used]

@@ -82,7 +82,7 @@ def autopilot_groups(
     region = region_of(cluster.state["location"])
     machine = machine_type(_CPU_MACHINE)
     assert machine is not None
-    zone = cluster.state["nodeLocations"][0]
+    zone = cluster.state["locations"][0]
     found = [_group("autopilot-cpu", machine, zone, {}, None, 0)]
     for accelerator in ACCELERATORS.values():
         zones = zones_with(accelerator.name, region)

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
-from plugins.cloud.handler import CloudError, NotFoundError
 from plugins.faults import Faults
 from simulators.cloud import (
     ControlPlane,
     NodeGroup,
     NodeTemplate,
     Scaler,
+    RefusedError,
     TemplateComparison,
     Wanted,
 )
 from simulators.google import nodes, policies
-from simulators.google.api.call import bad_request, not_found
+from simulators.google.api.call import ApiError, bad_request, not_found
 from simulators.google.api.operations import Operations
 from simulators.google.attached import TOKEN, handles, resources
 from simulators.google.autopilot import (
@@ -26,14 +26,14 @@ from simulators.google.autopilot import (
     autopilot_groups,
     gpu_request_shapes,
 )
-from simulators.google.locations import check_boot_disk
+from simulators.google.container.locations import check_boot_disk
+from simulators.google.container.node_defaults import accelerator_of, quota_metric
+from simulators.google.container.tokens import CLUSTER, NODE_POOL
 from simulators.google.resource import CloudResource
 
 DEFAULT_QUOTA = 16
 """GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
 
-CLUSTER = "gcp:container/cluster:Cluster"
-NODE_POOL = "gcp:container/nodePool:NodePool"
 _POOL_MEMBER = re.compile(r"serviceAccount:(?P<pool>[^\[]+\.svc\.id\.goog)\[[^/\]]+/[^/\]]+\]")
 _DEFAULT_ACCOUNTS = ("default", "", None)
 _NOT_HELD = ("serviceusage.services",)
@@ -68,17 +68,21 @@ class GoogleCloud:
         with self.lock:
             groups = []
             for cluster in self.of(CLUSTER):
-                if cluster.state.get("enableAutopilot"):
+                if (cluster.state.get("autopilot") or {}).get("enabled"):
                     groups += autopilot_groups(cluster, self._gpu_request_shapes)
-                elif not cluster.state.get("removeDefaultNodePool"):
-                    groups.append(nodes.default_group(cluster))
             for pool in self.of(NODE_POOL):
-                groups.append(nodes.group(pool, self.get(pool.parent or "")))
+                if pool.state["status"] != "PROVISIONING":
+                    groups.append(nodes.group(pool, self.resources[pool.parent or ""]))
             return groups
 
     def set_size(self, group: str, nodes: int) -> None:
-        """The autoscaler's word on a group. Raises CloudError where GKE's nodes fail to start, and
-        KeyError for an unknown group."""
+        """As `simulators.cloud.Cloud` has it."""
+        try:
+            self._set_size(group, nodes)
+        except ApiError as error:
+            raise RefusedError(error.message) from None
+
+    def _set_size(self, group: str, nodes: int) -> None:
         with self.lock:
             for pool in self.of(NODE_POOL):
                 if pool.state["name"] == group:
@@ -150,14 +154,6 @@ class GoogleCloud:
         """All resources of a resource type."""
         return (resource for resource in list(self.resources.values()) if resource.token == token)
 
-    def get(self, identity: str) -> CloudResource:
-        """The resource with this id; raises NotFoundError in the API's words."""
-        if identity not in self.resources:
-            raise NotFoundError(
-                f"googleapi: Error 404: The resource '{identity}' was not found, notFound"
-            )
-        return self.resources[identity]
-
     def found(self, identity: str) -> CloudResource:
         """The resource with this full name; raises ApiError, 404."""
         if identity not in self.resources:
@@ -176,7 +172,7 @@ class GoogleCloud:
         self._workload_pools.add(name)
 
     def check_account(self, node_config: Mapping[str, Any] | None, project: str) -> None:
-        """Raises CloudError where nodes shall run as a service account that does not exist."""
+        """Raises ApiError where nodes shall run as a service account that does not exist."""
         email = (node_config or {}).get("serviceAccount")
         if email in _DEFAULT_ACCOUNTS:
             return
@@ -186,9 +182,7 @@ class GoogleCloud:
             is None
         ):
             return
-        raise CloudError(
-            f"googleapi: Error 400: Service account '{email}' does not exist, badRequest"
-        )
+        raise bad_request(f"Service account '{email}' does not exist")
 
     def _accounts(self) -> set[str]:
         return {one.state["email"] for one in self.of("iam.serviceAccounts")}
@@ -201,25 +195,25 @@ class GoogleCloud:
     # What keeps nodes from starting.
 
     def check_start(self, pool: CloudResource, wanted: int) -> None:
-        """Raises CloudError where the pool cannot have `wanted` nodes: GKE itself makes a pool that
+        """Raises ApiError where the pool cannot have `wanted` nodes: GKE itself makes a pool that
         can have none, and Compute Engine refuses its first node."""
         if wanted:
-            check_boot_disk(pool.state["nodeConfig"])
+            check_boot_disk(pool.state["config"])
             self._check_quota(pool, wanted)
 
     def _check_quota(self, pool: CloudResource, wanted: int) -> None:
-        gpus = nodes.accelerator_of(pool.state)
+        gpus = accelerator_of(pool.state)
         if gpus is None:
             return
-        metric = nodes.quota_metric(pool.state)
-        region = region_of(pool.state["nodeLocations"][0])
+        metric = quota_metric(pool.state)
+        region = region_of(pool.state["locations"][0])
         for name, scope in ((metric, f"region {region}"), (GLOBAL_GPU_QUOTA, "all regions")):
             others = sum(
                 other.nodes * used[1]
                 for other in self.of(NODE_POOL)
                 if other.identity != pool.identity
-                and (used := nodes.accelerator_of(other.state))
-                and (name == GLOBAL_GPU_QUOTA or nodes.quota_metric(other.state) == name)
+                and (used := accelerator_of(other.state))
+                and (name == GLOBAL_GPU_QUOTA or quota_metric(other.state) == name)
             )
             self._within(name, scope, others + wanted * gpus[1])
 
@@ -236,9 +230,11 @@ class GoogleCloud:
     def _within(self, metric: str, scope: str, units: int) -> None:
         limit = self.faults.quota.get(metric, DEFAULT_QUOTA)
         if units > limit:
-            raise CloudError(
+            raise ApiError(
+                403,
                 f"GCE quota exceeded: Quota '{metric}' exceeded. Limit: {limit}.0 in {scope}, "
-                f"needed: {units}.0"
+                f"needed: {units}.0",
+                reason="quotaExceeded",
             )
 
 

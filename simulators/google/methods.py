@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 
-from simulators.google import artifact_registry, compute, iam, monitoring, projects
+from simulators.google import artifact_registry, compute, container, iam, monitoring, projects
 from simulators.google.api.server import Answer
 
 METHODS: Mapping[str, Answer] = {
     **compute.METHODS,
+    **container.METHODS,
     **iam.METHODS,
     **projects.METHODS,
     **artifact_registry.METHODS,

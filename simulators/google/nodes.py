@@ -4,44 +4,27 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from components.catalog.gke import (
-    ACCELERATORS,
     Accelerator,
     MachineType,
     machine_type,
     region_of,
 )
 from simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate, ProvidedBy
+from simulators.google.container.node_defaults import accelerator_of, max_pods
 from simulators.google.resource import CloudResource
 
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
 NO_PLUGIN_LABEL = "gke-no-default-nvidia-gpu-device-plugin"
-GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NO_SCHEDULE"}
-"""What GKE puts on GPU nodes by itself, in the API's spelling."""
 GPU_RESOURCE = "nvidia.com/gpu"
 PARTITION_LABEL = "cloud.google.com/gke-gpu-partition-size"
 STRATEGY_LABEL = "cloud.google.com/gke-gpu-sharing-strategy"
 CLIENTS_LABEL = "cloud.google.com/gke-max-shared-clients-per-gpu"
-
-_AUTH = "https://www.googleapis.com/auth/"
-_SCOPES = {
-    "compute-ro": "compute.readonly",
-    "compute-rw": "compute",
-    "logging-write": "logging.write",
-    "monitoring-read": "monitoring.read",
-    "monitoring-write": "monitoring.write",
-    "storage-full": "devstorage.full_control",
-    "storage-ro": "devstorage.read_only",
-    "storage-rw": "devstorage.read_write",
-    "trace": "trace.append",
-}
-"""Short names of scopes that are not their own last part."""
 
 _EFFECTS = {
     "NO_SCHEDULE": "NoSchedule",
     "PREFER_NO_SCHEDULE": "PreferNoSchedule",
     "NO_EXECUTE": "NoExecute",
 }
-_DEFAULT_POOL = "default-pool"
 _MAX_PODS = 110
 _SHARED_CORE = ("e2-micro", "e2-small", "e2-medium")
 _REST = float("inf")
@@ -49,44 +32,23 @@ _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 _MEMORY_TIERS = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (_REST, 0.02))
 
 
-def accelerator_of(pool: Mapping[str, Any]) -> tuple[Accelerator, int] | None:
-    """The GPUs of a node of this pool, given or implied by the machine type."""
-    config = pool.get("nodeConfig", {})
-    for given in config.get("guestAccelerators") or ():
-        if given["count"] and given["type"] in ACCELERATORS:
-            return ACCELERATORS[given["type"]], given["count"]
-    machine = machine_type(config.get("machineType", ""))
-    if machine is None or machine.accelerator is None or machine.gpus < 1:
-        return None
-    return ACCELERATORS[machine.accelerator], int(machine.gpus)
-
-
-def quota_metric(pool: Mapping[str, Any]) -> str:
-    """The regional metric that the pool's GPUs count against."""
-    found = accelerator_of(pool)
-    assert found is not None
-    config = pool.get("nodeConfig", {})
-    preemptible = any(config.get(name) for name in ("spot", "preemptible", "flexStart"))
-    return found[0].quota_metric_preemptible if preemptible else found[0].quota_metric
-
-
 def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
     """A node pool as the sandbox sees it. Counts are those of all its zones together."""
     state = pool.state
-    config = state["nodeConfig"]
-    scaling = state.get("autoscaling")
-    zones = len(state["nodeLocations"])
+    config = state["config"]
+    scaling = state.get("autoscaling") or {}
+    zones = len(state["locations"])
     least = most = pool.nodes
-    if scaling:
-        least = scaling.get("totalMinNodeCount", scaling.get("minNodeCount", 0) * zones)
-        most = scaling.get("totalMaxNodeCount", scaling.get("maxNodeCount", 0) * zones)
+    if scaling.get("enabled"):
+        least = scaling.get("totalMinNodeCount") or scaling.get("minNodeCount", 0) * zones
+        most = scaling.get("totalMaxNodeCount") or scaling.get("maxNodeCount", 0) * zones
     shape = NodeTemplate(
         labels=_labels(state, cluster.state),
         taints=tuple(
             NodeTaint(
                 key=taint["key"], value=taint.get("value", ""), effect=_EFFECTS[taint["effect"]]
             )
-            for taint in config["effectiveTaints"]
+            for taint in config.get("taints", ())
         ),
         capacity=_capacity(state),
     )
@@ -108,7 +70,8 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
         node_os=node_os(config["imageType"]),
         spot=bool(config.get("spot")),
         on_demand_per_hour=price(_machine(config), gpus),
-        autoscaled=bool(scaling),
+        autoscaled=bool(scaling.get("enabled")),
+        provider_id=f"gce://{pool.identity.split('/')[1]}/{state['locations'][0]}/",
         revision=pool.revision,
         gpus=gpus[1] if gpus else 0,
         sharing=gke_sharing(_first_gpu(config), gpus)
@@ -118,7 +81,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
 
 
 def gke_sharing(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> GpuSharing:
-    """How GKE's own device plugin shares the GPUs of `guestAccelerators[]`.
+    """How GKE's own device plugin shares the GPUs of an `AcceleratorConfig`.
 
     GoogleCloudPlatform/container-engine-accelerators, pkg/gpu/nvidia/gpusharing: with time-sharing
     a container gets one share, with MPS as many as it asks for where the node has one device only.
@@ -131,73 +94,29 @@ def gke_sharing(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> GpuS
     devices = gpus[1] * gpus[0].mig.get(given.get("gpuPartitionSize") or "", 1)
     return GpuSharing(
         strategy="mps" if mps else "time-slicing",
-        replicas=sharing["maxSharedClientsPerGpu"],
+        replicas=int(sharing["maxSharedClientsPerGpu"]),
         most=None if mps and devices == 1 else 1,
         host_ipc=mps,
     )
 
 
-def default_group(cluster: CloudResource) -> NodeGroup:
-    """The pool that GKE makes for a cluster that keeps it."""
-    pool = CloudResource(
-        token="",
-        display_name="node pool",
-        identity=f"{cluster.identity}/nodePools/{_DEFAULT_POOL}",
-        state={
-            "name": _DEFAULT_POOL,
-            "nodeLocations": cluster.state["nodeLocations"],
-            "nodeConfig": complete_config(cluster.state.get("nodeConfig", {})),
-        },
-    )
-    pool.nodes = pool.kept_nodes = cluster.state["initialNodeCount"] * len(
-        cluster.state["nodeLocations"]
-    )
-    return group(pool, cluster)
-
-
-def same_in_config(path: str, old: Any, new: Any) -> bool:
-    """Whether the provider takes two values in a `nodeConfig` for one: a scope by its short name,
-    an image by the case of its letters (service_scope.go, CaseDiffSuppress)."""
-    if ".oauthScopes[" in path:
-        return _scope(old) == _scope(new)
-    return path.endswith("nodeConfig.imageType") and str(old).upper() == str(new).upper()
-
-
-def _scope(name: Any) -> str:
-    return f"{_AUTH}{_SCOPES.get(str(name), name)}" if "/" not in str(name) else str(name)
-
-
-def complete_config(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A `nodeConfig` with what GKE fills in where it is unset."""
-    defaults = {
-        "machineType": "e2-medium",
-        "imageType": "COS_CONTAINERD",
-        "diskSizeGb": 100,
-        "diskType": "pd-balanced",
-        "serviceAccount": "default",
-        "metadata": {"disable-legacy-endpoints": "true"},
-        "loggingVariant": "DEFAULT",
-    }
-    return {**defaults, **given, "effectiveTaints": list(given.get("taints", []))}
-
-
 def driver_version(config: Mapping[str, Any]) -> str | None:
     """`gpuDriverVersion` of the pool's GPUs; None without GPUs that name one."""
-    for given in config.get("guestAccelerators") or ():
-        version = given.get("gpuDriverInstallationConfig", {}).get("gpuDriverVersion")
+    for given in config.get("accelerators") or ():
+        version = (given.get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion")
         return None if version is None else str(version)
     return None
 
 
 def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
-    """The operating system of a `nodeConfig.imageType`."""
+    """The operating system of a `NodeConfig.imageType`."""
     name = image_type.upper()
     return "cos" if name.startswith("COS") else "ubuntu" if name.startswith("UBUNTU") else "other"
 
 
 def _labels(pool: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, str]:
-    config = pool["nodeConfig"]
-    zone = pool["nodeLocations"][0]
+    config = pool["config"]
+    zone = pool["locations"][0]
     labels = {
         **config.get("labels", {}),
         "kubernetes.io/os": "linux",
@@ -210,7 +129,7 @@ def _labels(pool: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, st
         "cloud.google.com/gke-container-runtime": "containerd",
         "cloud.google.com/gke-boot-disk": config["diskType"],
         "cloud.google.com/machine-family": config["machineType"].partition("-")[0],
-        "cloud.google.com/gke-max-pods-per-node": str(pool.get("maxPodsPerNode", _MAX_PODS)),
+        "cloud.google.com/gke-max-pods-per-node": str(max_pods(pool)),
         "cloud.google.com/gke-provisioning": "spot" if config.get("spot") else "standard",
     }
     if config.get("spot"):
@@ -219,10 +138,12 @@ def _labels(pool: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, st
         labels["cloud.google.com/gke-preemptible"] = "true"
     if config.get("flexStart"):
         labels["cloud.google.com/gke-flex-start"] = "true"
-    if cluster.get("privateClusterConfig", {}).get("enablePrivateNodes"):
+    if pool["networkConfig"].get("enablePrivateNodes"):
         labels["cloud.google.com/private-node"] = "true"
     metadata = config.get("workloadMetadataConfig", {}).get("mode")
-    if (cluster.get("workloadIdentityConfig") and metadata is None) or metadata == "GKE_METADATA":
+    if (
+        (cluster.get("workloadIdentityConfig") or {}).get("workloadPool") and metadata is None
+    ) or metadata == "GKE_METADATA":
         labels["iam.gke.io/gke-metadata-server-enabled"] = "true"
     return labels | _gpu_labels(config, accelerator_of(pool))
 
@@ -245,8 +166,8 @@ def _gpu_labels(config: Mapping[str, Any], found: tuple[Accelerator, int] | None
 
 
 def _first_gpu(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The pool's one entry of `guestAccelerators`, empty without."""
-    return next(iter(config.get("guestAccelerators") or ()), {})
+    """The pool's one entry of `accelerators`, empty without."""
+    return next(iter(config.get("accelerators") or ()), {})
 
 
 def _machine(config: Mapping[str, Any]) -> MachineType:
@@ -256,10 +177,8 @@ def _machine(config: Mapping[str, Any]) -> MachineType:
 
 
 def _capacity(pool: Mapping[str, Any]) -> dict[str, str]:
-    config = pool["nodeConfig"]
-    capacity = allocatable(
-        _machine(config), config["diskSizeGb"], pool.get("maxPodsPerNode", _MAX_PODS)
-    )
+    config = pool["config"]
+    capacity = allocatable(_machine(config), config["diskSizeGb"], max_pods(pool))
     if (found := accelerator_of(pool)) is not None:
         accelerator, count = found
         given = _first_gpu(config)

@@ -31,6 +31,8 @@ class Operation:
     """`longrunning`: its response, with `@type`."""
     error: ApiError | None = None
     done: threading.Event = field(default_factory=threading.Event)
+    simulated_seconds: float = 0.0
+    """What it takes in life, where somebody could wait too short a time for it."""
     runs: bool = False
     """Whether a thread carries it out; else it is done as soon as somebody asks for it."""
 
@@ -61,8 +63,14 @@ class Operation:
         place = self.scope.split("/")
         if self.form == "container":
             shown |= {"zone": place[-1], "location": place[-1]}
-            if self.error and self.done.is_set():
-                shown |= {"error": {"code": 13, "message": self.error.message}}
+            if self.simulated_seconds:
+                metric = {"name": "SIMULATED_SECONDS", "doubleValue": self.simulated_seconds}
+                shown["progress"] = {"metrics": [metric]}
+            if self.done.is_set():
+                shown["endTime"] = self.began.isoformat()
+                if self.error:
+                    error = {"code": 13, "message": self.error.message}
+                    shown |= {"error": error, "statusMessage": self.error.message}
             return shown
         if len(place) == 4:  # projects/p/regions/r
             shown[place[2].removesuffix("s")] = f"{prefix}/{self.scope}"
@@ -92,6 +100,7 @@ class Operations:
         *,
         work: Callable[[], dict[str, Any] | None] | None = None,
         seconds: float = 0.0,
+        simulated_seconds: float = 0.0,
         result: dict[str, Any] | None = None,
     ) -> Operation:
         """An operation that runs: `work` is done beside the caller, without the cloud's lock, and
@@ -105,6 +114,7 @@ class Operations:
             target=target,
             name=f"operation-{number:013}",
             result=result or {},
+            simulated_seconds=simulated_seconds,
             runs=work is not None or seconds > 0,
         )
         self._all[operation.identity] = operation
@@ -113,6 +123,10 @@ class Operations:
                 target=_run, args=(operation, work, seconds), name=operation.name, daemon=True
             ).start()
         return operation
+
+    def all(self) -> list[Operation]:
+        """Every one that ever began, the oldest first."""
+        return list(self._all.values())
 
     def get(self, identity: str) -> Operation:
         """Raises ApiError for one that there is not."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from simulators.google.api.server import Answer
 from simulators.google.compute import (
     firewalls,
+    instance_groups,
     instances,
     networks,
     offers,
@@ -16,6 +17,7 @@ from simulators.google.compute import (
 METHODS: Mapping[str, Answer] = {
     **resources.METHODS,
     **networks.METHODS,
+    **instance_groups.METHODS,
     **subnetworks.METHODS,
     **routers.METHODS,
     **firewalls.METHODS,

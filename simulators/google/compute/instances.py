@@ -8,11 +8,10 @@ from components.catalog.gke import ACCELERATORS
 from simulators.google.api.call import Call, not_found
 from simulators.google.compute import resources
 from simulators.google.compute.resources import LINK
+from simulators.google.container.tokens import CLUSTER, NODE_POOL
 
 if TYPE_CHECKING:
     from simulators.google.cloud import GoogleCloud
-
-_CLUSTER, _NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +61,10 @@ class Running:
 def running(cloud: "GoogleCloud") -> Iterator[Running]:
     """All nodes that run now. Hold the cloud's lock."""
     groups = {group.name: group for group in cloud.node_groups()}
-    pools = {pool.identity.rpartition("/")[2]: pool for pool in cloud.of(_NODE_POOL)}
+    pools = {pool.identity.rpartition("/")[2]: pool for pool in cloud.of(NODE_POOL)}
     with_pools = {pool.parent for pool in pools.values()}
     # Nodes that no pool has are those of the cluster that makes its own.
-    automatic = [one.identity for one in cloud.of(_CLUSTER) if one.identity not in with_pools]
+    automatic = [one.identity for one in cloud.of(CLUSTER) if one.identity not in with_pools]
     for name, group in groups.items():
         pool = pools.get(name)
         count = pool.nodes if pool else cloud.auto_nodes.get(name, 0)

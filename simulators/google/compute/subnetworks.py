@@ -8,13 +8,13 @@ from typing import Any
 from simulators.google.api.call import ApiError, Call, bad_request
 from simulators.google.compute import resources
 from simulators.google.compute.resources import LINK, full_name, invalid
+from simulators.google.container.tokens import CLUSTER
 from simulators.google.resource import CloudResource
 
 TOKEN = "compute.subnetworks"
 _PATCHED = ("privateIpv6GoogleAccess", "stackType", "ipv6AccessType", "logConfig", "purpose",
             "role", "secondaryIpRanges", "allowSubnetCidrRoutesOverlap", "enableFlowLogs",
             "fingerprint")  # fmt: skip
-_CLUSTER = "gcp:container/cluster:Cluster"
 
 
 def _insert(call: Call) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _refuse_range_in_use(call: Call, old: CloudResource, new: Mapping[str, Any])
         return {each["rangeName"]: each.get("ipCidrRange") for each in ranges}
 
     before, after = named(old.state), named(new)
-    for cluster in call.cloud.of(_CLUSTER):
+    for cluster in call.cloud.of(CLUSTER):
         policy = cluster.state.get("ipAllocationPolicy", {})
         for use in ("clusterSecondaryRangeName", "servicesSecondaryRangeName"):
             name = policy.get(use)

@@ -9,14 +9,17 @@ from simulators.google.api.server import Request
 from tests.unit.simulators.google_stack import (
     ACCOUNT,
     ACCOUNT_MEMBER,
+    CLUSTER,
     FIREWALL,
     MEMBER,
     NAT,
     NETWORK,
+    POOL,
     ROUTER,
     SUBNETWORK,
     GoogleStack,
     subnetwork,
+    t4,
 )
 
 SERVICE = "gcp:projects/service:Service"
@@ -78,6 +81,103 @@ _TILE = {"width": 24, "height": 16, "widget": {"title": "t", "text": {"content":
 _DASHBOARD = {"displayName": "GPUs", "mosaicLayout": {"columns": 48, "tiles": [_TILE]}}
 _IMAGES = {"format": "DOCKER", "repositoryId": "images", "location": "us-central1"}
 
+_OFFICE = {"displayName": "office", "cidrBlock": "203.0.113.0/24"}
+_LOCKED = {"gcpPublicCidrsAccessEnabled": False, "privateEndpointEnforcementEnabled": False}
+_CLUSTER = {
+    "name": "dev",
+    "location": "us-central1-a",
+    "network": _NET,
+    "subnetwork": "projects/p/regions/us-central1/subnetworks/nodes",
+    "initialNodeCount": 1,
+    "removeDefaultNodePool": True,
+    "deletionProtection": False,
+    "ipAllocationPolicy": {
+        "clusterSecondaryRangeName": "pods",
+        "servicesSecondaryRangeName": "services",
+    },
+    "privateClusterConfig": {"enablePrivateNodes": True, "enablePrivateEndpoint": False},
+    "masterAuthorizedNetworksConfig": {"cidrBlocks": [_OFFICE], **_LOCKED},
+    "controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": False}},
+    "releaseChannel": {"channel": "REGULAR"},
+    "masterAuth": {"clientCertificateConfig": {"issueClientCertificate": False}},
+    "workloadIdentityConfig": {"workloadPool": "p.svc.id.goog"},
+    "databaseEncryption": {"state": "DECRYPTED"},
+    "securityPostureConfig": {"mode": "BASIC", "vulnerabilityMode": "VULNERABILITY_DISABLED"},
+    "resourceLabels": {"managed-by": "gpu-cluster"},
+    "nodeConfig": {"shieldedInstanceConfig": {"enableSecureBoot": True}},
+    "monitoringConfig": {
+        "enableComponents": ["SYSTEM_COMPONENTS"],
+        "managedPrometheus": {"enabled": False},
+    },
+}
+_WEEKEND = {
+    "startTime": "2026-01-03T00:00:00Z",
+    "endTime": "2026-01-03T08:00:00Z",
+    "recurrence": "FREQ=WEEKLY;BYDAY=SA,SU",
+}
+_EXCLUSION = {
+    "exclusionName": "launch",
+    "startTime": "2026-12-01T00:00:00Z",
+    "endTime": "2026-12-20T00:00:00Z",
+    "exclusionOptions": {"scope": "NO_UPGRADES"},
+}
+_CHANGES: Sequence[dict[str, Any]] = (
+    {"resourceLabels": {"managed-by": "gpu-cluster", "team": "ml"}},
+    {"masterAuthorizedNetworksConfig": {"cidrBlocks": [], **_LOCKED}},
+    {"controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}}},
+    {"maintenancePolicy": {"recurringWindow": _WEEKEND, "maintenanceExclusions": [_EXCLUSION]}},
+    {"maintenancePolicy": {"dailyMaintenanceWindow": {"startTime": "03:00"}}},
+    {"monitoringConfig": {"enableComponents": ["SYSTEM_COMPONENTS", "DCGM"]}},
+    {"loggingConfig": {"enableComponents": ["SYSTEM_COMPONENTS"]}},
+    {"releaseChannel": {"channel": "STABLE"}},
+    {"minMasterVersion": "1.36"},
+    {"securityPostureConfig": {"mode": "DISABLED"}},
+    {"verticalPodAutoscaling": {"enabled": True}},
+    {"addonsConfig": {"gcsFuseCsiDriverConfig": {"enabled": True}}},
+    {"enableShieldedNodes": False},
+    {"enableIntranodeVisibility": True},
+    {"clusterAutoscaling": {"autoscalingProfile": "OPTIMIZE_UTILIZATION"}},
+    {"nodeLocations": ["us-central1-b"]},
+    {"privateClusterConfig": {"enablePrivateNodes": False, "enablePrivateEndpoint": False}},
+)
+"""Of the cluster, one by one, each from what it was at first."""
+_GROWN = {"totalMinNodeCount": 0, "totalMaxNodeCount": 5, "locationPolicy": "ANY"}
+_POOL = {
+    "name": "gpu",
+    "cluster": "projects/p/locations/us-central1-a/clusters/dev",
+    "nodeLocations": ["us-central1-a"],
+    "initialNodeCount": 0,
+    "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 3, "locationPolicy": "ANY"},
+    "ignoreNodeCountChanges": True,
+    "management": {"autoRepair": True, "autoUpgrade": True},
+    "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1},
+    "nodeConfig": t4(
+        diskSizeGb=100, oauthScopes=["cloud-platform"], shieldedInstanceConfig={},
+        workloadMetadataConfig={"mode": "GKE_METADATA"},
+    ),
+}  # fmt: skip
+_OF_POOL: Sequence[dict[str, Any]] = (
+    {"autoscaling": _GROWN},
+    {"management": {"autoRepair": False, "autoUpgrade": True}},
+    {"upgradeSettings": {"maxSurge": 1, "maxUnavailable": 0}},
+    {"nodeLocations": ["us-central1-a", "us-central1-b"]},
+    {"version": "1.35.6-gke.1000000"},
+    *(
+        {"nodeConfig": _POOL["nodeConfig"] | change}
+        for change in (
+            {"labels": {"role": "other"}},
+            {"taints": []},
+            {"tags": ["gpu"]},
+            {"machineType": "n1-standard-8"},
+            {"diskSizeGb": 200},
+            {"imageType": "UBUNTU_CONTAINERD"},
+            {"gcfsConfig": {"enabled": True}},
+            {"workloadMetadataConfig": {"mode": "GCE_METADATA"}},
+            {"loggingVariant": "MAX_THROUGHPUT"},
+        )
+    ),
+)  # fmt: skip
+
 STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
     (NETWORK, "net", {"name": "net", "autoCreateSubnetworks": False, "routingMode": "REGIONAL"}),
     (SUBNETWORK, "nodes", _NODES),
@@ -112,6 +212,10 @@ STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
     (DASHBOARD, "gpus", {"dashboardJson": json.dumps(_DASHBOARD | {"displayName": "All"})}),
     (ALERT, "down", _ALERT),
     (ALERT, "down", _ALERT | {"displayName": "is down"}),
+    (CLUSTER, "dev", _CLUSTER),
+    *((CLUSTER, "dev", _CLUSTER | change) for change in _CHANGES),
+    (POOL, "gpu", _POOL),
+    *((POOL, "gpu", _POOL | change) for change in _OF_POOL),
 )
 """Each is created, or changed to these inputs; at the end all are deleted, the last one first."""
 
@@ -134,7 +238,8 @@ def _plain(value: Any, key: str = "") -> Any:
     if isinstance(value, dict):
         return {name: _plain(each, name) for name, each in sorted(value.items())}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        plain = [_plain(each) for each in value]
+        return sorted(plain) if key in ("desiredLocations", "locations") else plain
     if key in ("etag", "fingerprint"):
         return f"the {key}"
     return (

@@ -11,7 +11,8 @@ from plugins.cloud.immutable import facts
 from plugins.cloud.schema import UNKNOWN
 from plugins.cloud.server import ProviderServer
 from plugins.cloud.wire import decode, encode
-from simulators.google.node_pool import NodePool
+from plugins.gcp.container import DEFAULT_SCOPES
+from plugins.gcp.node_pool import NodePool
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     CLUSTER,
@@ -151,8 +152,8 @@ def test_unchanged_inputs_are_no_difference() -> None:
             {"nodeConfig.metadata.x": "ADD_REPLACE"},
         ),
         (
-            {"nodeConfig": t4(oauthScopes=["cloud-platform"])},
-            {"nodeConfig.oauthScopes": "ADD_REPLACE"},
+            {"nodeConfig": t4(oauthScopes=[*DEFAULT_SCOPES, "cloud-platform"])},
+            {"nodeConfig.oauthScopes[0]": "ADD_REPLACE"},
         ),
         ({"nodeConfig": t4(guestAccelerators=[])}, {}),
         (

@@ -4,8 +4,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from plugins import gcp
 from plugins.faults import Faults
-from simulators.google import GoogleCloud, serve_api, settings_for
+from simulators.google import GoogleCloud, serve_api
 from simulators.google.api.server import Request
 from tests.unit.plugins.offline_engine import Engine, Plane
 
@@ -37,7 +38,9 @@ class GoogleStack(Engine):
         )
         api = serve_api(self.cloud, seen)
         weakref.finalize(self, api.stop)
-        settings = settings_for(self.cloud, api.environment)
+        settings = gcp.settings_for(
+            api.environment, faults=self.cloud.faults, changed=self.cloud.notify
+        )
         super().__init__(settings, {"project": "p", "region": "us-central1"})
 
     def network(self) -> dict[str, Any]:

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from plugins.cloud.handler import CloudError
-from simulators.cloud import NodeGroup, NodeTaint
+from simulators.cloud import NodeGroup, NodeTaint, RefusedError
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import ACCOUNT, POOL, GoogleStack, pool, t4
 
@@ -194,8 +193,8 @@ def test_a_declared_node_count_reverts_the_autoscaler() -> None:
     stack.cloud.set_size(group_of(stack).name, 2)
     stack.refresh(POOL, "gpu")
     assert stack.diff(POOL, "gpu", pool(**declared))[0] == {"nodeCount": "UPDATE"}
-    stack.pool(**declared)
-    assert group_of(stack).target_nodes == 1
+    assert stack.pool(**declared)["nodeCount"] == 1
+    assert group_of(stack).target_nodes == 0, "the autoscaler's node stays, and is the one"
 
 
 @pytest.mark.parametrize("metric", ["NVIDIA_T4_GPUS", "GPUS_ALL_REGIONS"])
@@ -216,7 +215,7 @@ def test_the_quota_limits_growth() -> None:
     stack.pool("second")
     stack.cloud.set_size(group_of(stack).name, 1)
     stack.cloud.set_size(group_of(stack, "second").name, 1)
-    with pytest.raises(CloudError, match="GCE quota exceeded: Quota 'NVIDIA_T4_GPUS'"):
+    with pytest.raises(RefusedError, match="GCE quota exceeded: Quota 'NVIDIA_T4_GPUS'"):
         stack.cloud.set_size(group_of(stack).name, 2)
     stack.cloud.set_size(group_of(stack, "second").name, 0)
     stack.cloud.set_size(group_of(stack).name, 2)
@@ -227,7 +226,7 @@ def test_a_boot_disk_that_the_machine_does_not_take_keeps_nodes_away() -> None:
     stack = GoogleStack()
     stack.cluster()
     stack.pool(nodeConfig=t4(diskType="hyperdisk-balanced"))
-    with pytest.raises(CloudError, match="hyperdisk-balanced disk type cannot be used by n1-"):
+    with pytest.raises(RefusedError, match="hyperdisk-balanced disk type cannot be used by n1-"):
         stack.cloud.set_size(group_of(stack).name, 1)
     right = {"machineType": "g4-standard-48", "diskType": "hyperdisk-balanced"}
     stack.pool("g4", nodeConfig=right, initialNodeCount=1, **G4_ZONE)
@@ -342,7 +341,7 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
                     }
                 )
             },
-            "gpuSharingStrategy 'time-sharing' is none of TIME_SHARING, MPS",
+            "'time-sharing' is none of GPU_SHARING_STRATEGY_UNSPECIFIED, TIME_SHARING, MPS",
         ),
         (
             {

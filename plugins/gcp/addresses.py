@@ -1,0 +1,13 @@
+"""What the provider reads as a network."""
+
+import ipaddress
+from typing import Any
+
+
+def is_network(value: Any) -> bool:
+    """Whether this is a network such as 10.0.0.0/20, without bits for hosts."""
+    try:
+        ipaddress.ip_network(value)
+    except ValueError:
+        return False
+    return "/" in str(value)

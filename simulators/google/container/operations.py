@@ -1,0 +1,81 @@
+"""GKE's operations, and what a location offers."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from components.catalog.gke import CHANNEL_DEFAULTS
+from simulators.google.api.call import Call
+from simulators.google.api.operations import Operation
+from simulators.google.container.locations import IMAGES, MINORS, check_location
+
+
+def operation(
+    call: Call,
+    kind: str,
+    target: str,
+    *,
+    work: Callable[[], None] | None = None,
+    simulated_seconds: float = 0.0,
+) -> dict[str, Any]:
+    """One that begins now, in the location of what it changes. `simulated_seconds`: what it takes
+    in life, which the operation's progress says."""
+    scope = "/".join(target.split("/")[:4])
+    begun: Operation = call.cloud.operations.begin(
+        "container", scope, kind, target, work=work, simulated_seconds=simulated_seconds
+    )
+    return begun.body(call)
+
+
+def without_defaults(value: Any) -> Any:
+    """As Google's newer APIs write a message: without false, 0, and what is empty but a block."""
+    if isinstance(value, Mapping):
+        return {
+            name: without_defaults(each)
+            for name, each in value.items()
+            if each or isinstance(each, Mapping)
+        }
+    return [without_defaults(each) for each in value] if isinstance(value, list) else value
+
+
+def _get(call: Call) -> dict[str, Any]:
+    return call.cloud.operations.get(call.name).body(call)
+
+
+def _list(call: Call) -> dict[str, Any]:
+    scope = call.name.removesuffix("/operations")
+    found = [
+        one.body(call)
+        for one in call.cloud.operations.all()
+        if one.form == "container" and (one.scope == scope or scope.endswith("/locations/-"))
+    ]
+    return {"operations": found} if found else {}
+
+
+def _server_config(call: Call) -> dict[str, Any]:
+    check_location(call.path["locationsId"])
+    channels = [
+        {
+            "channel": channel,
+            "defaultVersion": CHANNEL_DEFAULTS[channel],
+            "validVersions": [CHANNEL_DEFAULTS[channel]],
+        }
+        for channel in MINORS
+        if channel in CHANNEL_DEFAULTS
+    ]
+    versions = sorted({CHANNEL_DEFAULTS[row] for row in MINORS if row in CHANNEL_DEFAULTS})[::-1]
+    return {
+        "defaultClusterVersion": CHANNEL_DEFAULTS["REGULAR"],
+        "defaultImageType": IMAGES[0],
+        "validImageTypes": list(IMAGES),
+        "validMasterVersions": versions,
+        "validNodeVersions": versions,
+        "channels": channels,
+    }
+
+
+_PREFIX = "container.projects.locations."
+METHODS = {
+    f"{_PREFIX}operations.get": _get,
+    f"{_PREFIX}operations.list": _list,
+    f"{_PREFIX}getServerConfig": _server_config,
+}

@@ -1,0 +1,6 @@
+"""What the cloud's state calls GKE's resources."""
+
+CLUSTER = "container.clusters"
+NODE_POOL = "container.nodePools"
+DEFAULT_POOL = "default-pool"
+"""The pool that GKE makes for a cluster that asks for none."""
