@@ -115,8 +115,8 @@ def expanded(
     }
     if found["autoscaling"] is None:
         del found["autoscaling"]
-    for name, empty in (("networkPolicy", {}), ("notificationConfig", {"pubsub": {}})):
-        found[name] = body.get(name) or empty
+    found["networkPolicy"] = body.get("networkPolicy") or {}
+    found["notificationConfig"] = body.get("notificationConfig") or {"pubsub": {}}
     if body.get("addonsConfig"):
         found["addonsConfig"] = addons(document, body["addonsConfig"])
     certificate = (inputs.get("masterAuth") or {}).get("clientCertificateConfig")
