@@ -35,12 +35,15 @@ class Client:
         """What the API answers; raises CloudError. `service`: as in the variable, e.g. `COMPUTE`;
         `path`: below the endpoint."""
         url = self._endpoints[f"GOOGLE_{service}_CUSTOM_ENDPOINT"] + path
-        answer = self._http.request(
-            verb,
-            f"{url}?{urllib.parse.urlencode(query)}" if query else url,
-            body=json.dumps(body) if body is not None else None,
-            headers={"Content-Type": "application/json"},
-        )
+        try:
+            answer = self._http.request(
+                verb,
+                f"{url}?{urllib.parse.urlencode(query)}" if query else url,
+                body=json.dumps(body) if body is not None else None,
+                headers={"Content-Type": "application/json"},
+            )
+        except urllib3.exceptions.HTTPError as error:
+            raise CloudError(f"{url} does not answer ({type(error).__name__})") from None
         found = json.loads(answer.data or b"{}")
         if answer.status >= 400:
             raise _refusal(answer.status, found.get("error", {}))

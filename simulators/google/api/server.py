@@ -27,6 +27,22 @@ Answer = Callable[[Call], dict[str, Any]]
 """What carries a method out, under the cloud's lock; raises ApiError where the cloud refuses."""
 Request = tuple[str, str, dict[str, Any]]
 """HTTP method, path and body."""
+_CREATES = {
+    "artifactregistry.projects.locations.repositories.create": (
+        "gcp:artifactregistry/repository:Repository"
+    ),
+    "compute.firewalls.insert": "gcp:compute/firewall:Firewall",
+    "compute.networks.insert": "gcp:compute/network:Network",
+    "compute.routers.insert": "gcp:compute/router:Router",
+    "compute.subnetworks.insert": "gcp:compute/subnetwork:Subnetwork",
+    "container.projects.locations.clusters.create": "gcp:container/cluster:Cluster",
+    "container.projects.locations.clusters.nodePools.create": "gcp:container/nodePool:NodePool",
+    "iam.projects.serviceAccounts.create": "gcp:serviceaccount/account:Account",
+    "monitoring.projects.alertPolicies.create": "gcp:monitoring/alertPolicy:AlertPolicy",
+    "monitoring.projects.dashboards.create": "gcp:monitoring/dashboard:Dashboard",
+}
+"""Method -> the key of `Faults.errors` that says which of its next calls fail. The offline plugin
+takes the error out first; with the official one the API has it."""
 _log = logging.getLogger(__name__)
 
 
@@ -52,6 +68,9 @@ class Api:
             status, body = error.code, error.body
         except HTTPException as error:
             status, body = error.code or 500, ApiError(400, str(error)).body
+        except Exception as error:  # a defect of the simulator, which its client is told
+            _log.exception("%s %s", request.method, request.path)
+            status, body = 500, ApiError(500, f"the simulator failed: {error!r}").body
         response = wrappers.Response(
             json.dumps(body), status=status, content_type="application/json"
         )
@@ -89,10 +108,18 @@ class Api:
         )
         self._seen((request.method, request.path, call.body))
         with self._cloud.lock:
+            if planned := self._cloud.faults.errors.get(_CREATES.get(method.id, "")):
+                raise _planned(planned.pop(0))
             result = answer(call)
         if request.method != "GET":
             self._cloud.notify()
         return _checked(found, method, result)
+
+
+def _planned(text: str) -> ApiError:
+    """A planned error, such as `googleapi: Error 503: try again`, as the API has it."""
+    found = re.fullmatch(r"googleapi: Error (\d+): (.+)", text)
+    return ApiError(int(found[1]), found[2]) if found else ApiError(500, text)
 
 
 def _camel(name: str) -> str:

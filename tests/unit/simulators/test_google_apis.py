@@ -144,6 +144,15 @@ def test_what_is_not_simulated_says_so(compute: Any) -> None:
     assert (status, said) == (501, "a rehearsal does not simulate compute.addresses.list")
 
 
+def test_a_planned_fault_is_an_answer_of_the_api(google: Google, compute: Any) -> None:
+    """Whoever makes the next network is refused once, in the planned words."""
+    words = "googleapi: Error 503: try again"
+    google.cloud.faults.errors["gcp:compute/network:Network"] = [words]
+    request = compute.networks().insert(project="p", body=network("x"))
+    assert refused(request) == (503, "backendError", "try again")
+    done(compute, compute.networks().insert(project="p", body=network("x")))
+
+
 def test_a_nat_is_a_part_of_its_router(compute: Any) -> None:
     """It is read in the router, and gone with it."""
     nat = {"name": "nat", "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES"}
