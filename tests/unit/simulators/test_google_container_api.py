@@ -1,0 +1,249 @@
+"""GKE through Google's own client library: whole lives, errors, stale etags, sizes that somebody
+else changes."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from plugins.faults import Faults
+from simulators.google import GoogleCloud
+from tests.unit.plugins.offline_engine import Plane
+from tests.unit.simulators.test_google_apis import Google, done, network, refused
+
+LOCATION = "projects/p/locations/us-central1-a"
+CLUSTER = f"{LOCATION}/clusters/dev"
+POOL = f"{CLUSTER}/nodePools/gpu"
+T4 = {"acceleratorType": "nvidia-tesla-t4", "acceleratorCount": "1"}
+
+
+class Gke(Google):
+    """A network `net` with a subnetwork `nodes`, and GKE's v1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cloud.faults = Faults(quota={"NVIDIA_T4_GPUS": 4})
+        self.compute = self.client("compute", "v1")
+        done(self.compute, self.compute.networks().insert(project="p", body=network("net")))
+        ranges = [{"rangeName": "pods", "ipCidrRange": "10.8.0.0/14"}]
+        body = {
+            "name": "nodes",
+            "network": "global/networks/net",
+            "ipCidrRange": "10.0.0.0/20",
+            "secondaryIpRanges": ranges,
+        }
+        place = {"project": "p", "region": "us-central1"}
+        done(self.compute, self.compute.subnetworks().insert(**place, body=body))
+        self.container = self.client("container", "v1")
+        self.locations = self.container.projects().locations()
+        self.clusters = self.locations.clusters()
+        self.pools = self.clusters.nodePools()
+
+    def finished(self, request: Any) -> dict[str, Any]:
+        """The operation of a request, once it is done."""
+        operation = request.execute()
+        name = f"{LOCATION}/operations/{operation['name']}"
+        ends = time.monotonic() + 20
+        while operation["status"] != "DONE" and time.monotonic() < ends:
+            operation = self.locations.operations().get(name=name).execute()
+        assert operation["status"] == "DONE"
+        return dict(operation)
+
+    def cluster(self, **fields: Any) -> dict[str, Any]:
+        """The cluster `dev`, once it runs."""
+        body = {"name": "dev", "network": "net", "subnetwork": "nodes", "initialNodeCount": 1}
+        self.finished(self.clusters.create(parent=LOCATION, body={"cluster": body | fields}))
+        return dict(self.clusters.get(name=CLUSTER).execute())
+
+    def pool(self, **fields: Any) -> dict[str, Any]:
+        """The pool `gpu`, with a T4 for each node."""
+        config = {"machineType": "n1-standard-4", "accelerators": [T4]}
+        body = {"nodePool": {"name": "gpu", "config": config} | fields}
+        self.finished(self.pools.create(parent=CLUSTER, body=body))
+        return dict(self.pools.get(name=POOL).execute())
+
+    def size(self) -> int:
+        """The target size of the pool's instance group."""
+        rows = self.compute.instanceGroupManagers().list(project="p", zone="us-central1-a")
+        (found,) = (r for r in rows.execute()["items"] if r["name"] == "gke-dev-gpu-grp")
+        return int(found["targetSize"])
+
+
+@pytest.fixture
+def gke() -> Iterator[Gke]:
+    """A project with a network and no cluster."""
+    found = Gke()
+    yield found
+    found.api.stop()
+
+
+def test_a_cluster_comes_with_what_gke_fills_in(gke: Gke) -> None:
+    """The default pool, versions, endpoints and ranges; deleted, all of it is gone."""
+    cluster = gke.cluster(ipAllocationPolicy={"clusterSecondaryRangeName": "pods"})
+    assert (cluster["status"], cluster["location"]) == ("RUNNING", "us-central1-a")
+    assert [pool["name"] for pool in cluster["nodePools"]] == ["default-pool"]
+    assert cluster["clusterIpv4Cidr"] == "10.8.0.0/14"
+    assert cluster["releaseChannel"] == {"channel": "REGULAR"}
+    assert cluster["currentMasterVersion"] == cluster["nodePools"][0]["version"]
+    assert cluster["selfLink"] == f"https://container.googleapis.com/v1/{CLUSTER}"
+    listed = gke.clusters.list(parent="projects/p/locations/-").execute()["clusters"]
+    assert [one["name"] for one in listed] == ["dev"]
+    gke.finished(gke.clusters.delete(name=CLUSTER))
+    assert gke.clusters.list(parent=LOCATION).execute() == {}
+    assert refused(gke.clusters.get(name=CLUSTER))[:2] == (404, "notFound")
+    kinds = [one["operationType"] for one in
+             gke.locations.operations().list(parent=LOCATION).execute()["operations"]]  # fmt: skip
+    assert kinds == ["CREATE_CLUSTER", "DELETE_CLUSTER"]
+
+
+def test_a_cluster_that_does_not_start_says_why_in_its_operation(gke: Gke) -> None:
+    """The call is taken; the operation ends with an error, in both of its forms."""
+
+    class Broken(Plane):
+        def ensure_started(self) -> None:
+            raise RuntimeError("no port")
+
+    gke.cloud.control_plane = Broken()
+    body = {"cluster": {"name": "dev", "network": "net", "subnetwork": "nodes",
+                        "initialNodeCount": 1}}  # fmt: skip
+    operation = gke.finished(gke.clusters.create(parent=LOCATION, body=body))
+    assert operation["error"] == {"code": 13, "message": "no port"}
+    assert operation["statusMessage"] == "no port"
+    assert refused(gke.clusters.get(name=CLUSTER))[0] == 404
+
+
+def test_one_update_at_a_time(gke: Gke) -> None:
+    """Two are refused, none as well; one is there afterwards, with another etag."""
+    etag = gke.cluster()["etag"]
+    logging = {"componentConfig": {"enableComponents": ["SYSTEM_COMPONENTS"]}}
+
+    def update(**fields: Any) -> Any:
+        return gke.clusters.update(name=CLUSTER, body={"update": fields})
+
+    both = update(desiredLoggingConfig=logging, desiredVerticalPodAutoscaling={"enabled": True})
+    assert "Exactly one update can be applied" in refused(both)[2]
+    assert refused(update())[2] == "Must specify a field to update."
+    gke.finished(update(desiredLoggingConfig=logging, etag=etag))
+    cluster = gke.clusters.get(name=CLUSTER).execute()
+    assert cluster["loggingConfig"] == logging
+    assert cluster["etag"] != etag
+    assert refused(update(desiredLoggingConfig=logging, etag=etag))[0] == 412
+    newer = update(desiredMasterVersion="1.34")
+    assert "Master cannot be downgraded" in refused(newer)[2]
+
+
+def test_labels_and_maintenance_go_by_what_was_read(gke: Gke) -> None:
+    """A stale fingerprint or version is refused, and changes nothing."""
+    cluster = gke.cluster(resourceLabels={"a": "b"})
+
+    def labels(fingerprint: str, **wanted: str) -> Any:
+        body = {"resourceLabels": wanted, "labelFingerprint": fingerprint}
+        return gke.clusters.setResourceLabels(name=CLUSTER, body=body)
+
+    gke.finished(labels(cluster["labelFingerprint"], c="d"))
+    assert gke.clusters.get(name=CLUSTER).execute()["resourceLabels"] == {"c": "d"}
+    assert refused(labels(cluster["labelFingerprint"], e="f"))[0] == 412
+    window = {"dailyMaintenanceWindow": {"startTime": "03:00"}}
+
+    def maintenance(version: str) -> Any:
+        body = {"maintenancePolicy": {"window": window, "resourceVersion": version}}
+        return gke.clusters.setMaintenancePolicy(name=CLUSTER, body=body)
+
+    version = cluster["maintenancePolicy"]["resourceVersion"]
+    gke.finished(maintenance(version))
+    assert refused(maintenance(version))[0] == 409
+    policy = gke.clusters.get(name=CLUSTER).execute()["maintenancePolicy"]
+    assert policy["window"]["dailyMaintenanceWindow"]["startTime"] == "03:00"
+
+
+def test_a_pool_lives(gke: Gke) -> None:
+    """Created, listed, changed, deleted; the driver that GKE installs unasked is in it."""
+    gke.cluster()
+    pool = gke.pool(autoscaling={"enabled": True, "totalMaxNodeCount": 3})
+    (accelerator,) = pool["config"]["accelerators"]
+    assert accelerator["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "DEFAULT"}
+    assert pool["config"]["taints"][0]["key"] == "nvidia.com/gpu"
+    assert pool["upgradeSettings"] == {"maxSurge": 1, "strategy": "SURGE"}
+    names = [one["name"] for one in gke.pools.list(parent=CLUSTER).execute()["nodePools"]]
+    assert names == ["default-pool", "gpu"]
+    gke.finished(gke.pools.update(name=POOL, body={"labels": {"labels": {"x": "y"}}}))
+    gke.finished(gke.pools.update(name=POOL, body={"machineType": "n1-standard-8"}))
+    managed = {"management": {"autoUpgrade": True}}
+    gke.finished(gke.pools.setManagement(name=POOL, body=managed))
+    changed = gke.pools.get(name=POOL).execute()
+    assert changed["config"]["labels"] == {"x": "y"}
+    assert changed["config"]["machineType"] == "n1-standard-8"
+    assert changed["management"] == {"autoUpgrade": True}
+    assert "cannot have" in refused(
+        gke.pools.update(name=POOL, body={"machineType": "n1-standard-96"})
+    )[2]  # fmt: skip
+    again = gke.pools.create(parent=CLUSTER, body={"nodePool": {"name": "gpu"}})
+    assert refused(again)[:2] == (409, "alreadyExists")
+    gke.finished(gke.pools.delete(name=POOL))
+    assert refused(gke.pools.get(name=POOL))[0] == 404
+
+
+def test_whoever_changes_a_size_brings_and_takes_nodes(gke: Gke) -> None:
+    """GKE's own method, and the resize of the instance group, as a foreign autoscaler asks."""
+    gke.cluster()
+    gke.pool()
+
+    def target() -> int:
+        (group,) = (one for one in gke.cloud.node_groups() if one.name == "gpu")
+        assert group.provider_id == "gce://p/us-central1-a/"
+        return group.target_nodes
+
+    assert (gke.size(), target()) == (0, 0)
+    gke.finished(gke.pools.setSize(name=POOL, body={"nodeCount": 2}))
+    assert (gke.size(), target()) == (2, 2)
+    group = {"project": "p", "zone": "us-central1-a",
+             "instanceGroupManager": "gke-dev-gpu-grp"}  # fmt: skip
+    gke.compute.instanceGroupManagers().resize(**group, size=1).execute()
+    assert (gke.size(), target()) == (1, 1)
+    too_many = gke.pools.setSize(name=POOL, body={"nodeCount": 5})
+    assert refused(too_many)[:2] == (403, "quotaExceeded")
+    assert (gke.size(), target()) == (1, 1)
+
+
+def test_the_document_refuses_what_gke_does_not_have(gke: Gke) -> None:
+    """Unknown fields, values and methods, before any rule of ours."""
+    wrong = {"cluster": {"name": "dev", "nodeCount": 1}}
+    assert 'Unknown name "nodeCount"' in refused(
+        gke.clusters.create(parent=LOCATION, body=wrong)
+    )[2]  # fmt: skip
+    channel = {"cluster": {"name": "dev", "releaseChannel": {"channel": "FAST"}}}
+    assert "'FAST' is none of" in refused(
+        gke.clusters.create(parent=LOCATION, body=channel)
+    )[2]  # fmt: skip
+    rotation = gke.clusters.startIpRotation(name=CLUSTER, body={})
+    assert refused(rotation)[0] == 501
+
+
+def test_versions_and_images_of_a_location(gke: Gke) -> None:
+    """What `getServerConfig` offers is what a cluster gets."""
+    found = gke.locations.getServerConfig(name=LOCATION).execute()
+    assert gke.cluster()["currentMasterVersion"] == found["defaultClusterVersion"]
+    assert "COS_CONTAINERD" in found["validImageTypes"]
+    nowhere = gke.locations.getServerConfig(name="projects/p/locations/here")
+    assert "Location 'here' does not exist" in refused(nowhere)[2]
+
+
+def test_v1beta1_has_more_than_v1(gke: Gke) -> None:
+    """Each version shows what its document has: the same cluster, fewer fields."""
+    beta = gke.client("container", "v1beta1").projects().locations().clusters()
+    body = {"name": "dev", "network": "net", "subnetwork": "nodes", "initialNodeCount": 1}
+    body["clusterTelemetry"] = {"type": "DISABLED"}
+    assert (
+        'Unknown name "clusterTelemetry"'
+        in refused(gke.clusters.create(parent=LOCATION, body={"cluster": body}))[2]
+    )
+    gke.finished(beta.create(parent=LOCATION, body={"cluster": body}))
+    wide, narrow = beta.get(name=CLUSTER).execute(), gke.clusters.get(name=CLUSTER).execute()
+    assert set(wide) - set(narrow) == {"clusterTelemetry"}
+    assert wide["selfLink"].startswith("https://container.googleapis.com/v1beta1/")
+
+
+def test_an_empty_cloud_has_no_clusters() -> None:
+    """So that a rehearsal begins with nothing."""
+    assert GoogleCloud(control_plane=Plane()).node_groups() == []
