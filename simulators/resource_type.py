@@ -1,4 +1,4 @@
-"""One type of simulated cloud resource, and where a rule of its cloud goes.
+"""One type of AWS's simulated resources, and where a rule of AWS goes.
 
 What the cloud or its provider does, and the place of the rule:
 
@@ -6,17 +6,16 @@ What the cloud or its provider does, and the place of the rule:
   `plugins/cloud/immutable.yaml`
 - refuses it in a preview, before it asks the cloud: `validate_preview`; where the old state
 decides, `plan`
-- refuses it in the API when it is created: `validate_create`, which Google's base calls before an
-  update as well; where the check needs what a creation computes, the beginning of `create`
-- refuses a change, or to delete what something uses: `update`, `delete`; on Google, `depends_on` of
-  the user
+- refuses it in the API when it is created: `validate_create`; where the check needs what a
+  creation computes, the beginning of `create`
+- refuses a change, or to delete what something uses: `update`, `delete`
 - fills something in: `computed`, and what `read` returns
 - takes an input that a rehearsal does not simulate: leave it out of `supported_inputs`
 - needs longer for an update than the provider waits: `lasts`
 
-The engine's requests arrive at `on_create`, `on_read`, `on_update` and `on_delete`. Each cloud's
-base (`google/kind.py`, `aws/kind.py`) answers them once for all its types, under the cloud's lock,
-and calls the hooks `create`, `read`, `update` and `delete` of the type.
+The engine's requests arrive at `on_create`, `on_read`, `on_update` and `on_delete`. `aws/kind.py`
+answers them once for all types, under the cloud's lock, and calls the hooks `create`, `read`,
+`update` and `delete` of the type.
 """
 
 from collections.abc import Mapping
@@ -26,10 +25,10 @@ from plugins.cloud.handler import Config, Handler
 
 
 class ResourceType(Handler):
-    """What the resource types of both clouds have in common."""
+    """What all resource types have in common."""
 
     token: ClassVar[str]
-    """The engine's name of the type, e.g. `gcp:compute/network:Network`."""
+    """The engine's name of the type, e.g. `aws:ec2/vpc:Vpc`."""
     display_name: ClassVar[str] = "resource"
     """What messages and the leak check call it, e.g. `subnetwork`."""
     supported_inputs: ClassVar[tuple[str, ...] | None] = None
