@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config, NotFoundError
-from plugins.cloud.immutable import facts
 from plugins.cloud.schema import UNKNOWN, Problem
 from plugins.gcp import cluster_blocks, cluster_updates, maintenance
 from plugins.gcp.addresses import is_network
-from plugins.gcp.container import ContainerResource, flat_node_config, node_config, unique
+from plugins.gcp.container import ContainerResource, flat_node_config, node_config
 from plugins.gcp.locations import is_zone, location_of, region_in
 from plugins.gcp.resource import relative
 
@@ -26,14 +25,13 @@ class Cluster(ContainerResource):
     noun = "cluster"
     schema = "Cluster"
     place = "projects/{project}/locations/{location}/clusters"
-    computed = unique(
+    computed = (
         "project",
         "enableShieldedNodes",
         "masterAuth.clusterCaCertificate",
         "masterAuth.clientCertificateConfig",
         "privateClusterConfig.privateEndpoint",
         "privateClusterConfig.publicEndpoint",
-        *sorted(facts()["gcp:container/cluster:Cluster"].kept_when_removed),
     )
     secrets = ("masterAuth.clientKey",)
     renamed = cluster_blocks.RENAMED
@@ -57,7 +55,7 @@ class Cluster(ContainerResource):
             )
         private = inputs.get("privateClusterConfig")
         block = private.get("masterIpv4CidrBlock") if isinstance(private, Mapping) else None
-        if block not in (None, UNKNOWN) and not _is_28(block):
+        if block not in (None, "", UNKNOWN) and not _is_28(block):
             path = "privateClusterConfig.masterIpv4CidrBlock"
             problems.append(Problem(path, f"{path}: '{block}' must be a /28 network"))
         authorized = inputs.get("masterAuthorizedNetworksConfig")
@@ -71,7 +69,7 @@ class Cluster(ContainerResource):
         return [*problems, *maintenance.problems(inputs)]
 
     def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-        if new.get("nodeVersion") and new.get("removeDefaultNodePool"):
+        if not old and new.get("nodeVersion") and new.get("removeDefaultNodePool"):
             return "node_version can only be specified if remove_default_node_pool is not true"
         return None
 
@@ -167,9 +165,9 @@ class Cluster(ContainerResource):
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         if path.startswith("enableK8sBetaApis"):
             # One that is on stays on (containerClusterEnableK8sBetaApisCustomizeDiff).
-            return old is not None
+            return old is not None and (path, new) != ("enableK8sBetaApis", UNKNOWN)
         downgraded = ("enableL4IlbSubsetting", "enableFqdnNetworkPolicy")
-        return path in downgraded and old is True and new is False
+        return path in downgraded and old is True and new in (False, UNKNOWN)
 
 
 def _is_28(block: Any) -> bool:

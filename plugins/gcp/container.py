@@ -134,11 +134,6 @@ def scope(name: Any) -> str:
     return f"{_AUTH}{_SCOPES.get(str(name), name)}" if "/" not in str(name) else str(name)
 
 
-def unique(*names: str) -> tuple[str, ...]:
-    """Each name once, in their order."""
-    return tuple(dict.fromkeys(names))
-
-
 def sparse(value: Any) -> Any:
     """As Go's client writes it: without false, 0, empty strings, lists and maps; a block stays."""
     if isinstance(value, Mapping):

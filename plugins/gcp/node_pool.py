@@ -4,14 +4,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config, NotFoundError
-from plugins.cloud.immutable import facts
 from plugins.gcp.container import (
     NODE_CONFIG,
     ContainerResource,
     flat_node_config,
     node_config,
     sparse,
-    unique,
 )
 from plugins.gcp.locations import location_of
 from plugins.gcp.resource import relative
@@ -39,13 +37,12 @@ class NodePool(ContainerResource):
     schema = "NodePool"
     # resource_container_node_pool.go, Timeouts (google-beta@93c65b2d).
     update_seconds = 2 * 3600.0
-    computed = unique(
+    computed = (
         "nodeCount",
         "nodeConfig.effectiveTaints",
         "project",
         "upgradeSettings",
         "nodeLocations",
-        *sorted(facts()["gcp:container/nodePool:NodePool"].kept_when_removed),
     )
     renamed: ClassVar[Mapping[str, str | None]] = {
         **NODE_CONFIG,

@@ -33,7 +33,9 @@ class Router(ComputeResource):
         return [Problem("bgp.asn", words)]
 
     def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-        bgp = new.get("bgp") or {}
+        bgp = new.get("bgp")
+        if not isinstance(bgp, Mapping):
+            return None
         lists = [name for name in ("advertisedGroups", "advertisedIpRanges") if bgp.get(name)]
         if lists and bgp.get("advertiseMode", "DEFAULT") not in ("CUSTOM", UNKNOWN):
             return f"bgp.{lists[0]} can only be set with bgp.advertiseMode CUSTOM"
@@ -189,6 +191,11 @@ class Firewall(ComputeResource):
         if inputs.get("direction") != "EGRESS" and not any(inputs.get(name) for name in sources):
             return [Problem("sourceRanges", f"one of {', '.join(sources)} must be given")]
         return []
+
+    def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+        if new.get("logConfig") and new.get("enableLogging", old.get("enableLogging")) is False:
+            return "log_config cannot be defined when enable_logging is false"
+        return None
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         body = super().expand(inputs)
