@@ -49,12 +49,6 @@ def resource_types(resource: type) -> Mapping[str, Any]:
         return _types.resource_types(resource)
 
 
-def output_types(kind: type) -> Mapping[str, Any]:
-    """Property of a class of outputs, as the engine spells it, -> type."""
-    with _LOADING:
-        return _types.output_type_types(kind)
-
-
 def is_input_type(kind: Any) -> bool:
     """Whether this is a class of inputs."""
     return isinstance(kind, type) and _types.is_input_type(kind)

@@ -315,11 +315,6 @@ class Sandbox:
                 raise ProcessError(f"the cluster's {expected} machines did not join; see the logs")
             time.sleep(0.05)
 
-    @property
-    def cloud_api(self) -> str | None:
-        """Where the simulated cloud answers the cloud's own clients, if it does."""
-        return self._served.api
-
     def _write_description(self, ports: dict[str, int]) -> None:
         description = {
             "pid": os.getpid(),

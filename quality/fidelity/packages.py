@@ -6,13 +6,14 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from plugins import gcp
 from plugins.cloud.schema import Block, block, resource_schema
 from plugins.cloud.server import ProviderServer
+from plugins.faults import Faults
 from plugins.kubernetes.schema import input_class
 from plugins.kubernetes.server import KubernetesProviderServer
 from quality.fidelity.states import from_preview, kubernetes_object
 from rehearsal.simulators import NOWHERE
-from simulators.google import GoogleCloud, settings_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +37,10 @@ class Package:
     """Whether a preview's outputs are the provider's own, and not an API server's."""
 
 
-class _NoControlPlane:
-    endpoint, ca_certificate = "192.0.2.1", b""
-
-    def ensure_started(self) -> None:
-        raise AssertionError("only previews are asked for")
-
-    def stop(self) -> None:
-        pass
-
-    def define(self, kinds: Any) -> None:
-        pass
-
-
 @contextmanager
 def _google() -> Iterator[int]:
-    with ProviderServer(settings_for(GoogleCloud(control_plane=_NoControlPlane()))) as server:
+    """Only previews are asked for, which need no API."""
+    with ProviderServer(gcp.settings_for({}, faults=Faults())) as server:
         yield server.port
 
 
