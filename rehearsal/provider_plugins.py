@@ -10,12 +10,14 @@ from stacks.outcome import CheckError
 
 Choice = Literal["auto", "official", "offline"]
 
-POINTED: Mapping[str, Callable[[str | None], Mapping[str, str]]] = {
+POINTED: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, str]]] = {
+    # Its APIs are simulated, and the provider asks where the environment says.
+    "gcp": lambda points: points,
     # The control plane is a real one, and the program gives the provider a kubeconfig for it.
-    "kubernetes": lambda api: {},
+    "kubernetes": lambda points: {},
 }
 """Package -> the environment in which its official plugin reaches the rehearsal and nothing else,
-given the URL at which the simulated cloud answers. What is not here is the offline plugin's."""
+given the one that points any client of the cloud at it. The rest is for the offline plugins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

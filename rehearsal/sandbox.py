@@ -206,7 +206,7 @@ class Sandbox:
         """What the engine's environment must have for official plugins to reach the rehearsal."""
         found: dict[str, str] = {}
         for package in self._official:
-            found |= POINTED[package](self._served.api)
+            found |= POINTED[package](self._served.points)
         return found
 
     @property

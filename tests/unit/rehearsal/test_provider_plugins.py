@@ -6,7 +6,7 @@ import pytest
 
 from plugins import official
 from rehearsal import provider_plugins
-from rehearsal.provider_plugins import chosen
+from rehearsal.provider_plugins import POINTED, chosen
 from stacks.outcome import CheckError
 
 
@@ -50,6 +50,15 @@ def test_one_that_was_found_and_not_used_is_in_the_report(home: dict[str, str]) 
 def test_official_fails_in_one_line_where_none_is_installed(home: dict[str, str]) -> None:
     with pytest.raises(CheckError, match=r"^--plugins official: no official plugin pulumi-r\S+ is"):
         chosen(["gcp", "kubernetes"], "official", home)
+
+
+def test_google_s_official_plugin_is_pointed_at_the_simulated_apis(home: dict[str, str]) -> None:
+    """By the environment that its simulator names; the one of Kubernetes needs none."""
+    cached(home, "gcp", "4.40.0")
+    assert chosen(["gcp"], "auto", home)["gcp"].words == "official plugin 4.40.0"
+    points = {"GOOGLE_CONTAINER_CUSTOM_ENDPOINT": "http://127.0.0.1:1/container/v1beta1/"}
+    assert POINTED["gcp"](points) == points
+    assert POINTED["kubernetes"](points) == {}
 
 
 def test_a_package_that_cannot_be_pointed_at_its_simulator_plays_offline(
