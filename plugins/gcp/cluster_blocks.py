@@ -109,9 +109,10 @@ def expanded(
         "networkConfig": {
             **body.get("networkConfig", {}),
             **({"defaultEnablePrivateNodes": True} if private.get("enablePrivateNodes") else {}),
+            **({"enableIntraNodeVisibility": True} if autopilot else {}),
         },
         "resourceLabels": inputs["effectiveLabels"],
-        "shieldedNodes": {"enabled": bool(inputs.get("enableShieldedNodes", not autopilot))},
+        "shieldedNodes": {"enabled": bool(inputs.get("enableShieldedNodes", True))},
     }
     if found["autoscaling"] is None:
         del found["autoscaling"]
@@ -144,7 +145,15 @@ def expanded(
 def autoscaling(inputs: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any] | None:
     """`ClusterAutoscaling`; None for none at all."""
     if inputs.get("clusterAutoscaling"):
-        return {"defaultComputeClassConfig": {}, **body.get("autoscaling", {})}
+        found = {"defaultComputeClassConfig": {}, **body.get("autoscaling", {})}
+        if defaults := found.get("autoprovisioningNodePoolDefaults"):
+            more = {"minCpuPlatform": "automatic", "upgradeSettings": {}}
+            found["autoprovisioningNodePoolDefaults"] = more | defaults
+        if inputs.get("enableAutopilot"):  # suppressDiffForAutopilot
+            found.pop("autoscalingProfile", None)
+            for name in ("diskSizeGb", "diskType", "imageType"):
+                found.get("autoprovisioningNodePoolDefaults", {}).pop(name, None)
+        return found
     return None if inputs.get("enableAutopilot") else {"enableNodeAutoprovisioning": False}
 
 

@@ -105,6 +105,9 @@ def derive(cloud: Any, state: dict[str, Any]) -> None:
     monitoring = state["monitoringConfig"]
     monitoring.setdefault("componentConfig", {"enableComponents": list(_MONITORED)})
     monitoring.setdefault("managedPrometheusConfig", {"enabled": True})
+    provisioned = (state.get("autoscaling") or {}).get("autoprovisioningNodePoolDefaults") or {}
+    if provisioned.get("minCpuPlatform") == "automatic":  # which is how it is unset
+        del provisioned["minCpuPlatform"]
     given = state["controlPlaneEndpointsConfig"]
     dns, ip = given.setdefault("dnsEndpointConfig", {}), given.setdefault("ipEndpointsConfig", {})
     ip.setdefault("enabled", True)

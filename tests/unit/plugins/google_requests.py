@@ -218,14 +218,36 @@ STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
     *((POOL, "gpu", _POOL | change) for change in _OF_POOL),
 )
 """Each is created, or changed to these inputs; at the end all are deleted, the last one first."""
+_AUTOPILOT = {
+    name: value
+    for name, value in _CLUSTER.items()
+    if name not in ("initialNodeCount", "removeDefaultNodePool", "nodeConfig", "monitoringConfig")
+} | {
+    "location": "us-central1",
+    "enableAutopilot": True,
+    "clusterAutoscaling": {
+        "autoProvisioningDefaults": {
+            "serviceAccount": "nodes@other.iam.gserviceaccount.com",
+            "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+        }
+    },
+}
+_ON_AUTOPILOT: Sequence[tuple[str, str, dict[str, Any]]] = (
+    STEPS[0],
+    (SUBNETWORK, "nodes", _NODES),
+    (CLUSTER, "dev", _AUTOPILOT),
+    (CLUSTER, "dev", _AUTOPILOT | _CHANGES[0]),
+)
+"""Another life after that."""
 
 
 def writes(stack: GoogleStack, requests: list[Request]) -> list[dict[str, Any]]:
     """What a life of all of them asks of the APIs to change."""
-    for token, name, inputs in STEPS:
-        stack.up(token, name, inputs)
-    for token, name in reversed(dict.fromkeys((token, name) for token, name, _ in STEPS)):
-        stack.delete(token, name)
+    for life in (STEPS, _ON_AUTOPILOT):
+        for token, name, inputs in life:
+            stack.up(token, name, inputs)
+        for token, name in reversed(dict.fromkeys((token, name) for token, name, _ in life)):
+            stack.delete(token, name)
     return [
         {"verb": verb, "path": _plain(path)} | ({"body": _plain(body)} if body else {})
         for verb, path, body in requests
