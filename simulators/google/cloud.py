@@ -11,8 +11,8 @@ from simulators.cloud import (
     ControlPlane,
     NodeGroup,
     NodeTemplate,
-    Scaler,
     RefusedError,
+    Scaler,
     TemplateComparison,
     Wanted,
 )
