@@ -164,7 +164,7 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
             given.pop("releaseVersion", None)
         if not changes:
             given["version"] = cluster.row["version"]
-    new = _complete(account, given, cluster, given.get("version", old["version"]))
+    new = _complete(account, given, cluster, given.get("version") or old["version"])
     if not renewed:
         new |= {key: old[key] for key in image}
     ami_releases.check_update(old, new)
