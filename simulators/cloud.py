@@ -113,9 +113,9 @@ class NodeGroup:
     """Whether its one node is a machine with a kubelet of its own, named as the group."""
     gpus: int = 0
     """Physical GPUs of a node, however they are partitioned and shared."""
-    instances: tuple[str, ...] = ()
-    """Provider ids (`aws:///ZONE/INSTANCE`) of the nodes that the cloud itself keeps, where the
-    cloud's API tells them."""
+    instances: tuple[str, ...] | None = None
+    """Provider ids (`aws:///ZONE/INSTANCE`) of the nodes that the cloud itself keeps; None where
+    the cloud names no machine before its node is there."""
     sharing: GpuSharing = GpuSharing()
     """As the cloud's own device plugin is configured; that of a pod is read from the pod."""
 

@@ -82,10 +82,12 @@ def by_instance(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
     """Of the nodes that the cloud keeps: those that stay, those whose instance has ended, and the
     provider ids of those that have none yet, by node."""
+    if group.instances is None:
+        return list(nodes), [], {}
+    known = group.instances
     there = {node["metadata"]["name"]: node["spec"].get("providerID", "") for node in nodes}
-    ended = [name for name, identity in there.items()
-             if identity and identity not in group.instances]  # fmt: skip
-    free = [identity for identity in group.instances if identity not in there.values()]
+    ended = [name for name, identity in there.items() if identity and identity not in known]
+    free = [identity for identity in known if identity not in there.values()]
     ids = dict(zip([name for name in there if not there[name]], free, strict=False))
     stay = [node for node in nodes if node["metadata"]["name"] not in ended]
     return stay, [node for node in nodes if node["metadata"]["name"] in ended], ids

@@ -96,3 +96,9 @@ def test_a_node_goes_with_its_instance() -> None:
     assert [node["metadata"]["name"] for node in stay] == ["b", "c"]
     assert [node["metadata"]["name"] for node in ended] == ["a"]
     assert ids == {"c": "aws:///z/i-3"}
+
+
+def test_a_node_stays_where_the_cloud_names_no_machine() -> None:
+    """GKE's nodes bring a provider id of their own; nobody says which of them should be there."""
+    node = {"metadata": {"name": "a"}, "spec": {"providerID": "gce://p/z/a"}}
+    assert by_instance([node], group(instances=None)) == ([node], [], {})
