@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from components.access import BucketDriver, ServiceAccountArgs
 from components.catalog.metrics import Source
 from components.kube.taints import CLOUD_EFFECTS, Effect
 
@@ -241,6 +242,10 @@ class Runs:
     """Who hears of alerts, as `projects/.../notificationChannels/...`."""
     training_nodes: Mapping[str, int] = field(default_factory=dict)
     """Pool that training jobs name -> nodes of the largest of them."""
+    accounts: Mapping[str, ServiceAccountArgs] = field(default_factory=dict)
+    """Service accounts of pods, and their rights in the cloud."""
+    storage_classes: frozenset[str] = frozenset()
+    """Classes that the stack's own claims name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +268,10 @@ class Cluster:
     managed_prometheus: bool = False
     """Whether Google's Managed Prometheus collects metrics, and Cloud Monitoring shows them and
     alerts; else objects in the cluster do, for a Prometheus of the user's."""
+    granted: Mapping[str, Sequence["pulumi.Resource"]] = field(default_factory=dict)
+    """Service account of pods -> its rights in the cloud, which stand before its pods start."""
+    buckets: BucketDriver | None = None
+    """How pods mount buckets; None where they mount none."""
     deleted_with: "pulumi.Resource | None" = None
     """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 # The table itself is read where nothing is declared.
 if TYPE_CHECKING:
+    from components.access import Access
     from components.cluster import Cluster, Metrics, ResolvedPool, Runs
 
 
@@ -27,6 +28,10 @@ class PlatformSettings(Protocol):
 
     @property
     def metrics(self) -> "Metrics": ...
+
+    @property
+    def access(self) -> "Access":
+        """What its pods can be given."""
 
 
 class SettingsModule(Protocol):

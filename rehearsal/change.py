@@ -18,7 +18,7 @@ from rehearsal.sandbox import ROOT
 from rehearsal.scenario import SCALE_IN_SECONDS, Failure, Rehearsal
 from stacks.files import document_in, read_stack, stack_file
 from stacks.names import StackError
-from stacks.program import FILES, FOLDERS, copy_program
+from stacks.program import FILES, FOLDERS, copy_program, files_named
 from stacks.settings import platform_of
 from stacks.urn import Urn
 
@@ -70,7 +70,8 @@ def before(revision: str, stack: str, root: Path = ROOT) -> Before:
     found = _git(root, "show", f"{commit}:{file}")
     if found.returncode:
         raise StackError(f"{revision} has no {file}: rehearse {stack} without --from")
-    then = document_in(found.stdout, f"{file.name} of {revision}").get("config")
+    earlier = document_in(found.stdout, f"{file.name} of {revision}")
+    then = earlier.get("config")
     now = read_stack(root, stack).get("config")
     platforms = [platform_of(config) if isinstance(config, dict) else "" for config in (then, now)]
     if platforms[0] != platforms[1]:
@@ -78,7 +79,8 @@ def before(revision: str, stack: str, root: Path = ROOT) -> Before:
             f"{file.name} of {revision} has platform {platforms[0]}, and here it has "
             f"{platforms[1]}: that is another cluster, not a change of one"
         )
-    archived = _git(root, "archive", commit, "--", *FILES, *FOLDERS, str(file))
+    named = files_named(earlier)
+    archived = _git(root, "archive", commit, "--", *FILES, *FOLDERS, str(file), *named)
     if archived.returncode:
         raise StackError(f"{revision}: {archived.stderr.decode().strip()}")
     return Before(revision=revision, stack=stack, file=file, archive=archived.stdout)

@@ -1,8 +1,9 @@
 """A copy of the Pulumi program for one stack: the committed files are never written."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -19,7 +20,7 @@ def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None
 
     Raises StackError where the stack has no file, or one that cannot be used.
     """
-    read_stack(source, stack)
+    document = read_stack(source, stack)
     file = stack_file(source, stack)
     target.mkdir(parents=True)
     for name in FILES:
@@ -28,9 +29,36 @@ def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None
         shutil.copytree(source / name, target / name)
     (target / ".venv").symlink_to(source / ".venv")
     shutil.copy2(file, target / file.name)
+    for name in files_named(document):
+        if (source / name).is_file():  # the program itself says what is wrong with another
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, target / name)
     if mutate is not None:
         mutate(target)
     _write_without_secrets(target / file.name)
+
+
+def files_named(document: Mapping[str, Any]) -> list[str]:
+    """The files of the repository that a stack's file names, for volumes of its pods."""
+    found: list[str] = []
+    config = document.get("config") or {}
+    for room in ("gpu-cluster:workloads", "gpu-cluster:trainingJobs"):
+        for entry in _entries(config.get(room)):
+            for volume in _entries(entry.get("volumes")):
+                files = volume.get("files")
+                found += [
+                    name
+                    for name in (files if isinstance(files, list) else [])
+                    if isinstance(name, str)
+                    and not name.startswith("/")
+                    and ".." not in Path(name).parts
+                ]
+    return sorted(set(found))
+
+
+def _entries(block: object) -> list[Mapping[str, Any]]:
+    values = block.values() if isinstance(block, dict) else ()
+    return [each for each in values if isinstance(each, dict)]
 
 
 def _write_without_secrets(file: Path) -> None:

@@ -65,7 +65,7 @@ def settings_of(
         }
         config = {**config, CLUSTER: {**cluster, "kubeconfig": kubeconfig}}
     try:
-        return from_config(flat(config))
+        return from_config(flat(config), ROOT)
     except ValueError as error:
         raise CheckError(f"Pulumi.{stack}.yaml: {error}") from None
 

@@ -28,7 +28,10 @@ _MOST = 100
 """Findings after which nothing more is read."""
 _HINT = re.compile(r"there is no such key; did you mean '([^']+)'|is called (\S+) now")
 _UNKNOWN = re.compile(r"there is no such key|is called \S+ now")
-_DEPENDED_ON = (CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch")
+_DEPENDED_ON = (
+    CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch", "gpu-cluster:serviceAccounts",
+    "gpu-cluster:volumeClaims",
+)  # fmt: skip
 _OWN_KUBECONFIG = ("kubeconfig", "kubeconfigFile", "context")
 _STAND_IN = json.dumps(
     {
@@ -108,7 +111,7 @@ def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
     config = without_secrets(document.get("config")) if isinstance(document, dict) else None
     if not isinstance(config, dict):
         return
-    for message in refusals(config):
+    for message in refusals(config, source):
         yield f"config.{message.partition(': ')[0]}", message
     try:
         refuse_shared(source, stack, config)
@@ -116,15 +119,16 @@ def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
         yield f"config.{CLUSTER}.name", f"{CLUSTER}.name: {error}"
 
 
-def refusals(config: Mapping[str, Any]) -> Iterator[str]:
-    """What the program says of the config, and of the rest of it once that is put right."""
+def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
+    """What the program says of the config, and of the rest of it once that is put right.
+    `source`: where the files are that it names."""
     plain: dict[str, Any] = json.loads(json.dumps(config, default=str))
     rest: dict[str, Any] | None = _with_a_kubeconfig(plain)
     for _ in range(_MOST):
         if rest is None:
             return
         try:
-            from_config(flat(rest))
+            from_config(flat(rest), source)
             return
         except ValueError as error:
             yield str(error)

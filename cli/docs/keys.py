@@ -12,11 +12,14 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from components.access import ServiceAccountArgs
 from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs
 from components.decode import camel
 from components.gpu.acceptance_args import GpuTestArgs
+from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.volume_args import VolumeClaimArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
 from tools.sections import REFERENCE, table
@@ -34,11 +37,14 @@ PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
         for name, platform in PLATFORMS.items()
     },
     "workloads": (
-        "Workloads, queues and training jobs, on every platform",
+        "Workloads, their data, queues and training jobs, on every platform",
         {
             "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
+            "`gpu-cluster:serviceAccounts.<name>`, everywhere": ServiceAccountArgs,
+            "`gpu-cluster:volumeClaims.<name>`, everywhere": VolumeClaimArgs,
             "`gpu-cluster:batch`, everywhere": BatchArgs,
             "`gpu-cluster:trainingJobs.<name>`, everywhere": TrainingArgs,
+            "`gpu-cluster:images`, everywhere": ImagesArgs,
         },
     ),
     "monitoring": (

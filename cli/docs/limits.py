@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from components.access import POLICY, ROLE
 from components.catalog import eks, gke, kubernetes
 from components.catalog.eks_addons import ADDONS
 from components.catalog.gke_shapes import CPU_MACHINE_TYPES
@@ -24,6 +25,7 @@ from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gpu.monitoring_args import CHANNEL
 from components.kube.quantity import QUANTITY
+from components.settings.beside import ACCOUNT_NAME
 
 Fragment = Mapping[str, Any]
 
@@ -70,6 +72,12 @@ def cidr(least: int, most: int, *, private: bool = False) -> dict[str, Any]:
 
 
 DNS_LABEL = {**matching(kubernetes.DNS_LABEL), "maxLength": 63}
+SUBDOMAIN = {
+    **matching(
+        re.compile(rf"{kubernetes.DNS_LABEL.pattern}(?:[.]{kubernetes.DNS_LABEL.pattern})*")
+    ),
+    "maxLength": 253,
+}
 POOL_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?"))
 TRAINING_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?"))
 ENV = names({"pattern": "^[^=]+$"})
@@ -244,6 +252,42 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "driver_libraries": ABSOLUTE,
         "resource": one_of(GPU_RESOURCE),
     },
+    "PodArgs": {
+        "volumes": names(DNS_LABEL | {"not": one_of("shared-memory", "driver")}),
+        "image_pull_secrets": items(SUBDOMAIN),
+    },
+    "EnvFromArgs": {"secret": SUBDOMAIN, "config_map": SUBDOMAIN},
+    "VolumeArgs": {
+        "mount_path": {"pattern": "^/[^/]"},
+        "claim": SUBDOMAIN,
+        "existing_claim": SUBDOMAIN,
+        "bucket": matching(kubernetes.BUCKET),
+        "secret": SUBDOMAIN,
+        "memory": matching(QUANTITY),
+        "host_file": {"pattern": "^/[^/]"},
+    },
+    "VolumeClaimArgs": {
+        "size": matching(QUANTITY),
+        "storage_class": SUBDOMAIN,
+        "namespace": DNS_LABEL,
+    },
+    "ServiceAccountArgs": {
+        "namespace": DNS_LABEL,
+        "buckets": names(matching(kubernetes.BUCKET)),
+        "roles": items(
+            matching(ROLE) | {"not": one_of("roles/owner", "roles/editor", "roles/viewer")},
+            uniqueItems=True,
+        ),
+        "policies": items(matching(POLICY), uniqueItems=True),
+    },
+    "ImagesArgs": {
+        "registry": matching(
+            re.compile(
+                r"(?:localhost|[a-zA-Z0-9-]+(?:[.][a-zA-Z0-9-]+)+|[a-zA-Z0-9-]+(?=:))(?::[0-9]+)?"
+                r"(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
+            )
+        )
+    },
     "ResourcesArgs": {"cpu": matching(QUANTITY), "memory": matching(QUANTITY)},
     "MonitoringArgs": {
         "interval_seconds": between(10, 300),
@@ -291,5 +335,7 @@ NAMES: Mapping[str, Fragment] = {
     "workloads": DNS_LABEL,
     "trainingJobs": TRAINING_NAME,
     "queues": DNS_LABEL,
+    "serviceAccounts": matching(ACCOUNT_NAME) | {"not": one_of("default")},
+    "volumeClaims": DNS_LABEL,
 }
 """Map -> what its entries may be called."""

@@ -1,11 +1,14 @@
 """Queues and training jobs as a stack's config has them, or why they would never run."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs, invalid_name
 from components.cluster import GpuPool
 from components.decode import at, decode, decode_map, unknown
+from components.gpu.pod_args import Beside
+from components.gpu.pod_parts import contents_of
 
 Pools = Mapping[str, GpuPool]
 
@@ -24,9 +27,10 @@ def read_batch(path: str, value: object, pools: Pools) -> BatchArgs | None:
 
 
 def read_training_jobs(
-    path: str, value: object, batch: BatchArgs | None, pools: Pools
+    path: str, value: object, batch: BatchArgs | None, pools: Pools, beside: Beside, root: Path
 ) -> Mapping[str, TrainingArgs]:
-    """The config's `trainingJobs`, whose key is `path`."""
+    """The config's `trainingJobs`, whose key is `path`. `beside`: what their pods may name;
+    `root`: where their files are."""
     jobs = decode_map(path, TrainingArgs, value)
     if jobs and not (batch and batch.job_set):
         raise ValueError(f"{path}: need the JobSet controller; set batch.jobSet to true")
@@ -36,6 +40,9 @@ def read_training_jobs(
         pool = _pool(f"{path}.{name}.pool", job.pool, pools)
         at(f"{path}.{name}", job.check_fits, pool)
         at(f"{path}.{name}", (batch or BatchArgs()).check_queue, job.request(pool))
+        at(f"{path}.{name}", job.check_beside, beside,
+           namespace=job.namespace, nodes=job.nodes, pool=pool)  # fmt: skip
+        at(f"{path}.{name}", contents_of, job, root)
     return jobs
 
 

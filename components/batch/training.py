@@ -5,17 +5,19 @@ NetworkPolicy keeps everybody else away, where the cluster enforces those.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from pulumi_kubernetes.meta.v1 import LabelSelectorArgsDict
 from pulumi_kubernetes.networking.v1 import NetworkPolicySpecArgsDict
 
+from components.access import BucketDriver
 from components.batch import jobset
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
+from components.gpu.beside import ROOT, declare_files
+from components.gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
 from components.gpu.running import staying
 from components.gpu.workload_args import ResourcesArgs
 
@@ -43,14 +45,23 @@ class GpuTraining(pulumi.ComponentResource):
         *,
         cluster: Cluster,
         after: Sequence[pulumi.Resource],
+        beside: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`after`: the controllers and queues, which must stand first and last longer."""
+        """`after`: the controllers and queues, which must stand first and last longer. `beside`:
+        what pods with volumes or an account may name."""
         super().__init__("gpu-cluster:batch:Training", name, None, opts)
+        contents = contents_of(args, ROOT)
+        before = [
+            *after,
+            *(beside if args.service_account or args.volumes else ()),
+            *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
+        ]
         policy = kubernetes.networking.v1.NetworkPolicy(
             name,
             metadata={"name": name, "namespace": args.namespace, "labels": {"app": name}},
-            spec=among_themselves(name),
+            # The API's own spelling, which the SDK's types do not have.
+            spec=cast(NetworkPolicySpecArgsDict, among_themselves(name)),
             opts=cluster.options(self),
         )
         kubernetes.apiextensions.CustomResource(
@@ -60,12 +71,12 @@ class GpuTraining(pulumi.ComponentResource):
             metadata={
                 "name": name,
                 "namespace": args.namespace,
-                "labels": {"app": name, **({names.QUEUE_LABEL: args.queue} if args.queue else {})},
+                "labels": labels(name, args),
                 **_awaited(args),
             },
-            spec=spec(name, args, cluster.pools[args.pool]),
+            spec=spec(name, args, cluster.pools[args.pool], contents, cluster.buckets),
             opts=pulumi.ResourceOptions.merge(
-                cluster.options(self, delete_before_replace=True, depends_on=[*after, policy]),
+                cluster.options(self, delete_before_replace=True, depends_on=[*before, policy]),
                 # A JobSet that has started does not change any more.
                 pulumi.ResourceOptions(replace_on_changes=["spec"]),
             ),
@@ -73,19 +84,31 @@ class GpuTraining(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def among_themselves(name: str) -> NetworkPolicySpecArgsDict:
+def labels(name: str, args: TrainingArgs) -> dict[str, str]:
+    """The JobSet's own."""
+    return {"app": name, **({names.QUEUE_LABEL: args.queue} if args.queue else {})}
+
+
+def among_themselves(name: str) -> dict[str, Any]:
     """Only the workers of this training job reach its workers: on every port, as NCCL and Gloo
     choose theirs freely. What the workers reach is not restricted."""
-    workers: LabelSelectorArgsDict = {"match_labels": {names.JOB_SET_LABEL: name}}
+    workers = {"matchLabels": {names.JOB_SET_LABEL: name}}
     return {
-        "pod_selector": workers,
-        "policy_types": ["Ingress"],
-        "ingress": [{"from_": [{"pod_selector": workers}]}],
+        "podSelector": workers,
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"podSelector": workers}]}],
     }
 
 
-def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
+def spec(
+    name: str,
+    args: TrainingArgs,
+    pool: GpuPool,
+    contents: Contents,
+    buckets: BucketDriver | None,
+) -> dict[str, Any]:
     """The JobSet's spec. Whether it is suspended is its queue's business, and not in it."""
+    parts = pod_parts(name, args, contents, buckets)
     return {
         "network": {"enableDNSHostnames": True, "subdomain": name},
         # One worker alone cannot go on: all start again. That counts only where a worker failed by
@@ -112,8 +135,8 @@ def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
                         "backoffLimit": 0,
                         "podFailurePolicy": _DISRUPTIONS_FAIL,
                         "template": {
-                            "metadata": {"labels": {"app": name}, **_annotations(pool)},
-                            "spec": _pod(name, args, pool),
+                            "metadata": {"labels": {"app": name}, **_annotations(pool, parts)},
+                            "spec": _pod(name, args, pool, parts),
                         },
                     }
                 },
@@ -122,9 +145,10 @@ def spec(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
     }
 
 
-def _annotations(pool: GpuPool) -> dict[str, dict[str, str]]:
+def _annotations(pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
     # Nothing empty in a custom resource, see below.
-    return {"annotations": dict(staying(pool))} if staying(pool) else {}
+    found = {**staying(pool), **parts.annotations}
+    return {"annotations": found} if found else {}
 
 
 def _awaited(args: TrainingArgs) -> dict[str, dict[str, str]]:
@@ -134,15 +158,18 @@ def _awaited(args: TrainingArgs) -> dict[str, dict[str, str]]:
     return {"annotations": wait_for}
 
 
-def _pod(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
+def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:
     spec: dict[str, Any] = {
-        "automountServiceAccountToken": False,
+        **parts.spec,
         "nodeSelector": dict(pool.node_selector),
         "restartPolicy": "Never",
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [_worker(name, args, pool)],
+        "containers": [_worker(name, args, pool, parts)],
         # NCCL and data loaders pass tensors through it; a container's own has 64 MiB.
-        "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}],
+        "volumes": [
+            {"name": "shared-memory", "emptyDir": {"medium": "Memory"}},
+            *parts.volumes,
+        ],
     }
     if args.nodes > 1:
         spec["topologySpreadConstraints"] = [_one_a_node(name, args.nodes)]
@@ -170,11 +197,11 @@ def _one_a_node(name: str, nodes: int) -> dict[str, Any]:
     }
 
 
-def _worker(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
+def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[str, Any]:
     gpus = args.worker_gpus(pool)
     # JobSet's name for the pod of the first index of the first job.
     env = {"MASTER_ADDR": f"{name}-{WORKERS}-0-0.{name}", "MASTER_PORT": str(MASTER_PORT)}
-    mounts: list[dict[str, Any]] = [{"name": "shared-memory", "mountPath": "/dev/shm"}]
+    mounts = [{"name": "shared-memory", "mountPath": "/dev/shm"}, *parts.mounts]
     search: dict[str, str] = {}
     if pool.driver_libraries is not None:
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
@@ -184,6 +211,7 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool) -> dict[str, Any]:
         # Nothing empty in a custom resource: Kueue writes it back without, which looks changed.
         resources["requests"] = requests
     return {
+        **parts.container,
         "name": "worker",
         "image": args.image,
         "command": [

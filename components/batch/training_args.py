@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from components.batch.batch_args import QueueRequest
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
+from components.gpu.pod_args import PodArgs
 from components.gpu.workload_args import ResourcesArgs, check_room
 from components.kube import quantity
 
@@ -14,7 +15,7 @@ _LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingArgs:
+class TrainingArgs(PodArgs):
     """PyTorch's `torchrun` on several nodes of a pool, one worker pod on each, all or none."""
 
     pool: str
@@ -44,6 +45,8 @@ class TrainingArgs:
     """Whether `pulumi up` waits until it completes. Its time in the queue counts."""
 
     def __post_init__(self) -> None:
+        # A dataclass with slots is another class, which zero-argument super() does not find.
+        PodArgs.__post_init__(self)
         if reason := names.invalid_image(self.image):
             raise ValueError(f"image: {reason}")
         if not self.command:

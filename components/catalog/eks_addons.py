@@ -22,6 +22,8 @@ class Addon:
     """Whose pods get a role of the addon's own, by Pod Identity; with `policy`."""
     policy: str | None = None
     """The policy of that role, after `policy/` of its ARN; AWS manages it."""
+    buckets: bool = False
+    """Whether it is there only where pods mount buckets."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
     """The addon's `configurationValues`."""
 
@@ -52,5 +54,14 @@ ADDONS: Final = (
         before_nodes=False,
         service_account="ebs-csi-controller-sa",
         policy="service-role/AmazonEBSCSIDriverPolicy",
+    ),
+    # Its node pods tolerate no taint by themselves, and buckets are mounted on GPU nodes. It has no
+    # role: each pod's own rights count (`authenticationSource: pod`), which need its version 2.
+    # awslabs/mountpoint-s3-csi-driver docs/CONFIGURATION.md (v2.3.0)
+    Addon(
+        name="aws-mountpoint-s3-csi-driver",
+        before_nodes=False,
+        buckets=True,
+        configuration={"node": {"tolerateAllTaints": True}},
     ),
 )

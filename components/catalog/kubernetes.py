@@ -110,6 +110,10 @@ PRIORITY_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
 
 LABEL_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+CONFIG_KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
+"""A key of a ConfigMap or Secret; `.` and `..` cannot be files."""
+BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
+"""A bucket of Cloud Storage or S3; S3 takes no underscore."""
 _HOST: Final = r"(?:[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?)"
 _PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 IMAGE: Final = re.compile(
@@ -176,6 +180,18 @@ def invalid_image(image: str) -> str | None:
             "repository in lower case"
         )
     return None
+
+
+def is_registry(host: str) -> bool:
+    """Whether the first part of an image's name is a registry: it has a dot or a port."""
+    return "." in host or ":" in host or host == "localhost"
+
+
+def unpinned(image: str) -> bool:
+    """Whether the reference can be another image tomorrow: no digest, and no tag but `latest`."""
+    reference, at, _ = image.partition("@")
+    tag = reference.rpartition("/")[2].partition(":")[2]
+    return not at and tag in ("", "latest")
 
 
 def reserved_domain(key: str) -> str | None:

@@ -41,8 +41,10 @@ class EksCluster(pulumi.ComponentResource):
         args: EksClusterArgs,
         *,
         provider: AwsProviderArgs,
+        buckets: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`buckets`: whether pods mount any."""
         super().__init__("gpu-cluster:eks:Cluster", name, None, opts)
         child, region = pulumi.ResourceOptions(parent=self), provider.region
         for warning in args.warnings(date.today()):
@@ -63,7 +65,9 @@ class EksCluster(pulumi.ComponentResource):
             *self._addons(name, args, region, before_nodes=True),
         ]
         system = self._system_pool(name, args)
-        addons = self._addons(name, args, region, before_nodes=False, depends_on=[system])
+        addons = self._addons(
+            name, args, region, before_nodes=False, buckets=buckets, depends_on=[system]
+        )
         self.ready = [system, *addons, *access]
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
@@ -189,12 +193,13 @@ class EksCluster(pulumi.ComponentResource):
         region: str,
         *,
         before_nodes: bool,
+        buckets: bool = False,
         depends_on: Sequence[pulumi.Resource] = (),
     ) -> list[pulumi.Resource]:
         """The addons of one time, side by side, each with a role of its own where it needs one."""
         made: list[pulumi.Resource] = []
         for addon in ADDONS:
-            if addon.before_nodes != before_nodes:
+            if addon.before_nodes != before_nodes or (addon.buckets and not buckets):
                 continue
             identities, grants = self._identity(name, addon, args, region)
             made += [

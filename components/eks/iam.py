@@ -28,11 +28,13 @@ class EksRole(pulumi.ComponentResource):
         region: str,
         trust: Statement,
         managed: Sequence[str] = (),
+        policies: Sequence[str] = (),
         inline: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`managed` are policies that AWS manages, by name after their path, such as
-        `service-role/AmazonEBSCSIDriverPolicy`; `inline` is a policy document."""
+        `service-role/AmazonEBSCSIDriverPolicy`; `policies` are ARNs; `inline` is a policy
+        document."""
         super().__init__("gpu-cluster:eks:Role", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)
         role = aws.iam.Role(
@@ -41,12 +43,12 @@ class EksRole(pulumi.ComponentResource):
         self.arn = role.arn
         self.grants = [
             aws.iam.RolePolicyAttachment(
-                f"{name}-{policy.rpartition('/')[2]}",
+                f"{name}-{arn.rpartition('/')[2]}",
                 role=role.name,
-                policy_arn=regions.managed_policy(region, policy),
+                policy_arn=arn,
                 opts=child,
             )
-            for policy in managed
+            for arn in [*(regions.managed_policy(region, each) for each in managed), *policies]
         ]
         if inline is not None:
             self.grants.append(aws.iam.RolePolicy(name, role=role.name, policy=inline, opts=child))

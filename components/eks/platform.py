@@ -7,16 +7,18 @@ from components.eks.autoscaler import ClusterAutoscaler
 from components.eks.cluster import EksCluster
 from components.eks.immutable import CLUSTER, POOL
 from components.eks.node_group import EksGpuNodeGroup
+from components.eks.pod_access import EksPodAccess
 from components.eks.settings import EksSettings
 from components.eks.storage import EksStorage
 from components.replacement import LastingSettings
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:
-    """Declares an EKS cluster with its GPU node groups and their autoscaler; nothing of it depends
-    on what `runs` there."""
+    """Declares an EKS cluster with its GPU node groups, their autoscaler, and rights for what
+    `runs` there."""
     args, provider = settings.cluster, settings.provider
-    eks = EksCluster(args.name, args, provider=provider)
+    mounts = any(account.buckets for account in runs.accounts.values())
+    eks = EksCluster(args.name, args, provider=provider, buckets=mounts)
     gpu_pools = [
         EksGpuNodeGroup(
             name,
@@ -32,6 +34,15 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     ]
     pools = {name: pool.args for name, pool in settings.pools.items()}
     LastingSettings(args, pools, cluster=CLUSTER, pool=POOL, after=[eks, *gpu_pools])
+    access = None
+    if runs.accounts:
+        access = EksPodAccess(
+            "pod-access",
+            runs.accounts,
+            cluster=eks.cluster,
+            cluster_name=args.name,
+            region=provider.region,
+        )
     cluster = Cluster(
         name=args.name,
         platform="eks",
@@ -46,6 +57,8 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         kubeconfig=eks.kubeconfig,
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
         ready=eks.ready,
+        granted=access.granted if access else {},
+        buckets=settings.access.buckets,
         deleted_with=eks.cluster,
     )
     EksStorage("storage", cluster=cluster)

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from components.access import Access
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at, required
+from components.eks import buckets
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs, assumed_role
@@ -30,6 +32,11 @@ class EksSettings:
     def metrics(self) -> Metrics:
         """The stack's own exporter, for a Prometheus of the user's."""
         return Metrics(sources=("exporter",))
+
+    @property
+    def access(self) -> Access:
+        """Policies, and buckets of S3."""
+        return buckets.access(self.region)
 
 
 def resolve(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from components.access import Access
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at
 from components.existing.cluster_args import ExistingClusterArgs
@@ -24,6 +25,11 @@ class ExistingSettings:
     def metrics(self) -> Metrics:
         """The stack's own exporter, for a Prometheus of the user's."""
         return Metrics(sources=("exporter",))
+
+    @property
+    def access(self) -> Access:
+        """A service account's name alone: whose cloud it is in, nobody says."""
+        return Access()
 
 
 def resolve(

@@ -36,6 +36,7 @@ class GkeCluster(pulumi.ComponentResource):
         project: str,
         dcgm: bool = False,
         image_streaming: bool = False,
+        addons: gcp.container.ClusterAddonsConfigArgsDict | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gke:Cluster", name, None, opts)
@@ -52,6 +53,7 @@ class GkeCluster(pulumi.ComponentResource):
             **control_plane(args, project=project, network=self.network),
             node_locations=list(args.zones) or None,
             enable_shielded_nodes=True,
+            addons_config=addons,
             # Flow logs are the network's: without it they miss traffic between pods of one node.
             enable_intranode_visibility=args.network.flow_logs,
             datapath_provider="ADVANCED_DATAPATH",

@@ -9,6 +9,7 @@ from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import monitoring_of
 from components.gke.immutable import CLUSTER, POOL
 from components.gke.node_pool import GkeGpuNodePool
+from components.gke.pod_access import GkePodAccess, addons
 from components.gke.settings import GkeSettings
 from components.gke.training import training_warnings
 from components.replacement import LastingSettings
@@ -24,6 +25,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         project=settings.project,
         dcgm=bool(monitoring and monitoring.dcgm),
         image_streaming=any(pool.image_streaming for pool in pools.values()),
+        addons=addons(runs),
     )
     nodes = {name: pool.node_gpus for name, pool in pools.items()}
     for warning in [*settings.warnings, *training_warnings(args, nodes, runs.training_nodes)]:
@@ -45,6 +47,11 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         from components.gke.gpu_monitoring import GkeGpuMonitoring
 
         GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
+    access = None
+    if runs.accounts:
+        access = GkePodAccess(
+            "pod-access", runs.accounts, project=settings.project, cluster=gke.cluster
+        )
     return Cluster(
         name=args.name,
         platform="gke",
@@ -58,5 +65,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         pools={gpu_pool.pool.name: gpu_pool.pool for gpu_pool in gpu_pools},
         managed_prometheus=settings.metrics.managed_prometheus,
         system_nodes=[gke.system_pool],
+        granted=access.granted if access else {},
+        buckets=settings.access.buckets,
         deleted_with=gke.cluster,
     )

@@ -4,8 +4,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from components.access import Access
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at
+from components.gke.buckets import ACCESS
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sign_in import identity_warnings, project_id
@@ -33,6 +35,11 @@ class GkeSettings:
             managed_prometheus=True,
             needs="" if collects else "cluster.managedPrometheus, which collects; set that to true",
         )
+
+    @property
+    def access(self) -> Access:
+        """Roles of the project, and buckets of Cloud Storage."""
+        return ACCESS
 
 
 def resolve(

@@ -6,6 +6,7 @@ import pulumi_kubernetes as kubernetes
 from components.cluster import Cluster, Runs
 from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import monitoring_of
+from components.gke.pod_access import GkePodAccess
 from components.gke.training import training_warnings
 from components.gke_autopilot.cluster import GkeAutopilotCluster
 from components.gke_autopilot.immutable import CLUSTER
@@ -28,6 +29,11 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         from components.gke.gpu_monitoring import GkeGpuMonitoring
 
         GkeGpuMonitoring("gpu-views", monitoring, cluster=args.name, location=args.location)
+    access = None
+    if runs.accounts:
+        access = GkePodAccess(
+            "pod-access", runs.accounts, project=settings.project, cluster=gke.cluster
+        )
     return Cluster(
         name=args.name,
         platform="gke-autopilot",
@@ -41,5 +47,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
         ready=[gke.network.nat],
+        granted=access.granted if access else {},
+        buckets=settings.access.buckets,
         deleted_with=gke.cluster,
     )

@@ -4,8 +4,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from components.access import Access
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at
+from components.gke.buckets import ACCESS
 from components.gke.sign_in import identity_warnings, project_id
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
@@ -28,6 +30,11 @@ class GkeAutopilotSettings:
     def metrics(self) -> Metrics:
         """GKE's own exporter: Autopilot admits no privileged one."""
         return Metrics(sources=("managed",), managed_prometheus=True)
+
+    @property
+    def access(self) -> Access:
+        """Roles of the project, and buckets of Cloud Storage."""
+        return ACCESS
 
 
 def resolve(

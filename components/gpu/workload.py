@@ -1,10 +1,12 @@
 """A GPU workload that reaches its pool through the pool alone: selector, tolerations, resource."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import (
+    ContainerArgsDict,
     EmptyDirVolumeSourceArgsDict,
     EnvVarArgsDict,
     PodSpecArgsDict,
@@ -19,6 +21,8 @@ from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
 from components.gpu.awaiting import awaited
+from components.gpu.beside import ROOT, declare_files
+from components.gpu.pod_parts import PodParts, contents_of, pod_parts
 from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
 from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
 from components.kube import quantity
@@ -40,10 +44,12 @@ class GpuWorkload(pulumi.ComponentResource):
         cluster: Cluster,
         queues: Sequence[pulumi.Resource] = (),
         plugins: Sequence[pulumi.Resource] = (),
+        beside: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`queues`: what a job with a queue cannot be without. `plugins`: what a pod of its own
-        must not meet half way: one that the kubelet refuses meanwhile is not made again."""
+        must not meet half way: one that the kubelet refuses meanwhile is not made again. `beside`:
+        what pods with volumes or an account may name."""
         super().__init__("gpu-cluster:gpu:Workload", name, None, opts)
         pool = cluster.pools[args.pool]
         labels = {"app": name}
@@ -54,9 +60,20 @@ class GpuWorkload(pulumi.ComponentResource):
             "labels": {**labels, names.QUEUE_LABEL: args.queue} if args.queue else labels,
             "annotations": awaited(args.wait, seconds=_WAIT_SECONDS),
         }
-        pod = _pod_spec(name, args, pool)
-        template: PodTemplateSpecArgsDict = {"metadata": {"labels": labels}, "spec": pod}
-        before = [*(queues if args.queue else ()), *(plugins if args.kind == "pod" else ())]
+        contents = contents_of(args, ROOT)
+        parts = pod_parts(name, args, contents, cluster.buckets)
+        pod = _pod_spec(name, args, pool, parts)
+        marks = dict(parts.annotations)
+        template: PodTemplateSpecArgsDict = {
+            "metadata": {"labels": labels, **({"annotations": marks} if marks else {})},
+            "spec": pod,
+        }
+        before = [
+            *(queues if args.queue else ()),
+            *(plugins if args.kind == "pod" else ()),
+            *(beside if args.service_account or args.volumes else ()),
+            *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
+        ]
         options = cluster.options(self, depends_on=before)
         match args.kind:
             case "deployment":
@@ -78,7 +95,10 @@ class GpuWorkload(pulumi.ComponentResource):
             case "pod":
                 kubernetes.core.v1.Pod(
                     name,
-                    metadata=metadata,
+                    metadata={
+                        **metadata,
+                        "annotations": {**awaited(args.wait, seconds=_WAIT_SECONDS), **marks},
+                    },
                     spec=pod,
                     opts=_left_alone(options, _default_memory(args, pool, "spec")),
                 )
@@ -92,7 +112,10 @@ class GpuWorkload(pulumi.ComponentResource):
                         "parallelism": args.parallelism,
                         "pod_failure_policy": DISRUPTIONS_IGNORED,
                         "template": {
-                            "metadata": {"labels": labels, "annotations": staying(pool)},
+                            "metadata": {
+                                "labels": labels,
+                                "annotations": {**staying(pool), **marks},
+                            },
                             "spec": {**pod, "restart_policy": "Never"},
                         },
                     },
@@ -112,7 +135,7 @@ def _default_memory(args: WorkloadArgs, pool: GpuPool, spec: str) -> list[str]:
     """Paths of the shared memory that nobody asked for: what an older version of this program made
     without it is not replaced for it. A change of the driver's libraries replaces all the same, by
     the search path in `env`."""
-    given = args.shared_memory is not None or _libraries(args, pool)
+    given = args.shared_memory is not None or _libraries(args, pool) or args.volumes
     if given or _shared_memory(args, pool) is None:
         return []
     return [f"{spec}.volumes", f"{spec}.containers[0].volumeMounts"]
@@ -134,17 +157,21 @@ def _shared_memory(args: WorkloadArgs, pool: GpuPool) -> VolumeArgsDict | None:
     return {"name": "shared-memory", "empty_dir": empty_dir}
 
 
-def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
+def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool, parts: PodParts) -> PodSpecArgsDict:
     libraries, memory = _libraries(args, pool), _shared_memory(args, pool)
-    volumes: list[VolumeArgsDict] = [memory] if memory else []
-    mounts: list[VolumeMountArgsDict] = []
+    # The SDK takes the API's own spelling too; its types have the other alone.
+    volumes: list[VolumeArgsDict] = [
+        *([memory] if memory else []),
+        *cast(list[VolumeArgsDict], parts.volumes),
+    ]
+    mounts = cast(list[VolumeMountArgsDict], [*parts.mounts])
     if memory:
         mounts.append({"name": "shared-memory", "mount_path": "/dev/shm"})
     if libraries:
         volumes.append({"name": "driver", "host_path": {"path": libraries, "type": "Directory"}})
         mounts.append({"name": "driver", "mount_path": names.DRIVER_MOUNT, "read_only": True})
     return {
-        "automount_service_account_token": False,
+        **cast(PodSpecArgsDict, parts.spec),
         "node_selector": {**pool.node_selector, **args.node_selector},
         "tolerations": [toleration.manifest() for toleration in pool.tolerations],
         "runtime_class_name": pool.runtime_class,
@@ -153,6 +180,7 @@ def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool) -> PodSpecArgsDict:
         "security_context": {"seccomp_profile": {"type": "RuntimeDefault"}},
         "containers": [
             {
+                **cast(ContainerArgsDict, parts.container),
                 "name": name,
                 "image": args.image,
                 "image_pull_policy": args.image_pull_policy,

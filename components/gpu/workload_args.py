@@ -6,6 +6,7 @@ from typing import Literal
 
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, GpuPool
+from components.gpu.pod_args import PodArgs
 from components.kube import quantity
 
 _API_VERSIONS = {
@@ -69,7 +70,7 @@ def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadArgs:
+class WorkloadArgs(PodArgs):
     """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
 
     kind: Literal["deployment", "pod", "job"]
@@ -128,6 +129,8 @@ class WorkloadArgs:
     """Whether `pulumi up` waits until it runs (a job: completes, its time in a queue included)."""
 
     def __post_init__(self) -> None:
+        # A dataclass with slots is another class, which zero-argument super() does not find.
+        PodArgs.__post_init__(self)
         if reason := names.invalid_image(self.image):
             raise ValueError(f"image: {reason}")
         if self.gpus < 0:
@@ -208,6 +211,14 @@ class WorkloadArgs:
             raise ValueError(f"{key}: a {self.kind} has none; drop it, or make kind {kind}")
         if value < least:
             raise ValueError(f"{key}: {value} is too small; allowed: {least} or more")
+
+    @property
+    def pods(self) -> int:
+        """How many pods run at once, at the most."""
+        if self.kind == "deployment":
+            return 1 if self.replicas is None else self.replicas
+        pods = 1 if self.parallelism is None else self.parallelism
+        return pods if self.completions is None else min(pods, self.completions)
 
     def check_fits(self, pool: GpuPool) -> None:
         """Raises ValueError where no node of `pool` could ever carry a pod of this workload."""

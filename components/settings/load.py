@@ -7,21 +7,28 @@ by its path, before a resource is registered.
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from components.batch.load import read_batch, read_training_jobs
 from components.decode import NAMESPACE, at, decode, decode_map, no_such_key, shown, unknown
 from components.gpu.acceptance_args import GpuTestArgs
+from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.pod_args import Beside
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
+from components.settings.beside import check_apart, read_accounts, read_claims
 from components.settings.model import Settings
 from components.settings.validate import check_gpu_test, check_pool_name, check_workloads
 
 _LONG_WORD = re.compile(r"\S{200,}")
 _LONGEST = 2000
 """Characters of a message; the longest list of what is allowed has about half of them."""
-_KEYS = ("cluster", "gpuPools", "workloads", "monitoring", "gpuTest", "batch", "trainingJobs")
+_KEYS = (
+    "cluster", "gpuPools", "workloads", "serviceAccounts", "volumeClaims", "monitoring", "gpuTest",
+    "batch", "trainingJobs", "images",
+)  # fmt: skip
 
 
 def load() -> Settings[Any]:
@@ -39,13 +46,14 @@ def load() -> Settings[Any]:
         raise pulumi.RunError(str(error)) from None
 
 
-def from_config(config: Mapping[str, str]) -> Settings[Any]:
+def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]:
     """`config` is the engine's: `namespace:key` -> text, JSON where the value is structured.
+    `root`: where the files are that it names.
 
     Raises ValueError with one line: the key's path, what was given, what is allowed.
     """
     try:
-        return _read(config)
+        return _read(config, root)
     except ValueError as error:
         # A key may have a line end in it, and is shown as part of its path.
         letters = (one if one.isprintable() else repr(one)[1:-1] for one in _short(str(error)))
@@ -58,7 +66,7 @@ def _short(message: str) -> str:
     return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 100]} ... {words[-90:]}"
 
 
-def _read(config: Mapping[str, str]) -> Settings[Any]:
+def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     given = {
         key.removeprefix(f"{NAMESPACE}:"): value
         for key, value in config.items()
@@ -89,8 +97,17 @@ def _read(config: Mapping[str, str]) -> Settings[Any]:
         gpu_test = decode(f"{NAMESPACE}:gpuTest", GpuTestArgs, values["gpuTest"])
         check_gpu_test(gpu_test, pools, workloads)
     batch = read_batch(f"{NAMESPACE}:batch", values["batch"], pools)
-    jobs = read_training_jobs(f"{NAMESPACE}:trainingJobs", values["trainingJobs"], batch, pools)
-    check_workloads(workloads, pools, batch, jobs)
+    beside = Beside(
+        accounts=read_accounts(
+            f"{NAMESPACE}:serviceAccounts", values["serviceAccounts"], platform, own.access
+        ),
+        claims=read_claims(f"{NAMESPACE}:volumeClaims", values["volumeClaims"]),
+    )
+    check_apart(f"{NAMESPACE}:volumeClaims", beside.accounts, beside.claims)
+    jobs = read_training_jobs(
+        f"{NAMESPACE}:trainingJobs", values["trainingJobs"], batch, pools, beside, root
+    )
+    check_workloads(workloads, pools, batch, jobs, beside, root)
     return Settings(
         platform=platform,
         own=own,
@@ -99,6 +116,8 @@ def _read(config: Mapping[str, str]) -> Settings[Any]:
         gpu_test=gpu_test,
         batch=batch,
         training_jobs=jobs,
+        beside=beside,
+        images=decode(f"{NAMESPACE}:images", ImagesArgs, values["images"]),
     )
 
 

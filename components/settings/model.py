@@ -8,7 +8,9 @@ from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs
 from components.cluster import ResolvedPool, Runs
 from components.gpu.acceptance_args import GpuTestArgs
+from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.pod_args import Beside
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PlatformSettings
 
@@ -28,6 +30,9 @@ class Settings(Generic[Own]):
     gpu_test: GpuTestArgs | None = None
     batch: BatchArgs | None = None
     training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
+    beside: Beside = field(default_factory=Beside)
+    """What workloads and training jobs may name: accounts and claims."""
+    images: ImagesArgs = field(default_factory=ImagesArgs)
 
     @property
     def cluster(self) -> Any:
@@ -50,4 +55,8 @@ class Settings(Generic[Own]):
             metrics=self.monitoring.source if self.monitoring else None,
             notification_channels=channels,
             training_nodes=nodes,
+            accounts=self.beside.accounts,
+            storage_classes=frozenset(
+                claim.storage_class for claim in self.beside.claims.values() if claim.storage_class
+            ),
         )

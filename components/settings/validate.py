@@ -4,6 +4,7 @@ Each function raises ValueError with one line that begins with the key's path.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from components.batch.batch_args import BatchArgs, QueueRequest
 from components.batch.training_args import TrainingArgs
@@ -11,6 +12,8 @@ from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import NAMESPACE, at, unknown
 from components.gpu.acceptance_args import GpuTestArgs, job_name
+from components.gpu.pod_args import Beside
+from components.gpu.pod_parts import contents_of
 from components.gpu.workload_args import WorkloadArgs
 
 Pools = Mapping[str, GpuPool]
@@ -30,6 +33,8 @@ def check_workloads(
     pools: Pools,
     batch: BatchArgs | None,
     jobs: Mapping[str, TrainingArgs],
+    beside: Beside,
+    root: Path,
 ) -> None:
     """Refuses a workload that no node could carry, or that would never leave its queue."""
     for name, workload in workloads.items():
@@ -41,6 +46,9 @@ def check_workloads(
         pool = _pool(f"{path}.pool", workload.pool, pools)
         at(path, workload.check_fits, pool)
         at(path, (batch or BatchArgs()).check_queue, _request(workload, pool))
+        at(path, workload.check_beside, beside,
+           namespace=workload.namespace, nodes=workload.pods, pool=pool)  # fmt: skip
+        at(path, contents_of, workload, root)
 
 
 def check_gpu_test(args: GpuTestArgs, pools: Pools, workloads: Mapping[str, WorkloadArgs]) -> None:
@@ -57,12 +65,11 @@ def check_gpu_test(args: GpuTestArgs, pools: Pools, workloads: Mapping[str, Work
 
 
 def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
-    pods = 1 if workload.parallelism is None else workload.parallelism
     return QueueRequest(
         queue=workload.queue,
         namespace=workload.namespace,
         pool=pool,
-        pods=pods if workload.completions is None else min(pods, workload.completions),
+        pods=workload.pods,
         gpus=workload.gpus,
     )
 

@@ -3,12 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from components.access import ServiceAccountArgs
 from components.catalog.node_prices import PRICE_REGION, NodePrice
 from components.catalog.prices import HOURS_PER_MONTH, PRICES, Price
 from components.cluster import GpuPool
+from components.gpu.volume_args import VolumeClaimArgs
+from components.kube import quantity
 from stacks.cost.bill import Bought, Item, Metered, Part, PodGpu, fixed
 
 Cloud = Literal["gcp", "aws"]
+_DEFAULT_CLASS: Mapping[Cloud, str] = {"gcp": "pd-balanced", "aws": "ebs-gp3"}
+"""The disk of a claim that names no class: GKE's `standard-rwo`, and this stack's class on EKS."""
 
 
 def node_pool(
@@ -96,3 +101,27 @@ def metered(name: str, price: Price) -> Metered:
 def price_of(cloud: Cloud, name: str) -> Price:
     """The catalogue's price."""
     return PRICES[cloud, name]
+
+
+def claims(cloud: Cloud, given: Mapping[str, VolumeClaimArgs]) -> tuple[list[Item], list[str]]:
+    """The disks of the stack's own claims; those of a class whose price is not known, as notes."""
+    items, notes = [], []
+    for name, claim in given.items():
+        gib = float(quantity.parse(claim.size) / 2**30)
+        if claim.storage_class is None:
+            disk = monthly("disk", price_of(cloud, _DEFAULT_CLASS[cloud]), gib)
+            items.append(always(f"claim {name}", claim.size, disk))
+        else:
+            notes.append(
+                f"claim {name}: {claim.size} of class {claim.storage_class}, whose price is not "
+                "known here"
+            )
+    return items, notes
+
+
+def bucket_notes(accounts: Mapping[str, ServiceAccountArgs]) -> list[str]:
+    """A line where pods use buckets, which are billed by what they hold and what is asked."""
+    names = sorted({bucket for account in accounts.values() for bucket in account.buckets})
+    if not names:
+        return []
+    return [f"buckets are not this stack's, and not counted: {', '.join(names)}"]

@@ -11,6 +11,8 @@ from stacks.cost.bill import Bill, Item, Metered, Part
 from stacks.cost.bill_parts import (
     always,
     bought_as,
+    bucket_notes,
+    claims,
     hourly,
     metered,
     monthly,
@@ -94,10 +96,12 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
             f"until when Kubernetes {cluster.version} has standard support is not known here; "
             "after that the control plane costs six times as much"
         )
+    disks, unknown = claims("aws", settings.beside.claims)
+    notes += [*unknown, *bucket_notes(settings.beside.accounts)]
     return Bill(
-        items=items,
+        items=[*items, *disks],
         metered=[
-            metered("disks of PersistentVolumeClaims", price_of("aws", "ebs-gp3")),
+            metered("disks of other PersistentVolumeClaims", price_of("aws", "ebs-gp3")),
             metered("traffic through NAT", price_of("aws", "nat-gateway-data")),
             metered("control plane logs", price_of("aws", "cloudwatch-logs")),
             Metered(name="traffic to the internet and between zones", dollars=None, unit="GB"),

@@ -6,7 +6,7 @@ from components.catalog.node_prices import gke_node
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
 from stacks.cost.bill import Bill
-from stacks.cost.bill_parts import bought_as, node_pool, pool_notes
+from stacks.cost.bill_parts import bought_as, bucket_notes, claims, node_pool, pool_notes
 from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes, local_ssd
 
 
@@ -45,11 +45,14 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     most = system.max_nodes + sum(pool.max_nodes for pool in pools.values())
     zonal = cluster.region != cluster.location
     control_plane = fee(f"GKE, {'zonal' if zonal else 'regional'}")
+    disks, unknown = claims("gcp", settings.beside.claims)
     return Bill(
-        items=[control_plane, *items, *cloud_nat(least, most)],
+        items=[control_plane, *items, *cloud_nat(least, most), *disks],
         metered=by_use(prometheus=cluster.managed_prometheus, flow_logs=cluster.network.flow_logs),
         notes=[
             *google_notes(cluster.region, free=zonal, key=cluster.secrets_encryption_key),
             *pool_notes(pools),
+            *unknown,
+            *bucket_notes(settings.beside.accounts),
         ],
     )

@@ -5,7 +5,7 @@ from datetime import date
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
 from stacks.cost.bill import Bill, Item, Part
-from stacks.cost.bill_parts import bought_as, pod_gpu
+from stacks.cost.bill_parts import bought_as, bucket_notes, claims, pod_gpu
 from stacks.cost.google import by_use, cloud_nat, fee, google_notes
 
 
@@ -24,12 +24,15 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
         )
         for name, pool in settings.own.pools.items()
     ]
+    disks, unknown = claims("gcp", settings.beside.claims)
     return Bill(
-        items=[fee("GKE Autopilot"), *pods, *cloud_nat(None, None)],
+        items=[fee("GKE Autopilot"), *pods, *cloud_nat(None, None), *disks],
         metered=by_use(prometheus=True, flow_logs=cluster.network.flow_logs),
         notes=[
             *google_notes(cluster.region, free=True, key=cluster.secrets_encryption_key),
             "Autopilot bills pods by what they request; its prices are not known here, and nothing "
             "bounds how many there are",
+            *unknown,
+            *bucket_notes(settings.beside.accounts),
         ],
     )

@@ -1,0 +1,124 @@
+"""Who pods are in the cloud, and how a platform gives them rights and buckets.
+
+Every platform has a way; what a user says of it is the same everywhere.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from components.catalog import kubernetes as names
+
+ROLE = re.compile(r"roles/[a-zA-Z0-9_.]+|(?:projects|organizations)/[^/]+/roles/[a-zA-Z0-9_.]+")
+POLICY = re.compile(r"arn:aws[a-z-]*:iam::(?:aws|[0-9]{12}):policy/[\w+=,.@/-]+")
+BUCKET_LONGEST = 63
+EVERYTHING = ("roles/owner", "roles/editor", "roles/viewer")
+"""Google Cloud's basic roles, each on thousands of permissions of the whole project."""
+_DENIED = ("AdministratorAccess", "PowerUserAccess")
+
+Right = Literal["read", "write"]
+
+
+def check_bucket(key: str, name: str) -> None:
+    """Raises ValueError, with the key in front, for what neither cloud takes as a bucket's name."""
+    if "://" in name:
+        bare = name.partition("://")[2].partition("/")[0]
+        raise ValueError(f"{key}: {name!r} is a URL; give the bucket's name alone, {bare}")
+    if not names.BUCKET.fullmatch(name) or len(name) > BUCKET_LONGEST:
+        raise ValueError(
+            f"{key}: {name!r} is not a bucket's name; allowed: 3 to {BUCKET_LONGEST} lowercase "
+            "letters, digits, '-', '_' and '.', a letter or digit at each end"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccountArgs:
+    """A Kubernetes service account of this stack, with rights of its own in the cloud: no key, and
+    nothing that another pod of the node could take."""
+
+    namespace: str = "default"
+    """The namespace of the account and of the pods that may have it; it must exist."""
+    buckets: Mapping[str, Right] = field(default_factory=dict)
+    """Buckets that exist, and whether its pods read the objects or also write and delete them: on
+    each bucket alone. The driver that mounts buckets comes with the first one."""
+    roles: Sequence[str] = ()
+    """GKE: IAM roles in the stack's project, such as `roles/bigquery.jobUser`."""
+    policies: Sequence[str] = ()
+    """EKS: ARNs of IAM policies, of AWS or of your account."""
+
+    def __post_init__(self) -> None:
+        if reason := names.invalid_dns_label(self.namespace):
+            raise ValueError(f"namespace: {self.namespace!r} {reason}")
+        for bucket in self.buckets:
+            check_bucket(f"buckets.{bucket}", bucket)
+        for position, role in enumerate(self.roles):
+            if not ROLE.fullmatch(role):
+                raise ValueError(
+                    f"roles[{position}]: {role!r} is not a role; write it as roles/bigquery.jobUser"
+                )
+            if role in EVERYTHING:
+                raise ValueError(
+                    f"roles[{position}]: {role} is a right to nearly everything of the project; "
+                    "name roles with what the pods need alone"
+                )
+        for position, policy in enumerate(self.policies):
+            if not POLICY.fullmatch(policy):
+                raise ValueError(
+                    f"policies[{position}]: {policy!r} is not the ARN of a policy; write it as "
+                    "arn:aws:iam::ACCOUNT:policy/NAME"
+                )
+            if policy.rpartition("/")[2] in _DENIED:
+                raise ValueError(
+                    f"policies[{position}]: {policy.rpartition('/')[2]} is a right to nearly "
+                    "everything of the account; name a policy with what the pods need alone"
+                )
+        for key, given in (("roles", self.roles), ("policies", self.policies)):
+            ends = [each.rpartition("/")[2] for each in given]
+            if double := sorted({each for each in ends if ends.count(each) > 1}):
+                raise ValueError(f"{key}: {double[0]!r} is there twice; name it once")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketDriver:
+    """How pods of a platform mount a bucket."""
+
+    driver: str
+    """The CSI driver's name."""
+    inline: bool
+    """Whether a pod names the bucket itself; else through a PersistentVolume and its claim."""
+    pod_annotations: Mapping[str, str] = field(default_factory=dict)
+    """What pods that mount one must have."""
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """The volume's attributes beside the bucket's name."""
+    mount_options: Sequence[str] = ()
+    """Of every mount, with a PersistentVolume."""
+    write_options: Sequence[str] = ()
+    """Of a mount that writes, deletes and overwrites."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What the pods of a platform can be given."""
+
+    rights: Literal["roles", "policies"] | None = None
+    """The key by which a service account gets rights there."""
+    buckets: BucketDriver | None = None
+    """None where the stack mounts none."""
+
+    def check(self, account: ServiceAccountArgs, platform: str) -> None:
+        """Raises ValueError where the platform cannot give the account what it names."""
+        for key, given in (("roles", account.roles), ("policies", account.policies)):
+            if given and key != self.rights:
+                instead = f"it has {self.rights}" if self.rights else "give rights there yourself"
+                raise ValueError(f"{key}: platform {platform} has none; {instead}")
+        if account.buckets and self.buckets is None:
+            raise ValueError(
+                f"buckets: platform {platform} mounts none; take volumes with existingClaim"
+            )
+
+
+def bucket_claim(account: str, bucket: str) -> str:
+    """The PersistentVolumeClaim by which pods of the account mount the bucket, where its driver
+    needs one."""
+    return f"{account}-{bucket}"

@@ -1,0 +1,73 @@
+"""Rights in AWS for pods, by EKS Pod Identity: a role for each service account."""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+
+from components.access import Right, ServiceAccountArgs
+from components.eks import regions
+from components.eks.iam import EksRole, Statement, document, pod_trust, role_name
+
+READ = ("s3:GetObject",)
+WRITE = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject")
+"""On objects: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md, IAM
+permissions (read 2026-11-22)."""
+
+
+class EksPodAccess(pulumi.ComponentResource):
+    """The roles of the stack's service accounts."""
+
+    granted: Mapping[str, Sequence[pulumi.Resource]]
+
+    def __init__(
+        self,
+        name: str,
+        accounts: Mapping[str, ServiceAccountArgs],
+        *,
+        cluster: aws.eks.Cluster,
+        cluster_name: str,
+        region: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:eks:PodAccess", name, None, opts)
+        granted: dict[str, Sequence[pulumi.Resource]] = {}
+        for account, args in accounts.items():
+            role = EksRole(
+                role_name(cluster_name, f"pods-{account}"),
+                region=region,
+                trust=pod_trust(cluster_name, namespace=args.namespace, service_account=account),
+                policies=args.policies,
+                inline=bucket_policy(args.buckets, region) if args.buckets else None,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            identity = aws.eks.PodIdentityAssociation(
+                f"pods-{account}",
+                cluster_name=cluster.name,
+                namespace=args.namespace,
+                service_account=account,
+                role_arn=role.arn,
+                opts=pulumi.ResourceOptions(
+                    parent=self, depends_on=role.grants, deleted_with=cluster
+                ),
+            )
+            granted[account] = [identity, *role.grants]
+        self.granted = granted
+        self.register_outputs({})
+
+
+def bucket_policy(buckets: Mapping[str, Right], region: str) -> str:
+    """The rights that Mountpoint needs on these buckets, and on no other."""
+    start = f"arn:{regions.partition(region)}:s3:::"
+    statements: list[Statement] = [
+        {
+            "Effect": "Allow",
+            "Action": "s3:ListBucket",
+            "Resource": [f"{start}{bucket}" for bucket in buckets],
+        }
+    ]
+    for right, actions in (("read", READ), ("write", WRITE)):
+        named = [f"{start}{bucket}/*" for bucket, given in buckets.items() if given == right]
+        if named:
+            statements.append({"Effect": "Allow", "Action": list(actions), "Resource": named})
+    return document(*statements)

@@ -1,0 +1,78 @@
+"""Rights in Google Cloud for pods, by Workload Identity Federation for GKE.
+
+A role is granted to the Kubernetes service account itself, which Google prefers to a service
+account of Google Cloud that pods impersonate: there is nothing to impersonate, and no second thing
+to keep (https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity). The member is
+written as IAM's reference has it for a Kubernetes service account (Policy, Binding.members): unlike
+`principal://...`, it needs no project number, which no preview knows.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_gcp as gcp
+
+from components.access import ServiceAccountArgs
+from components.catalog.gke import FILESTORE_CLASSES
+from components.cluster import Runs
+
+BUCKET_ROLES = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
+"""What Cloud Storage FUSE needs for a mount that only reads, and for one that writes.
+https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup"""
+
+
+class GkePodAccess(pulumi.ComponentResource):
+    """The roles of the stack's service accounts."""
+
+    granted: Mapping[str, Sequence[pulumi.Resource]]
+
+    def __init__(
+        self,
+        name: str,
+        accounts: Mapping[str, ServiceAccountArgs],
+        *,
+        project: str,
+        cluster: gcp.container.Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`cluster`: with the first of a project comes the pool that the members are of."""
+        super().__init__("gpu-cluster:gke:PodAccess", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self, depends_on=[cluster])
+        granted: dict[str, Sequence[pulumi.Resource]] = {}
+        for account, args in accounts.items():
+            member = f"serviceAccount:{project}.svc.id.goog[{args.namespace}/{account}]"
+            granted[account] = [
+                *(
+                    gcp.storage.BucketIAMMember(
+                        f"{account}-{bucket}",
+                        bucket=bucket,
+                        role=BUCKET_ROLES[right],
+                        member=member,
+                        opts=child,
+                    )
+                    for bucket, right in args.buckets.items()
+                ),
+                *(
+                    gcp.projects.IAMMember(
+                        f"{account}-{role.rpartition('/')[2]}",
+                        project=project,
+                        role=role,
+                        member=member,
+                        opts=child,
+                    )
+                    for role in args.roles
+                ),
+            ]
+        self.granted = granted
+        self.register_outputs({})
+
+
+def addons(runs: Runs) -> gcp.container.ClusterAddonsConfigArgsDict | None:
+    """The drivers that pods' volumes need and a Standard cluster has only where it is told. One
+    that nothing needs any more stays on: the provider keeps what the cluster has."""
+    found: gcp.container.ClusterAddonsConfigArgsDict = {}
+    if any(account.buckets for account in runs.accounts.values()):
+        found["gcs_fuse_csi_driver_config"] = {"enabled": True}
+    if runs.storage_classes & FILESTORE_CLASSES:
+        found["gcp_filestore_csi_driver_config"] = {"enabled": True}
+    return found or None

@@ -1,0 +1,169 @@
+"""What a stack declares beside its workloads, for their pods to name: accounts, claims, files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+
+from components.access import BucketDriver, ServiceAccountArgs, bucket_claim
+from components.cluster import Cluster
+from components.gpu.pod_args import Beside
+from components.gpu.pod_parts import Contents, config_map_name
+from components.gpu.volume_args import VolumeClaimArgs
+
+ROOT = Path()
+"""Where the program runs: the folder of the stack's file."""
+_ANY_SIZE = "1Gi"
+"""Of a bucket: Kubernetes asks for a size, and the driver ignores it."""
+
+
+class PodAccounts(pulumi.ComponentResource):
+    """Service accounts with rights in the cloud, and the buckets that their pods can mount."""
+
+    made: Sequence[pulumi.Resource]
+
+    def __init__(
+        self,
+        name: str,
+        accounts: Mapping[str, ServiceAccountArgs],
+        *,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gpu:PodAccounts", name, None, opts)
+        made: list[pulumi.Resource] = []
+        for account, args in accounts.items():
+            made += [
+                kubernetes.core.v1.ServiceAccount(
+                    account,
+                    metadata={"name": account, "namespace": args.namespace},
+                    automount_service_account_token=False,
+                    opts=cluster.options(self),
+                ),
+                *cluster.granted.get(account, ()),
+            ]
+            if cluster.buckets is not None and not cluster.buckets.inline:
+                for bucket, right in args.buckets.items():
+                    made += self._volume(account, args.namespace, bucket, right, cluster.buckets,
+                                         cluster)  # fmt: skip
+        self.made = made
+        self.register_outputs({})
+
+    def _volume(
+        self,
+        account: str,
+        namespace: str,
+        bucket: str,
+        right: str,
+        driver: BucketDriver,
+        cluster: Cluster,
+    ) -> list[pulumi.Resource]:
+        claim = bucket_claim(account, bucket)
+        # The name of a volume is the whole cluster's.
+        name = f"{namespace}-{claim}"
+        options = driver.mount_options if right == "read" else (
+            *driver.mount_options, *driver.write_options
+        )  # fmt: skip
+        modes = ["ReadOnlyMany" if right == "read" else "ReadWriteMany"]
+        volume = kubernetes.core.v1.PersistentVolume(
+            name,
+            metadata={"name": name},
+            spec={
+                "capacity": {"storage": _ANY_SIZE},
+                "access_modes": modes,
+                # The bucket is not this stack's to delete.
+                "persistent_volume_reclaim_policy": "Retain",
+                "storage_class_name": "",
+                "claim_ref": {"namespace": namespace, "name": claim},
+                "mount_options": [*options, *(["read-only"] if right == "read" else [])],
+                "csi": {
+                    "driver": driver.driver,
+                    # Two volumes with one handle would be mounted once.
+                    "volume_handle": name,
+                    "volume_attributes": {"bucketName": bucket, **driver.attributes},
+                },
+            },
+            # A volume that is there changes neither its source nor its access modes.
+            opts=cluster.options(self, delete_before_replace=True),
+        )
+        return [
+            volume,
+            kubernetes.core.v1.PersistentVolumeClaim(
+                f"{name}-claim",
+                metadata={"name": claim, "namespace": namespace, "annotations": _AT_ONCE},
+                spec={
+                    "access_modes": modes,
+                    "resources": {"requests": {"storage": _ANY_SIZE}},
+                    "storage_class_name": "",
+                    "volume_name": name,
+                },
+                opts=cluster.options(self, delete_before_replace=True, depends_on=[volume]),
+            ),
+        ]
+
+
+_AT_ONCE = {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
+"""A claim whose class waits for its first pod is bound only then: nobody waits for that."""
+
+
+class PodClaims(pulumi.ComponentResource):
+    """The PersistentVolumeClaims of a stack. They outlive the workloads that mount them."""
+
+    made: Sequence[pulumi.Resource]
+
+    def __init__(
+        self,
+        name: str,
+        claims: Mapping[str, VolumeClaimArgs],
+        *,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gpu:PodClaims", name, None, opts)
+        self.made = [
+            kubernetes.core.v1.PersistentVolumeClaim(
+                claim,
+                metadata={"name": claim, "namespace": args.namespace, "annotations": _AT_ONCE},
+                spec={
+                    "access_modes": [args.access_mode],
+                    "resources": {"requests": {"storage": args.size}},
+                    "storage_class_name": args.storage_class,
+                },
+                # The cluster fills in its default class, and the volume that it bound.
+                opts=cluster.options(self),
+            )
+            for claim, args in claims.items()
+        ]
+        self.register_outputs({})
+
+
+def declare_beside(beside: Beside, *, cluster: Cluster) -> Sequence[pulumi.Resource]:
+    """Declares both; returns what pods that name any of it cannot be without."""
+    made: list[pulumi.Resource] = []
+    if beside.accounts:
+        made += PodAccounts("accounts", beside.accounts, cluster=cluster).made
+    if beside.claims:
+        made += PodClaims("claims", beside.claims, cluster=cluster).made
+    return made
+
+
+def declare_files(
+    owner: str,
+    namespace: str,
+    contents: Contents,
+    *,
+    cluster: Cluster,
+    parent: pulumi.Resource,
+) -> list[pulumi.Resource]:
+    """The ConfigMap of each volume of files: never changed, since what runs has mounted it."""
+    return [
+        kubernetes.core.v1.ConfigMap(
+            name := config_map_name(owner, volume, content),
+            metadata={"name": name, "namespace": namespace, "labels": {"app": owner}},
+            immutable=True,
+            data=dict(content),
+            opts=cluster.options(parent),
+        )
+        for volume, content in contents.items()
+    ]

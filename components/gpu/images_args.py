@@ -1,0 +1,36 @@
+"""What a user says of all images at once: the registry that they come from."""
+
+from dataclasses import dataclass
+
+from components.catalog import kubernetes as names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagesArgs:
+    """The images of every pod that the stack declares, its own and the user's."""
+
+    registry: str | None = None
+    """A registry of yours, with a path if it has one, such as `registry.example.com/mirror`: it
+    takes the place of each image's own. Images that GKE preloads on its nodes stay as they are.
+    `gpu-cluster images` lists what it must have."""
+
+    def __post_init__(self) -> None:
+        if self.registry is None:
+            return
+        host, _, _ = self.registry.partition("/")
+        probe = f"{self.registry}/image"
+        if not names.IMAGE.fullmatch(probe) or not names.is_registry(host):
+            raise ValueError(
+                f"registry: {self.registry!r} is not a registry; give its name and path without a "
+                "scheme, a tag or a slash at the end: registry.example.com/mirror"
+            )
+
+    def image(self, reference: str) -> str:
+        """Where a pod gets this image."""
+        if self.registry is None or reference.startswith(f"{self.registry}/"):
+            return reference
+        host, slash, path = reference.partition("/")
+        if slash and names.is_registry(host):
+            return f"{self.registry}/{path}"
+        # Docker's own short form: `ubuntu:24.04` is docker.io/library/ubuntu:24.04.
+        return f"{self.registry}/{reference if slash else f'library/{reference}'}"

@@ -1,0 +1,149 @@
+"""What workloads and training jobs have in common: who their pods are, their files and secrets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from components.access import ServiceAccountArgs
+from components.catalog import kubernetes as names
+from components.cluster import GpuPool
+from components.decode import unknown
+from components.gpu.volume_args import RESERVED, VolumeArgs, VolumeClaimArgs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvFromArgs:
+    """Environment variables from an object that somebody else made: one variable for each key."""
+
+    secret: str | None = None
+    """A Secret of the pod's namespace."""
+    config_map: str | None = None
+    """A ConfigMap of the pod's namespace."""
+
+    def __post_init__(self) -> None:
+        if (self.secret is None) == (self.config_map is None):
+            raise ValueError("secret: give either secret or configMap")
+        for key, name in (("secret", self.secret), ("configMap", self.config_map)):
+            if name is not None and (reason := names.invalid_dns_subdomain(name)):
+                raise ValueError(f"{key}: {name!r} {reason}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a stack declares beside its workloads, and they may name."""
+
+    accounts: Mapping[str, ServiceAccountArgs] = field(default_factory=dict)
+    claims: Mapping[str, VolumeClaimArgs] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodArgs:
+    """Of pods on GPU nodes, whatever makes them."""
+
+    service_account: str | None = None
+    """Who the pods are in the cloud: one of `serviceAccounts`. Left out, nobody. In neither case do
+    they get a token for the Kubernetes API."""
+    volumes: Mapping[str, VolumeArgs] = field(default_factory=dict)
+    """Files beside those of the image, by the volume's name."""
+    env_from: Sequence[EnvFromArgs] = ()
+    """Secrets and ConfigMaps whose keys are environment variables; what `env` names itself wins."""
+    image_pull_secrets: Sequence[str] = ()
+    """Secrets of type `kubernetes.io/dockerconfigjson`, for a registry that the nodes' own identity
+    does not open. Somebody else makes them, in the pods' namespace."""
+
+    def __post_init__(self) -> None:
+        paths: dict[str, str] = {}
+        for name, volume in self.volumes.items():
+            if reason := names.invalid_dns_label(name):
+                raise ValueError(f"volumes.{name}: {reason}")
+            if name in RESERVED:
+                raise ValueError(f"volumes.{name}: is this program's own; choose another name")
+            if other := paths.get(volume.mount_path):
+                raise ValueError(
+                    f"volumes.{name}.mountPath: {volume.mount_path} is volume {other}'s already; "
+                    "choose another"
+                )
+            paths[volume.mount_path] = name
+            if volume.bucket and self.service_account is None:
+                raise ValueError(
+                    f"volumes.{name}.bucket: {volume.bucket} is mounted with the rights of the "
+                    "pod's service account, and there is none; set serviceAccount"
+                )
+        for position, secret in enumerate(self.image_pull_secrets):
+            if reason := names.invalid_dns_subdomain(secret):
+                raise ValueError(f"imagePullSecrets[{position}]: {secret!r} {reason}")
+
+    def check_beside(self, beside: Beside, *, namespace: str, nodes: int, pool: GpuPool) -> None:
+        """Raises ValueError where the pods, on at most `nodes` nodes at once, name what the stack
+        does not declare, or what they could not mount there."""
+        account = self._account(beside, namespace)
+        for name, volume in self.volumes.items():
+            path = f"volumes.{name}"
+            if volume.host_file and not pool.host_paths:
+                raise ValueError(
+                    f"{path}.hostFile: the platform admits nothing of the host; drop the volume"
+                )
+            if volume.bucket and account is not None:
+                _check_right(path, volume, str(self.service_account), account)
+            if volume.claim is not None:
+                _check_claim(path, volume, beside.claims, namespace, nodes)
+
+    def _account(self, beside: Beside, namespace: str) -> ServiceAccountArgs | None:
+        name = self.service_account
+        if name is None:
+            return None
+        if name not in beside.accounts:
+            known = beside.accounts
+            allowed = unknown(name, known) if known else "serviceAccounts has none"
+            raise ValueError(f"serviceAccount: {name!r} is not a service account; {allowed}")
+        if (other := beside.accounts[name].namespace) != namespace:
+            raise ValueError(
+                f"serviceAccount: {name} is of namespace {other}, and the pods are in {namespace}; "
+                "pods take one of their own"
+            )
+        return beside.accounts[name]
+
+
+def _check_right(path: str, volume: VolumeArgs, name: str, account: ServiceAccountArgs) -> None:
+    bucket = str(volume.bucket)
+    right = account.buckets.get(bucket)
+    if right is None:
+        have = ", ".join(sorted(account.buckets)) or "none"
+        raise ValueError(
+            f"{path}.bucket: service account {name} may not read {bucket}; it may: {have}. Add "
+            f"{bucket}: read to serviceAccounts.{name}.buckets"
+        )
+    if volume.writable and right != "write":
+        raise ValueError(
+            f"{path}.readOnly: service account {name} may read {bucket} and not write to it; drop "
+            f"the key, or make serviceAccounts.{name}.buckets.{bucket} write"
+        )
+
+
+def _check_claim(
+    path: str,
+    volume: VolumeArgs,
+    claims: Mapping[str, VolumeClaimArgs],
+    namespace: str,
+    nodes: int,
+) -> None:
+    name = str(volume.claim)
+    if name not in claims:
+        allowed = unknown(name, claims) if claims else "volumeClaims has none"
+        raise ValueError(
+            f"{path}.claim: {name!r} is not one of volumeClaims; {allowed}. One that somebody else "
+            "made goes into existingClaim"
+        )
+    claim = claims[name]
+    if claim.namespace != namespace:
+        raise ValueError(
+            f"{path}.claim: {name} is of namespace {claim.namespace}, and the pods are in "
+            f"{namespace}; pods mount those of their own"
+        )
+    if nodes > 1 and not claim.several_nodes:
+        raise ValueError(
+            f"{path}.claim: {name} is {claim.access_mode}, for one node, and the pods are on "
+            f"{nodes}; give it accessMode ReadWriteMany and a storageClass that has that, or take "
+            "a bucket"
+        )
+    if volume.writable and claim.access_mode == "ReadOnlyMany":
+        raise ValueError(f"{path}.readOnly: {name} is ReadOnlyMany; drop the key")

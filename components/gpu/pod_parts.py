@@ -1,0 +1,120 @@
+"""The parts of a pod that workloads, training jobs and submitted jobs have in common.
+
+In the API's own spelling: JobSets take it as it is, and so does the Kubernetes client.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from components.access import BucketDriver, bucket_claim
+from components.gpu.pod_args import PodArgs
+from components.gpu.volume_args import VolumeArgs
+
+Contents = Mapping[str, Mapping[str, str]]
+"""Volume -> name -> content of its files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodParts:
+    """What a pod has of its `PodArgs`; nothing empty."""
+
+    spec: Mapping[str, Any]
+    """Keys of the pod's spec, without volumes."""
+    container: Mapping[str, Any]
+    """Keys of the container, without mounts."""
+    volumes: list[dict[str, Any]]
+    mounts: list[dict[str, Any]]
+    annotations: Mapping[str, str]
+
+
+def contents_of(args: PodArgs, root: Path) -> Contents:
+    """What is in the files of its volumes. Raises ValueError that begins with the key's path."""
+    found = {}
+    for name, volume in args.volumes.items():
+        if volume.files:
+            try:
+                found[name] = volume.contents(root)
+            except ValueError as error:
+                raise ValueError(f"volumes.{name}.{error}") from None
+    return found
+
+
+def config_map_name(owner: str, volume: str, content: Mapping[str, str]) -> str:
+    """Another name for other content: what runs keeps the files that it started with, and what is
+    declared of them changes with them."""
+    text = "\0".join(f"{name}\0{content[name]}" for name in sorted(content))
+    return f"{owner}-{volume}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def pod_parts(
+    owner: str, args: PodArgs, contents: Contents, buckets: BucketDriver | None
+) -> PodParts:
+    """`owner`: the workload's name. `buckets`: how the cluster mounts them."""
+    spec: dict[str, Any] = {"automountServiceAccountToken": False}
+    container: dict[str, Any] = {}
+    if args.service_account is not None:
+        # The cloud knows it without the token of the Kubernetes API: GKE's metadata server and
+        # EKS's Pod Identity agent ask by the pod.
+        spec["serviceAccountName"] = args.service_account
+    if args.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in args.image_pull_secrets]
+    if args.env_from:
+        container["envFrom"] = [
+            {"secretRef": {"name": each.secret}}
+            if each.secret
+            else {"configMapRef": {"name": each.config_map}}
+            for each in args.env_from
+        ]
+    mounted = any(volume.bucket for volume in args.volumes.values())
+    return PodParts(
+        spec=spec,
+        container=container,
+        volumes=[
+            {"name": name, **_source(owner, name, volume, args, contents, buckets)}
+            for name, volume in args.volumes.items()
+        ],
+        mounts=[
+            {
+                "name": name,
+                "mountPath": volume.mount_path,
+                **({} if volume.writable else {"readOnly": True}),
+            }
+            for name, volume in args.volumes.items()
+        ],
+        annotations=buckets.pod_annotations if mounted and buckets else {},
+    )
+
+
+def _source(
+    owner: str,
+    name: str,
+    volume: VolumeArgs,
+    args: PodArgs,
+    contents: Contents,
+    buckets: BucketDriver | None,
+) -> dict[str, Any]:
+    if volume.claim_name:
+        return {"persistentVolumeClaim": {"claimName": volume.claim_name}}
+    if volume.files:
+        return {"configMap": {"name": config_map_name(owner, name, contents[name])}}
+    if volume.secret:
+        return {"secret": {"secretName": volume.secret}}
+    if volume.memory:
+        return {"emptyDir": {"medium": "Memory", "sizeLimit": volume.memory}}
+    if volume.host_file:
+        return {"hostPath": {"path": volume.host_file, "type": "File"}}
+    assert volume.bucket is not None
+    assert args.service_account is not None
+    assert buckets is not None, "settings refuse buckets where the platform mounts none"
+    if not buckets.inline:
+        claim = bucket_claim(args.service_account, volume.bucket)
+        return {"persistentVolumeClaim": {"claimName": claim}}
+    csi = {
+        "driver": buckets.driver,
+        "volumeAttributes": {"bucketName": volume.bucket, **buckets.attributes},
+        **({} if volume.writable else {"readOnly": True}),
+    }
+    return {"csi": csi}

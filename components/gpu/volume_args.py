@@ -1,0 +1,198 @@
+"""What a user says of a pod's files: where each volume is mounted, and what is in it."""
+
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from components.access import check_bucket
+from components.catalog import kubernetes as names
+from components.kube import quantity
+
+RESERVED = ("shared-memory", "driver")
+"""Volumes that this program itself gives to pods."""
+TAKEN = {"/dev/shm": "sharedMemory sets its size", names.DRIVER_MOUNT: "the driver's libraries are"}
+"""Mount path of such a volume -> why no other can be there."""
+FILES_LIMIT = 1_000_000
+"""Bytes of all files of a volume: the API server takes ConfigMaps of 1 MiB."""
+_SOURCES = (
+    "claim", "existing_claim", "bucket", "files", "secret", "memory", "host_file",
+)  # fmt: skip
+_WORDS = {"existing_claim": "existingClaim", "host_file": "hostFile"}
+_WRITABLE = ("claim", "existing_claim", "bucket")
+
+AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeArgs:
+    """Files at one path of a container, from exactly one source."""
+
+    mount_path: str
+    """The absolute path at which the container finds it."""
+    claim: str | None = None
+    """The name of one of `volumeClaims`."""
+    existing_claim: str | None = None
+    """A PersistentVolumeClaim of the pod's namespace that somebody else made."""
+    bucket: str | None = None
+    """A bucket of Cloud Storage (GKE) or S3 (EKS), mounted with the rights of the pod's
+    `serviceAccount`."""
+    files: Sequence[str] = ()
+    """Text files of this repository, such as `[train.py]`, which the stack puts into a ConfigMap. A
+    changed file replaces the jobs that mount it."""
+    secret: str | None = None
+    """A Secret of the pod's namespace that somebody else made; each of its keys is a file."""
+    memory: str | None = None
+    """The size of a volume in memory, part of the pod's own; empty when the pod starts."""
+    host_file: str | None = None
+    """One file of the node, for nodes whose image keeps there what a container needs."""
+    read_only: bool | None = None
+    """Whether the container cannot write to it; left out, it cannot, except to `memory`."""
+
+    def __post_init__(self) -> None:
+        path = self.mount_path
+        if not path.startswith("/") or posixpath.normpath(path) != path or path == "/":
+            raise ValueError(
+                f"mountPath: {path!r} is not an absolute path in the container, such as /data"
+            )
+        for taken, why in TAKEN.items():
+            if path == taken or path.startswith(f"{taken}/"):
+                raise ValueError(f"mountPath: {path} is not free, {why} there; choose another")
+        given = [key for key in _SOURCES if getattr(self, key)]
+        words = [_WORDS.get(key, key) for key in _SOURCES]
+        if not given:
+            raise ValueError(f"mountPath: has no source; give one of {', '.join(words)}")
+        if len(given) > 1:
+            first, second = (_WORDS.get(key, key) for key in given[:2])
+            raise ValueError(f"{second}: a volume has one source, and this one {first}; drop one")
+        (source,) = given
+        self._check_source(source)
+        if self.read_only is False and source not in _WRITABLE and source != "memory":
+            raise ValueError(
+                f"readOnly: nothing can be written to {_WORDS.get(source, source)}; drop the key"
+            )
+        if self.read_only and source == "memory":
+            raise ValueError("readOnly: memory would stay empty; drop the key")
+
+    def _check_source(self, source: str) -> None:
+        if source in ("claim", "existing_claim", "secret"):
+            name = str(getattr(self, source))
+            if reason := names.invalid_dns_subdomain(name):
+                raise ValueError(f"{_WORDS.get(source, source)}: {name!r} {reason}")
+        elif source == "bucket":
+            check_bucket("bucket", str(self.bucket))
+        elif source == "files":
+            self._check_files()
+        elif source == "memory":
+            try:
+                size = quantity.parse(str(self.memory))
+            except ValueError as error:
+                raise ValueError(f"memory: {error}") from None
+            if size <= 0:
+                raise ValueError(f"memory: {self.memory} is not above zero")
+        else:
+            path = str(self.host_file)
+            if not path.startswith("/") or posixpath.normpath(path) != path or path == "/":
+                raise ValueError(f"hostFile: {path!r} is not the absolute path of a file")
+
+    def _check_files(self) -> None:
+        seen: dict[str, str] = {}
+        for position, file in enumerate(self.files):
+            path = posixpath.normpath(file)
+            if path.startswith(("/", "..")) or path == ".":
+                raise ValueError(
+                    f"files[{position}]: {file!r} is not a file of this repository; give its path "
+                    "from the folder of the stack's file"
+                )
+            name = posixpath.basename(path)
+            if not names.CONFIG_KEY.fullmatch(name):
+                raise ValueError(
+                    f"files[{position}]: {name!r} cannot be a file of a ConfigMap; allowed: "
+                    "letters, digits, '-', '_' and '.'"
+                )
+            if name in seen:
+                raise ValueError(
+                    f"files[{position}]: {file!r} and {seen[name]!r} have one name, and a "
+                    "ConfigMap has no folders; rename one"
+                )
+            seen[name] = file
+
+    @property
+    def writable(self) -> bool:
+        """Whether the container may write to it."""
+        return not self.read_only if self.memory else self.read_only is False
+
+    @property
+    def claim_name(self) -> str | None:
+        """The PersistentVolumeClaim in the pod's namespace, whoever makes it."""
+        return self.claim or self.existing_claim
+
+    def contents(self, root: Path) -> dict[str, str]:
+        """Name -> content of each of `files` below `root`. Raises ValueError, with the key in
+        front, for one that cannot be read, is no text, holds a private key, or is too large."""
+        found: dict[str, str] = {}
+        for position, file in enumerate(self.files):
+            key = f"files[{position}]"
+            try:
+                text = (root / file).read_text(encoding="utf-8")
+            except OSError as error:
+                raise ValueError(f"{key}: cannot read {file!r}: {error.strerror}") from None
+            except UnicodeDecodeError:
+                raise ValueError(f"{key}: {file!r} is no text; put it into the image") from None
+            if "-----BEGIN" in text and "PRIVATE KEY-----" in text:
+                raise ValueError(
+                    f"{key}: {file!r} holds a private key, and whoever reads ConfigMaps would too; "
+                    "make a Secret and name it in secret"
+                )
+            found[posixpath.basename(file)] = text
+        if (size := sum(len(text.encode()) for text in found.values())) > FILES_LIMIT:
+            raise ValueError(
+                f"files: have {size:,} bytes together, and a ConfigMap at most {FILES_LIMIT:,}; "
+                "put them into the image or a bucket"
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeClaimArgs:
+    """A PersistentVolumeClaim of this stack: a disk or file system that outlives the jobs that use
+    it, and is deleted when its block is removed."""
+
+    size: str
+    """How large it is, such as `100Gi`; it can grow later where its class allows that, and never
+    shrinks."""
+    storage_class: str | None = None
+    """The StorageClass; left out, the cluster's default, which on GKE and EKS is a disk of one
+    node. On GKE `standard-rwx`, `premium-rwx` and the other classes of Filestore bring its
+    driver."""
+    access_mode: AccessMode = "ReadWriteOnce"
+    """Who may mount it: pods of one node (`ReadWriteOnce`), of several nodes (`ReadWriteMany`,
+    `ReadOnlyMany`), or one pod (`ReadWriteOncePod`)."""
+    namespace: str = "default"
+    """The namespace; it must exist."""
+
+    def __post_init__(self) -> None:
+        try:
+            size = quantity.parse(self.size)
+        except ValueError as error:
+            raise ValueError(f"size: {error}") from None
+        if size < 1:
+            raise ValueError(f"size: {self.size} is too small; allowed: 1 byte or more")
+        if reason := names.invalid_dns_label(self.namespace):
+            raise ValueError(f"namespace: {self.namespace!r} {reason}")
+        if self.storage_class is not None and (
+            reason := names.invalid_dns_subdomain(self.storage_class)
+        ):
+            raise ValueError(f"storageClass: {self.storage_class!r} {reason}")
+        if self.storage_class is None and self.several_nodes:
+            raise ValueError(
+                f"accessMode: {self.access_mode} needs a file system that several nodes mount, and "
+                "the default class is a disk of one; name its storageClass, such as standard-rwx "
+                "on GKE"
+            )
+
+    @property
+    def several_nodes(self) -> bool:
+        """Whether pods of several nodes may mount it at once."""
+        return self.access_mode in ("ReadOnlyMany", "ReadWriteMany")
