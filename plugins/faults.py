@@ -14,6 +14,8 @@ class Faults:
     errors: dict[str, list[str]] = field(default_factory=dict)
     """Resource type token (of AWS: operation, e.g. `eks:CreateNodegroup`) -> errors that its next
     creates answer with, in turn."""
+    gpus_late: float = 0.0
+    """Seconds by which driver and device plugin of every GPU node are held back."""
     around: Callable[[str, str], AbstractContextManager[None]] = lambda kind, urn: nullcontext()
     """(`create`, `update` or `delete`; URN) -> what the operation runs in. Where it raises on the
     way in, nothing was done; on the way out, the cloud did it and the answer is lost."""

@@ -157,8 +157,9 @@ class Sandbox:
             self._closers.append(ahead.join)
         ports = self._start_providers()
         self.nodes = Nodes(
-            self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log
-        )
+            self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log,
+            self._faults.gpus_late,
+        )  # fmt: skip
         with self._joining:
             self._nodes_made = True
             self._let_nodes_join()

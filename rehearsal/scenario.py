@@ -16,7 +16,7 @@ from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
-from rehearsal.verify import assertions, stack_output_checks, workers
+from rehearsal.verify import assertions, buckets, stack_output_checks, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
 from stacks.urn import Urn
@@ -248,12 +248,23 @@ class Rehearsal:
             policies = sandbox.control_plane.api.items(POLICIES)
             wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]
         wrong += evictable(groups, sandbox.cluster_cache.gpu_nodes, pods, rules(pods))
+        wrong += self._buckets_unmounted(pods)
         if wrong:
             raise Failure(*wrong)
         there = [pod for pod in sandbox.cluster_cache.pods if phase(pod) in ("ready", "succeeded")]
         gpu_pods = sum(1 for pod in there if gpus_asked(pod["spec"]))
         daemons = sum(1 for pod in there if part(pod))
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
+
+    def _buckets_unmounted(self, pods: Sequence[Mapping[str, Any]]) -> list[str]:
+        cache = self.sandbox.cluster_cache
+        return buckets.unmounted(
+            self.sandbox.cloud,
+            pods,
+            cache.nodes,
+            cache.all("PersistentVolumeClaim"),
+            self.sandbox.control_plane.api.items(buckets.VOLUMES),
+        )
 
     def _node_template_verified(self) -> str:
         """The autoscaler's node templates and the stack's output say what the nodes are."""

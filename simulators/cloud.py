@@ -104,6 +104,9 @@ class NodeGroup:
     """Whether its size is an autoscaler's business."""
     unscaled: str = ""
     """Why no autoscaler changes the size although one should; empty where one does."""
+    unwaited: str = ""
+    """Why the autoscaler does not wait for the GPUs of a node that is ready without them, and
+    starts another for the same pods; empty where it waits."""
     auto_provisioned: bool = False
     """GKE Autopilot: nodes of this shape come only for pods that select the accelerator."""
     revision: int = 0
@@ -218,3 +221,30 @@ class Attaching(Protocol):
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
         """Makes what is missing, and takes away what is no longer wanted; returns the uid -> the
         address of a load balancer, or the handle of a disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """A bucket that a pod mounts, as the driver on its node is asked for it."""
+
+    namespace: str
+    service_account: str
+    driver: str
+    attributes: Mapping[str, str]
+    """The volume's own."""
+    options: tuple[str, ...]
+    """Of a PersistentVolume."""
+    writes: bool
+    """Whether a container may write there."""
+    annotations: Mapping[str, str]
+    """The pod's."""
+    taints: tuple[NodeTaint, ...]
+    """The node's, which the driver's own pod must tolerate."""
+
+
+@runtime_checkable
+class Mounting(Protocol):
+    """A cloud whose buckets pods can mount."""
+
+    def why_not_mounted(self, mount: Mount) -> str:
+        """What the driver would say of it, the bucket first; empty where it is mounted."""

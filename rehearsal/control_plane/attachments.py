@@ -24,7 +24,9 @@ def wanted(services: Sequence[Object], claims: Sequence[Object]) -> list[Wanted]
         if each["spec"].get("type") == "LoadBalancer"
     ]
     return found + [
-        Wanted(uid=each["metadata"]["uid"], kind="disk", name=full_name(each)) for each in claims
+        Wanted(uid=each["metadata"]["uid"], kind="disk", name=full_name(each))
+        for each in claims
+        if each["spec"].get("storageClassName") != ""  # it takes a volume that is there
     ]
 
 

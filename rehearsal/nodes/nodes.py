@@ -57,9 +57,11 @@ class Nodes:
 
     def __init__(
         self, control_plane: LocalControlPlane, cloud: Cloud, autoscaler: Autoscaler,
-        cluster_cache: ClusterCache, event_log: EventLog,
+        cluster_cache: ClusterCache, event_log: EventLog, gpus_late: float = 0.0,
     ) -> None:  # fmt: skip
+        """`gpus_late`: seconds by which driver and device plugin are held back."""
         self._control_plane = control_plane
+        self._gpus_due = CLOUD_SECONDS + gpus_late
         self._cloud = cloud
         self._autoscaler = autoscaler
         self._cluster_cache = cluster_cache
@@ -338,7 +340,14 @@ class Nodes:
             due = False
         else:
             since = self._ready_since.setdefault(name, time.monotonic())
-            due = has > 0 and time.monotonic() - since >= CLOUD_SECONDS
+            due = has > 0 and time.monotonic() - since >= self._gpus_due
+            if has and not due and group.unwaited and karpenters(node):
+                self._event_log.finding(
+                    group.name,
+                    f"pool {group.name}: unnecessary scale-up: while driver and device plugin come "
+                    "up on a node that is ready, the autoscaler starts another for the same pods: "
+                    f"{group.unwaited}",
+                )
         if due:
             pods = [pod for pod in self._pods if pod["spec"].get("nodeName") == name]
             plugins = [pod for pod in pods if is_device_plugin(pod) and is_ready(pod)]

@@ -39,7 +39,12 @@ _NAMESPACES = {
     "external-dns": "external-dns",
 }
 """Addon -> its namespace (general knowledge; `aws eks describe-addon-versions` has them all)."""
-_NEED_NODES = frozenset({"coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server"})
+_NEED_NODES = frozenset(
+    {
+        *("coredns", "aws-ebs-csi-driver", "aws-efs-csi-driver", "metrics-server"),
+        "aws-mountpoint-s3-csi-driver",
+    }
+)
 """Those with a Deployment: without a node for its pods they never become active."""
 _WORKS_AS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "aws-ebs-csi-driver": (
@@ -63,9 +68,10 @@ _VOLUME_TAGS = {
 """What the EBS CSI driver puts on every volume that it makes."""
 _CONFIGURATION = {
     "eks-node-monitoring-agent": ("global", "nodeAgent", "dcgmAgent", "extraObjects"),
+    "aws-mountpoint-s3-csi-driver": ("controller", "image", "mountpointPod", "node", "sidecars"),
 }
 """Addon -> what its configuration may have at its top (charts/configuration.schema.json of the
-agent's repository, 2026-11-21)."""
+agent's repository, 2026-11-21; Mountpoint's chart, values.yaml, 2026-11-22)."""
 _TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
 _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 

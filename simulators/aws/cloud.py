@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from simulators.aws import node_template_check, nodes
+from simulators.aws import buckets, node_template_check, nodes
 from simulators.aws.account import Account
 from simulators.aws.addons import why_unrepaired
 from simulators.aws.ami_types import has_driver
@@ -18,6 +18,7 @@ from simulators.aws.scaling import bounds, group_tags, kept, resize, running, se
 from simulators.cloud import (
     ApiFaults,
     ControlPlane,
+    Mount,
     NodeGroup,
     NodeTemplate,
     RefusedError,
@@ -90,6 +91,7 @@ class AwsCloud:
             node_os=nodes.node_os(held),
             spot=held["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
+            unwaited=nodes.why_no_wait(account, group) if row.gpus else "",
             revision=group.revision,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             sharing=nodes.sharing(account, group),
@@ -204,6 +206,12 @@ class AwsCloud:
         """What EKS' controllers make for Services and PersistentVolumeClaims."""
         with self.account.lock, self.account.asking:
             return attach(self.account, self._attached, wanted)
+
+    def why_not_mounted(self, mount: Mount) -> str:
+        """What Mountpoint for S3 would say of a pod's bucket."""
+        with self.account.lock, self.account.asking:
+            cluster = next(iter(self.account.clusters.values()), None)
+            return buckets.why_not_mounted(mount, self.account, cluster) if cluster else ""
 
     def list_resources(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what

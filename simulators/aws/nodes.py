@@ -172,3 +172,13 @@ def disk_gib(group: Mapping[str, Any], data: Mapping[str, Any]) -> int:
         if mapping.get("DeviceName") == device and mapping.get("Ebs", {}).get("VolumeSize"):
             return int(mapping["Ebs"]["VolumeSize"])
     return int(group.get("diskSize") or catalog.DEFAULT_DISK_GIB)
+
+
+def why_no_wait(account: Account, group: Group) -> str:
+    """Why Cluster Autoscaler takes a node without GPUs yet for one that never has any.
+
+    kubernetes/autoscaler cloudprovider/aws/README.md, "Special note on GPU instances": a node that
+    has the label and offers no GPU counts as one that is still coming up.
+    """
+    label = "k8s.amazonaws.com/accelerator"
+    return "" if label in node(account, group).labels else f"its nodes have no label {label}"

@@ -9,6 +9,7 @@ from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
 from plugins.faults import Faults
 from simulators.cloud import (
     ControlPlane,
+    Mount,
     NodeGroup,
     NodeTemplate,
     RefusedError,
@@ -16,7 +17,7 @@ from simulators.cloud import (
     TemplateComparison,
     Wanted,
 )
-from simulators.google import nodes, policies
+from simulators.google import buckets, nodes, policies
 from simulators.google.api.call import ApiError, bad_request, not_found
 from simulators.google.api.operations import Operations
 from simulators.google.attached import TOKEN, handles, resources
@@ -124,6 +125,14 @@ class GoogleCloud:
                     self.remove(resource.identity)
             self.resources.update(now)
             return handles(self.resources, wanted)
+
+    def why_not_mounted(self, mount: Mount) -> str:
+        """What Cloud Storage FUSE would say of a pod's bucket."""
+        with self.lock:
+            cluster = next(self.of(CLUSTER), None)
+            if cluster is None:
+                return ""
+            return buckets.why_not_mounted(mount, cluster, list(self.resources.values()))
 
     def list_resources(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted."""

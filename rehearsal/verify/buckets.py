@@ -1,0 +1,71 @@
+"""Whether the pods that mount buckets could: their volumes as the drivers on their nodes see them.
+
+No kubelet mounts anything here, so that a pod without a right would run as any other.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rehearsal.nodes.pods import full_name, workload
+from simulators.cloud import Cloud, Mount, Mounting, NodeTaint
+
+Object = Mapping[str, Any]
+VOLUMES = "/api/v1/persistentvolumes"
+_BUCKETS = ("gcsfuse.csi.storage.gke.io", "s3.csi.aws.com")
+"""CSI drivers whose volumes are buckets."""
+
+
+def unmounted(
+    cloud: Cloud,
+    pods: Sequence[Object],
+    nodes: Sequence[Object],
+    claims: Sequence[Object],
+    volumes: Sequence[Object],
+) -> list[str]:
+    """One line for each bucket that a workload's pods would not get."""
+    if not isinstance(cloud, Mounting):
+        return []
+    by_name = {node["metadata"]["name"]: node for node in nodes}
+    found = []
+    for pod in pods:
+        node = by_name.get(pod["spec"].get("nodeName") or "")
+        for mount in mounts(pod, node, claims, volumes):
+            if reason := cloud.why_not_mounted(mount):
+                found.append(f"{workload(pod)} starts no container: {reason}")
+    return list(dict.fromkeys(found))
+
+
+def mounts(
+    pod: Object, node: Object | None, claims: Sequence[Object], volumes: Sequence[Object]
+) -> Iterator[Mount]:
+    """The buckets that a pod mounts, by a volume of its own or by a claim."""
+    by_claim = {full_name(one): one["spec"].get("volumeName") for one in claims}
+    by_name = {one["metadata"]["name"]: one["spec"] for one in volumes}
+    namespace = pod["metadata"]["namespace"]
+    for volume in pod["spec"].get("volumes") or []:
+        claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        spec = by_name.get(by_claim.get(f"{namespace}/{claim}"), {}) if claim else volume
+        source = spec.get("csi") or {}
+        if source.get("driver") not in _BUCKETS:
+            continue
+        yield Mount(
+            namespace=namespace,
+            service_account=pod["spec"].get("serviceAccountName", "default"),
+            driver=source["driver"],
+            attributes=source.get("volumeAttributes") or {},
+            options=tuple(spec.get("mountOptions") or ()),
+            writes=not source.get("readOnly") and _writes(pod, volume["name"]),
+            annotations=pod["metadata"].get("annotations") or {},
+            taints=tuple(
+                NodeTaint(key=one["key"], value=one.get("value", ""), effect=one["effect"])
+                for one in ((node or {}).get("spec") or {}).get("taints") or []
+            ),
+        )
+
+
+def _writes(pod: Object, volume: str) -> bool:
+    return any(
+        mount["name"] == volume and not mount.get("readOnly")
+        for container in pod["spec"]["containers"]
+        for mount in container.get("volumeMounts") or []
+    )
