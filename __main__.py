@@ -8,8 +8,10 @@ import pulumi
 from components import owners, ownership
 from components.batch.declare import declare_batch
 from components.gpu.acceptance import GpuTest
+from components.gpu.beside import declare_beside
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
+from components.gpu.registry import use_registry
 from components.gpu.workload import GpuWorkload
 from components.platforms import PLATFORMS
 from components.settings import load as settings
@@ -20,6 +22,7 @@ gc.set_threshold(100_000, 50, 100)
 ownership.annotate_objects()
 stack = settings.load()
 owners.warn_of_shared(Path(__file__).parent)
+use_registry(stack.images)
 cluster = PLATFORMS[stack.platform].program.declare(stack.own, stack.runs)
 
 if any(pool.installer for pool in cluster.pools.values()):
@@ -30,9 +33,12 @@ if stack.monitoring and stack.monitoring.source == "exporter":
     from components.gpu.monitoring import GpuMonitoring
 
     GpuMonitoring("gpu-monitoring", stack.monitoring, cluster=cluster)
-batch = declare_batch(stack.batch, stack.training_jobs, cluster=cluster)
+beside = declare_beside(stack.beside, cluster=cluster)
+batch = declare_batch(
+    stack.batch, stack.training_jobs, cluster=cluster, beside=stack.beside, made=beside
+)
 for name, workload in stack.workloads.items():
-    GpuWorkload(name, workload, cluster=cluster, queues=batch, plugins=plugins)
+    GpuWorkload(name, workload, cluster=cluster, queues=batch, plugins=plugins, beside=beside)
 if stack.gpu_test:
     GpuTest("gpu-test", stack.gpu_test, cluster=cluster)
 

@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "validate": ("cli.validate:validate", "what is wrong in a stack's file, line by line"),
         "offers": ("cli.offers:offers", "which machines carry a GPU: price, quota, zones"),
         "cost": ("cli.cost:cost", "list prices per hour and month, at minimum and maximum size"),
+        "images": ("cli.images:images", "every image of a stack, and where it is pulled from"),
         "quota": (
             "cli.quota:quota",
             "whether the cloud lets the pools grow to maxNodes",
@@ -47,6 +48,9 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "test-gpus": ("cli.cluster:test_gpus", "what the GPU acceptance test measured"),
         "leftovers": ("cli.cluster:leftovers", "what a destroy would leave in the cloud"),
         "recover": ("cli.recover:recover", "fix the state after a killed up or destroy"),
+    },
+    "For those who use the cluster": {
+        "job": ("cli.job:job", "submit, list, follow and cancel training jobs"),
     },
     "For developers and shells": {
         "inject-faults": ("cli.develop:inject_faults", "every fault at every operation"),

@@ -3,10 +3,11 @@
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.batch import kueue
+from components.batch import kueue, published
 from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.jobset import job_set
 from components.cluster import Cluster, GpuPool
+from components.gpu.pod_args import Beside
 
 
 class Batch(pulumi.ComponentResource):
@@ -18,8 +19,10 @@ class Batch(pulumi.ComponentResource):
         args: BatchArgs,
         *,
         cluster: Cluster,
+        beside: Beside | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`beside`: what jobs may name, and is published for those who submit some."""
         super().__init__("gpu-cluster:batch:Batch", name, None, opts)
         if args.job_set:
             job_set(cluster=cluster, parent=self)
@@ -27,7 +30,21 @@ class Batch(pulumi.ComponentResource):
             controller = kueue.kueue(job_set=args.job_set, cluster=cluster, parent=self)
             for queue, queue_args in args.queues.items():
                 self._queue(queue, queue_args, cluster, controller)
+        if args.job_set:
+            self._publish(args, beside or Beside(), cluster)
         self.register_outputs({})
+
+    def _publish(self, args: BatchArgs, beside: Beside, cluster: Cluster) -> None:
+        text = published.Published(
+            pools=cluster.pools, batch=args, beside=beside, buckets=cluster.buckets
+        ).text()
+        for namespace in published.namespaces(args):
+            kubernetes.core.v1.ConfigMap(
+                f"published-{namespace}",
+                metadata={"name": published.CONFIG_MAP, "namespace": namespace},
+                data={published.KEY: text},
+                opts=cluster.options(self),
+            )
 
     def _queue(
         self, name: str, args: QueueArgs, cluster: Cluster, controller: pulumi.Resource

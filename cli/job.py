@@ -1,0 +1,117 @@
+"""`gpu-cluster job`: training jobs of those who use a stack's cluster, without its stack."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cli.options import json_option
+from cli.output import say
+from stacks.outcome import Answer, ExitCode
+
+
+@click.group()
+def job() -> None:
+    """Training jobs of those who use a cluster: a kubeconfig and a job file are all they need."""
+
+
+def _where(command: Any) -> Any:
+    """The options that every sub-command has."""
+    command = click.option(
+        "-n", "--namespace", default="default", show_default=True,
+        help="One whose jobs a queue takes.",
+    )(command)  # fmt: skip
+    return click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Left out, $KUBECONFIG or ~/.kube/config.",
+    )(command)
+
+
+def _asked(name: str, ask: Callable[[Any], Answer], kubeconfig: Path | None, namespace: str,
+           *, as_json: bool = False) -> ExitCode:  # fmt: skip
+    from stacks.jobs.cluster import JobCluster, kubeconfig_text
+
+    def answer() -> Answer:
+        return ask(JobCluster(kubeconfig_text(kubeconfig), namespace))
+
+    return say(f"job {name}", answer, as_json=as_json)
+
+
+@job.command(epilog="Example: gpu-cluster job submit first.yaml --namespace team")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@_where
+@click.option("--dry-run", is_flag=True, help="Judge the file, and submit nothing.")
+@json_option
+def submit(
+    file: Path, kubeconfig: Path | None, namespace: str, dry_run: bool, as_json: bool
+) -> ExitCode:
+    """Submits the training jobs of FILE, which has them as a stack's file does.
+
+    Exit code 2: a job could never run there (its pool, GPUs, queue, image, account or volumes), or
+    the cluster refuses it; then none of the file is submitted, or not this one and those after it.
+    """
+
+    def ask(cluster: Any) -> Answer:
+        from stacks.jobs.submitted import jobs_in
+
+        jobs = jobs_in(file, cluster.published(), namespace)
+        lines = []
+        for one in jobs:
+            if not dry_run:
+                cluster.submit(one)
+            lines.append(f"{one.name}: " + ("could run" if dry_run else "submitted"))
+        document = {"jobs": [one.name for one in jobs], "submitted": not dry_run}
+        return ExitCode.OK, document, "\n".join(lines)
+
+    return _asked("submit", ask, kubeconfig, namespace, as_json=as_json)
+
+
+@job.command("list", epilog="Example: gpu-cluster job list --namespace team")
+@_where
+@json_option
+def listed(kubeconfig: Path | None, namespace: str, as_json: bool) -> ExitCode:
+    """The training jobs of a namespace, and how far each is."""
+
+    def ask(cluster: Any) -> Answer:
+        from stacks.jobs.cluster import row
+        from stacks.table import table
+
+        rows = [row(one) for one in cluster.jobs()]
+        text = "no jobs"
+        if rows:
+            keys = ("name", "queue", "nodes", "state", "restarts", "created")
+            text = table(keys, [[one[key] for key in keys] for one in rows])
+        return ExitCode.OK, {"jobs": rows}, text
+
+    return _asked("list", ask, kubeconfig, namespace, as_json=as_json)
+
+
+@job.command(epilog="Example: gpu-cluster job logs first --follow")
+@click.argument("name")
+@_where
+@click.option("--worker", type=click.IntRange(0), default=0, show_default=True, help="Its index.")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the worker ends.")
+def logs(name: str, kubeconfig: Path | None, namespace: str, worker: int, follow: bool) -> ExitCode:
+    """What a worker of the job NAME prints; the first, whose rank is 0, prints the loss."""
+
+    def ask(cluster: Any) -> Answer:
+        for line in cluster.log(name, worker, follow=follow):
+            click.echo(line)
+        return ExitCode.OK, {}, ""
+
+    return _asked("logs", ask, kubeconfig, namespace)
+
+
+@job.command(epilog="Example: gpu-cluster job cancel first")
+@click.argument("name")
+@_where
+def cancel(name: str, kubeconfig: Path | None, namespace: str) -> ExitCode:
+    """Deletes the job NAME with its pods. One that the stack declares is not cancelled here."""
+
+    def ask(cluster: Any) -> Answer:
+        cluster.cancel(name)
+        return ExitCode.OK, {"cancelled": name}, f"{name}: cancelled"
+
+    return _asked("cancel", ask, kubeconfig, namespace)

@@ -1,0 +1,57 @@
+"""What a stack publishes in its cluster for those who submit jobs: the settings they are judged by.
+
+A ConfigMap in each namespace that has a queue. It holds what the objects of the cluster show as
+well, and nothing secret.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from components.access import BucketDriver
+from components.batch.batch_args import BatchArgs
+from components.cluster import GpuPool
+from components.decode import camel, decode
+from components.gpu.pod_args import Beside
+
+CONFIG_MAP, KEY = "gpu-cluster", "settings"
+"""The ConfigMap's name, and its only key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Pools, queues, accounts and claims, as the settings have them."""
+
+    pools: Mapping[str, GpuPool]
+    batch: BatchArgs = field(default_factory=BatchArgs)
+    beside: Beside = field(default_factory=Beside)
+    buckets: BucketDriver | None = None
+
+    def text(self) -> str:
+        """As `read` takes it."""
+        return json.dumps(_plain(self), sort_keys=True)
+
+
+def read(text: str) -> Published:
+    """What a stack published. Raises ValueError for what no stack of this version does."""
+    return decode(CONFIG_MAP, Published, json.loads(text))
+
+
+def namespaces(batch: BatchArgs) -> list[str]:
+    """Where it is published: wherever jobs may name a queue, else in the default namespace."""
+    found = {each for queue in batch.queues.values() for each in queue.namespaces}
+    return sorted(found or {"default"})
+
+
+def _plain(value: Any) -> Any:
+    """The value as a stack's config would have it: camelCase keys, nothing that is left out."""
+    if dataclasses.is_dataclass(value):
+        given = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        return {camel(name): _plain(each) for name, each in given.items() if each is not None}
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(each) for each in value]
+    return value

@@ -1,0 +1,46 @@
+"""One registry for the images of all pods: whoever declares a pod need not think of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from components.gpu.images_args import ImagesArgs
+
+_LISTS = ("containers", "init_containers", "initContainers")
+
+
+def use_registry(images: ImagesArgs) -> None:
+    """From here on every Kubernetes object of the stack gets its images there."""
+    if images.registry is None:
+        return
+
+    def moved(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult:
+        props = args.props
+        if args.type_.startswith("kubernetes:") and isinstance(props, Mapping):
+            props = {name: _moved(value, images) for name, value in props.items()}
+        return pulumi.ResourceTransformationResult(props, args.opts)
+
+    pulumi.runtime.register_stack_transformation(moved)
+
+
+def _moved(value: Any, images: ImagesArgs) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            name: [_container(one, images) for one in each]
+            if name in _LISTS and isinstance(each, list)
+            else _moved(each, images)
+            for name, each in value.items()
+        }
+    if isinstance(value, list):
+        return [_moved(each, images) for each in value]
+    return value
+
+
+def _container(container: Any, images: ImagesArgs) -> Any:
+    if not isinstance(container, Mapping) or not isinstance(container.get("image"), str):
+        return container
+    policy = container.get("image_pull_policy", container.get("imagePullPolicy"))
+    if policy == "Never":  # it is on the node, and in no registry
+        return container
+    return {**container, "image": images.image(container["image"])}

@@ -1,0 +1,64 @@
+"""Every image that the pods of a stack run, and where each must be in the stack's own registry.
+
+Not those of EKS's addons and of GKE's own pods, which the clouds pull from registries of theirs.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from components.catalog import images
+from components.eks.settings import EksSettings
+from components.settings.model import Settings
+from stacks.outcome import Answer, ExitCode
+from stacks.settings import config_of, settings_of
+from stacks.table import table
+
+
+def answer(stack: str) -> Answer:
+    """Exit code, document and text. Raises CheckError for a stack that cannot be read."""
+    settings = settings_of(stack, config_of(stack))
+    found = sorted(set(references(settings)))
+    rows = [(image, settings.images.image(image)) for image in found]
+    document = {
+        "stack": stack,
+        "images": [
+            {"image": image, "digest": image.partition("@")[2] or None, "pulled": pulled}
+            for image, pulled in rows
+        ],
+    }
+    text = table(("image", "pulled as"), rows)
+    if settings.images.registry:
+        copies = [f"crane copy {image} {pulled}" for image, pulled in rows if image != pulled]
+        text += "\n\n" + "\n".join(copies)
+    return ExitCode.OK, document, text
+
+
+def references(settings: Settings[Any]) -> Iterator[str]:
+    """The images by their own names; those that GKE preloads are in no registry."""
+    pools = [one.pool for one in settings.pools.values()]
+    if any(pool.device_plugin for pool in pools):
+        yield images.DEVICE_PLUGIN.reference
+    for pool in pools:
+        if pool.installer:
+            yield images.PAUSE.reference
+            if pool.installer_image:
+                yield pool.installer_image
+            if pool.installer == "cos":
+                yield images.PARTITION_GPUS.reference
+    if settings.monitoring and settings.monitoring.source == "exporter":
+        yield images.DCGM_EXPORTER.reference
+    if isinstance(settings.own, EksSettings):
+        options = settings.own.cluster.autoscaler
+        known = images.cluster_autoscaler(settings.own.cluster.version)
+        assert known is not None
+        yield options.image or known.reference
+    if settings.batch and settings.batch.job_set:
+        yield images.JOBSET.reference
+    if settings.batch and settings.batch.queues:
+        yield images.KUEUE.reference
+    if settings.gpu_test:
+        yield settings.gpu_test.image
+    for workload in settings.workloads.values():
+        yield workload.image
+    for job in settings.training_jobs.values():
+        yield job.image

@@ -1,0 +1,1 @@
+"""Training jobs that are submitted to a stack's cluster by those who use it."""

@@ -1,0 +1,216 @@
+"""Submits, lists, follows and cancels training jobs in a cluster; needs a kubeconfig, no Pulumi."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import kubernetes.client
+import urllib3
+
+from components.batch import jobset
+from components.batch.published import CONFIG_MAP, KEY, Published, read
+from components.batch.training import WORKERS
+from components.catalog import kubernetes as names
+from stacks.jobs.submitted import SUBMITTED, Job
+from stacks.live.cluster import TIMEOUT_SECONDS, asked, client_of, items
+from stacks.outcome import CheckError
+
+Object = Mapping[str, Any]
+_INDEX = "batch.kubernetes.io/job-completion-index"
+_PLURAL = "jobsets"
+
+
+def kubeconfig_text(given: Path | None) -> str:
+    """The content of a given file, of $KUBECONFIG, or of ~/.kube/config, as kubectl takes them."""
+    named = str(given) if given else os.environ.get("KUBECONFIG", "") or "~/.kube/config"
+    file = Path(named.split(os.pathsep)[0]).expanduser()
+    try:
+        return file.read_text()
+    except OSError as error:
+        raise CheckError(f"kubeconfig {file}: {error.strerror}; give --kubeconfig FILE") from None
+
+
+class JobCluster:
+    """One namespace of a cluster."""
+
+    def __init__(self, kubeconfig: str, namespace: str) -> None:
+        client = client_of(kubeconfig)
+        self.namespace = namespace
+        self._core = kubernetes.client.CoreV1Api(client)
+        self._networking = kubernetes.client.NetworkingV1Api(client)
+        self._custom = kubernetes.client.CustomObjectsApi(client)
+
+    def published(self) -> Published:
+        """What the stack published. Raises CheckError where there is nothing of it."""
+        try:
+            answer = self._core.read_namespaced_config_map(
+                CONFIG_MAP, self.namespace, _preload_content=False, _request_timeout=TIMEOUT_SECONDS
+            )
+            return read(json.loads(answer.data)["data"][KEY])
+        except kubernetes.client.ApiException as error:
+            if error.status == 404:
+                raise CheckError(
+                    f"namespace {self.namespace} has no ConfigMap {CONFIG_MAP}: no queue of a "
+                    "stack takes jobs of it, or batch.jobSet is off; give another --namespace"
+                ) from None
+            raise CheckError(_refused(error, f"to read ConfigMap {CONFIG_MAP}")) from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckError(
+                f"ConfigMap {self.namespace}/{CONFIG_MAP} is another version's ({error}); submit "
+                "with the version of gpu-cluster that made the stack"
+            ) from None
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise CheckError(f"the cluster does not answer: {error}") from None
+
+    def submit(self, job: Job) -> None:
+        """Makes the job. Where the cluster refuses it, nothing of it stays."""
+        made: list[Object] = []
+        try:
+            for each in job.before:
+                made.append(self._create(each))
+            uid = self._create_job_set(job.job_set)["metadata"]["uid"]
+        except kubernetes.client.ApiException as error:
+            for each in made:
+                self._delete(each)
+            if error.status == 409:
+                raise CheckError(
+                    f"{job.name}: namespace {self.namespace} has one of that name already; cancel "
+                    "it, or choose another name"
+                ) from None
+            raise CheckError(f"{job.name}: {_refused(error, 'to submit it')}") from None
+        owner = {
+            "apiVersion": job.job_set["apiVersion"], "kind": "JobSet", "name": job.name, "uid": uid,
+        }  # fmt: skip
+        for each in made:
+            # They go with the job, whoever deletes it.
+            self._own(each, owner)
+
+    def jobs(self) -> list[Object]:
+        """Every JobSet of the namespace."""
+        return items(
+            asked(
+                self._custom.list_namespaced_custom_object,
+                jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL,
+            )
+        )  # fmt: skip
+
+    def cancel(self, name: str) -> None:
+        """Deletes a job that was submitted, and its pods. Raises CheckError for any other."""
+        job = self._job(name)
+        if (job["metadata"].get("labels") or {}).get(SUBMITTED) != "true":
+            raise CheckError(
+                f"{name} is the stack's own: remove it from trainingJobs, and run pulumi up"
+            )
+        try:
+            self._custom.delete_namespaced_custom_object(
+                jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, name,
+                propagation_policy="Foreground",
+            )  # fmt: skip
+        except kubernetes.client.ApiException as error:
+            raise CheckError(f"{name}: {_refused(error, 'to delete it')}") from None
+
+    def log(self, name: str, worker: int, *, follow: bool) -> Iterator[str]:
+        """What a worker of the job printed, line by line; of several attempts the last."""
+        self._job(name)
+        pods = [
+            pod
+            for pod in items(
+                asked(
+                    self._core.list_namespaced_pod,
+                    self.namespace,
+                    label_selector=f"{names.JOB_SET_LABEL}={name}",
+                )
+            )
+            if (pod["metadata"].get("annotations") or {}).get(_INDEX) == str(worker)
+        ]
+        if not pods:
+            raise CheckError(
+                f"{name} has no worker {worker} yet: gpu-cluster job list says what it waits for"
+            )
+        last = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+        try:
+            answer = self._core.read_namespaced_pod_log(
+                last["metadata"]["name"], self.namespace, follow=follow, _preload_content=False,
+                _request_timeout=None if follow else TIMEOUT_SECONDS,
+            )  # fmt: skip
+            for line in answer:
+                yield line.decode(errors="replace").rstrip("\n")
+        except kubernetes.client.ApiException as error:
+            raise CheckError(f"{name}: {_refused(error, 'to read its log')}") from None
+
+    def _job(self, name: str) -> Object:
+        found = {each["metadata"]["name"]: each for each in self.jobs()}
+        if name not in found:
+            have = ", ".join(sorted(found)) or "none"
+            raise CheckError(f"there is no job {name} in namespace {self.namespace}; it has {have}")
+        return found[name]
+
+    def _create(self, each: Object) -> Object:
+        if each["kind"] == "ConfigMap":
+            self._core.create_namespaced_config_map(self.namespace, each)
+        else:
+            self._networking.create_namespaced_network_policy(self.namespace, each)
+        return each
+
+    def _create_job_set(self, job_set: Object) -> Object:
+        made: Object = self._custom.create_namespaced_custom_object(
+            jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, job_set
+        )
+        return made
+
+    def _own(self, each: Object, owner: Object) -> None:
+        patch, name = {"metadata": {"ownerReferences": [owner]}}, each["metadata"]["name"]
+        if each["kind"] == "ConfigMap":
+            self._core.patch_namespaced_config_map(name, self.namespace, patch)
+        else:
+            self._networking.patch_namespaced_network_policy(name, self.namespace, patch)
+
+    def _delete(self, each: Object) -> None:
+        name = each["metadata"]["name"]
+        if each["kind"] == "ConfigMap":
+            self._core.delete_namespaced_config_map(name, self.namespace)
+        else:
+            self._networking.delete_namespaced_network_policy(name, self.namespace)
+
+
+def state(job: Object) -> str:
+    """How far a JobSet is, in a word or two."""
+    status = job.get("status") or {}
+    for condition in status.get("conditions") or []:
+        if condition["type"] in ("Completed", "Failed") and condition["status"] == "True":
+            return str(condition["type"]).lower()
+    if (job.get("spec") or {}).get("suspend"):
+        queue = (job["metadata"].get("labels") or {}).get(names.QUEUE_LABEL)
+        return f"waits in queue {queue}" if queue else "suspended"
+    workers: Object = next(
+        (one for one in status.get("replicatedJobsStatus") or [] if one["name"] == WORKERS), {}
+    )
+    return "running" if workers.get("ready") else "starting"
+
+
+def row(job: Object) -> dict[str, Any]:
+    """What `job list` says of a JobSet."""
+    (workers,) = [one for one in job["spec"]["replicatedJobs"] if one["name"] == WORKERS] or [{}]
+    labels = job["metadata"].get("labels") or {}
+    template = (workers.get("template") or {}).get("spec") or {}
+    return {
+        "name": job["metadata"]["name"],
+        "queue": labels.get(names.QUEUE_LABEL, ""),
+        "nodes": template.get("completions", ""),
+        "state": state(job),
+        "restarts": (job.get("status") or {}).get("restarts", 0),
+        "submitted": labels.get(SUBMITTED) == "true",
+        "created": job["metadata"].get("creationTimestamp", ""),
+    }
+
+
+def _refused(error: kubernetes.client.ApiException, what: str) -> str:
+    if error.status in (401, 403):
+        return f"you are not allowed {what}: HTTP {error.status}; ask whoever runs the cluster"
+    try:
+        message = json.loads(error.body)["message"]
+    except (ValueError, TypeError, KeyError):
+        message = error.reason
+    return f"the cluster refuses it: {message}"

@@ -1,0 +1,138 @@
+"""A job file, judged by what the stack published, as the objects that the cluster gets. Pure.
+
+The same classes read it, refuse it and render it as `trainingJobs` of a stack's file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from components.batch import jobset
+from components.batch.load import read_training_jobs
+from components.batch.published import Published
+from components.batch.training import among_themselves, labels, spec
+from components.batch.training_args import TrainingArgs
+from components.catalog import kubernetes as names
+from components.gpu.pod_parts import config_map_name, contents_of
+from stacks.outcome import CheckError
+
+ROOM = "trainingJobs"
+SUBMITTED = "gpu-cluster/submitted"
+"""Label of all that was submitted: only that is listed as a user's, and can be cancelled."""
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A training job, and what stands before it."""
+
+    name: str
+    namespace: str
+    before: list[Object]
+    """NetworkPolicy and ConfigMaps, in the order in which they are made."""
+    job_set: Object
+
+
+def jobs_in(file: Path, published: Published, namespace: str) -> list[Job]:
+    """The jobs of a file. Raises CheckError, in the words of the settings, for what cannot run."""
+    try:
+        document = yaml.safe_load(file.read_text())
+    except OSError as error:
+        raise CheckError(f"{file}: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        raise CheckError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+    return [
+        rendered(name, args, published, file.parent)
+        for name, args in read(document, published, namespace, file.parent).items()
+    ]
+
+
+def read(
+    document: object, published: Published, namespace: str, root: Path
+) -> Mapping[str, TrainingArgs]:
+    """The settings of a file's jobs; those that name no namespace get this one."""
+    if not isinstance(document, dict) or set(document) != {ROOM}:
+        raise CheckError(
+            f"{ROOM}: is missing, or not alone; a job file has one key, {ROOM}, with jobs as a "
+            "stack's file has them"
+        )
+    given = document[ROOM]
+    if not isinstance(given, dict) or not given:
+        raise CheckError(f"{ROOM}: has no job; give one by its name")
+    named = {
+        name: {"namespace": namespace, **job} if isinstance(job, dict) else job
+        for name, job in given.items()
+    }
+    try:
+        jobs = read_training_jobs(
+            ROOM, named, published.batch, published.pools, published.beside, root
+        )
+    except ValueError as error:
+        raise CheckError(str(error)) from None
+    for name, job in jobs.items():
+        _check(f"{ROOM}.{name}", job, published, namespace)
+    return jobs
+
+
+def _check(path: str, job: TrainingArgs, published: Published, namespace: str) -> None:
+    """What a stack's file leaves to its owner, and a user of the cluster may not skip."""
+    if job.namespace != namespace:
+        raise CheckError(
+            f"{path}.namespace: is {job.namespace}, and the settings of {namespace} were read; "
+            f"give --namespace {job.namespace}"
+        )
+    if job.wait:
+        raise CheckError(f"{path}.wait: nobody waits for a submitted job; drop the key")
+    owner = next((q for q, args in published.batch.queues.items() if job.pool in args.pools), None)
+    if owner is not None and job.queue is None:
+        raise CheckError(
+            f"{path}.queue: is missing, and pool {job.pool} is handed out by queue {owner}; set it"
+        )
+    if names.unpinned(job.image):
+        raise CheckError(
+            f"{path}.image: {job.image!r} can be another image tomorrow; give a tag other than "
+            "latest, or a digest"
+        )
+
+
+def rendered(name: str, args: TrainingArgs, published: Published, root: Path) -> Job:
+    """The job's objects, as the stack would declare them."""
+    contents = contents_of(args, root)
+    metadata = {"namespace": args.namespace, "labels": {"app": name, SUBMITTED: "true"}}
+    pool = published.pools[args.pool]
+    return Job(
+        name=name,
+        namespace=args.namespace,
+        before=[
+            {
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "NetworkPolicy",
+                "metadata": {"name": name, **metadata},
+                "spec": among_themselves(name),
+            },
+            *(
+                {
+                    "apiVersion": "v1",
+                    "kind": "ConfigMap",
+                    "metadata": {"name": config_map_name(name, volume, content), **metadata},
+                    "immutable": True,
+                    "data": dict(content),
+                }
+                for volume, content in contents.items()
+            ),
+        ],
+        job_set={
+            "apiVersion": f"{jobset.GROUP}/{jobset.VERSION}",
+            "kind": "JobSet",
+            "metadata": {
+                "name": name,
+                "namespace": args.namespace,
+                "labels": {**labels(name, args), SUBMITTED: "true"},
+            },
+            "spec": spec(name, args, pool, contents, published.buckets),
+        },
+    )
