@@ -37,6 +37,8 @@ OPTIONS = (
     "hooks",
 )
 LONGEST = 160
+SHOWN = {"cluster", "gpuPools", "workloads", "serviceAccounts", "volumeClaims"}
+"""Blocks whose changes each platform shows."""
 
 Declared = Mapping[str, list[str]]
 """Type and name of a resource -> a line for each of its inputs and options."""
@@ -100,7 +102,7 @@ def configs() -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any] | None
             # Another name changes every line. Monitoring and checks are much the same everywhere,
             # and are shown once: `onprem_choices`, queues in `train_queues`.
             rooms = {key.partition(":")[2] for key in _difference(sample, config)}
-            shown = rooms <= {"cluster", "gpuPools", "workloads"} or platform == "existing"
+            shown = rooms <= SHOWN or platform == "existing"
             shown |= config.get("gpu-cluster:monitoring", {}).get("source") == "managed"
             if "batch" not in rooms and shown and _name(config) == _name(sample):
                 yield f"{stack}_choices", config, sample

@@ -23,7 +23,7 @@ from tools.sections import ROOT
 
 LIVE = ("quota", "gpus", "leftovers")
 """Verbs that ask a cloud or cluster, here the rehearsal that the page has kept."""
-NEEDS_A_CLUSTER = ("inventory", "recover", "test-gpus")
+NEEDS_A_CLUSTER = ("inventory", "job", "recover", "test-gpus")
 """Verbs whose answer only a cluster of one's own has; their arguments are checked elsewhere."""
 
 

@@ -17,7 +17,12 @@ from cli.docs import keys, stack_schema
 from cli.docs.limits import LIMITS
 from stacks.files import EXAMPLES, ROOT, SAMPLES, document_in
 from tests.program.environments import values_of
-from tests.unit.components import test_settings, test_settings_batch, test_settings_eks
+from tests.unit.components import (
+    test_settings,
+    test_settings_batch,
+    test_settings_eks,
+    test_settings_pods,
+)
 
 FIXTURES = ROOT / "tests" / "fixtures" / "stacks"
 COMMITTED = sorted([*EXAMPLES.glob("Pulumi.*.yaml"), *FIXTURES.glob("Pulumi.*.yaml")])
@@ -56,6 +61,7 @@ def refused() -> Iterator[tuple[str, dict[str, Any]]]:
         (test_settings.REFUSED, values_of("dev")),
         (test_settings_eks.REFUSED, values_of("train")),
         (test_settings_batch.REFUSED, test_settings_batch.dev()),
+        (test_settings_pods.REFUSED, test_settings_batch.dev()),
     ):
         for row in rows:
             yield row["says"], changed(values, row["change"])

@@ -353,3 +353,23 @@ def test_a_ceiling_that_nothing_exceeds_is_refused(
     """What is no amount of money holds nobody back, and so is a mistake."""
     assert main(["cost", "dev", f"--ceiling={ceiling}"]) == ExitCode.UNKNOWN
     assert f"{ceiling} is no amount; give dollars a month" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("stack", "dollars_a_month"), [("dev", 10.0), ("train", 8.0)], ids=["pd-balanced", "gp3"]
+)
+def test_a_claim_is_billed_by_its_size(stack: str, dollars_a_month: float) -> None:
+    """100 GiB of the default class; of another, and of buckets, a note says that it is missing."""
+    config = config_of(stack)
+    config["gpu-cluster:volumeClaims"] = {
+        "results": {"size": "100Gi"},
+        "shared": {"size": "1Ti", "storageClass": "standard-rwx", "accessMode": "ReadWriteMany"},
+    }
+    config["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": "read"}}}
+    found = cost.bill_at(stack, config)
+    dollars = item(found, "claim results").cost("on-demand", "full")
+    assert dollars is not None
+    assert round(dollars * 730, 2) == dollars_a_month
+    notes = "\n".join(found.notes)
+    assert "claim shared: 1Ti of class standard-rwx, whose price is not known here" in notes
+    assert "buckets are not this stack's, and not counted: data" in notes

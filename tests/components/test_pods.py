@@ -1,0 +1,250 @@
+"""Who pods are, and what they mount: the objects and grants that a stack then has."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from tests.components.recording import Recording, record
+from tests.program.environments import as_engine_config, run_program, values_of
+from tests.program.test_environments import CLUSTER_OUTPUTS
+
+MEMBER = "serviceAccount:my-project.svc.id.goog[default/trainer]"
+
+
+def declared(stack: str, **blocks: Any) -> Recording:
+    """The stack with a training job `ddp` on one node; `job` are more keys of it."""
+    values = copy.deepcopy(values_of(stack))
+    (pool, *_) = values["gpu-cluster:gpuPools"]
+    job = {"pool": pool, "image": "example.com/a:1", "nodes": 1, "command": ["train.py"]}
+    values["gpu-cluster:batch"] = {"jobSet": True}
+    values["gpu-cluster:trainingJobs"] = {"ddp": {**job, **blocks.pop("job", {})}}
+    values |= {f"gpu-cluster:{key}": value for key, value in blocks.items()}
+    return record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
+
+
+def pod(found: Recording) -> dict[str, Any]:
+    """The pod template of the training job."""
+    (job_set,) = [each for each in found.resources if each.name == "ddp" and "JobSet" in each.type]
+    (replicated,) = job_set.inputs["spec"]["replicatedJobs"]
+    template: dict[str, Any] = replicated["template"]["spec"]["template"]
+    return template
+
+
+ACCOUNT = {"trainer": {"buckets": {"data": "read", "out": "write"}}}
+VOLUMES = {
+    "data": {"mountPath": "/data", "bucket": "data"},
+    "out": {"mountPath": "/out", "bucket": "out", "readOnly": False},
+}
+
+
+@pytest.mark.parametrize("stack", ["train-gke", "autopilot"])
+def test_gke_grants_each_bucket_to_the_account_itself(stack: str) -> None:
+    """No role on the project, no service account of Google Cloud, and never more than is asked."""
+    found = declared(
+        stack, serviceAccounts=ACCOUNT, job={"serviceAccount": "trainer", "volumes": VOLUMES}
+    )
+    grants = found.of("gcp:storage/bucketIAMMember:BucketIAMMember")
+    assert {
+        (each.inputs["bucket"], each.inputs["role"], each.inputs["member"]) for each in grants
+    } == {
+        ("data", "roles/storage.objectViewer", MEMBER),
+        ("out", "roles/storage.objectUser", MEMBER),
+    }
+    assert all(any("Cluster" in urn for urn in each.depends_on) for each in grants)
+    cluster = found.one("gcp:container/cluster:Cluster")
+    driver = {"gcsFuseCsiDriverConfig": {"enabled": True}}
+    assert cluster.inputs.get("addonsConfig") == (driver if stack == "train-gke" else None)
+    template = pod(found)
+    assert template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+    assert template["spec"]["serviceAccountName"] == "trainer"
+    assert template["spec"]["automountServiceAccountToken"] is False
+    volumes = {each["name"]: each for each in template["spec"]["volumes"]}
+    attributes = {"bucketName": "data", "mountOptions": "implicit-dirs"}
+    assert volumes["data"]["csi"] == {
+        "driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": attributes, "readOnly": True,
+    }  # fmt: skip
+    assert "readOnly" not in volumes["out"]["csi"]
+    mounts = {each["name"]: each for each in template["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts["data"] == {"name": "data", "mountPath": "/data", "readOnly": True}
+    assert mounts["out"] == {"name": "out", "mountPath": "/out"}
+
+
+def test_a_job_waits_for_the_rights_of_its_account() -> None:
+    """A pod that starts before has none, and fails."""
+    found = declared(
+        "train-gke", serviceAccounts=ACCOUNT, job={"serviceAccount": "trainer", "volumes": VOLUMES}
+    )
+    (job_set,) = [each for each in found.resources if each.name == "ddp" and "JobSet" in each.type]
+    waited = " ".join(job_set.depends_on)
+    assert "bucketIAMMember" in waited
+    assert "ServiceAccount::trainer" in waited
+
+
+def test_a_role_is_granted_in_the_project() -> None:
+    """To the same member."""
+    roles = {"trainer": {"roles": ["roles/bigquery.jobUser"]}}
+    found = declared("train-gke", serviceAccounts=roles)
+    (grant,) = [
+        each
+        for each in found.of("gcp:projects/iAMMember:IAMMember")
+        if each.inputs.get("member") == MEMBER
+    ]
+    assert grant.inputs["role"] == "roles/bigquery.jobUser"
+    account = found.one("kubernetes:core/v1:ServiceAccount", "trainer")
+    assert account.inputs["automountServiceAccountToken"] is False
+    assert "addonsConfig" not in found.one("gcp:container/cluster:Cluster").inputs
+
+
+def test_eks_gives_the_account_a_role_with_these_buckets_alone() -> None:
+    """Taken by Pod Identity, by pods of this account of this cluster."""
+    policy = "arn:aws:iam::123456789012:policy/registry"
+    account = {"trainer": {**ACCOUNT["trainer"], "policies": [policy]}}
+    found = declared(
+        "train", serviceAccounts=account, job={"serviceAccount": "trainer", "volumes": VOLUMES}
+    )
+    (inline,) = [
+        json.loads(each.inputs["policy"])["Statement"]
+        for each in found.of("aws:iam/rolePolicy:RolePolicy")
+        if "pods-trainer" in each.name
+    ]
+    assert inline == [
+        {"Effect": "Allow", "Action": "s3:ListBucket",
+         "Resource": ["arn:aws:s3:::data", "arn:aws:s3:::out"]},
+        {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::data/*"]},
+        {"Effect": "Allow",
+         "Action": ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"],
+         "Resource": ["arn:aws:s3:::out/*"]},
+    ]  # fmt: skip
+    attached = found.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
+    assert policy in {each.inputs["policyArn"] for each in attached}
+    identity = found.one("aws:eks/podIdentityAssociation:PodIdentityAssociation", "pods-trainer")
+    assert (identity.inputs["namespace"], identity.inputs["serviceAccount"]) == (
+        "default",
+        "trainer",
+    )
+    addons = {each.inputs["addonName"]: each for each in found.of("aws:eks/addon:Addon")}
+    values = json.loads(addons["aws-mountpoint-s3-csi-driver"].inputs["configurationValues"])
+    assert values == {"node": {"tolerateAllTaints": True}}
+
+
+def test_eks_mounts_a_bucket_by_a_volume_and_its_claim() -> None:
+    """Each with the pod's own credentials, and read-only unless the account writes."""
+    found = declared(
+        "train", serviceAccounts=ACCOUNT, job={"serviceAccount": "trainer", "volumes": VOLUMES}
+    )
+    volumes = {
+        each.inputs["metadata"]["name"]: each.inputs["spec"]
+        for each in found.of("kubernetes:core/v1:PersistentVolume")
+    }
+    data, out = volumes["default-trainer-data"], volumes["default-trainer-out"]
+    assert data["csi"] == {
+        "driver": "s3.csi.aws.com", "volumeHandle": "default-trainer-data",
+        "volumeAttributes": {
+            "bucketName": "data", "authenticationSource": "pod", "stsRegion": "us-east-1",
+        },
+    }  # fmt: skip
+    assert data["claimRef"] == {"namespace": "default", "name": "trainer-data"}
+    assert data["mountOptions"] == ["region us-east-1", "allow-other", "read-only"]
+    assert out["mountOptions"] == [
+        "region us-east-1", "allow-other", "allow-delete", "allow-overwrite",
+    ]  # fmt: skip
+    assert (data["accessModes"], out["accessModes"]) == (["ReadOnlyMany"], ["ReadWriteMany"])
+    assert (data["storageClassName"], data["persistentVolumeReclaimPolicy"]) == ("", "Retain")
+    claims = {
+        each.inputs["metadata"]["name"]: each.inputs["spec"]
+        for each in found.of("kubernetes:core/v1:PersistentVolumeClaim")
+    }
+    assert claims["trainer-data"]["volumeName"] == "default-trainer-data"
+    assert claims["trainer-data"]["storageClassName"] == ""
+    spec = pod(found)["spec"]
+    named = {each["name"]: each for each in spec["volumes"]}
+    assert named["data"]["persistentVolumeClaim"] == {"claimName": "trainer-data"}
+
+
+def test_without_buckets_no_driver_comes() -> None:
+    """The addon is there for those who mount something."""
+    found = declared("train", serviceAccounts={"trainer": {}})
+    names = [each.inputs["addonName"] for each in found.of("aws:eks/addon:Addon")]
+    assert "aws-mountpoint-s3-csi-driver" not in names
+    assert found.of("kubernetes:core/v1:PersistentVolume") == []
+
+
+def test_a_claim_is_the_stacks_and_not_the_jobs() -> None:
+    """What a job wrote is there after it is replaced; a class of Filestore brings its driver."""
+    claims = {
+        "checkpoints": {
+            "size": "1Ti", "storageClass": "standard-rwx", "accessMode": "ReadWriteMany",
+        }
+    }  # fmt: skip
+    volumes = {"out": {"mountPath": "/out", "claim": "checkpoints", "readOnly": False}}
+    found = declared("train-gke", volumeClaims=claims, job={"volumes": volumes})
+    claim = found.one("kubernetes:core/v1:PersistentVolumeClaim", "checkpoints")
+    assert "Training" not in claim.parent
+    assert claim.inputs["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Ti"}},
+        "storageClassName": "standard-rwx",
+    }
+    cluster = found.one("gcp:container/cluster:Cluster")
+    assert cluster.inputs["addonsConfig"] == {"gcpFilestoreCsiDriverConfig": {"enabled": True}}
+
+
+def test_a_changed_file_is_another_config_map(tmp_path: Any, monkeypatch: Any) -> None:
+    """A JobSet that runs keeps the files that it began with."""
+    values = {"code": {"mountPath": "/code", "files": ["train.py"]}}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text("")
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for text in ("print(1)", "print(2)"):
+        (tmp_path / "train.py").write_text(text)
+        found = declared("train-gke", job={"volumes": values})
+        (made,) = [
+            each
+            for each in found.of("kubernetes:core/v1:ConfigMap")
+            if each.name.startswith("ddp-code-")
+        ]
+        assert made.inputs["data"] == {"train.py": text}
+        assert made.inputs["immutable"] is True
+        (volume,) = [each for each in pod(found)["spec"]["volumes"] if each["name"] == "code"]
+        assert volume["configMap"] == {"name": made.inputs["metadata"]["name"]}
+        names.append(made.inputs["metadata"]["name"])
+    assert len(set(names)) == 2
+
+
+@pytest.mark.parametrize("kind", ["deployment", "pod", "job"])
+def test_a_workload_has_the_same_parts(kind: str) -> None:
+    """Whatever makes its pods: volumes, secrets, environment and account."""
+    parts = {
+        "serviceAccount": "trainer",
+        "imagePullSecrets": ["registry"],
+        "envFrom": [{"secret": "token"}, {"configMap": "settings"}],
+        "volumes": {
+            **VOLUMES,
+            "token": {"mountPath": "/token", "secret": "token"},
+            "scratch": {"mountPath": "/scratch", "memory": "1Gi"},
+            "conf": {"mountPath": "/conf", "hostFile": "/usr/lib64/libcuda.so.1"},
+        },
+    }
+    workload = {"kind": kind, "pool": "train-gpu", "image": "example.com/a:1", **parts}
+    found = declared("train-gke", serviceAccounts=ACCOUNT, workloads={"web": workload})
+    (made,) = [each for each in found.resources if each.name == "web" and each.custom]
+    spec = made.inputs["spec"]
+    metadata = made.inputs["metadata"] if kind == "pod" else spec["template"]["metadata"]
+    spec = spec if kind == "pod" else spec["template"]["spec"]
+    assert metadata["annotations"]["gke-gcsfuse/volumes"] == "true"
+    assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == ("trainer", False)
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    (container,) = spec["containers"]
+    assert container["envFrom"] == [
+        {"secretRef": {"name": "token"}}, {"configMapRef": {"name": "settings"}},
+    ]  # fmt: skip
+    volumes = {each["name"]: each for each in spec["volumes"]}
+    assert volumes["token"]["secret"] == {"secretName": "token"}
+    assert volumes["scratch"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Gi"}
+    assert volumes["conf"]["hostPath"] == {"path": "/usr/lib64/libcuda.so.1", "type": "File"}
+    mounts = {each["name"]: each for each in container["volumeMounts"]}
+    assert mounts["token"]["readOnly"] is True
+    assert mounts["scratch"] == {"name": "scratch", "mountPath": "/scratch"}

@@ -1,0 +1,137 @@
+"""Jobs that read a bucket by their identity, and one thing wrong at a time with that.
+
+No kubelet mounts anything in a rehearsal: what the driver on the node would say of each bucket is
+asked of the simulated cloud, by what it holds.
+"""
+
+from typing import Any
+
+import pytest
+
+from stacks.program import Mutation
+from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
+
+GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"
+CLUSTER = "gcp:container/cluster:Cluster"
+JOB = "kubernetes:batch/v1:Job"
+ADDON = "aws:eks/addon:Addon"
+POLICY = "aws:iam/rolePolicy:RolePolicy"
+VOLUME = "kubernetes:core/v1:PersistentVolume"
+IDENTITY = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
+ON = {"train-gke": "train", "train": "sample-gpu-job"}
+"""Environment -> its job."""
+MEMBER = "serviceAccount:my-project.svc.id.goog[default/trainer]"
+
+
+def with_bucket(stack: str) -> Mutation:
+    """The environment's job reads `data` and writes to `out`, as the account `trainer`."""
+
+    def change(config: dict[str, Any]) -> None:
+        account = {"buckets": {"data": "read", "out": "write"}}
+        config["gpu-cluster:serviceAccounts"] = {"trainer": account}
+        config["gpu-cluster:volumeClaims"] = {"results": {"size": "10Gi"}}
+        config["gpu-cluster:workloads"][ON[stack]] |= {
+            "serviceAccount": "trainer",
+            "volumes": {
+                "data": {"mountPath": "/data", "bucket": "data"},
+                "out": {"mountPath": "/out", "bucket": "out", "readOnly": False},
+                "results": {"mountPath": "/results", "claim": "results", "readOnly": False},
+            },
+        }
+
+    return configured(change)
+
+
+@pytest.mark.parametrize("stack", ON)
+def test_a_job_reads_a_bucket_by_its_identity(rehearse: Rehearse, stack: str) -> None:
+    """With what the program declares, the driver mounts both; the claim gets its disk."""
+    rehearsal = rehearse(with_bucket(stack), stack=stack)
+    assert rehearsal.failures == []
+    api = rehearsal.sandbox.control_plane.api
+    claim = api.get("/api/v1/namespaces/default/persistentvolumeclaims/results")
+    assert claim["status"]["phase"] == "Bound"
+
+
+GKE = "Job default/train starts no container: bucket "
+EKS = "Job default/sample-gpu-job starts no container: bucket "
+MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
+    "GKE: a role that does not read": (
+        "train-gke",
+        [changed(GRANT, 'props["role"] = "roles/storage.objectCreator"', name="trainer-data")],
+        f"{GKE}data: googleapi: Error 403: {MEMBER} may not read it: it has none of "
+        "roles/storage.objectViewer, ",
+    ),
+    "GKE: a role that does not write": (
+        "train-gke",
+        [changed(GRANT, 'props["role"] = "roles/storage.objectViewer"', name="trainer-out")],
+        f"{GKE}out: googleapi: Error 403: {MEMBER} may not write to it: ",
+    ),
+    "GKE: the role is another account's": (
+        "train-gke",
+        [changed(GRANT, 'props["member"] = props["member"].replace("trainer", "train")')],
+        f"{GKE}data: googleapi: Error 403: {MEMBER} may not read it: ",
+    ),
+    "GKE: the cluster has no driver": (
+        "train-gke",
+        [changed(CLUSTER, 'props["addons_config"] = None')],
+        f"{GKE}data: the cluster has no Cloud Storage FUSE driver",
+    ),
+    "GKE: the pod has no sidecar": (
+        "train-gke",
+        [changed(JOB, 'del props["spec"]["template"]["metadata"]["annotations"]'
+                      '["gke-gcsfuse/volumes"]')],
+        f"{GKE}data: the pod has no sidecar to mount it",
+    ),
+    "GKE: the pod runs as nobody": (
+        "train-gke",
+        [changed(JOB, 'del props["spec"]["template"]["spec"]["serviceAccountName"]')],
+        f"{GKE}data: googleapi: Error 403: "
+        "serviceAccount:my-project.svc.id.goog[default/default] may not read it: ",
+    ),
+    "EKS: a policy without the right to list": (
+        "train",
+        [changed(POLICY, 'props["policy"] = props["policy"].replace("s3:ListBucket", '
+                         '"s3:GetBucketAcl")', name="k8s-ml-pods-trainer")],
+        "may not do s3:ListBucket",
+    ),
+    "EKS: a policy on another bucket": (
+        "train",
+        [changed(POLICY, 'props["policy"] = props["policy"].replace(":::out/*", ":::other/*")',
+                 name="k8s-ml-pods-trainer")],
+        "may not do s3:GetObject, s3:PutObject, s3:AbortMultipartUpload, s3:DeleteObject",
+    ),
+    "EKS: the driver does not come to GPU nodes": (
+        "train",
+        [changed(ADDON, 'props["configuration_values"] = None',
+                 name="k8s-ml-aws-mountpoint-s3-csi-driver")],
+        f"{EKS}data: the driver does not run on the node: it does not tolerate nvidia.com/gpu",
+    ),
+    "EKS: the cluster has no driver": (
+        "train",
+        [edited("components/catalog/eks_addons.py", '"aws-mountpoint-s3-csi-driver"',
+                '"aws-efs-csi-driver"'),
+         edited("components/catalog/eks_addons.py",
+                '        configuration={"node": {"tolerateAllTaints": True}},\n', "")],
+        f"{EKS}data: the cluster has no aws-mountpoint-s3-csi-driver addon",
+    ),
+    "EKS: the volume takes the driver's rights": (
+        "train",
+        [changed(VOLUME, 'del props["spec"]["csi"]["volume_attributes"]["authenticationSource"]')],
+        f"{EKS}data: mount-s3: No signing credentials available: the driver's own",
+    ),
+    "EKS: the volume cannot be overwritten": (
+        "train",
+        [changed(VOLUME, 'props["spec"]["mount_options"].remove("allow-overwrite")',
+                 name="default-trainer-out")],
+        f"{EKS}out: mounted without allow-overwrite",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("what", MUTATIONS)
+def test_one_wrong_thing_is_named(rehearse: Rehearse, what: str) -> None:
+    """The rehearsal fails with the job, the bucket, and who may not do what."""
+    stack, mutations, message = MUTATIONS[what]
+    failures = said(rehearse(with_bucket(stack), *mutations, stack=stack))
+    assert any(message in failure for failure in failures), failures

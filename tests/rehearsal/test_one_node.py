@@ -1,0 +1,52 @@
+"""One node for each request, however long driver and device plugin take on it.
+
+Cluster Autoscaler counts a node that has the accelerator's label and offers no GPU yet as one that
+is still coming up (kubernetes/autoscaler cloudprovider/aws/README.md, "Special note on GPU
+instances"); GKE labels its nodes itself.
+"""
+
+import pytest
+
+from plugins.faults import Faults
+from rehearsal.report import node_lives
+from stacks.program import Mutation
+from tests.rehearsal.conftest import Rehearse, changed, said
+
+GROUP, TAG = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/tag:Tag"
+LATE = 20.0
+"""Seconds: many rounds of the autoscaler, which looks every second here."""
+
+
+def unlabelled() -> list[Mutation]:
+    """The pool's nodes without the label, and its group without the tag for it."""
+    label = "k8s.amazonaws.com/accelerator"
+    return [
+        changed(GROUP, f'props["labels"].pop("{label}")', name="train-gpu"),
+        changed(TAG, 'props["tag"]["key"] = props["tag"]["key"].replace("accelerator", "other")',
+                name=f"train-gpu-label-{label}"),
+    ]  # fmt: skip
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("stack", ["train", "train-gke"])
+def test_a_plugin_that_is_held_back_costs_no_second_node(rehearse: Rehearse, stack: str) -> None:
+    """The pod waits on the one node that came for it, and nothing else joins."""
+    rehearsal = rehearse(stack=stack, faults=Faults(gpus_late=LATE), deadline=90)
+    assert rehearsal.failures == []
+    (node,) = [one for one in node_lives(rehearsal.sandbox.event_log.events) if one.gpus]
+    assert node.gpus_at is not None
+    assert node.gpus_at - node.joined >= LATE
+
+
+@pytest.mark.prove
+def test_without_the_accelerators_label_the_rehearsal_fails(rehearse: Rehearse) -> None:
+    """It says that a second node would come, and for want of what."""
+    failures = said(
+        rehearse(*unlabelled(), stack="train", faults=Faults(gpus_late=LATE), deadline=90)
+    )
+    assert any(
+        "unnecessary scale-up: while driver and device plugin come up on a node that is ready, the "
+        "autoscaler starts another for the same pods: its nodes have no label "
+        "k8s.amazonaws.com/accelerator" in failure
+        for failure in failures
+    ), failures

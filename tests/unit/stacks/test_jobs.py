@@ -1,0 +1,210 @@
+"""Jobs that users submit are judged by what the stack published, in the words of its settings."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.batch.published import Published, namespaces, read
+from components.settings import load as settings
+from stacks.jobs import cluster as jobs
+from stacks.jobs.submitted import jobs_in
+from stacks.outcome import CheckError
+from tests.program.environments import as_engine_config
+from tests.unit.components.test_settings_batch import dev
+from tools.sections import ROOT
+
+JOB = {
+    "pool": "train-gpu",
+    "nodes": 2,
+    "queue": "training",
+    "image": "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+    "command": ["/code/train.py"],
+}
+
+
+def published() -> Published:
+    """As a stack on GKE with a queue, an account and a claim publishes it, read back."""
+    values = dev()
+    values["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": "read"}}}
+    values["gpu-cluster:volumeClaims"] = {"results": {"size": "1Gi"}}
+    found = settings.from_config(as_engine_config(values))
+    assert found.batch is not None
+    return read(
+        Published(
+            pools={name: one.pool for name, one in found.pools.items()},
+            batch=found.batch,
+            beside=found.beside,
+            buckets=found.own.access.buckets,
+        ).text()
+    )
+
+
+def submitted(folder: Path, document: Any, namespace: str = "default") -> Any:
+    file = folder / "job.yaml"
+    file.write_text(yaml.safe_dump(document))
+    return jobs_in(file, published(), namespace)
+
+
+def test_what_is_published_is_read_back() -> None:
+    """Every field of pools, queues, accounts and claims, and it is JSON without empty keys."""
+    found = published()
+    assert read(found.text()) == found
+    assert found.pools["train-gpu"].resource == "nvidia.com/gpu"
+    assert [toleration.key for toleration in found.pools["train-gpu"].tolerations] == [
+        "nvidia.com/gpu"
+    ]
+    assert found.batch.queues["training"].quota(found.pools["train-gpu"]) == 3
+    assert found.beside.accounts["trainer"].buckets == {"data": "read"}
+    assert namespaces(found.batch) == ["default"]
+    assert None not in json.loads(found.text())["pools"]["train-gpu"].values()
+
+
+def test_a_job_is_rendered_as_the_stack_would(tmp_path: Path) -> None:
+    """The same spec, with its files, its network policy, and the mark of what was submitted."""
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    volumes = {
+        "code": {"mountPath": "/code", "files": ["train.py"]},
+        "data": {"mountPath": "/data", "bucket": "data"},
+    }
+    job = {**JOB, "serviceAccount": "trainer", "volumes": volumes}
+    (found,) = submitted(tmp_path, {"trainingJobs": {"first": job}})
+    policy, files = found.before
+    assert policy["spec"]["ingress"] == [
+        {"from": [{"podSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "first"}}}]}
+    ]
+    assert files["data"] == {"train.py": "print('hello')\n"}
+    metadata = found.job_set["metadata"]
+    assert metadata["labels"] == {
+        "app": "first", "kueue.x-k8s.io/queue-name": "training", "gpu-cluster/submitted": "true",
+    }  # fmt: skip
+    (workers,) = found.job_set["spec"]["replicatedJobs"]
+    pod = workers["template"]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "trainer"
+    assert pod["nodeSelector"]["gpu-cluster/pool"] == "train-gpu"
+    assert [each["name"] for each in pod["volumes"]] == ["shared-memory", "code", "data"]
+    assert pod["volumes"][1]["configMap"]["name"] == files["metadata"]["name"]
+    assert json.loads(json.dumps(found.job_set)) == found.job_set
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"pool": "train"}, "pool: 'train' is not a pool; did you mean 'train-gpu'?"),
+        ({"nodes": 9}, "nodes: 9 are more than pool train-gpu can have, 3"),
+        ({"gpus": 4}, "gpus: 4 is not possible for a pod on pool train-gpu; allowed: 1"),
+        ({"queue": "trainin"}, "queue: 'trainin' is not a queue; did you mean 'training'?"),
+        ({"queue": None}, "queue: is missing, and pool train-gpu is handed out by queue training"),
+        ({"image": "pytorch"}, "image: 'pytorch' can be another image tomorrow"),
+        ({"image": "a b"}, "image: 'a b' has a blank in it"),
+        ({"serviceAccount": "root"}, "serviceAccount: 'root' is not a service account"),
+        ({"wait": True}, "wait: nobody waits for a submitted job"),
+        ({"gpu": 1}, "gpu: there is no such key; did you mean 'gpus'?"),
+        (
+            {"volumes": {"data": {"mountPath": "/data", "bucket": "data"}}},
+            "volumes.data.bucket: data is mounted with the rights",
+        ),
+        (
+            {"serviceAccount": "trainer",
+             "volumes": {"data": {"mountPath": "/data", "bucket": "other"}}},
+            "volumes.data.bucket: service account trainer may not read other",
+        ),
+        (
+            {"volumes": {"out": {"mountPath": "/out", "claim": "results"}}},
+            "volumes.out.claim: results is ReadWriteOnce, for one node",
+        ),
+        ({"namespace": "team"}, "queue: training takes no jobs of namespace team"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_is_refused_before(
+    tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    """In the words of the settings, with the key's path."""
+    job = {key: value for key, value in {**JOB, **change}.items() if value is not None}
+    with pytest.raises(CheckError) as refused:
+        submitted(tmp_path, {"trainingJobs": {"first": job}})
+    assert str(refused.value).startswith(f"trainingJobs.first.{says}")
+    assert "\n" not in str(refused.value)
+
+
+def test_more_pods_than_the_queue_ever_hands_out_are_refused(tmp_path: Path) -> None:
+    """Such a job would wait for ever."""
+    values = copy.deepcopy(published())
+    queue = values.batch.queues["training"]
+    less = type(queue)(pools=queue.pools, nominal_quota={"train-gpu": 1})
+    small = Published(pools=values.pools, batch=type(values.batch)(
+        job_set=True, queues={"training": less}))  # fmt: skip
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump({"trainingJobs": {"first": JOB}}))
+    with pytest.raises(CheckError, match="training hands out 1 GPUs of pool train-gpu"):
+        jobs_in(file, small, "default")
+
+
+@pytest.mark.parametrize(
+    ("document", "says"),
+    [
+        ({}, "trainingJobs: is missing, or not alone"),
+        ({"trainingJobs": {"a": JOB}, "workloads": {}}, "trainingJobs: is missing, or not alone"),
+        ({"trainingJobs": {}}, "trainingJobs: has no job"),
+        ({"trainingJobs": {"A": JOB}}, "trainingJobs.A: must be lowercase"),
+    ],
+)
+def test_a_job_file_has_jobs_and_nothing_else(tmp_path: Path, document: Any, says: str) -> None:
+    """A whole stack file is not one."""
+    with pytest.raises(CheckError, match=says):
+        submitted(tmp_path, document)
+
+
+def test_a_file_that_is_none_is_one_line(tmp_path: Path) -> None:
+    """Without a traceback."""
+    with pytest.raises(CheckError, match="No such file"):
+        jobs_in(tmp_path / "none.yaml", published(), "default")
+    (tmp_path / "bad.yaml").write_text("a: [")
+    with pytest.raises(CheckError, match="is not YAML"):
+        jobs_in(tmp_path / "bad.yaml", published(), "default")
+
+
+def job_set(**more: Any) -> dict[str, Any]:
+    labels = {"kueue.x-k8s.io/queue-name": "training"}
+    spec = {"replicatedJobs": [{"name": "workers", "template": {"spec": {"completions": 2}}}]}
+    return {"metadata": {"name": "first", "labels": labels}, "spec": spec | more.pop("spec", {}),
+            **more}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("job", "state"),
+    [
+        (job_set(spec={"suspend": True}), "waits in queue training"),
+        (job_set(), "starting"),
+        (
+            job_set(status={"replicatedJobsStatus": [{"name": "workers", "ready": 1}]}),
+            "running",
+        ),
+        (
+            job_set(status={"conditions": [{"type": "Completed", "status": "True"}]}),
+            "completed",
+        ),
+        (job_set(status={"conditions": [{"type": "Failed", "status": "True"}]}), "failed"),
+    ],
+)
+def test_how_far_a_job_is(job: dict[str, Any], state: str) -> None:
+    """In a word or two, as the list has it."""
+    assert jobs.state(job) == state
+    assert jobs.row(job)["nodes"] == 2
+
+
+def test_the_example_could_run() -> None:
+    """The documented file, with the script that comes with the repository."""
+    values = dev()
+    values["gpu-cluster:volumeClaims"] = {"checkpoints": {"size": "10Gi"}}
+    found = settings.from_config(as_engine_config(values))
+    assert found.batch is not None
+    pools = {name: one.pool for name, one in found.pools.items()}
+    stack = Published(pools=pools, batch=found.batch, beside=found.beside)
+    (job,) = jobs_in(ROOT / "examples" / "training" / "job.yaml", stack, "default")
+    (files,) = [each for each in job.before if each["kind"] == "ConfigMap"]
+    script = ROOT / "examples" / "training" / "train.py"
+    assert files["data"] == {"train.py": script.read_text()}
