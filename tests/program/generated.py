@@ -182,6 +182,15 @@ WORKLOAD = some(
     sharedMemory=st.sampled_from(["0", "256Mi", "1Gi"]),
     wait=st.booleans(),
     driverLibraries=st.just("/usr/lib/nvidia"),
+    envFrom=st.just([{"secret": "token"}]),
+    imagePullSecrets=st.just(["registry"]),
+    volumes=st.just(
+        {
+            "scratch": {"mountPath": "/scratch", "memory": "1Gi"},
+            "code": {"mountPath": "/code", "files": ["requirements.txt"]},
+            "token": {"mountPath": "/token", "secret": "token"},
+        }
+    ),
 )
 IMAGE = "docker.io/pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime"
 TRAINING = some(
