@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, edited, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
 GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"
 CLUSTER = "gcp:container/cluster:Cluster"
@@ -108,10 +108,9 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
     ),
     "EKS: the cluster has no driver": (
         "train",
-        [edited("components/catalog/eks_addons.py", '"aws-mountpoint-s3-csi-driver"',
-                '"aws-efs-csi-driver"'),
-         edited("components/catalog/eks_addons.py",
-                '        configuration={"node": {"tolerateAllTaints": True}},\n', "")],
+        [changed(ADDON, 'props |= {"addon_name": "snapshot-controller", '
+                        '"configuration_values": None}',
+                 name="k8s-ml-aws-mountpoint-s3-csi-driver")],
         f"{EKS}data: the cluster has no aws-mountpoint-s3-csi-driver addon",
     ),
     "EKS: the volume takes the driver's rights": (

@@ -102,6 +102,7 @@ DOORS = {
     "cli/__main__.py": "gpu-cluster where the package is not installed",
     "components/gpu/acceptance_program/__main__.py": "runs alone, on a node",
     "examples/consumer/__main__.py": "a Pulumi program",
+    "examples/training/train.py": "what a training job runs",
     "policy/__main__.py": "the policy pack",
     "quality/bench/gpu/__main__.py": "runs where there is a GPU, without the other packages",
     "quality/bench/child.py": "a process of the benchmark",
