@@ -162,7 +162,7 @@ def _all_methods(resource: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _method(raw: Mapping[str, Any]) -> Method:
-    path = re.sub(r"^v[0-9]\w*/", "", raw["flatPath"])
+    path = re.sub(r"^v[0-9]\w*/", "", raw.get("flatPath", raw["path"]))
     return Method(
         id=raw["id"],
         verb=raw["httpMethod"],

@@ -18,6 +18,7 @@ APIS = (
     ("monitoring", "v1"),
     ("monitoring", "v3"),
     ("serviceusage", "v1"),
+    ("storage", "v1"),
 )
 
 _HEAD = """# Simulated APIs

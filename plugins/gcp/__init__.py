@@ -13,7 +13,8 @@ from plugins.faults import Faults
 from plugins.gcp.client import Client
 from plugins.gcp.cluster import Cluster
 from plugins.gcp.compute import Network, Subnetwork
-from plugins.gcp.iam import Account, AccountMember, ProjectMember
+from plugins.gcp.iam import Account
+from plugins.gcp.iam_members import AccountMember, BucketMember, ProjectMember
 from plugins.gcp.node_pool import NodePool
 from plugins.gcp.project import AlertPolicy, Dashboard, Repository, Service
 from plugins.gcp.resource import Resource
@@ -32,6 +33,7 @@ _TYPES: tuple[type[Resource], ...] = (
     Account,
     ProjectMember,
     AccountMember,
+    BucketMember,
     Service,
     Repository,
     Dashboard,

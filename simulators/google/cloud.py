@@ -52,7 +52,8 @@ class GoogleCloud:
         self.resources: dict[str, CloudResource] = {}
         """Everything that exists, by its id. Hold `lock` to read or change it."""
         self.policies: dict[str, dict[str, Any]] = {}
-        """Full name of a project or service account -> its IAM policy, without etag."""
+        """Full name of a project, service account or bucket (`b/NAME`) -> its IAM policy, without
+        etag."""
         self.auto_nodes: dict[str, int] = {}
         """Autopilot's group -> its nodes now. Hold `lock`, as for `resources`."""
         self._gpu_request_shapes: set[GpuRequestShape] = set()
@@ -132,7 +133,7 @@ class GoogleCloud:
             cluster = next(self.of(CLUSTER), None)
             if cluster is None:
                 return ""
-            return buckets.why_not_mounted(mount, cluster, list(self.resources.values()))
+            return buckets.why_not_mounted(mount, cluster, self.policies)
 
     def list_resources(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted."""

@@ -2,7 +2,15 @@
 
 from collections.abc import Mapping
 
-from simulators.google import artifact_registry, compute, container, iam, monitoring, projects
+from simulators.google import (
+    artifact_registry,
+    buckets,
+    compute,
+    container,
+    iam,
+    monitoring,
+    projects,
+)
 from simulators.google.api.server import Answer
 
 METHODS: Mapping[str, Answer] = {
@@ -12,5 +20,6 @@ METHODS: Mapping[str, Answer] = {
     **projects.METHODS,
     **artifact_registry.METHODS,
     **monitoring.METHODS,
+    **buckets.METHODS,
 }
 """Method, as Google's documents name it -> what answers it."""

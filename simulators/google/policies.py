@@ -1,4 +1,4 @@
-"""Who may do what: the IAM policies of projects and service accounts."""
+"""Who may do what: the IAM policies of projects, service accounts and buckets."""
 
 import base64
 import hashlib
@@ -28,15 +28,20 @@ def get(call: Call) -> dict[str, Any]:
 def set_(call: Call) -> dict[str, Any]:
     """Refused: a policy that was read before the last change, a role or member that there is
     not."""
-    wanted = dict(call.body.get("policy", {}))
+    return change(call, call.body.get("policy", {}), 409)
+
+
+def change(call: Call, policy: Mapping[str, Any], stale: int) -> dict[str, Any]:
+    """`stale`: the code that refuses a policy that was read before the last change."""
+    wanted = dict(policy)
     before = get(call)
     if wanted.pop("etag", before["etag"]) != before["etag"]:
         raise ApiError(
-            409,
+            stale,
             "There were concurrent policy changes. Please retry the whole read-modify-write with "
             "exponential backoff.",
-            reason="aborted",
-            status="ABORTED",
+            reason="aborted" if stale == 409 else "",
+            status="ABORTED" if stale == 409 else "",
         )
     known = {member for one in before.get("bindings", ()) for member in one["members"]}
     bindings = []
@@ -73,10 +78,13 @@ def forget_account(cloud: "GoogleCloud", email: str, number: str) -> None:
             binding["members"] = [mark if one == gone else one for one in binding["members"]]
 
 
+_OWNERS = {"/serviceAccounts/": " of a service account", "/b/": " of a bucket"}
+
+
 def held(cloud: "GoogleCloud") -> Iterator[str]:
     """One line for each role of each member."""
     for name, policy in cloud.policies.items():
-        word = "IAM binding of a service account" if "/serviceAccounts/" in name else "IAM binding"
+        word = "IAM binding" + next((of for part, of in _OWNERS.items() if part in f"/{name}"), "")
         for binding in policy.get("bindings", ()):
             for member in binding["members"]:
                 yield f"{word} {name}/{binding['role']}/{member}"

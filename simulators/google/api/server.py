@@ -182,10 +182,11 @@ _ENDPOINTS = {
     "MONITORING": "monitoring/",
     "RESOURCE_MANAGER": "cloudresourcemanager/v1/",
     "SERVICE_USAGE": "serviceusage/v1/",
+    "STORAGE": "storage/v1/",
 }
 """The provider's name of an API -> its base, as google-beta has it (`*_custom_endpoint`)."""
 
-_GCLOUD = {"compute": "compute/v1/"} | {
+_GCLOUD = {"compute": "compute/v1/", "storage": "storage/v1/"} | {
     name: f"{name}/"
     for name in ("artifactregistry", "cloudresourcemanager", "container", "iam", "monitoring",
                  "serviceusage")

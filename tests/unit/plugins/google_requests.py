@@ -25,6 +25,7 @@ from tests.unit.simulators.google_stack import (
 SERVICE = "gcp:projects/service:Service"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
+BUCKET_MEMBER = "gcp:storage/bucketIAMMember:BucketIAMMember"
 ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
 
 _NET = "projects/p/global/networks/net"
@@ -60,6 +61,11 @@ _WALL = {
     "allows": [{"protocol": "tcp", "ports": ["22"]}],
 }
 _VIEWER = {"project": "p", "role": "roles/viewer", "member": f"serviceAccount:{_EMAIL}"}
+_READER = {
+    "bucket": "data",
+    "role": "roles/storage.objectViewer",
+    "member": f"serviceAccount:{_EMAIL}",
+}
 _CONDITION = {
     "displayName": "down",
     "conditionPrometheusQueryLanguage": {
@@ -205,6 +211,8 @@ STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
             "member": "user:a@b.c",
         },
     ),
+    (BUCKET_MEMBER, "reader", _READER),
+    (BUCKET_MEMBER, "writer", _READER | {"role": "roles/storage.objectUser"}),
     (SERVICE, "gke", {"service": "container.googleapis.com", "disableOnDestroy": False}),
     (REPOSITORY, "images", _IMAGES),
     (REPOSITORY, "images", _IMAGES | {"description": "x", "labels": {"a": "b"}}),

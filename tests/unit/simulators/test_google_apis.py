@@ -25,7 +25,8 @@ class Google:
 
     def client(self, service: str, version: str) -> Any:
         base = f"{self.api.endpoint}/{service}/"
-        options = {"api_endpoint": f"{base}{version}/" if service == "compute" else base}
+        versioned = service in ("compute", "storage")
+        options = {"api_endpoint": f"{base}{version}/" if versioned else base}
         return build(service, version, http=httplib2.Http(), client_options=options)
 
 
@@ -200,6 +201,23 @@ def test_of_two_policies_that_were_read_together_the_second_is_refused(google: G
     accounts.delete(name=ACCOUNT).execute()
     (left,) = projects.getIamPolicy(resource="p").execute()["bindings"]
     assert left["members"][0].startswith(f"deleted:{member}?uid=")
+
+
+def test_a_bucket_has_a_policy_of_its_own(google: Google) -> None:
+    """Cloud Storage's method takes the policy itself and refuses a stale one with 412, not 409;
+    it knows the members that there are."""
+    buckets = google.client("storage", "v1").buckets()
+    policy = buckets.getIamPolicy(bucket="data", optionsRequestedPolicyVersion=3).execute()
+    assert policy["resourceId"] == "projects/_/buckets/data"
+    reader = {"role": "roles/storage.objectViewer", "members": ["user:a@b.c"]}
+    changed = {**policy, "bindings": [reader]}
+    assert buckets.setIamPolicy(bucket="data", body=changed).execute()["bindings"] == [reader]
+    code, reason, _ = refused(buckets.setIamPolicy(bucket="data", body=changed))
+    assert (code, reason) == (412, "conditionNotMet")
+    pod = {**reader, "members": ["serviceAccount:p.svc.id.goog[default/trainer]"]}
+    code, _, said = refused(buckets.setIamPolicy(bucket="data", body={"bindings": [pod]}))
+    assert (code, said) == (400, "Identity Pool does not exist (p.svc.id.goog)")
+    assert "bindings" not in buckets.getIamPolicy(bucket="other").execute()
 
 
 def test_an_api_is_enabled_for_the_whole_project(google: Google) -> None:
