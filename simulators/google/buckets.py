@@ -6,6 +6,7 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-dr
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from simulators.cloud import Mount
@@ -21,11 +22,16 @@ them."""
 
 
 def _get_policy(call: Call) -> dict[str, Any]:
-    return _shown(call, policies.get(call))
+    return _shown(call, policies.get(_of_bucket(call)))
 
 
 def _set_policy(call: Call) -> dict[str, Any]:
-    return _shown(call, policies.change(call, call.body, 412))
+    return _shown(call, policies.change(_of_bucket(call), call.body, 412))
+
+
+def _of_bucket(call: Call) -> Call:
+    """Its policy is a path of its own here, `b/NAME/iam`, and no verb."""
+    return replace(call, name=f"b/{call.path['bucket']}")
 
 
 def _shown(call: Call, policy: dict[str, Any]) -> dict[str, Any]:
