@@ -16,7 +16,7 @@ from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
-from rehearsal.verify import assertions, buckets, stack_output_checks, workers
+from rehearsal.verify import assertions, stack_output_checks, volumes, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
 from stacks.urn import Urn
@@ -248,7 +248,7 @@ class Rehearsal:
             policies = sandbox.control_plane.api.items(POLICIES)
             wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]
         wrong += evictable(groups, sandbox.cluster_cache.gpu_nodes, pods, rules(pods))
-        wrong += self._buckets_unmounted(pods)
+        wrong += self._without_volumes(pods)
         if wrong:
             raise Failure(*wrong)
         there = [pod for pod in sandbox.cluster_cache.pods if phase(pod) in ("ready", "succeeded")]
@@ -256,15 +256,14 @@ class Rehearsal:
         daemons = sum(1 for pod in there if part(pod))
         return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
 
-    def _buckets_unmounted(self, pods: Sequence[Mapping[str, Any]]) -> list[str]:
-        cache = self.sandbox.cluster_cache
-        return buckets.unmounted(
-            self.sandbox.cloud,
-            pods,
-            cache.nodes,
-            cache.all("PersistentVolumeClaim"),
-            self.sandbox.control_plane.api.items(buckets.VOLUMES),
-        )
+    def _without_volumes(self, pods: Sequence[Mapping[str, Any]]) -> list[str]:
+        sandbox, cache = self.sandbox, self.sandbox.cluster_cache
+        there = sandbox.control_plane.api.items(volumes.VOLUMES)
+        claims = cache.all("PersistentVolumeClaim")
+        return [
+            *volumes.without_files(pods, cache.all("ConfigMap")),
+            *volumes.unmounted(sandbox.cloud, pods, cache.nodes, claims, there),
+        ]
 
     def _node_template_verified(self) -> str:
         """The autoscaler's node templates and the stack's output say what the nodes are."""

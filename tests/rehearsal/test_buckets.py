@@ -36,6 +36,7 @@ def with_bucket(stack: str) -> Mutation:
                 "data": {"mountPath": "/data", "bucket": "data"},
                 "out": {"mountPath": "/out", "bucket": "out", "readOnly": False},
                 "results": {"mountPath": "/results", "claim": "results", "readOnly": False},
+                "code": {"mountPath": "/code", "files": ["requirements.txt"]},
             },
         }
 
@@ -87,6 +88,27 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
         [changed(JOB, 'del props["spec"]["template"]["spec"]["serviceAccountName"]')],
         f"{GKE}data: googleapi: Error 403: "
         "serviceAccount:my-project.svc.id.goog[default/default] may not read it: ",
+    ),
+    "the files of a volume are not there": (
+        "train-gke",
+        [changed(JOB, """
+            for volume in props["spec"]["template"]["spec"]["volumes"]:
+                if "configMap" in volume:
+                    volume["configMap"]["name"] = "other"
+         """)],
+        'Job default/train starts no container: MountVolume.SetUp failed for volume "code" : '
+        'configmap "other" not found',
+    ),
+    "EKS: the pod runs as nobody": (
+        "train",
+        [changed(JOB, 'del props["spec"]["template"]["spec"]["serviceAccountName"]')],
+        f"{EKS}data: mount-s3: No signing credentials available: service account default/default "
+        "has no Pod Identity association",
+    ),
+    "EKS: the identity is another account's": (
+        "train",
+        [changed(IDENTITY, 'props["service_account"] = "train"', name="pods-trainer")],
+        "has no Pod Identity association",
     ),
     "EKS: a policy without the right to list": (
         "train",

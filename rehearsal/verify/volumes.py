@@ -1,6 +1,7 @@
-"""Whether the pods that mount buckets could: their volumes as the drivers on their nodes see them.
+"""Whether pods would get their volumes: buckets as the drivers on the nodes see them, and files.
 
-No kubelet mounts anything here, so that a pod without a right would run as any other.
+No kubelet mounts anything here, so that a pod without a right would run as any other. Secrets are
+somebody else's, whom a rehearsal does not have: they are taken to be there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,3 +70,21 @@ def _writes(pod: Object, volume: str) -> bool:
         for container in pod["spec"]["containers"]
         for mount in container.get("volumeMounts") or []
     )
+
+
+def without_files(pods: Sequence[Object], config_maps: Sequence[Object]) -> list[str]:
+    """One line for each ConfigMap that a workload's pods mount and nobody made, in the kubelet's
+    words."""
+    there = {full_name(one) for one in config_maps}
+    found = []
+    for pod in pods:
+        namespace = pod["metadata"]["namespace"]
+        for volume in pod["spec"].get("volumes") or []:
+            source = volume.get("configMap")
+            if not source or source.get("optional") or f"{namespace}/{source['name']}" in there:
+                continue
+            found.append(
+                f"{workload(pod)} starts no container: MountVolume.SetUp failed for volume "
+                f'"{volume["name"]}" : configmap "{source["name"]}" not found'
+            )
+    return list(dict.fromkeys(found))

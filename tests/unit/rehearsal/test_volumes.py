@@ -1,0 +1,37 @@
+"""Pods whose files nobody made, which a cluster without a kubelet runs as any other."""
+
+from typing import Any
+
+import pytest
+
+from rehearsal.verify.volumes import without_files
+from tests.unit.rehearsal.rehearsed import pod
+
+SAID = (
+    'Job default/train starts no container: MountVolume.SetUp failed for volume "code" : '
+    'configmap "train-code" not found'
+)
+
+
+def config_map(name: str, namespace: str = "default") -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace}}
+
+
+@pytest.mark.parametrize(
+    ("source", "there", "said"),
+    [
+        ({"configMap": {"name": "train-code"}}, [config_map("train-code")], []),
+        ({"configMap": {"name": "train-code"}}, [], [SAID]),
+        ({"configMap": {"name": "train-code"}}, [config_map("train-code", "team")], [SAID]),
+        ({"configMap": {"name": "train-code", "optional": True}}, [], []),
+        ({"secret": {"secretName": "token"}}, [], []),
+    ],
+)
+def test_files_that_nobody_made_are_named(
+    source: dict[str, Any], there: list[dict[str, Any]], said: list[str]
+) -> None:
+    """Once for all pods of a workload; a ConfigMap of another namespace is another one."""
+    pods = [pod(f"train-{number}", owner=("Job", "train"), on="a") for number in range(2)]
+    for one in pods:
+        one["spec"]["volumes"] = [{"name": "code", **source}]
+    assert without_files(pods, there) == said
