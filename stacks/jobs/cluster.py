@@ -103,6 +103,8 @@ class JobCluster:
             raise CheckError(
                 f"{name} is the stack's own: remove it from trainingJobs, and run pulumi up"
             )
+        if job["metadata"].get("deletionTimestamp"):
+            raise CheckError(f"{name} is cancelled already, and goes when its pods have ended")
         try:
             self._custom.delete_namespaced_custom_object(
                 jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, name,
@@ -177,6 +179,8 @@ class JobCluster:
 
 def state(job: Object) -> str:
     """How far a JobSet is, in a word or two."""
+    if job["metadata"].get("deletionTimestamp"):
+        return "ending"
     status = job.get("status") or {}
     for condition in status.get("conditions") or []:
         if condition["type"] in ("Completed", "Failed") and condition["status"] == "True":

@@ -57,10 +57,9 @@ class User:
         file.write_text(yaml.safe_dump({"trainingJobs": {"first": {**JOB, **job}}}))
         return self.run("submit", str(file))
 
-    def state(self) -> str:
-        """How far the only job is."""
-        (row,) = json.loads(self.run("list", "--json")[1])["jobs"]
-        return str(row["state"])
+    def states(self) -> list[str]:
+        """How far each job is."""
+        return [row["state"] for row in json.loads(self.run("list", "--json")[1])["jobs"]]
 
 
 def test_a_user_submits_lists_and_cancels_a_job(
@@ -82,8 +81,8 @@ def test_a_user_submits_lists_and_cancels_a_job(
     assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
     assert "has one of that name already" in user.submit()[2]
     until = time.monotonic() + SECONDS
-    while user.state() != "completed":
-        assert time.monotonic() < until, user.state()
+    while user.states() != ["completed"]:
+        assert time.monotonic() < until, user.states()
         time.sleep(0.5)
     policy = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/first"
     (owner,) = api.get(policy)["metadata"]["ownerReferences"]
@@ -91,7 +90,7 @@ def test_a_user_submits_lists_and_cancels_a_job(
     assert user.run("cancel", "first")[:2] == (ExitCode.OK, "first: cancelled\n")
     until = time.monotonic() + SECONDS
     policies = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
-    while any(each["metadata"]["name"] == "first" for each in api.items(policies)):
-        assert time.monotonic() < until
+    while user.states() or any(one["metadata"]["name"] == "first" for one in api.items(policies)):
+        assert time.monotonic() < until, user.states()
         time.sleep(0.5)
     assert "there is no job first" in user.run("cancel", "first")[2]

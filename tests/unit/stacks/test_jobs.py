@@ -174,6 +174,12 @@ def job_set(**more: Any) -> dict[str, Any]:
             **more}  # fmt: skip
 
 
+def cancelled() -> dict[str, Any]:
+    found = job_set(status={"conditions": [{"type": "Completed", "status": "True"}]})
+    found["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z"
+    return found
+
+
 @pytest.mark.parametrize(
     ("job", "state"),
     [
@@ -188,6 +194,7 @@ def job_set(**more: Any) -> dict[str, Any]:
             "completed",
         ),
         (job_set(status={"conditions": [{"type": "Failed", "status": "True"}]}), "failed"),
+        (cancelled(), "ending"),
     ],
 )
 def test_how_far_a_job_is(job: dict[str, Any], state: str) -> None:
