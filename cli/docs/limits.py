@@ -23,6 +23,8 @@ from components.eks.regions import REGION
 from components.eks.sharing_args import MAX_REPLICAS
 from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
+from components.gke.network_args import NAME
+from components.gke.sign_in import PROJECT_ID
 from components.gpu.monitoring_args import CHANNEL
 from components.kube.quantity import QUANTITY
 from components.settings.beside import ACCOUNT_NAME
@@ -83,6 +85,7 @@ TRAINING_NAME = matching(re.compile("[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?"))
 ENV = names({"pattern": "^[^=]+$"})
 IMAGE = matching(kubernetes.IMAGE)
 ABSOLUTE = {"pattern": "^/"}
+PROJECT = matching(PROJECT_ID)
 SHARE = between(0, 1)
 PERCENT = between(1, 100)
 _N1 = re.compile(r"(?:n1-)?custom-[0-9]+-[0-9]+")
@@ -116,6 +119,8 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "nodes_cidr": cidr(8, 27),
         "pods_cidr": cidr(8, 24),
         "services_cidr": cidr(8, 27),
+        **dict.fromkeys(("subnetwork", "vpc", "pods_range", "services_range"), matching(NAME)),
+        "host_project": PROJECT,
     },
     "GkeMaintenanceArgs": {
         "start": matching(TIME_OF_DAY, INSTANT),
@@ -318,7 +323,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
 """Class -> field -> what its value may be. A class that derives from another has its limits too."""
 
 PROVIDERS: Mapping[str, Fragment] = {
-    "gcp:project": matching(re.compile(r"([a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")),
+    "gcp:project": PROJECT,
     "aws:region": matching(REGION),
 }
 """Keys of the providers' own config that the program reads, strings all."""

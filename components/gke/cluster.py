@@ -43,7 +43,9 @@ class GkeCluster(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         for warning in warnings(args, project):
             pulumi.log.warn(warning, self)
-        self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
+        self.network = GkeNetwork(
+            name, args.network, project=project, region=args.region, opts=child
+        )
         self.identity = GkeNodeIdentity(
             name, project=project, image_streaming=image_streaming, opts=child
         )
@@ -107,7 +109,7 @@ class GkeCluster(pulumi.ComponentResource):
             },
             opts=pulumi.ResourceOptions(
                 parent=self,
-                depends_on=[*self.identity.grants, self.network.nat],
+                depends_on=[*self.identity.grants, *self.network.egress],
                 deleted_with=self.cluster,
                 # The autoscaler owns the number of nodes.
                 ignore_changes=["initialNodeCount"],

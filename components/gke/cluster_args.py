@@ -1,52 +1,17 @@
-"""What a user says of a GKE cluster: network, control plane, system pool."""
+"""What a user says of a GKE cluster: control plane, system pool."""
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from components.addresses import authorized, example_warnings, parse_cidr
+from components.addresses import authorized, example_warnings
 from components.catalog import gke as catalog
 from components.gke.maintenance_args import GkeMaintenanceArgs
+from components.gke.network_args import GkeNetworkArgs
 
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
-_NODE_PREFIX = 24
-"""Of the pods' range, what each node takes: 110 pods may be on one."""
 LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GkeNetworkArgs:
-    """Address ranges (IPv4 CIDR) of the subnetwork; they may not overlap."""
-
-    nodes_cidr: str = "10.0.0.0/20"
-    """The range of the nodes; a /20 holds 4,092."""
-    pods_cidr: str = "10.16.0.0/14"
-    """The range of the pods; each node takes a /24 of it."""
-    services_cidr: str = "10.20.0.0/20"
-    """The range of the services; a /20 holds 4,096."""
-    flow_logs: bool = False
-    """Whether the VPC logs its flows, on GKE Standard also between pods of one node. The logs are
-    billed by volume."""
-
-    def __post_init__(self) -> None:
-        taken: list[tuple[str, ipaddress.IPv4Network]] = []
-        for key, text in (
-            ("nodesCidr", self.nodes_cidr),
-            ("podsCidr", self.pods_cidr),
-            ("servicesCidr", self.services_cidr),
-        ):
-            block = parse_cidr(key, text)
-            smallest = _NODE_PREFIX if key == "podsCidr" else 27
-            if not 8 <= block.prefixlen <= smallest:
-                raise ValueError(
-                    f"{key}: {text!r} has /{block.prefixlen}; allowed: /8 to /{smallest}"
-                )
-            for other, earlier in taken:
-                if block.overlaps(earlier):
-                    raise ValueError(f"{key}: {text!r} overlaps {other} {earlier}; choose another")
-            taken.append((key, block))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +23,7 @@ class GkeControlPlaneArgs:
     location: str
     """A zone (cheaper, one control plane) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
-    """The addresses of the VPC that the stack makes."""
+    """The addresses of the VPC that the stack makes, or the subnetwork of one that is there."""
     authorized_networks: Mapping[str, str] = field(default_factory=dict)
     """Who may reach the control plane's address: display name -> IPv4 CIDR; public networks up to
     a /16. With `privateEndpoint`, private networks that are routed into the VPC."""

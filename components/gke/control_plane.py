@@ -8,7 +8,7 @@ import pulumi_gcp as gcp
 
 from components import kubeconfig, ownership
 from components.gke.cluster_args import GkeControlPlaneArgs
-from components.gke.network import PODS_RANGE, SERVICES_RANGE, GkeNetwork
+from components.gke.network import GkeNetwork
 
 SAMPLE_PROJECT = "my-project"
 """What the sample environments have in place of a project."""
@@ -32,11 +32,11 @@ def control_plane(
     return {
         "name": args.name,
         "location": args.location,
-        "network": network.network_id,
-        "subnetwork": network.subnetwork_id,
+        "network": network.network,
+        "subnetwork": network.subnetwork,
         "ip_allocation_policy": {
-            "cluster_secondary_range_name": PODS_RANGE,
-            "services_secondary_range_name": SERVICES_RANGE,
+            "cluster_secondary_range_name": network.pods_range,
+            "services_secondary_range_name": network.services_range,
         },
         "private_cluster_config": {
             "enable_private_nodes": True,

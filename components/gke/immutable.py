@@ -23,6 +23,13 @@ CONTROL_PLANE: Lasting = {
     # https://github.com/hashicorp/terraform-provider-google/issues/7474
     "network.pods_cidr": NEVER,
     "network.services_cidr": NEVER,
+    # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc: no cluster
+    # moves to another network.
+    "network.subnetwork": "cluster",
+    "network.vpc": "cluster",
+    "network.host_project": "cluster",
+    "network.pods_range": "cluster",
+    "network.services_range": "cluster",
 }
 
 CLUSTER: Lasting = {

@@ -1,37 +1,55 @@
-"""The VPC of a GKE cluster: private nodes, one router with Cloud NAT, no inbound rule."""
+"""The VPC of a GKE cluster: private nodes, one router with Cloud NAT, no inbound rule.
+
+Of an existing subnetwork nothing is made, changed or granted: its network is somebody else's.
+"""
 
 import pulumi
 import pulumi_gcp as gcp
 
-from components.gke.cluster_args import GkeNetworkArgs
+from components.gke.network_args import GkeNetworkArgs
 
-PODS_RANGE = "pods"
-SERVICES_RANGE = "services"
+_PODS_RANGE = "pods"
+_SERVICES_RANGE = "services"
 
 
 class GkeNetwork(pulumi.ComponentResource):
-    """A VPC with one subnetwork in the cluster's region."""
+    """A VPC with one subnetwork in the cluster's region, or a subnetwork that is there."""
 
-    network_id: pulumi.Output[str]
-    subnetwork_id: pulumi.Output[str]
-    nat: gcp.compute.RouterNat
-    """Private nodes have no way out, to pull an image for instance, before it stands."""
+    network: pulumi.Input[str]
+    """`projects/...`, as is the subnetwork."""
+    subnetwork: pulumi.Input[str]
+    pods_range: str
+    services_range: str
+    egress: list[pulumi.Resource]
+    """Private nodes have no way out, to pull an image for instance, before all of these stand."""
 
     def __init__(
         self,
         name: str,
         args: GkeNetworkArgs,
         *,
+        project: str,
         region: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gke:Network", name, None, opts)
+        if args.existing:
+            self.network = args.network_in(project)
+            self.subnetwork = args.subnetwork_in(project, region)
+            self.egress = []
+        else:
+            self._own_vpc(name, args, region)
+        self.pods_range = args.pods_range or _PODS_RANGE
+        self.services_range = args.services_range or _SERVICES_RANGE
+        self.register_outputs({})
+
+    def _own_vpc(self, name: str, args: GkeNetworkArgs, region: str) -> None:
         child = pulumi.ResourceOptions(parent=self)
         network = gcp.compute.Network(
             name, auto_create_subnetworks=False, routing_mode="REGIONAL", opts=child
         )
         router = gcp.compute.Router(name, network=network.id, region=region, opts=child)
-        self.nat = gcp.compute.RouterNat(
+        nat = gcp.compute.RouterNat(
             name,
             router=router.name,
             region=region,
@@ -55,8 +73,8 @@ class GkeNetwork(pulumi.ComponentResource):
             region=region,
             ip_cidr_range=args.nodes_cidr,
             secondary_ip_ranges=[
-                {"range_name": PODS_RANGE, "ip_cidr_range": args.pods_cidr},
-                {"range_name": SERVICES_RANGE, "ip_cidr_range": args.services_cidr},
+                {"range_name": _PODS_RANGE, "ip_cidr_range": args.pods_cidr},
+                {"range_name": _SERVICES_RANGE, "ip_cidr_range": args.services_cidr},
             ],
             private_ip_google_access=True,
             log_config={"aggregation_interval": "INTERVAL_10_MIN", "flow_sampling": 0.5}
@@ -69,6 +87,4 @@ class GkeNetwork(pulumi.ComponentResource):
                 delete_before_replace=True,
             ),
         )
-        self.network_id = network.id
-        self.subnetwork_id = subnetwork.id
-        self.register_outputs({})
+        self.network, self.subnetwork, self.egress = network.id, subnetwork.id, [nat]

@@ -37,7 +37,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
             pool,
             cluster=gke.cluster,
             service_account=gke.identity.email,
-            depends_on=[*gke.identity.grants, gke.network.nat],
+            depends_on=[*gke.identity.grants, *gke.network.egress],
         )
         for name, pool in settings.pools.items()
     ]

@@ -34,7 +34,9 @@ class GkeAutopilotCluster(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         for warning in warnings(args, project):
             pulumi.log.warn(warning, self)
-        self.network = GkeNetwork(name, args.network, region=args.region, opts=child)
+        self.network = GkeNetwork(
+            name, args.network, project=project, region=args.region, opts=child
+        )
         # Autopilot streams images by itself.
         identity = GkeNodeIdentity(name, project=project, image_streaming=True, opts=child)
         self.cluster = gcp.container.Cluster(

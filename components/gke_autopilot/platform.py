@@ -46,8 +46,8 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         kubeconfig=gke.kubeconfig,
         pools={name: pool.pool for name, pool in settings.pools.items()},
         managed_prometheus=settings.metrics.managed_prometheus,
-        ready=[gke.network.nat],
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
+        ready=gke.network.egress,
         deleted_with=gke.cluster,
     )

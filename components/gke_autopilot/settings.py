@@ -41,8 +41,10 @@ def resolve(
     config: Mapping[str, str], cluster: GkeAutopilotArgs, pools: Mapping[str, GkeAutopilotPoolArgs]
 ) -> GkeAutopilotSettings:
     """The settings; raises ValueError with one line that begins with the key's path."""
+    project = project_id(config)
+    at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
     return GkeAutopilotSettings(
-        project=project_id(config),
+        project=project,
         warnings=identity_warnings(config, os.environ),
         cluster=cluster,
         pools={

@@ -47,10 +47,10 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     control_plane = fee(f"GKE, {'zonal' if zonal else 'regional'}")
     disks, unknown = claims("gcp", settings.beside.claims)
     return Bill(
-        items=[control_plane, *items, *cloud_nat(least, most), *disks],
-        metered=by_use(prometheus=cluster.managed_prometheus, flow_logs=cluster.network.flow_logs),
+        items=[control_plane, *items, *cloud_nat(cluster.network, least, most), *disks],
+        metered=by_use(cluster.network, prometheus=cluster.managed_prometheus),
         notes=[
-            *google_notes(cluster.region, free=zonal, key=cluster.secrets_encryption_key),
+            *google_notes(cluster, free=zonal),
             *pool_notes(pools),
             *unknown,
             *bucket_notes(settings.beside.accounts),

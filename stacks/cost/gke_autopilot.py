@@ -26,10 +26,10 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
     ]
     disks, unknown = claims("gcp", settings.beside.claims)
     return Bill(
-        items=[fee("GKE Autopilot"), *pods, *cloud_nat(None, None), *disks],
-        metered=by_use(prometheus=True, flow_logs=cluster.network.flow_logs),
+        items=[fee("GKE Autopilot"), *pods, *cloud_nat(cluster.network, None, None), *disks],
+        metered=by_use(cluster.network, prometheus=True),
         notes=[
-            *google_notes(cluster.region, free=True, key=cluster.secrets_encryption_key),
+            *google_notes(cluster, free=True),
             "Autopilot bills pods by what they request; its prices are not known here, and nothing "
             "bounds how many there are",
             *unknown,

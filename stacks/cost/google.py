@@ -1,6 +1,8 @@
 """Lines that the bills of GKE Standard and Autopilot have in common."""
 
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
+from components.gke.cluster_args import GkeControlPlaneArgs
+from components.gke.network_args import GkeNetworkArgs
 from stacks.cost.bill import Item, Metered, Part, fixed
 from stacks.cost.bill_parts import always, hourly, metered, monthly, price_of, region_notes
 
@@ -13,8 +15,11 @@ def fee(what: str) -> Item:
     return always("control plane", what, hourly("fee", price_of("gcp", "gke-cluster")))
 
 
-def cloud_nat(idle: float | None, full: float | None) -> list[Item]:
-    """The gateway counts machines up to a most; it has an address while a machine uses it."""
+def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -> list[Item]:
+    """The gateway counts machines up to a most; it has an address while a machine uses it. That of
+    an existing network is its project's."""
+    if network.existing:
+        return []
     per_machine, most = price_of("gcp", "cloud-nat-per-vm"), price_of("gcp", "cloud-nat-most")
     bound = most.dollars / per_machine.dollars
     counts = [None if count is None else min(count, bound) for count in (idle, full)]
@@ -36,26 +41,32 @@ def cloud_nat(idle: float | None, full: float | None) -> list[Item]:
     ]
 
 
-def by_use(*, prometheus: bool, flow_logs: bool) -> list[Metered]:
+def by_use(network: GkeNetworkArgs, *, prometheus: bool) -> list[Metered]:
     """What is billed by use."""
+    nat = metered("traffic through NAT", price_of("gcp", "cloud-nat-data"))
     return [
-        metered("traffic through NAT", price_of("gcp", "cloud-nat-data")),
+        *([] if network.existing else [nat]),
         Metered(name="logs", dollars=None, unit="GiB"),
         Metered(name="traffic to the internet and between zones", dollars=None, unit="GiB"),
         *([Metered(name="Managed Prometheus", dollars=None, unit="sample")] if prometheus else []),
-        *([Metered(name="VPC flow logs", dollars=None, unit="GiB")] if flow_logs else []),
+        *([Metered(name="VPC flow logs", dollars=None, unit="GiB")] if network.flow_logs else []),
     ]
 
 
-def google_notes(region: str, *, free: bool, key: str | None) -> list[str]:
+def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
     """What a GKE bill leaves out; `free`: the free tier may cover this kind of cluster."""
-    notes = region_notes("gcp", region)
+    notes = region_notes("gcp", cluster.region)
+    if cluster.network.existing:
+        notes.append(
+            "the way out of the existing network, such as Cloud NAT, is billed to "
+            f"{cluster.network.host_project or 'whoever made it'}, and not counted"
+        )
     if free:
         credit = price_of("gcp", "gke-free-tier").dollars
         notes.append(
             f"the free tier, ${credit:.2f} a month and billing account, may pay the control plane"
         )
-    if key:
+    if cluster.secrets_encryption_key:
         notes.append("the Cloud KMS key of Kubernetes secrets is yours, and not counted")
     return notes
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.gke.cluster_args import GkeNetworkArgs
+from components.gke.network_args import GkeNetworkArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs

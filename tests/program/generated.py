@@ -124,13 +124,18 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
 }  # fmt: skip
 """Environment, one per platform -> a pool there."""
 
+SHARED_VPC = some(
+    {"vpc": NAMES, "subnetwork": NAMES, "podsRange": "p", "servicesRange": "s"},
+    hostProject=st.just("company-net"),
+)
+
 CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
     "dev": some(
         {},
         location=st.sampled_from(["us-central1-a", "us-central1", "europe-west4"]),
         releaseChannel=st.sampled_from(["rapid", "stable"]),
         labels=st.just({"team": "ml"}),
-        network=st.just({"flowLogs": True}),
+        network=st.one_of(st.just({"flowLogs": True}), SHARED_VPC),
         systemPool=some({}, maxNodes=st.integers(1, 5), spot=st.booleans()),
         deletionProtection=st.booleans(),
         privateEndpoint=st.just(True),
@@ -141,6 +146,7 @@ CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
         {},
         location=st.sampled_from(["us-central1", "europe-west4"]),
         labels=st.just({"a": "b"}),
+        network=SHARED_VPC,
         dnsEndpoint=st.booleans(),
         maintenance=MAINTENANCE,
     ),

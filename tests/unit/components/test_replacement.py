@@ -9,7 +9,8 @@ from components.eks import immutable as eks
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke import immutable as gke
-from components.gke.cluster_args import GkeClusterArgs, GkeNetworkArgs
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.network_args import GkeNetworkArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs

@@ -1,0 +1,131 @@
+"""What a user says of the network of a GKE cluster."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+from components.addresses import parse_cidr
+from components.decode import camel
+from components.gke.sign_in import PROJECT_ID
+
+NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
+"""Of a network, a subnetwork, a secondary range."""
+_NODE_PREFIX = 24
+"""Of the pods' range, what each node takes: 110 pods may be on one."""
+_NAMED = {
+    "vpc": "the VPC network that it is in",
+    "subnetwork": "the subnetwork",
+    "pods_range": "its secondary range for pods",
+    "services_range": "its secondary range for services",
+}
+"""Of an existing subnetwork: key -> what is to be named."""
+_OWN = ("nodes_cidr", "pods_cidr", "services_cidr", "flow_logs")
+"""What the stack decides of a subnetwork that it makes, and of no other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GkeNetworkArgs:
+    """Address ranges (IPv4 CIDR) of the stack's own subnetwork, which may not overlap; or a
+    subnetwork that is there."""
+
+    nodes_cidr: str = "10.0.0.0/20"
+    """The range of the nodes; a /20 holds 4,092."""
+    pods_cidr: str = "10.16.0.0/14"
+    """The range of the pods; each node takes a /24 of it."""
+    services_cidr: str = "10.20.0.0/20"
+    """The range of the services; a /20 holds 4,096."""
+    flow_logs: bool = False
+    """Whether the VPC logs its flows, on GKE Standard also between pods of one node. The logs are
+    billed by volume."""
+    subnetwork: str | None = None
+    """An existing subnetwork in the cluster's region, by its name; its nodes have a way out. The
+    stack then makes no network, no router and no Cloud NAT."""
+    vpc: str | None = None
+    """The VPC network of `subnetwork`, by its name."""
+    host_project: str | None = None
+    """The ID of the Shared VPC host project that has `vpc`; left out, the cluster's own project
+    has it."""
+    pods_range: str | None = None
+    """The secondary range of `subnetwork` for pods, by its name; each node takes a /24 of it."""
+    services_range: str | None = None
+    """The secondary range of `subnetwork` for services, by its name."""
+
+    def __post_init__(self) -> None:
+        if self.existing:
+            self._check_existing()
+        else:
+            self._check_ranges()
+
+    @property
+    def existing(self) -> bool:
+        """Whether the subnetwork is somebody else's, and there before the stack."""
+        return any(getattr(self, key) is not None for key in (*_NAMED, "host_project"))
+
+    def network_in(self, project: str) -> str:
+        """Full name of the existing network, for a cluster in `project`."""
+        return f"projects/{self.host_project or project}/global/networks/{self.vpc}"
+
+    def subnetwork_in(self, project: str, region: str) -> str:
+        """Full name of the existing subnetwork, for a cluster in `project`."""
+        host = self.host_project or project
+        return f"projects/{host}/regions/{region}/subnetworks/{self.subnetwork}"
+
+    def check_in(self, project: str) -> None:
+        """Raises ValueError where the network cannot be that of a cluster in `project`."""
+        if self.host_project == project:
+            raise ValueError(
+                f"network.hostProject: {project!r} is the cluster's own project; drop the key, "
+                "which names another one"
+            )
+
+    def _check_existing(self) -> None:
+        default = type(self).__dataclass_fields__
+        for key in _OWN:
+            if getattr(self, key) != default[key].default:
+                raise ValueError(
+                    f"{camel(key)}: an existing subnetwork has its own; drop it, or drop subnetwork"
+                )
+        for key, what in _NAMED.items():
+            value = getattr(self, key)
+            if value is None:
+                raise ValueError(
+                    f"{camel(key)}: is missing; an existing network takes vpc, subnetwork, "
+                    f"podsRange and servicesRange: name {what}"
+                )
+            if not NAME.fullmatch(value):
+                _, found, path = value.partition("projects/")
+                whole = found and "/" in path
+                hint = f"give {value.rpartition('/')[2]} alone, and " if whole else ""
+                hint += f"hostProject {path.partition('/')[0]}; " if whole else ""
+                raise ValueError(
+                    f"{camel(key)}: {value!r} is not the name of {what}; {hint}allowed: at most 63 "
+                    "lowercase letters, digits and '-', a letter first, no '-' at the end"
+                )
+        if self.host_project is not None and not PROJECT_ID.fullmatch(self.host_project):
+            raise ValueError(
+                f"hostProject: {self.host_project!r} is not a project's ID; allowed: 6 to 30 "
+                "lowercase letters, digits and '-', a letter first"
+            )
+        if self.pods_range == self.services_range:
+            raise ValueError(
+                f"servicesRange: {self.services_range!r} is podsRange as well; name another "
+                "secondary range, of which GKE wants two"
+            )
+
+    def _check_ranges(self) -> None:
+        taken: list[tuple[str, ipaddress.IPv4Network]] = []
+        for key, text in (
+            ("nodesCidr", self.nodes_cidr),
+            ("podsCidr", self.pods_cidr),
+            ("servicesCidr", self.services_cidr),
+        ):
+            block = parse_cidr(key, text)
+            smallest = _NODE_PREFIX if key == "podsCidr" else 27
+            if not 8 <= block.prefixlen <= smallest:
+                raise ValueError(
+                    f"{key}: {text!r} has /{block.prefixlen}; allowed: /8 to /{smallest}"
+                )
+            for other, earlier in taken:
+                if block.overlaps(earlier):
+                    raise ValueError(f"{key}: {text!r} overlaps {other} {earlier}; choose another")
+            taken.append((key, block))
