@@ -67,7 +67,7 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
         return None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         words = " ".join(str(error).split())
-        raise StackError(f"{_shown(stack)} cannot be read: {words}") from None
+        raise StackError(f"{shown(stack)} cannot be read: {words}") from None
 
 
 def machines(
@@ -101,7 +101,7 @@ def machines(
     named = ", ".join(str(machine["name"]) for machine in derived)
     return derived, [
         f"these machines are simulated: {named}; no inventory describes yours, so they are derived "
-        f"from gpuPools: gpu-cluster inventory {stack} writes {_shown(stack)}"
+        f"from gpuPools: gpu-cluster inventory {stack} writes {shown(stack)}"
     ]
 
 
@@ -121,19 +121,19 @@ def _machines_for(pool: str, settings: Settings[Any] | None) -> int:
 def checked_machines(stack: str, found: Any) -> list[Machine]:
     """The machines as they are written down. Raises StackError with the path of what is wrong."""
     if not isinstance(found, list) or not found:
-        raise _wrong(stack, "", f"is not a list of machines; write some as {_EXAMPLE}")
+        raise wrong(stack, "", f"is not a list of machines; write some as {_EXAMPLE}")
     known: set[str] = set()
     for position, machine in enumerate(found):
         at = f"[{position}]"
         if not isinstance(machine, dict):
-            raise _wrong(stack, at, f"{machine!r} is not a machine; write it as {_EXAMPLE}")
+            raise wrong(stack, at, f"{machine!r} is not a machine; write it as {_EXAMPLE}")
         for key in machine:
             if key not in _MACHINE_KEYS:
                 allowed = ", ".join(_MACHINE_KEYS)
-                raise _wrong(stack, f"{at}.{key}", f"there is no such key; allowed: {allowed}")
+                raise wrong(stack, f"{at}.{key}", f"there is no such key; allowed: {allowed}")
         name = machine.get("name")
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in known:
-            raise _wrong(
+            raise wrong(
                 stack, f"{at}.name", f"{name!r} is not a name of its own; allowed: at most 50 of "
                 "a-z, 0-9, '-' and '.', each machine another one"
             )  # fmt: skip
@@ -145,23 +145,23 @@ def checked_machines(stack: str, found: Any) -> list[Machine]:
 def _check_machine(stack: str, at: str, machine: Machine) -> None:
     gpus = machine.get("gpus", 0)
     if not isinstance(gpus, int) or isinstance(gpus, bool) or not 0 <= gpus <= 16:
-        raise _wrong(stack, f"{at}.gpus", f"{gpus!r} is not a number of GPUs; allowed: 0 to 16")
+        raise wrong(stack, f"{at}.gpus", f"{gpus!r} is not a number of GPUs; allowed: 0 to 16")
     capacity = machine.get("capacity")
     for key in ("cpu", "memory"):
         value = capacity.get(key) if isinstance(capacity, dict) else None
         try:
             quantity.parse(str(value))
         except ValueError:
-            raise _wrong(
+            raise wrong(
                 stack, f"{at}.capacity.{key}", f"{value!r} is not a quantity; give one such as "
                 + ("'64'" if key == "cpu" else "256Gi")
             ) from None  # fmt: skip
     labels = machine.get("labels", {})
     if not isinstance(labels, dict) or not all(isinstance(v, str) for v in labels.values()):
-        raise _wrong(stack, f"{at}.labels", "is not a map of strings; put values in quotes")
+        raise wrong(stack, f"{at}.labels", "is not a map of strings; put values in quotes")
     for key, value in labels.items():
         if reason := names.invalid_label_key(str(key)) or names.invalid_label_value(value):
-            raise _wrong(stack, f"{at}.labels.{key}", str(reason))
+            raise wrong(stack, f"{at}.labels.{key}", str(reason))
     taints = machine.get("taints", [])
     for position, taint in enumerate(taints if isinstance(taints, list) else [taints]):
         if (
@@ -169,7 +169,7 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
             or set(taint) != {"key", "value", "effect"}
             or taint["effect"] not in EFFECTS
         ):
-            raise _wrong(
+            raise wrong(
                 stack, f"{at}.taints[{position}]", f"{taint!r} is not a taint; write it as "
                 "{ key: nvidia.com/gpu, value: present, effect: NoSchedule }"
             )  # fmt: skip
@@ -188,11 +188,11 @@ def network(
     if found is None:
         return _derived(wanted, region), [
             f"these subnets are simulated: {', '.join(wanted)}; no inventory describes them, so "
-            f"they are derived from their IDs: {_shown(stack)} says zone, CIDR and way out of each"
+            f"they are derived from their IDs: {shown(stack)} says zone, CIDR and way out of each"
         ]
     described = _checked_network(stack, found, region)
     if unknown := [subnet for subnet in wanted if subnet not in described.subnets]:
-        raise _wrong(
+        raise wrong(
             stack, ".subnets", f"does not describe {', '.join(unknown)} of cluster.network."
             f"subnetIds; it has {', '.join(described.subnets)}"
         )  # fmt: skip
@@ -215,43 +215,46 @@ def _derived(subnets: Sequence[str], region: str) -> Network:
 def _checked_network(stack: str, found: Any, region: str) -> Network:
     rows = found.get("subnets") if isinstance(found, dict) else None
     if not isinstance(rows, dict) or not rows or set(found) - {"vpc", "subnets"}:
-        raise _wrong(
+        raise wrong(
             stack, "", "is not a VPC; write it as { vpc: 10.20.0.0/16, subnets: { subnet-0123456789"
             "abcdef0: { zone: us-east-1a, cidr: 10.20.0.0/19, out: nat } } }"
         )  # fmt: skip
-    block = _block(stack, ".vpc", found.get("vpc"))
+    block = block_of(stack, ".vpc", found.get("vpc"))
     subnets: dict[str, Subnet] = {}
     for name, row in rows.items():
         at = f".subnets.{name}"
         if not isinstance(row, dict) or set(row) - {"zone", "cidr", "public", "out"}:
-            raise _wrong(stack, at, "is not a subnet; allowed: zone, cidr, public, out")
+            raise wrong(stack, at, "is not a subnet; allowed: zone, cidr, public, out")
         zone, out, public = row.get("zone"), row.get("out", "nat"), row.get("public", False)
         if not isinstance(zone, str) or not re.fullmatch(rf"{re.escape(region)}[a-z]", zone):
-            raise _wrong(stack, f"{at}.zone", f"{zone!r} is not a zone such as {region}a")
+            raise wrong(stack, f"{at}.zone", f"{zone!r} is not a zone such as {region}a")
         if out not in get_args(Out):
-            raise _wrong(stack, f"{at}.out", f"{out!r}; allowed: {', '.join(get_args(Out))}")
+            raise wrong(stack, f"{at}.out", f"{out!r}; allowed: {', '.join(get_args(Out))}")
         if not isinstance(public, bool):
-            raise _wrong(stack, f"{at}.public", f"{public!r} is not a boolean (true or false)")
-        cidr = _block(stack, f"{at}.cidr", row.get("cidr"))
+            raise wrong(stack, f"{at}.public", f"{public!r} is not a boolean (true or false)")
+        cidr = block_of(stack, f"{at}.cidr", row.get("cidr"))
         if not cidr.subnet_of(block):
-            raise _wrong(stack, f"{at}.cidr", f"{cidr} is not in the VPC's {block}")
+            raise wrong(stack, f"{at}.cidr", f"{cidr} is not in the VPC's {block}")
         if other := next((n for n, each in subnets.items() if each.cidr.overlaps(cidr)), None):
-            raise _wrong(stack, f"{at}.cidr", f"{cidr} overlaps {other}")
+            raise wrong(stack, f"{at}.cidr", f"{cidr} overlaps {other}")
         subnets[str(name)] = Subnet(zone=zone, cidr=cidr, public=public, out=out)
     return Network(cidr=block, subnets=subnets)
 
 
-def _block(stack: str, at: str, value: object) -> ipaddress.IPv4Network:
+def block_of(stack: str, at: str, value: object) -> ipaddress.IPv4Network:
+    """`value` as a network. Raises StackError with the path of what is wrong."""
     try:
         return ipaddress.IPv4Network(str(value))
     except ValueError:
-        raise _wrong(stack, at, f"{value!r} is not a network such as 10.20.0.0/16") from None
+        raise wrong(stack, at, f"{value!r} is not a network such as 10.20.0.0/16") from None
 
 
-def _shown(stack: str) -> str:
+def shown(stack: str) -> str:
+    """Where a stack's inventory is."""
     return f"simulators/inventories/{stack}.yaml"
 
 
-def _wrong(stack: str, at: str, reason: str) -> StackError:
-    return StackError(f"{_shown(stack)}{': ' if not at else ' '}{at.removeprefix('.')}"
+def wrong(stack: str, at: str, reason: str) -> StackError:
+    """What is wrong at a path of the inventory, in one line."""
+    return StackError(f"{shown(stack)}{': ' if not at else ' '}{at.removeprefix('.')}"
                       f"{': ' if at else ''}{reason}")  # fmt: skip

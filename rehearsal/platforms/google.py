@@ -9,6 +9,7 @@ from plugins import gcp
 from plugins.cloud.server import ProviderServer
 from rehearsal.simulators import Rehearsed, RunningSimulator
 from simulators import google
+from simulators.google_inventory import networks
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
@@ -16,7 +17,8 @@ def serve(of: Rehearsed) -> RunningSimulator:
     ending = ExitStack()
     signed_in = of.folder / "application_default_credentials.json"
     _sign_in(signed_in, of.control_plane.pki.token_file.read_text())
-    cloud = google.GoogleCloud(control_plane=of.control_plane, faults=of.faults)
+    existing, notes = networks(of.stack, of.settings, of.inventories)
+    cloud = google.GoogleCloud(control_plane=of.control_plane, faults=of.faults, existing=existing)
     apis = google.serve_api(cloud)
     ending.callback(apis.stop)
     server = ProviderServer(
@@ -34,6 +36,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
             # Who signs a DNS endpoint's certificate is known to every machine.
             "SSL_CERT_FILE": str(of.control_plane.pki.ca),
         },
+        notes=tuple(notes),
     )
 
 

@@ -30,7 +30,9 @@ from simulators.google.autopilot import (
 from simulators.google.container.locations import check_boot_disk
 from simulators.google.container.node_defaults import accelerator_of, quota_metric
 from simulators.google.container.tokens import CLUSTER, NODE_POOL
+from simulators.google.existing_network import lay_out
 from simulators.google.resource import CloudResource
+from simulators.google_inventory import Networks
 
 DEFAULT_QUOTA = 16
 """GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
@@ -44,7 +46,14 @@ _NOT_HELD = ("serviceusage.services",)
 class GoogleCloud:
     """Implements `simulators.cloud.Cloud`. Thread-safe."""
 
-    def __init__(self, *, control_plane: ControlPlane, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        control_plane: ControlPlane,
+        faults: Faults | None = None,
+        existing: Networks | None = None,
+    ) -> None:
+        """`existing`: networks that are there before anything is made."""
         self.control_plane = control_plane
         self.faults = faults if faults is not None else Faults()
         self.lock = threading.RLock()
@@ -54,6 +63,8 @@ class GoogleCloud:
         self.policies: dict[str, dict[str, Any]] = {}
         """Full name of a project, service account or bucket (`b/NAME`) -> its IAM policy, without
         etag."""
+        self.host_projects: dict[str, str] = {}
+        """Shared VPC: project -> the host project that it is attached to."""
         self.auto_nodes: dict[str, int] = {}
         """Autopilot's group -> its nodes now. Hold `lock`, as for `resources`."""
         self._gpu_request_shapes: set[GpuRequestShape] = set()
@@ -61,6 +72,10 @@ class GoogleCloud:
         self._workload_pools: set[str] = set()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
+        if existing is not None:
+            lay_out(self, existing)
+        self._before = set(self._held())
+        """What the cloud held before the stack came."""
 
     # The sandbox's view.
 
@@ -136,13 +151,18 @@ class GoogleCloud:
             return buckets.why_not_mounted(mount, cluster, self.policies)
 
     def list_resources(self) -> list[str]:
-        """`subnetwork projects/...`, one line each, sorted."""
+        """`subnetwork projects/...`, one line each, sorted: whatever was not there before the
+        stack, and what was and is gone."""
         with self.lock:
-            held = [
-                resource for resource in self.resources.values() if resource.token not in _NOT_HELD
-            ]
-            lines = [f"{resource.display_name} {resource.identity}" for resource in held]
-            return sorted([*lines, *policies.held(self)])
+            before, now = self._before, set(self._held())
+            gone = [f"not any more: {line}, which is somebody else's" for line in before - now]
+            return [*sorted(now - before), *sorted(gone)]
+
+    def _held(self) -> Iterator[str]:
+        for resource in self.resources.values():
+            if resource.token not in _NOT_HELD:
+                yield f"{resource.display_name} {resource.identity}"
+        yield from policies.held(self)
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """The callback runs on the thread of the operation that changed something, unlocked."""

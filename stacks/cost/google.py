@@ -57,10 +57,7 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
     """What a GKE bill leaves out; `free`: the free tier may cover this kind of cluster."""
     notes = region_notes("gcp", cluster.region)
     if cluster.network.existing:
-        notes.append(
-            "the way out of the existing network, such as Cloud NAT, is billed to "
-            f"{cluster.network.host_project or 'whoever made it'}, and not counted"
-        )
+        notes.append("the way out of an existing VPC is not this stack's, and not counted")
     if free:
         credit = price_of("gcp", "gke-free-tier").dollars
         notes.append(

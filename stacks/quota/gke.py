@@ -7,6 +7,7 @@ from components.cluster import ResolvedPool
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
+from stacks.quota import google_network
 from stacks.quota.google import KEYS, GoogleQuotas, needs
 from stacks.quota.offers import Wanted
 from stacks.quota.questions import Questions
@@ -26,6 +27,14 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
         needs=found,
         wanted=wanted(own.pools, region),
         notes=notes,
+        findings=google_network.findings(
+            own.cluster.network,
+            project=own.project,
+            region=region,
+            nodes=own.cluster.system_pool.max_nodes
+            + sum(pool.pool.bounds[1] for pool in own.pools.values()),
+            endpoint=endpoint,
+        ),
     )
 
 

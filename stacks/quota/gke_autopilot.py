@@ -10,6 +10,7 @@ from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.settings.model import Settings
+from stacks.quota import google_network
 from stacks.quota.google import KEYS, GoogleQuotas, needs
 from stacks.quota.offers import Wanted
 from stacks.quota.questions import Questions
@@ -34,6 +35,9 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
             "Autopilot has no maxNodes: counted is what the stack's workloads ask for",
             *notes,
         ],
+        findings=google_network.findings(
+            own.cluster.network, project=own.project, region=region, nodes=None, endpoint=endpoint
+        ),
     )
 
 

@@ -1,40 +1,25 @@
 """What the GPU pools of a GKE cluster can count against Google Cloud's quotas, and the answers; and
 which zones offer their machines and accelerators.
 
-Asked is the Compute Engine REST API (v1 `regions.get`, `projects.get`, and `aggregatedList` of
-`instances`, `acceleratorTypes` and `machineTypes`)
-with Google's own authentication library. The generated client, google-cloud-compute, would be
-70 MB for three reads, and its releases need a protobuf that the policy SDK refuses.
+Asked is the Compute Engine REST API: v1 `regions.get`, `projects.get`, and `aggregatedList` of
+`instances`, `acceleratorTypes` and `machineTypes`.
 """
 
-import json
-import os
 import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
-import google.auth
-import google.auth.credentials
-import google.auth.environment_vars
-import google.auth.exceptions
-import google.auth.transport.urllib3
-import urllib3
-
 from components.catalog import gke as catalog
 from components.cluster import ResolvedPool
+from stacks.quota.google_api import GoogleApi
 from stacks.quota.offers import Offer, Wanted
-from stacks.quota.questions import on_this_machine
 from stacks.quota.verdict import Known, Need, Unknown
 
 KEYS = ("gcp:project",)
-ENDPOINT = "https://compute.googleapis.com"
-SCOPE = "https://www.googleapis.com/auth/compute.readonly"
 ALL_REGIONS = "all regions"
-TIMEOUT_SECONDS = 20.0
 _PREEMPTIBLE = ("spot", "flex-start")
 _CLUSTER_LABEL = "goog-k8s-cluster-name"
 """GKE puts it on the virtual machines of its nodes."""
-_NAMED = google.auth.environment_vars.CREDENTIALS
 
 
 def needs(
@@ -89,8 +74,7 @@ class GoogleQuotas:
     def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
         self._project = project
         self._region = region
-        self._endpoint = (endpoint or ENDPOINT).rstrip("/")
-        self._http: google.auth.transport.urllib3.AuthorizedHttp | None = None
+        self._api = GoogleApi(endpoint)
         self._answers: dict[str, Mapping[str, Any] | Unknown] = {}
 
     def answer(self, need: Need) -> Known | Unknown:
@@ -169,43 +153,7 @@ class GoogleQuotas:
         return self._answers[path]
 
     def _ask(self, path: str) -> Mapping[str, Any] | Unknown:
-        url = f"{self._endpoint}/compute/v1/projects/{self._project}{path}"
-        try:
-            response = self._session().request(
-                "GET", url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
-            )
-        except google.auth.exceptions.DefaultCredentialsError:
-            # A file that is named wins over what signing in leaves, and may be wrong or gone.
-            named = os.environ.get(_NAMED)
-            instead = f"fix or unset {_NAMED} ({named}), or then " if named else ""
-            return Unknown(
-                reason=f"no Google Cloud credentials: {instead}"
-                "run `gcloud auth application-default login`"
-            )
-        except google.auth.exceptions.GoogleAuthError as error:
-            said = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__
-            return Unknown(reason=f"the Google Cloud credentials do not work: {said}")
-        except urllib3.exceptions.HTTPError as error:
-            return Unknown(reason=f"{self._endpoint} does not answer ({type(error).__name__})")
-        try:
-            body = json.loads(response.data)
-        except ValueError:
-            body = None
-        if response.status == 200 and isinstance(body, dict):
-            return body
-        said = body.get("error", {}).get("message", "") if isinstance(body, dict) else ""
-        denied = "not allowed to look" if response.status in (401, 403) else "no answer"
-        return Unknown(reason=f"{denied}: HTTP {response.status} {' '.join(said.split())}".rstrip())
-
-    def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp:
-        if self._http is None:
-            if on_this_machine(self._endpoint):
-                credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
-            else:
-                credentials, _ = google.auth.default(scopes=[SCOPE])
-            authorized = google.auth.transport.urllib3.AuthorizedHttp
-            self._http = authorized(credentials)  # type: ignore[no-untyped-call]
-        return self._http
+        return self._api.get("compute", f"projects/{self._project}{path}")
 
 
 def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:

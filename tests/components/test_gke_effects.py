@@ -139,3 +139,20 @@ def test_on_autopilot_a_setting_is_a_selector(label: str) -> None:
     asked = GkeAutopilotPoolArgs(**{"accelerator": "nvidia-l4", **given}).gpu_pool("pool")
     assert asked.node_selector[label] == value
     assert label not in GkeAutopilotPoolArgs(accelerator="nvidia-l4").gpu_pool("p").node_selector
+
+
+@BOTH
+def test_an_existing_subnetwork_is_named_and_nothing_of_a_network_is_made(make: Any) -> None:
+    """So that nothing of the network team's is changed, destroyed or adopted by a recovery."""
+    names = {"vpc": "shared", "subnetwork": "gke", "pods_range": "p", "services_range": "s"}
+    found = make(network=GkeNetworkArgs(**names, host_project="company-net"))
+    assert [one.type for one in found.resources if one.type.startswith("gcp:compute/")] == []
+    inputs = found.one(CLUSTER).inputs
+    assert inputs["network"] == "projects/company-net/global/networks/shared"
+    assert inputs["subnetwork"] == "projects/company-net/regions/us-central1/subnetworks/gke"
+    assert inputs["ipAllocationPolicy"] == {
+        "clusterSecondaryRangeName": "p",
+        "servicesSecondaryRangeName": "s",
+    }
+    own = make(network=GkeNetworkArgs(**names)).one(CLUSTER).inputs
+    assert own["network"] == "projects/my-project/global/networks/shared"

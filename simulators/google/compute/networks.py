@@ -1,4 +1,4 @@
-"""VPC networks in custom subnet mode."""
+"""VPC networks in custom subnet mode, and whose a Shared VPC is."""
 
 from typing import Any
 
@@ -64,7 +64,15 @@ def _patch(call: Call) -> dict[str, Any]:
     return resources.operation(call, "patch", call.name)
 
 
+def _host(call: Call) -> dict[str, Any]:
+    """The host project of a Shared VPC; nothing of one where the project is attached to none."""
+    host = call.cloud.host_projects.get(call.path["project"])
+    known = {"name": host, "selfLink": f"{LINK}projects/{host}"} if host else {}
+    return {"kind": "compute#project", **known}
+
+
 METHODS = {
+    "compute.projects.getXpnHost": _host,
     "compute.networks.insert": _insert,
     "compute.networks.get": _get,
     "compute.networks.list": _list,

@@ -30,7 +30,6 @@ def networks_of(identity: str, state: Mapping[str, Any]) -> list[str]:
 
 def check(cloud: Any, identity: str, state: Mapping[str, Any], uses: list[str]) -> None:
     """Raises ApiError where GKE refuses this `Cluster`, new or changed."""
-    cloud.found(uses[0])
     subnetwork = cloud.found(uses[1])
     _check_subnetwork(state, subnetwork, uses)
     _check_mode(identity, state)
@@ -43,21 +42,24 @@ def check(cloud: Any, identity: str, state: Mapping[str, Any], uses: list[str]) 
 
 
 def _check_subnetwork(state: Mapping[str, Any], subnetwork: CloudResource, uses: list[str]) -> None:
+    network, name = uses[0].rpartition("/")[2], uses[1].rpartition("/")[2]
     if uses[0] not in subnetwork.depends_on:
-        raise bad_request(f"Subnetwork '{uses[1]}' is not in network '{uses[0]}'")
+        # https://github.com/hashicorp/terraform-provider-google/issues/7895
+        raise bad_request(f'Subnetwork "{uses[1]}" is not valid for Network "{network}".')
     region = region_of(state["location"])
     if uses[1].split("/")[3] != region:
         raise bad_request(f"Subnetwork '{uses[1]}' is not in region '{region}'")
     ranges = {each["rangeName"] for each in subnetwork.state.get("secondaryIpRanges", [])}
     policy = state.get("ipAllocationPolicy") or {}
-    for use, name in (
-        ("pods", policy.get("clusterSecondaryRangeName")),
-        ("services", policy.get("servicesSecondaryRangeName")),
+    for use, label in (
+        ("Pod", policy.get("clusterSecondaryRangeName")),
+        ("Services", policy.get("servicesSecondaryRangeName")),
     ):
-        if name and name not in ranges:
+        if label and label not in ranges:
+            # https://github.com/fabianlee/gcp-gke-clusters-ingress/issues/2
             raise bad_request(
-                f"Services or pods secondary range '{name}' for {use} does not exist in subnetwork "
-                f"'{uses[1]}', which has: {', '.join(sorted(ranges)) or 'none'}"
+                f'{use} secondary range "{label}" not found in network '
+                f'"https://www.googleapis.com/compute/v1/{uses[0]}", subnetwork "{name}".'
             )
 
 

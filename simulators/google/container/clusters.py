@@ -7,7 +7,12 @@ from typing import Any
 
 from components.catalog.gke import CLUSTER_NAME, is_zone
 from simulators.google.api.call import ApiError, Call, bad_request
-from simulators.google.container import cluster_defaults, cluster_rules, node_pools
+from simulators.google.container import (
+    cluster_defaults,
+    cluster_rules,
+    node_pools,
+    shared_vpc,
+)
 from simulators.google.container.locations import check_location, node_locations
 from simulators.google.container.operations import operation, without_defaults
 from simulators.google.container.tokens import CLUSTER, DEFAULT_POOL, NODE_POOL
@@ -37,6 +42,7 @@ def _create(call: Call) -> dict[str, Any]:
     zones = node_locations(location, [z for z in state.get("locations", ()) if z != location])
     state |= {"location": location, "zone": location, "locations": zones}
     uses = cluster_rules.networks_of(identity, state)
+    shared_vpc.check(call.cloud, identity, *uses)
     pools = _first_pools(state)
     cluster_defaults.complete(call.cloud, identity, state, uses)
     cluster_rules.check(call.cloud, identity, state, uses)
@@ -71,6 +77,12 @@ def _first_pools(state: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _start(cloud: Any, cluster: CloudResource) -> None:
     """The control plane, with what managed Prometheus brings into it; then the nodes."""
+    with cloud.lock:
+        pools = [pool for pool in cloud.of(NODE_POOL) if pool.parent == cluster.identity]
+        nodes = sum(pool.nodes for pool in pools) or 1  # Autopilot begins with its own
+        if failure := shared_vpc.failure(cloud, cluster, nodes):
+            cluster.state["status"] = "ERROR"
+            raise ApiError(400, failure)
     try:
         cloud.control_plane.ensure_started()
         cluster_defaults.bring_kinds(cloud, cluster.state)

@@ -170,7 +170,10 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
         ({"location": "here"}, "Location 'here' does not exist"),
         ({"location": "us-east1-b"}, "is not in region 'us-east1'"),
         ({"network": "other"}, "networks/other' was not found"),
-        ({"subnetwork": "other"}, "subnetworks/other' was not found"),
+        (
+            {"subnetwork": "other"},
+            'project "p" does not have a subnetwork named "other" in region "us-central1".',
+        ),
         ({"subnetwork": None}, "requires 'subnetwork'"),
         ({"nodeLocations": ["us-east1-b"]}, "Node location 'us-east1-b' is not in region"),
         ({"initialNodeCount": None}, "initial_node_count must be greater than zero"),
@@ -180,7 +183,7 @@ def test_the_channel_decides_the_version(changes: dict[str, object], version: st
         ({"nodePools": [{"name": "a"}]}, "use gcp.container.NodePool"),
         (
             {"ipAllocationPolicy": {"clusterSecondaryRangeName": "podz"}},
-            "secondary range 'podz' for pods does not exist",
+            'Pod secondary range "podz" not found in network "https://www.googleapis.com/compute/v1/',
         ),
         (
             {"workloadIdentityConfig": {"workloadPool": "q.svc.id.goog"}},

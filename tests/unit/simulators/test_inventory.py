@@ -8,9 +8,11 @@ import pytest
 import yaml
 
 from components.settings.model import Settings
+from quality.faults.changes import STACKS as MORE
 from rehearsal.existing import ExistingCluster, on_its_own_cluster
 from rehearsal.inventory_file import from_nodes
 from rehearsal.simulators import settings_in
+from simulators.google_inventory import networks
 from simulators.inventory import checked_machines, inventory, machines, network
 from stacks.names import StackError
 from stacks.settings import config_in, settings_of
@@ -156,6 +158,75 @@ def test_a_wrong_description_of_a_vpc_is_one_line(tmp_path: Path, found: Any, sa
     with pytest.raises(StackError) as refused:
         network("prod", settings("prod"), tmp_path)
     assert str(refused.value).startswith("simulators/inventories/prod.yaml")
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+SHARED = {
+    "project": "company-net", "vpc": "shared", "name": "gke", "region": "us-central1",
+    "cidr": "10.10.0.0/20", "ranges": {"pods": "10.64.0.0/14", "services": "10.10.16.0/20"},
+}  # fmt: skip
+
+
+def shared(stack: str = "shared") -> Settings:
+    """The stack that is kept for changes of an existing network."""
+    file = MORE / f"Pulumi.{stack}.yaml"
+    return settings_of(stack, config_in(file.read_bytes(), file.name))
+
+
+@pytest.mark.parametrize("stack", ["shared", "shared-autopilot"])
+def test_a_subnetwork_is_derived_from_the_settings(stack: str, tmp_path: Path) -> None:
+    """It is as the cluster wants it, with a way out; a note says that nobody described it."""
+    found, (note,) = networks(stack, shared(stack), tmp_path)
+    assert found is not None
+    (one,) = found.subnetworks
+    assert (found.service_project, one.project, one.vpc, one.name) == (
+        "ml-team", "company-net", "shared", "gke",
+    )  # fmt: skip
+    assert (one.region, sorted(one.ranges), one.out) == ("us-central1", ["pods", "services"], "nat")
+    assert found.missing == frozenset()
+    assert note.startswith("this subnetwork is simulated: gke; no inventory describes it, so it")
+    assert networks("lab", settings("lab"), tmp_path) == (None, [])
+    assert networks("shared", None, tmp_path) == (None, [])
+
+
+def test_an_inventory_describes_subnetworks_and_what_is_missing(tmp_path: Path) -> None:
+    """Ways out and grants as somebody wrote them."""
+    found, notes = networks("shared", shared(), MORE / "inventories")
+    assert found is not None
+    assert [one.name for one in found.subnetworks] == ["gke", "gke-second", "gke-other", "gke"]
+    assert notes == []
+    written = {"subnetworks": [SHARED | {"out": "none"}], "missing": ["networkUser"]}
+    (tmp_path / "shared.yaml").write_text(yaml.safe_dump(written))
+    found, _ = networks("shared", shared(), tmp_path)
+    assert found is not None
+    assert (found.subnetworks[0].out, found.missing) == ("none", {"networkUser"})
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ([], ": is not a list of subnetworks; write it as { subnetworks: [{ project: "),
+        ({"subnetworks": [SHARED], "lacks": []}, ": is not a list of subnetworks; write it as"),
+        ({"subnetworks": [SHARED], "missing": ["nat"]},
+         " missing: 'nat'; allowed: attachment, hostServiceAgentUser, networkUser"),
+        ({"subnetworks": [SHARED | {"zone": "a"}]},
+         " subnetworks[0]: is not a subnetwork; allowed: project, vpc, name, region, cidr, ranges"),
+        ({"subnetworks": [SHARED | {"vpc": None}]}, " subnetworks[0].vpc: None is not a name"),
+        ({"subnetworks": [SHARED | {"cidr": "10"}]}, "[0].cidr: '10' is not a network such as"),
+        ({"subnetworks": [SHARED | {"ranges": {"pods": 1.5}}]}, ".ranges.pods: 1.5 is not a netw"),
+        ({"subnetworks": [SHARED | {"ranges": ["pods"]}]}, ".ranges: is not a map of names to"),
+        ({"subnetworks": [SHARED | {"out": "vpn"}]}, ".out: 'vpn'; allowed: nat, google, none"),
+    ],
+)  # fmt: skip
+def test_a_wrong_description_of_subnetworks_is_one_line(
+    tmp_path: Path, found: Any, says: str
+) -> None:
+    """The line names the file, the subnetwork and the key."""
+    (tmp_path / "shared.yaml").write_text(yaml.safe_dump(found))
+    with pytest.raises(StackError) as refused:
+        networks("shared", shared(), tmp_path)
+    assert str(refused.value).startswith("simulators/inventories/shared.yaml")
     assert says in str(refused.value)
     assert "\n" not in str(refused.value)
 

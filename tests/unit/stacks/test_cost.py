@@ -184,6 +184,19 @@ def test_cloud_nat_has_a_most() -> None:
     assert many.cost("configured", "full") == pytest.approx(list_price("gcp", "cloud-nat-most"))
 
 
+@pytest.mark.parametrize("stack", ["dev", "autopilot"])
+def test_an_existing_subnetwork_s_way_out_is_not_on_the_bill(stack: str) -> None:
+    """Its Cloud NAT is its project's, with the traffic; a note says so."""
+    config = config_of(stack)
+    names = {"vpc": "a", "subnetwork": "b", "podsRange": "c", "servicesRange": "d"}
+    config["gpu-cluster:cluster"] = {**config["gpu-cluster:cluster"], "network": names}
+    found, before = cost.bill_at(stack, config), cost.bill_at(stack, config_of(stack))
+    gone = {one.name for one in before.items} - {one.name for one in found.items}
+    assert gone == {"NAT", "NAT address"}
+    assert not any("NAT" in one.name for one in found.metered)
+    assert "the way out of an existing VPC is not this stack's, and not counted" in found.notes
+
+
 def test_an_old_kubernetes_costs_six_times_as_much() -> None:
     """Past its standard support, an EKS control plane has the fee of extended support."""
     settings = settings_of("train", config_of("train"))

@@ -1,0 +1,112 @@
+"""Google Cloud's APIs, asked with Google's own authentication library; nothing is ever written.
+
+The generated client, google-cloud-compute, would be 70 MB for a few reads, and its releases need a
+protobuf that the policy SDK refuses.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import google.auth
+import google.auth.credentials
+import google.auth.environment_vars
+import google.auth.exceptions
+import google.auth.transport.urllib3
+import urllib3
+
+from stacks.quota.questions import on_this_machine
+from stacks.quota.verdict import Unknown
+
+SCOPES = (
+    "https://www.googleapis.com/auth/compute.readonly",
+    "https://www.googleapis.com/auth/cloud-platform.read-only",
+)
+TIMEOUT_SECONDS = 20.0
+_NAMED = google.auth.environment_vars.CREDENTIALS
+_SERVICES = {
+    "compute": ("https://compute.googleapis.com/compute/v1", "compute/v1"),
+    "cloudresourcemanager": (
+        "https://cloudresourcemanager.googleapis.com/v1",
+        "cloudresourcemanager/v1",
+    ),
+}
+"""API -> its base, and below a simulator's URL."""
+
+
+Answered = tuple[int, Any]
+"""HTTP status, and the body as JSON; None where it is none."""
+
+
+class GoogleApi:
+    """Asks with whatever credentials somebody has signed in with. `endpoint`: the URL of a
+    simulator, which gets none."""
+
+    def __init__(self, endpoint: str | None = None) -> None:
+        self._endpoint = endpoint.rstrip("/") if endpoint else None
+        self._http: google.auth.transport.urllib3.AuthorizedHttp | None = None
+
+    def get(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
+        """What a GET of `projects/...` answers; Unknown with the reason where that is nothing."""
+        asked = self._ask("GET", service, path)
+        return asked if isinstance(asked, Unknown) else _body(asked)
+
+    def found(self, service: str, path: str) -> Mapping[str, Any] | Unknown | None:
+        """As `get`, and None for what is not there."""
+        asked = self._ask("GET", service, path)
+        if isinstance(asked, Unknown):
+            return asked
+        return None if asked[0] == 404 else _body(asked)
+
+    def policy(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
+        """An IAM policy, for which Resource Manager wants a POST."""
+        verb = "GET" if service == "compute" else "POST"
+        asked = self._ask(verb, service, path)
+        return asked if isinstance(asked, Unknown) else _body(asked)
+
+    def _ask(self, verb: str, service: str, path: str) -> Answered | Unknown:
+        base, simulated = _SERVICES[service]
+        url = f"{self._endpoint}/{simulated}/{path}" if self._endpoint else f"{base}/{path}"
+        try:
+            response = self._session().request(
+                verb, url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
+            )
+        except google.auth.exceptions.DefaultCredentialsError:
+            # A file that is named wins over what signing in leaves, and may be wrong or gone.
+            named = os.environ.get(_NAMED)
+            instead = f"fix or unset {_NAMED} ({named}), or then " if named else ""
+            return Unknown(
+                reason=f"no Google Cloud credentials: {instead}"
+                "run `gcloud auth application-default login`"
+            )
+        except google.auth.exceptions.GoogleAuthError as error:
+            said = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__
+            return Unknown(reason=f"the Google Cloud credentials do not work: {said}")
+        except urllib3.exceptions.HTTPError as error:
+            host = "/".join(url.split("/")[:3])
+            return Unknown(reason=f"{host} does not answer ({type(error).__name__})")
+        try:
+            return response.status, json.loads(response.data)
+        except ValueError:
+            return response.status, None
+
+    def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp:
+        if self._http is None:
+            if on_this_machine(self._endpoint):
+                credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
+            else:
+                credentials, _ = google.auth.default(scopes=list(SCOPES))
+            authorized = google.auth.transport.urllib3.AuthorizedHttp
+            self._http = authorized(credentials)  # type: ignore[no-untyped-call]
+        return self._http
+
+
+def _body(answered: Answered) -> Mapping[str, Any] | Unknown:
+    status, body = answered
+    known = isinstance(body, dict)
+    if status == 200 and known:
+        return body  # type: ignore[no-any-return]
+    said = body.get("error", {}).get("message", "") if known else ""
+    denied = "not allowed to look" if status in (401, 403) else "no answer"
+    return Unknown(reason=f"{denied}: HTTP {status} {' '.join(said.split())}".rstrip())

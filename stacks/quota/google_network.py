@@ -1,0 +1,201 @@
+"""Whether an existing network of Google Cloud has what a GKE cluster needs; nothing is written.
+
+Asked are the Compute Engine API of the network's project (`subnetworks`, `routers`, and of the
+cluster's `projects.getXpnHost`) and Resource Manager (the project's number, the host's policy).
+"""
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.gke.network_args import GkeNetworkArgs
+from stacks.quota.google_api import GoogleApi
+from stacks.quota.verdict import Finding, Unknown
+
+_AT = "cluster.network"
+_NODE_ADDRESSES = 256
+"""Of the pods' range, a /24 for each node of GKE Standard."""
+_RESERVED = 4
+"""Addresses of a subnetwork that no node gets."""
+_HOST_USER, _NETWORK_USER = "roles/container.hostServiceAgentUser", "roles/compute.networkUser"
+_COLLECTIVE = ("group:", "domain:", "principalSet:")
+"""Members that may stand for an agent; who is in them is not asked."""
+
+Policy = Mapping[str, Any] | Unknown
+
+
+def findings(
+    network: GkeNetworkArgs,
+    *,
+    project: str,
+    region: str,
+    nodes: int | None,
+    endpoint: str | None,
+) -> Sequence[Finding]:
+    """A finding for each thing that is missing, or that nobody says; none for a network that the
+    stack makes. `nodes`: the most that the cluster has; None where nothing bounds them."""
+    if not network.existing:
+        return []
+    asked = _Asked(GoogleApi(endpoint), network, project, region, nodes)
+    return [*asked.subnetwork(), *asked.shared_vpc(), *asked.way_out()]
+
+
+def _wrong(key: str, reason: str) -> Finding:
+    return Finding(about=f"{_AT}.{key}", word="wrong", reason=reason)
+
+
+def _unknown(key: str, reason: str) -> Finding:
+    return Finding(about=f"{_AT}.{key}", word="unknown", reason=reason)
+
+
+class _Asked:
+    """What the APIs say of one network."""
+
+    def __init__(
+        self, api: GoogleApi, network: GkeNetworkArgs, project: str, region: str, nodes: int | None
+    ) -> None:
+        self._api, self._network, self._region, self._nodes = api, network, region, nodes
+        self._project, self._host = project, network.host_project or project
+        self._name = network.subnetwork_in(project, region)
+        self._row = api.found("compute", self._name)
+
+    def subnetwork(self) -> Iterator[Finding]:
+        """Whether it is there, in that network, with those ranges, and large enough."""
+        name, row = self._network.subnetwork, self._row
+        if isinstance(row, Unknown):
+            yield _unknown("subnetwork", row.reason)
+            return
+        if row is None:
+            yield _wrong(
+                "subnetwork",
+                f"{self._host} has no subnetwork {name} in {self._region}; {self._elsewhere()}",
+            )
+            return
+        vpc = _last(row["network"])
+        if vpc != self._network.vpc:
+            yield _wrong("vpc", f"{name} is a subnetwork of {vpc}; name that")
+        ranges = {one["rangeName"]: one for one in row.get("secondaryIpRanges", ())}
+        for key, wanted in (
+            ("podsRange", self._network.pods_range),
+            ("servicesRange", self._network.services_range),
+        ):
+            if wanted not in ranges:
+                has = ", ".join(ranges) or "none"
+                yield _wrong(key, f"{name} has no secondary range {wanted}; it has: {has}")
+        pods = ranges.get(self._network.pods_range, {}).get("ipCidrRange")
+        if pods:
+            yield from self._room("podsRange", pods, _size(pods) // _NODE_ADDRESSES)
+        primary = row["ipCidrRange"]
+        yield from self._room("subnetwork", primary, _size(primary) - _RESERVED)
+
+    def _room(self, key: str, block: str, room: int) -> Iterator[Finding]:
+        if self._nodes is not None and room < self._nodes:
+            yield _wrong(
+                key,
+                f"{block} has room for {room} nodes, and the pools grow to {self._nodes}; take a "
+                "larger one, or lower maxNodes",
+            )
+
+    def _elsewhere(self) -> str:
+        query = f"filter=name%3D{self._network.subnetwork}"
+        found = self._api.get("compute", f"projects/{self._host}/aggregated/subnetworks?{query}")
+        if isinstance(found, Unknown):
+            return "name one that is there"
+        regions = sorted(
+            _last(scope)
+            for scope, part in found.get("items", {}).items()
+            if part.get("subnetworks")
+        )
+        if not regions:
+            return "nor in any other region; name one that is there"
+        return f"it is in {', '.join(regions)}: name one of {self._region}"
+
+    def shared_vpc(self) -> Iterator[Finding]:
+        """Whether the cluster's project may use a network of another project."""
+        if self._host == self._project:
+            return
+        attached = self._api.get("compute", f"projects/{self._project}/getXpnHost")
+        if isinstance(attached, Unknown):
+            yield _unknown("hostProject", attached.reason)
+        elif attached.get("name") != self._host:
+            now = attached.get("name") or "no host project"
+            yield _wrong(
+                "hostProject",
+                f"{self._project} is attached to {now}; attach it: gcloud compute shared-vpc "
+                f"associated-projects add {self._project} --host-project={self._host}",
+            )
+        about = self._api.get("cloudresourcemanager", f"projects/{self._project}")
+        if isinstance(about, Unknown):
+            yield _unknown("hostProject", f"whose agents need roles is not known: {about.reason}")
+            return
+        number = about["projectNumber"]
+        gke = f"service-{number}@container-engine-robot.iam.gserviceaccount.com"
+        apis = f"{number}@cloudservices.gserviceaccount.com"
+        host = self._api.policy("cloudresourcemanager", f"projects/{self._host}:getIamPolicy")
+        own = self._api.policy("compute", f"{self._name}/getIamPolicy") if self._row else host
+        yield from _granted("hostProject", [host], _HOST_USER, gke, self._host)
+        on = f"{self._network.subnetwork}, or on {self._host}"
+        for agent in (gke, apis):
+            yield from _granted("subnetwork", [own, host], _NETWORK_USER, agent, on)
+
+    def way_out(self) -> Iterator[Finding]:
+        """Whether private nodes reach the registries of images, and GKE at all."""
+        if self._row is None or isinstance(self._row, Unknown):
+            return
+        place = self._name.partition("/subnetworks/")[0]
+        routers = self._api.get("compute", f"{place}/routers")
+        if isinstance(routers, Unknown):
+            yield _unknown("subnetwork", f"whether it has a Cloud NAT: {routers.reason}")
+            return
+        vpc, name = _last(self._row["network"]), self._network.subnetwork
+        for router in routers.get("items", ()):
+            for nat in router.get("nats", ()) if _last(router["network"]) == vpc else ():
+                listed = [_last(one["name"]) for one in nat.get("subnetworks", ())]
+                if not listed or name in listed:
+                    return
+        none = f"no Cloud NAT of {vpc} in {self._region} takes {name} out"
+        if self._row.get("privateIpGoogleAccess"):
+            yield _unknown(
+                "subnetwork",
+                f"{none}, so that nodes pull images of Google's registries alone, unless a route "
+                "of the network leads out another way",
+            )
+        else:
+            yield _wrong(
+                "subnetwork",
+                f"{none}, and it has no Private Google Access: private nodes do not register; add "
+                "a Cloud NAT",
+            )
+
+
+def _granted(
+    key: str, policies: Sequence[Policy], role: str, agent: str, where: str
+) -> Iterator[Finding]:
+    """A finding where an agent has a role in none of the policies."""
+    known = [policy for policy in policies if not isinstance(policy, Unknown)]
+    members = {
+        member
+        for policy in known
+        for binding in policy.get("bindings", ())
+        if binding["role"] == role
+        for member in binding.get("members", ())
+    }
+    if f"serviceAccount:{agent}" in members:
+        return
+    missing = f"{agent} lacks {role} on {where}"
+    refused = [policy.reason for policy in policies if isinstance(policy, Unknown)]
+    others = sorted(member for member in members if member.startswith(_COLLECTIVE))
+    if refused:
+        yield _unknown(key, f"whether {agent} has {role} on {where}: {refused[0]}")
+    elif others:
+        yield _unknown(key, f"{missing}, unless it is a member of {', '.join(others)}")
+    else:
+        yield _wrong(key, f"{missing}; what a folder above grants is not asked")
+
+
+def _size(block: str) -> int:
+    return ipaddress.ip_network(block).num_addresses
+
+
+def _last(path: object) -> str:
+    return str(path).rpartition("/")[2]

@@ -1,0 +1,171 @@
+"""What a check finds of an existing network before an update, asked of the simulated APIs."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from components.gke.network_args import GkeNetworkArgs
+from simulators.google.container.shared_vpc import GKE_AGENT
+from simulators.google_inventory import Missing, Out
+from stacks.quota.google_network import findings
+from stacks.quota.verdict import Finding
+from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
+
+NETWORK = GkeNetworkArgs(
+    host_project="company-net",
+    vpc="shared",
+    subnetwork="gke",
+    pods_range="pods",
+    services_range="services",
+)
+GKE = "service-123456789012@container-engine-robot.iam.gserviceaccount.com"
+NOT_ASKED = "; what a folder above grants is not asked"
+NO_NAT = "no Cloud NAT of shared in us-central1 takes gke out"
+
+
+def found(
+    stack: SharedStack,
+    network: GkeNetworkArgs = NETWORK,
+    region: str = "us-central1",
+    nodes: int | None = 9,
+) -> list[tuple[str, str, str]]:
+    """What is asked and found, as (about, word, reason)."""
+    asked = findings(network, project="p", region=region, nodes=nodes, endpoint=stack.api.endpoint)
+    stack.api.stop()
+    return [_shown(one) for one in asked]
+
+
+def _shown(one: Finding) -> tuple[str, str, str]:
+    return one.about.removeprefix("cluster.network."), one.word, one.reason
+
+
+def test_a_network_as_it_shall_be_has_no_finding() -> None:
+    """With attachment, roles, ranges and Cloud NAT nothing is wrong and nothing unknown."""
+    assert found(SharedStack()) == []
+
+
+def test_nothing_is_asked_of_a_network_that_the_stack_makes() -> None:
+    """No API answers there, and nobody asks it."""
+    given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1}
+    assert findings(GkeNetworkArgs(), **given, endpoint="http://127.0.0.1:1") == []
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        (
+            "attachment",
+            [("hostProject", "wrong",
+              "p is attached to no host project; attach it: gcloud compute shared-vpc "
+              "associated-projects add p --host-project=company-net")],
+        ),
+        (
+            "hostServiceAgentUser",
+            [("hostProject", "wrong",
+              f"{GKE} lacks roles/container.hostServiceAgentUser on company-net{NOT_ASKED}")],
+        ),
+        (
+            "networkUser",
+            [("subnetwork", "wrong",
+              f"{agent} lacks roles/compute.networkUser on gke, or on company-net{NOT_ASKED}")
+             for agent in (GKE, "123456789012@cloudservices.gserviceaccount.com")],
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_network_team_left_out(missing: Missing, expected: Any) -> None:
+    """Each is one line with what to do."""
+    assert found(SharedStack(missing)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"subnetwork": "gk"}, [("subnetwork", "wrong", "company-net has no subnetwork gk in "
+          "us-central1; nor in any other region; name one that is there")]),
+        ({"vpc": "other"}, [("vpc", "wrong", "gke is a subnetwork of shared; name that")]),
+        ({"pods_range": "a", "services_range": "b"},
+         [(f"{what}Range", "wrong",
+           f"gke has no secondary range {name}; it has: pods, services")
+          for what, name in (("pods", "a"), ("services", "b"))]),
+    ],
+)  # fmt: skip
+def test_a_name_that_is_not_there(changes: Mapping[str, str], expected: Any) -> None:
+    """The line has the names that are."""
+    asked = found(SharedStack(), replace(NETWORK, **changes))
+    assert [one for one in asked if "lacks" not in one[2]] == expected
+
+
+def test_a_subnetwork_of_another_region() -> None:
+    """Where it is."""
+    (wrong, *_) = found(SharedStack(), region="us-east1")
+    assert wrong == (
+        "subnetwork",
+        "wrong",
+        "company-net has no subnetwork gke in us-east1; it is in us-central1: name one of us-east1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        (1024, []),
+        (None, []),
+        (1025, [("podsRange", "wrong", "10.64.0.0/14 has room for 1024 nodes, and the pools grow "
+                 "to 1025; take a larger one, or lower maxNodes")]),
+        (4093, ["podsRange", "10.10.0.0/20 has room for 4092 nodes, and the pools grow to 4093; "
+                "take a larger one, or lower maxNodes"]),
+    ],
+)  # fmt: skip
+def test_ranges_have_room_for_every_node(nodes: int | None, expected: Any) -> None:
+    """A /24 of the pods' range and an address for each; Autopilot's nodes nobody bounds."""
+    asked = found(SharedStack(), nodes=nodes)
+    if nodes == 4093:
+        assert [asked[0][0], asked[1][2]] == expected
+    else:
+        assert asked == expected
+
+
+@pytest.mark.parametrize(
+    ("out", "expected"),
+    [
+        ("none", ("subnetwork", "wrong", f"{NO_NAT}, and it has no Private Google Access: private "
+                  "nodes do not register; add a Cloud NAT")),
+        ("google", ("subnetwork", "unknown", f"{NO_NAT}, so that nodes pull images of Google's "
+                    "registries alone, unless a route of the network leads out another way")),
+    ],
+)  # fmt: skip
+def test_a_way_out(out: Out, expected: Any) -> None:
+    """Without any it is wrong; of one to Google alone nobody knows whether it will do."""
+    assert found(SharedStack(out=out)) == [expected]
+
+
+def test_a_group_may_have_the_agent_in_it() -> None:
+    """Who is in a group is not asked, so it is unknown."""
+    stack = SharedStack()
+    for binding in stack.cloud.policies[SUBNETWORK]["bindings"]:
+        binding["members"] = ["group:agents@example.com"]
+    asked = found(stack)
+    assert {word for _, word, _ in asked} == {"unknown"}
+    assert asked[0][2] == (
+        f"{GKE} lacks roles/compute.networkUser on gke, or on company-net, unless it is a member "
+        "of group:agents@example.com"
+    )
+
+
+def test_a_role_on_the_whole_host_project_does_as_well() -> None:
+    """The network team may grant it there."""
+    stack = SharedStack()
+    policies = stack.cloud.policies
+    policies["projects/company-net"]["bindings"] += policies.pop(SUBNETWORK)["bindings"]
+    assert f"serviceAccount:{GKE}" == GKE_AGENT
+    assert found(stack) == []
+
+
+def test_nobody_answers() -> None:
+    """Then each thing is unknown, for one reason, which is said once."""
+    given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1}
+    asked = findings(NETWORK, **given, endpoint="http://127.0.0.1:1")
+    assert {one.word for one in asked} == {"unknown"}
+    assert all("http://127.0.0.1:1 does not answer" in one.reason for one in asked)
