@@ -15,8 +15,8 @@ from stacks.outcome import Answer, ExitCode
 def quota(stack: str, rehearsal: bool, endpoint: str | None, as_json: bool) -> ExitCode:
     """Whether the cloud's GPU quotas let the pools of STACK grow to maxNodes.
 
-    And whether the cloud offers their machines in their zones, whether an existing network has what a
-    cluster needs, and on AWS whether who signs in may use the cluster.
+    And whether the cloud offers their machines in their zones, whether an existing network has
+    what a cluster needs, and on AWS whether who signs in may use the cluster.
     """
     from stacks.quota import stack_quota
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from quality.faults.changes import STACKS as MORE
 from rehearsal.run import POLICIES
@@ -60,27 +59,6 @@ def test_a_cluster_in_a_shared_vpc(stack: str, tmp_path: Path) -> None:
     run = rehearse(stack, tmp_path, MORE / "inventories", text)
     assert run.failures == []
     assert run.sandbox.notes == []
-
-
-def test_what_the_network_team_left_out_ends_the_update_in_gke_s_words(tmp_path: Path) -> None:
-    """Without the role on the subnetwork, GKE's service agent cannot make the cluster's nodes."""
-    inventory = yaml.safe_load((MORE / "inventories" / "shared.yaml").read_text())
-    (tmp_path / "shared.yaml").write_text(yaml.safe_dump({**inventory, "missing": ["networkUser"]}))
-    source = folder_of("shared", tmp_path, (MORE / "Pulumi.shared.yaml").read_text())
-    with Sandbox(
-        "shared",
-        source=source,
-        folder=tmp_path / "sandbox",
-        inventories=tmp_path,
-        preload_sdks=True,
-    ) as sandbox:
-        outcome = sandbox.engine.up()
-    assert not outcome.ok
-    assert any(
-        "Google Compute Engine: Required 'compute.subnetworks.get' permission for "
-        "'projects/company-net/regions/us-central1/subnetworks/gke'" in error
-        for error in outcome.errors
-    ), outcome.errors
 
 
 @pytest.mark.prove
