@@ -2,7 +2,7 @@
 
 Limits come from Service Quotas. Use is counted from the instances that run, as EC2 counts it:
 the default vCPUs of each instance type, by family and market. What else would make the first
-update fail is asked by `aws_account`.
+update fail is asked by `aws_account` and `aws_network`.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
-from stacks.quota import aws_account
+from stacks.quota import aws_account, aws_network
 from stacks.quota.aws_account import unknown
 from stacks.quota.offers import Offer, Wanted
 from stacks.quota.questions import Questions, on_this_machine
@@ -134,8 +134,11 @@ class AwsQuotas:
         return aws_account.offer(self._ec2, wanted)
 
     def findings(self, settings: EksSettings) -> list[Finding]:
-        """What else would fail: who signs in is no admin."""
-        return list(aws_account.signed_in(self._sts, settings))
+        """What else would fail: who signs in is no admin, a subnet lacks something."""
+        return [
+            *aws_account.signed_in(self._sts, settings),
+            *aws_network.findings(self._ec2, settings),
+        ]
 
     def _use(self, quota: str, cluster: str | None) -> float | Unknown:
         if self._instances is None:

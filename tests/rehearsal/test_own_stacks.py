@@ -8,8 +8,10 @@ from quality.faults.changes import STACKS as MORE
 from rehearsal.run import POLICIES
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
+from rehearsal.simulators import settings_in
 from simulators.inventory import INVENTORIES as OURS
 from stacks.files import EXAMPLES
+from stacks.quota import eks
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 
 
@@ -71,7 +73,7 @@ def test_a_copy_of_dev(tmp_path: Path) -> None:
 
 def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) -> None:
     """The ceiling refuses eight GPUs a node before anything is made; and what the inventory says
-    counts: nodes in a subnet without a way out do not join."""
+    counts: nodes in a subnet without a way out do not join, and the check before it finds that."""
     written = (INVENTORIES / "prod.yaml").read_text().replace("/19 }", "/19, out: none }")
     (tmp_path / "prod.yaml").write_text(written)
     source = folder_of("prod", tmp_path)
@@ -84,6 +86,10 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
     ) as sandbox:
         previewed = sandbox.engine.preview(POLICIES)
         outcome = sandbox.engine.up()
+        settings = settings_in(source / "Pulumi.prod.yaml", "prod")
+        assert settings is not None
+        asked = eks.questions(settings, sandbox.cloud_api).findings
+    assert any("subnet-0aaaaaaaaaaaaaaa1 has no way out" in one.reason for one in asked), asked
     assert not previewed.ok
     assert any("pool training has the largest part" in error for error in previewed.errors)
     assert not outcome.ok

@@ -1,0 +1,124 @@
+"""Whether the subnets of an existing VPC have what an EKS cluster needs; nothing is written.
+
+Asked is EC2: `DescribeSubnets`, `DescribeVpcAttribute`, `DescribeRouteTables`,
+`DescribeVpcEndpoints`. Source of the demands: AWS, "View Amazon EKS networking requirements for VPC
+and subnets".
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.catalog import eks as catalog
+from components.eks.settings import EksSettings
+from stacks.quota.aws_account import unknown
+from stacks.quota.verdict import Finding
+
+_AT = "cluster.network.subnetIds"
+_LEAST_ADDRESSES = 6
+"""Free ones that EKS wants of each subnet of the control plane."""
+_ANYWHERE = "0.0.0.0/0"
+_PRIVATE_EXITS = (
+    "NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId", "CoreNetworkArn",
+    "LocalGatewayId", "VpcPeeringConnectionId", "CarrierGatewayId",
+)  # fmt: skip
+"""Where a route may take a private address to."""
+
+Row = Mapping[str, Any]
+
+
+def findings(ec2: Any, settings: EksSettings) -> list[Finding]:
+    """A finding for each thing that is missing, or that nobody says; none for a VPC that the stack
+    makes."""
+    wanted = settings.cluster.network.subnet_ids
+    if not wanted:
+        return []
+    pools = [place for pool in settings.pools.values() for place in pool.places]
+    of_pools = [place for place in pools if place.startswith("subnet-")]
+    try:
+        return list(_findings(ec2, settings, wanted, list(dict.fromkeys([*wanted, *of_pools]))))
+    except Exception as error:
+        return [Finding(about=_AT, word="unknown", reason=unknown(error).reason)]
+
+
+def _findings(
+    ec2: Any, settings: EksSettings, wanted: Sequence[str], every: Sequence[str]
+) -> Iterator[Finding]:
+    named = [{"Name": "subnet-id", "Values": list(every)}]
+    rows = {row["SubnetId"]: row for row in ec2.describe_subnets(Filters=named)["Subnets"]}
+    for subnet in every:
+        if subnet not in rows:
+            yield _wrong(f"{settings.region} has no subnet {subnet} that this account sees")
+    vpcs = sorted({row["VpcId"] for row in rows.values()})
+    if len(vpcs) > 1:
+        yield _wrong(f"they are in {' and '.join(vpcs)}; name subnets of one VPC")
+    control = [rows[subnet] for subnet in wanted if subnet in rows]
+    zones = sorted({row["AvailabilityZone"] for row in control})
+    if control and len(zones) < catalog.MIN_SUBNETS:
+        yield _wrong(f"all are in {zones[0]}; EKS wants two zones at least")
+    excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(settings.region)
+    for row in control:
+        if row["AvailabilityZoneId"] == excluded:
+            yield _wrong(f"{row['SubnetId']} is in {excluded}, which hosts no EKS control plane")
+        if row["AvailableIpAddressCount"] < _LEAST_ADDRESSES:
+            yield _wrong(
+                f"{row['SubnetId']} has {row['AvailableIpAddressCount']} free addresses; EKS wants "
+                f"{_LEAST_ADDRESSES} for the control plane, and each node and pod takes one"
+            )
+    for vpc in vpcs:
+        for name in ("enableDnsSupport", "enableDnsHostnames"):
+            found = ec2.describe_vpc_attribute(VpcId=vpc, Attribute=name)
+            if not found[name[0].upper() + name[1:]]["Value"]:
+                yield _wrong(f"{vpc} has {name} off, and nodes find the endpoint by its name")
+        inside = [row for row in rows.values() if row["VpcId"] == vpc]
+        yield from _ways_out(ec2, vpc, inside)
+
+
+def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
+    within = [{"Name": "vpc-id", "Values": [vpc]}]
+    tables = ec2.describe_route_tables(Filters=within)["RouteTables"]
+    endpoints = ec2.describe_vpc_endpoints(Filters=within)["VpcEndpoints"]
+    interfaces = any(one["VpcEndpointType"] == "Interface" for one in endpoints)
+    for subnet in subnets:
+        table = _table_of(tables, subnet["SubnetId"])
+        reason = _no_way_out(subnet, table)
+        if not reason:
+            continue
+        said = f"{subnet['SubnetId']} has no way out: {reason}"
+        if interfaces:
+            yield Finding(
+                about=_AT,
+                word="unknown",
+                reason=f"{said}; whether the VPC's endpoints will do is not known here",
+            )
+        else:
+            yield _wrong(f"{said}, so that its nodes do not join")
+
+
+def _table_of(tables: Sequence[Row], subnet: str) -> Row | None:
+    """The route table of the subnet, or else the VPC's main one."""
+    for table in tables:
+        if any(one.get("SubnetId") == subnet for one in table["Associations"]):
+            return table
+    return next((t for t in tables if any(a.get("Main") for a in t["Associations"])), None)
+
+
+def _no_way_out(subnet: Row, table: Row | None) -> str:
+    """Why nodes of the subnet reach nothing outside; empty where they do."""
+    if table is None:
+        return "it has no route table"
+    name = table["RouteTableId"]
+    route = next((r for r in table["Routes"] if r.get("DestinationCidrBlock") == _ANYWHERE), None)
+    if route is None:
+        return f"its route table {name} has no route to {_ANYWHERE}"
+    if route.get("State") == "blackhole":
+        return f"the route to {_ANYWHERE} of {name} leads to something that is gone"
+    gateway = str(route.get("GatewayId") or "")
+    if gateway.startswith("igw-") and not subnet["MapPublicIpOnLaunch"]:
+        return f"{name} leads to the internet gateway, and its nodes get no public address"
+    if gateway or any(route.get(key) for key in _PRIVATE_EXITS):
+        return ""
+    return f"the route to {_ANYWHERE} of {name} leads nowhere that is known here"
+
+
+def _wrong(reason: str) -> Finding:
+    return Finding(about=_AT, word="wrong", reason=reason)

@@ -1,0 +1,166 @@
+"""What is found of an existing VPC before the first update; moto's EC2 answers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from components.eks.network_args import EksNetworkArgs
+from stacks.quota.aws_network import findings
+from tests.unit.components.test_settings_eks import read
+
+BLOCK = "10.20.0.0/16"
+
+
+@dataclass
+class Vpc:
+    """A VPC with private subnets in two zones, and a NAT gateway that both lead to."""
+
+    ec2: Any
+    vpc: str
+    subnets: list[str]
+    table: str
+
+    def found(self, *subnets: str) -> list[tuple[str, str]]:
+        """Word and reason of each finding."""
+        return [
+            (one.word, one.reason) for one in findings(self.ec2, settings(subnets or self.subnets))
+        ]
+
+    def subnet(self, block: str, zone: str, vpc: str = "") -> str:
+        made = self.ec2.create_subnet(
+            VpcId=vpc or self.vpc, CidrBlock=block, AvailabilityZone=f"us-east-1{zone}"
+        )["Subnet"]["SubnetId"]
+        self.ec2.modify_subnet_attribute(SubnetId=made, MapPublicIpOnLaunch={"Value": False})
+        if not vpc:
+            self.ec2.associate_route_table(RouteTableId=self.table, SubnetId=made)
+        return str(made)
+
+    def leads_to(self, **target: str) -> None:
+        """Another way out."""
+        route = {"RouteTableId": self.table, "DestinationCidrBlock": "0.0.0.0/0"}
+        self.ec2.delete_route(**route)
+        if target:
+            self.ec2.create_route(**route, **target)
+
+
+def settings(subnets: Any) -> Any:
+    """`train` in these subnets."""
+    return read(["gpu-cluster:cluster", "network", {"subnetIds": list(subnets)}])
+
+
+@pytest.fixture
+def vpc() -> Iterator[Vpc]:
+    with mock_aws():
+        ec2 = boto3.client("ec2", region_name="us-east-1")
+        name = ec2.create_vpc(CidrBlock=BLOCK)["Vpc"]["VpcId"]
+        for attribute in ("EnableDnsSupport", "EnableDnsHostnames"):
+            ec2.modify_vpc_attribute(VpcId=name, **{attribute: {"Value": True}})
+        table = ec2.create_route_table(VpcId=name)["RouteTable"]["RouteTableId"]
+        made = Vpc(ec2, name, [], table)
+        made.subnets = [made.subnet("10.20.0.0/20", "a"), made.subnet("10.20.16.0/20", "b")]
+        address = ec2.allocate_address(Domain="vpc")["AllocationId"]
+        nat = ec2.create_nat_gateway(SubnetId=made.subnets[0], AllocationId=address)
+        route = {"RouteTableId": table, "DestinationCidrBlock": "0.0.0.0/0"}
+        ec2.create_route(**route, NatGatewayId=nat["NatGateway"]["NatGatewayId"])
+        yield made
+
+
+def test_a_vpc_as_it_shall_be_has_no_finding(vpc: Vpc) -> None:
+    """Two zones, DNS, a NAT gateway; of a VPC that the stack makes nothing is asked."""
+    assert vpc.found() == []
+    assert findings(None, read()) == []
+    assert read().cluster.network != EksNetworkArgs(subnet_ids=vpc.subnets)
+
+
+def test_a_subnet_that_is_not_there(vpc: Vpc) -> None:
+    """It is named, and the others are asked about."""
+    nowhere = "subnet-0123456789abcdef0"
+    assert vpc.found(*vpc.subnets, nowhere) == [
+        ("wrong", f"us-east-1 has no subnet {nowhere} that this account sees")
+    ]
+
+
+def test_subnets_of_one_zone_or_of_two_vpcs(vpc: Vpc) -> None:
+    """EKS wants two zones of one VPC."""
+    second = vpc.subnet("10.20.32.0/20", "a")
+    assert vpc.found(vpc.subnets[0], second) == [
+        ("wrong", "all are in us-east-1a; EKS wants two zones at least")
+    ]
+    other = vpc.ec2.create_vpc(CidrBlock="10.30.0.0/16")["Vpc"]["VpcId"]
+    foreign = vpc.subnet("10.30.0.0/20", "b", other)
+    (first, *_) = vpc.found(vpc.subnets[0], foreign)
+    assert first == (
+        "wrong",
+        f"they are in {' and '.join(sorted([vpc.vpc, other]))}; name subnets of one VPC",
+    )
+
+
+def test_a_subnet_without_room_or_in_a_zone_without_control_planes(vpc: Vpc) -> None:
+    """Addresses are counted as EC2 does; the zone is known by its ID, whatever its name."""
+    small = vpc.subnet("10.20.48.0/28", "c")
+    for number in range(6):
+        vpc.ec2.create_network_interface(SubnetId=small, Description=str(number))
+    zones = vpc.ec2.describe_availability_zones()["AvailabilityZones"]
+    (excluded,) = [one["ZoneName"] for one in zones if one["ZoneId"] == "use1-az3"]
+    wrong = vpc.subnet("10.20.64.0/20", excluded[-1])
+    assert vpc.found(*vpc.subnets, small, wrong) == [
+        ("wrong", f"{small} has 5 free addresses; EKS wants 6 for the control plane, and each node "
+         "and pod takes one"),
+        ("wrong", f"{wrong} is in use1-az3, which hosts no EKS control plane"),
+    ]  # fmt: skip
+
+
+def test_names_are_not_resolved(vpc: Vpc) -> None:
+    """Both attributes are needed."""
+    vpc.ec2.modify_vpc_attribute(VpcId=vpc.vpc, EnableDnsHostnames={"Value": False})
+    assert vpc.found() == [
+        ("wrong", f"{vpc.vpc} has enableDnsHostnames off, and nodes find the endpoint by its name")
+    ]
+
+
+def test_ways_out(vpc: Vpc) -> None:
+    """A NAT or transit gateway takes private addresses out, an internet gateway does not."""
+    first = vpc.subnets[0]
+    transit = vpc.ec2.create_transit_gateway()["TransitGateway"]["TransitGatewayId"]
+    vpc.leads_to(TransitGatewayId=transit)
+    assert vpc.found() == []
+    vpc.leads_to()
+    none = f"{first} has no way out: its route table {vpc.table} has no route to 0.0.0.0/0"
+    assert vpc.found()[0] == ("wrong", f"{none}, so that its nodes do not join")
+    gateway = vpc.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    vpc.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc.vpc)
+    vpc.ec2.create_route(
+        RouteTableId=vpc.table, DestinationCidrBlock="0.0.0.0/0", GatewayId=gateway
+    )
+    assert vpc.found()[0] == (
+        "wrong",
+        f"{first} has no way out: {vpc.table} leads to the internet gateway, and its nodes get no "
+        "public address, so that its nodes do not join",
+    )
+    for subnet in vpc.subnets:
+        vpc.ec2.modify_subnet_attribute(SubnetId=subnet, MapPublicIpOnLaunch={"Value": True})
+    assert vpc.found() == []
+
+
+def test_endpoints_may_do_instead(vpc: Vpc) -> None:
+    """Then nobody here knows."""
+    vpc.leads_to()
+    vpc.ec2.create_vpc_endpoint(
+        VpcId=vpc.vpc,
+        ServiceName="com.amazonaws.us-east-1.eks",
+        VpcEndpointType="Interface",
+        SubnetIds=vpc.subnets,
+    )
+    assert {word for word, _ in vpc.found()} == {"unknown"}
+
+
+def test_aws_refuses(vpc: Vpc) -> None:
+    """Whoever may not look gets one line."""
+    with Stubber(vpc.ec2) as stub:
+        stub.add_client_error("describe_subnets", "UnauthorizedOperation", "no")
+        assert vpc.found() == [("unknown", "not allowed to look: UnauthorizedOperation no")]
