@@ -154,7 +154,8 @@ class _Asked:
                 if not listed or name in listed:
                     return
         none = f"no Cloud NAT of {vpc} in {self._region} takes {name} out"
-        if self._row.get("privateIpGoogleAccess"):
+        # In a network of its own project GKE turns it on for private nodes.
+        if self._row.get("privateIpGoogleAccess") or self._host == self._project:
             yield _unknown(
                 "subnetwork",
                 f"{none}, so that nodes pull images of Google's registries alone, unless a route "

@@ -124,10 +124,8 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
 }  # fmt: skip
 """Environment, one per platform -> a pool there."""
 
-SHARED_VPC = some(
-    {"vpc": NAMES, "subnetwork": NAMES, "podsRange": "p", "servicesRange": "s"},
-    hostProject=st.just("company-net"),
-)
+NAMED = {"vpc": "shared", "subnetwork": "gke", "podsRange": "p", "servicesRange": "s"}
+EXISTING_NETWORK = st.sampled_from([NAMED, {**NAMED, "hostProject": "company-net"}])
 
 CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
     "dev": some(
@@ -135,7 +133,7 @@ CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
         location=st.sampled_from(["us-central1-a", "us-central1", "europe-west4"]),
         releaseChannel=st.sampled_from(["rapid", "stable"]),
         labels=st.just({"team": "ml"}),
-        network=st.one_of(st.just({"flowLogs": True}), SHARED_VPC),
+        network=st.one_of(st.just({"flowLogs": True}), EXISTING_NETWORK),
         systemPool=some({}, maxNodes=st.integers(1, 5), spot=st.booleans()),
         deletionProtection=st.booleans(),
         privateEndpoint=st.just(True),
@@ -146,7 +144,7 @@ CLUSTERS: Mapping[str, st.SearchStrategy[Values]] = {
         {},
         location=st.sampled_from(["us-central1", "europe-west4"]),
         labels=st.just({"a": "b"}),
-        network=SHARED_VPC,
+        network=EXISTING_NETWORK,
         dnsEndpoint=st.booleans(),
         maintenance=MAINTENANCE,
     ),

@@ -122,7 +122,7 @@ def test_what_is_drawn_has_queues_jobs_and_every_way_to_get_gpus(stack: str) -> 
     """And the settings accept it: what they refuse never reaches a preview."""
     seen: set[str] = set()
 
-    @settings(QUICK, max_examples=40)
+    @settings(QUICK, max_examples=60)
     @given(values=configs(stack).filter(lambda values: refusal(values) is None))
     def check(values: dict[str, Any]) -> None:
         seen.update(words(values))

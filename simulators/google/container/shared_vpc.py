@@ -62,7 +62,9 @@ def failure(cloud: "GoogleCloud", cluster: CloudResource, nodes: int) -> str:
             f"'{subnetwork}'"
         )
     private = cluster.state["networkConfig"].get("defaultEnablePrivateNodes")
-    access = cloud.resources[subnetwork].state.get("privateIpGoogleAccess")
+    # In a network of its own project GKE turns it on for private nodes, in a Shared VPC it does not
+    # (docs.cloud.google.com, "Best practices for GKE networking").
+    access = project == host or cloud.resources[subnetwork].state.get("privateIpGoogleAccess")
     if private and not access and not _has_nat(cloud, network, subnetwork):
         # https://github.com/terraform-google-modules/terraform-example-foundation/issues/1324
         return (

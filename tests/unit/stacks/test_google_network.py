@@ -141,6 +141,12 @@ def test_a_way_out(out: Out, expected: Any) -> None:
     assert found(SharedStack(out=out)) == [expected]
 
 
+def test_a_network_of_the_cluster_s_own_project() -> None:
+    """It needs no grant, and GKE itself turns Private Google Access on."""
+    asked = found(SharedStack(out="none", project="p"), replace(NETWORK, host_project=None))
+    assert [(about, word) for about, word, _ in asked] == [("subnetwork", "unknown")]
+
+
 def test_a_group_may_have_the_agent_in_it() -> None:
     """Who is in a group is not asked, so it is unknown."""
     stack = SharedStack()
