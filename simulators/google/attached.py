@@ -20,11 +20,11 @@ def resources(cluster: CloudResource, one: Wanted) -> Iterator[CloudResource]:
     name = f"a{one.uid.replace('-', '')}"[:32]
     networks = [used for used in cluster.depends_on if "/networks/" in used]
     networks += [used for used in cluster.depends_on if "/subnetworks/" in used][: not networks]
-    # Rules are where the network is: in a Shared VPC in the host project.
-    rules = f"projects/{networks[0].split('/')[1]}/global/firewalls" if networks else start
+    # A rule is where its network is: in a Shared VPC in the host project.
+    host = networks[0].split("/")[1]
     parts: dict[str, tuple[str, list[str]]] = {
         f"{start}/regions/{region}/forwardingRules/{name}": ("forwarding rule", []),
-        f"{rules}/k8s-fw-{name}": ("firewall rule", networks),
+        f"projects/{host}/global/firewalls/k8s-fw-{name}": ("firewall rule", networks),
     }
     if one.kind == "disk":
         parts = {f"{start}/zones/{zone}/disks/pvc-{one.uid}": ("disk", [])}
