@@ -241,7 +241,7 @@ def test_a_queue_with_more_than_there_is_lets_both_start(run: Run) -> None:
         ),
         (
             "kubernetes:networking.k8s.io/v1:NetworkPolicy",
-            "props['spec']['ingress'][0].pop('from_', None)",
+            "props['spec']['ingress'][0].pop('from')",
             "training job default/ddp: its NetworkPolicy admits others than its own workers",
         ),
     ],
