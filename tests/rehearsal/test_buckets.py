@@ -108,7 +108,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
     "EKS: the identity is another account's": (
         "train",
         [changed(IDENTITY, 'props["service_account"] = "train"', name="pods-trainer")],
-        "has no Pod Identity association",
+        "does not let pods.eks.amazonaws.com take it",
     ),
     "EKS: a policy without the right to list": (
         "train",
