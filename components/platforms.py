@@ -74,8 +74,8 @@ class Platform:
     """Config keys that, with account and name, tell the cluster from any other."""
     cost: str = ""
     """Module that prices a stack (`stacks.cost.bill.Prices`); none without a cloud."""
-    quota: str = ""
-    """Module that knows what to ask the cloud (`stacks.quota.questions.Quota`)."""
+    capacity: str = ""
+    """Module that knows what to ask the cloud (`stacks.capacity.questions.Capacity`)."""
     rehearsal: str
     """Module that simulates it (`rehearsal.simulators.Simulator`)."""
 
@@ -95,7 +95,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cloud="google",
         home=("gcp:project", "cluster.location"),
         cost="stacks.cost.gke",
-        quota="stacks.quota.gke",
+        capacity="stacks.capacity.gke",
         rehearsal="rehearsal.platforms.google",
     ),
     "gke-autopilot": Platform(
@@ -104,7 +104,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         cloud="google",
         home=("gcp:project", "cluster.location"),
         cost="stacks.cost.gke_autopilot",
-        quota="stacks.quota.gke_autopilot",
+        capacity="stacks.capacity.gke_autopilot",
         rehearsal="rehearsal.platforms.google",
     ),
     "eks": Platform(
@@ -114,7 +114,7 @@ PLATFORMS: Final[Mapping[str, Platform]] = MappingProxyType({
         account=("aws:profile", "aws:assumeRoles"),
         home=("aws:region",),
         cost="stacks.cost.eks",
-        quota="stacks.quota.eks",
+        capacity="stacks.capacity.eks",
         rehearsal="rehearsal.platforms.aws",
     ),
     "existing": Platform(

@@ -5,11 +5,12 @@ All of it from the catalog: nobody is asked, and what the catalog does not know 
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
 from components.catalog import eks, gke, gke_accelerators
+from components.catalog.eks_instances import Blocks
 from components.catalog.gke_shapes import n1_attach_limit
 from components.catalog.node_prices import PRICE_REGION, PRICES_READ, eks_node, gke_node
 from components.eks.regions import is_region
@@ -20,7 +21,13 @@ from stacks.table import table
 Cloud = Literal["google", "aws"]
 _N1 = ("n1-standard-4", "n1-standard-8", "n1-standard-16", "n1-standard-32")
 ZONES_READ = "2026-11-21"
-_AWS = "Quota codes, read on 2026-11-21: four public programs; zones: gpu-cluster quota asks"
+_AWS = "Quota codes, read on 2026-11-21: four public programs; zones: gpu-cluster capacity asks"
+_SOLD: Mapping[Blocks, tuple[str, ...]] = {
+    "none": ("on-demand", "spot", "reservation"),
+    "also": ("on-demand", "spot", "reservation", "capacity-block"),
+    "only": ("capacity-block",),
+}
+"""Whether EC2 sells an instance type in Capacity Blocks -> what `capacityType` may say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +130,11 @@ def aws() -> Iterator[Offer]:
                 cloud="aws", gpu=row.gpu_model, gpus=int(row.gpus), machine=name,
                 accelerator=eks.accelerator_label(row.gpu_model), vcpu=row.vcpu,
                 memory_gib=row.memory_gib, zones=None, more_zones=True,
-                on_demand=None if row.block_only else price.on_demand, spot=None,
+                on_demand=None if row.blocks == "only" else price.on_demand, spot=None,
                 price_source=price.source, uncertain=price.uncertain,
                 quota=f"{code} ({row.quota.replace('_', '/')})" if code else "unknown",
                 spot_quota=eks.quota_code(name, spot=True),
-                sold=("capacity-block",) if row.block_only else
-                ("on-demand", "spot", "capacity-block"),
+                sold=_SOLD[row.blocks],
                 autopilot=False,
             )  # fmt: skip
 

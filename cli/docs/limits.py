@@ -18,13 +18,15 @@ from components.eks.autoscaler_args import DURATION, FLAG, EksAutoscalerArgs
 from components.eks.cluster_args import ADDON_VERSION, ADMIN, KMS_KEY, RETENTION_DAYS
 from components.eks.disk_args import LEAST_DISK_GIB
 from components.eks.network_args import SUBNET
-from components.eks.pool_args import MAX_UNAVAILABLE, RESERVATION
+from components.eks.pool_args import MAX_UNAVAILABLE
 from components.eks.regions import REGION
+from components.eks.reservation import GROUP, ID
 from components.eks.sharing_args import MAX_REPLICAS
 from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.network_args import NAME
 from components.gke.sign_in import PROJECT_ID
+from components.gke.reservation import PATH
 from components.gpu.monitoring_args import CHANNEL
 from components.kube.quantity import QUANTITY
 from components.settings.beside import ACCOUNT_NAME
@@ -103,6 +105,8 @@ _EKS_LABELS = {
     "propertyNames": {**_LABELS["propertyNames"], "maxLength": eks.LABEL_KEY_MAX},
     "additionalProperties": {**_LABELS["additionalProperties"], "minLength": eks.LABEL_VALUE_MIN},
 }
+# An editor's patterns have no named groups.
+_RESERVATION = matching(re.compile(re.sub(r"\?P<\w+>", "?:", PATH.pattern)))
 _WORKLOAD = {"image": IMAGE, "namespace": DNS_LABEL, "env": ENV}
 
 LIMITS: Mapping[str, Mapping[str, Fragment]] = {
@@ -149,10 +153,12 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "disk_size_gb": between(gke.MIN_DISK_GB),
         "disk_type": one_of(*gke.DISK_TYPES),
         "max_run_duration_seconds": between(1, gke.MAX_RUN_SECONDS),
+        "reservation": _RESERVATION,
     },
     "GkeAutopilotPoolArgs": {
         "accelerator": one_of(*(n for n, row in gke.ACCELERATORS.items() if row.autopilot_counts)),
         "gpus_per_node": between(1),
+        "reservation": _RESERVATION,
     },
     "GkeSharingArgs": {"replicas": between(1, gke.MAX_SHARED_CLIENTS)},
     "EksClusterArgs": {
@@ -212,7 +218,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "subnet_ids": items(matching(SUBNET), uniqueItems=True),
         "labels": _EKS_LABELS,
         "ami_type": {"not": one_of(*eks.REMOVED_AMI_TYPES)},
-        "reservation": matching(RESERVATION),
+        "reservation": matching(ID, GROUP),
         "os": one_of("al2023", "bottlerocket"),
         "disk_size_gb": between(LEAST_DISK_GIB),
         "disk_throughput": between(*eks.GP3_THROUGHPUT),

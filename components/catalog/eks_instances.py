@@ -19,6 +19,7 @@ from typing import Final, Literal
 
 Arch = Literal["amd64", "arm64"]
 Quota = Literal["G_VT", "P", "standard"]
+Blocks = Literal["none", "also", "only"]
 _Size = tuple[str, float, int, float, int, int | None, int | None, float | None]
 """Size, GPUs, vCPUs, GiB, EFA interfaces, NVMe GB, Mbit/s, dollars per hour."""
 
@@ -54,8 +55,9 @@ class InstanceType:
     last_driver: int | None = None
     """The last driver branch that has it, where the instance type and not its GPU's architecture
     decides; None while new ones still have it."""
-    block_only: bool = False
-    """Whether EC2 sells it in Capacity Blocks alone."""
+    blocks: Blocks = "none"
+    """Whether EC2 sells it in Capacity Blocks: `also` beside on demand and Spot, or `only` there
+    (`SupportedUsageClasses` of DescribeInstanceTypes, in moto 5.2.5)."""
     uncertain: bool = False
     """Shape from no primary source: warn on it, never refuse."""
     notes: str = ""
@@ -88,7 +90,7 @@ def _family(
     retired: str | None = None,
     first_driver: int | None = None,
     last_driver: int | None = None,
-    block_only: bool = False,
+    blocks: Blocks = "none",
     uncertain: bool = False,
     notes: str = "",
 ) -> Iterator[InstanceType]:
@@ -111,7 +113,7 @@ def _family(
             retired=retired,
             first_driver=first_driver,
             last_driver=last_driver,
-            block_only=block_only,
+            blocks=blocks,
             uncertain=uncertain,
             notes=notes,
         )
@@ -295,6 +297,7 @@ _ROWS: Final = (
         "A100 40GB",
         40960,
         quota="P",
+        blocks="also",
         rows=(("24xlarge", 8, 96, 1152, 4, 8000, 400000, 21.957642),),
     ),
     *_family(
@@ -302,6 +305,7 @@ _ROWS: Final = (
         "A100 80GB",
         81920,
         quota="P",
+        blocks="also",
         rows=(("24xlarge", 8, 96, 1152, 4, 8000, 400000, 27.44705),),
     ),
     *_family(
@@ -309,6 +313,7 @@ _ROWS: Final = (
         "H100",
         81920,
         quota="P",
+        blocks="also",
         rows=(
             ("4xlarge", 1, 16, 256, 1, 3800, 100000, 6.88),
             ("48xlarge", 8, 192, 2048, 32, 30400, 3200000, 55.04),
@@ -319,6 +324,7 @@ _ROWS: Final = (
         "H200",
         144384,
         quota="P",
+        blocks="also",
         rows=(("48xlarge", 8, 192, 2048, 32, 30400, 3200000, None),),
     ),
     *_family(
@@ -326,6 +332,7 @@ _ROWS: Final = (
         "H200",
         144384,
         quota="P",
+        blocks="also",
         rows=(("48xlarge", 8, 192, 2048, 16, 30400, 3200000, 63.296),),
     ),
     *_family(
@@ -333,6 +340,7 @@ _ROWS: Final = (
         "B200",
         183359,
         quota="P",
+        blocks="also",
         rows=(("48xlarge", 8, 192, 2048, 8, 30400, 3200000, 113.9328),),
     ),
     *_family(
@@ -340,6 +348,7 @@ _ROWS: Final = (
         "B300",
         275040,
         quota="P",
+        blocks="also",
         rows=(("48xlarge", 8, 192, 4096, 16, 30400, 6400000, 142.416),),
     ),
     *_family(
@@ -398,7 +407,7 @@ _ROWS: Final = (
         quota="P",
         source="boto enum only",
         uncertain=True,
-        block_only=True,
+        blocks="only",
         notes="a part of an UltraServer",
         rows=(("36xlarge", 4, 144, 960, 17, None, None, None),),
     ),
@@ -410,7 +419,7 @@ _ROWS: Final = (
         quota="P",
         source="eks-charts",
         uncertain=True,
-        block_only=True,
+        blocks="only",
         notes="a part of an UltraServer; vCPUs and memory are taken to be the GB200's",
         rows=(("36xlarge", 4, 144, 960, 17, None, None, None),),
     ),

@@ -54,6 +54,8 @@ GKE_CONFIDENTIAL: Final = "cloud.google.com/gke-confidential-nodes-instance-type
 GKE_RESERVATION_NAME: Final = "cloud.google.com/reservation-name"
 GKE_RESERVATION_PROJECT: Final = "cloud.google.com/reservation-project"
 GKE_RESERVATION_AFFINITY: Final = "cloud.google.com/reservation-affinity"
+GKE_RESERVATION_BLOCKS: Final = "cloud.google.com/reservation-blocks"
+GKE_RESERVATION_SUB_BLOCKS: Final = "cloud.google.com/reservation-subblocks"
 GKE_NO_DEFAULT_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """With value `true` GKE runs no device plugin of its own on the node. It has no domain."""
 GKE_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"

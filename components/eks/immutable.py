@@ -5,6 +5,7 @@
 
 import re
 
+from components.eks.reservation import CAPACITY_TYPES
 from components.replacement import (
     NEVER,
     Lasting,
@@ -16,6 +17,13 @@ from components.replacement import (
 )
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d{8})")
+
+
+def _bought(old: str, new: str) -> Verdict:
+    """EKS keeps the `capacityType` of a node group; a reservation stands in its launch template,
+    and another one recycles the nodes."""
+    return None if CAPACITY_TYPES[old] == CAPACITY_TYPES[new] else "GPU pool"
+
 
 _release_taken_away = kept("the release follows the next Kubernetes version, or name a newer one")
 
@@ -54,8 +62,7 @@ POOL: Lasting = {
     "instance_types": "GPU pool",
     "zones": "GPU pool",
     "subnet_ids": "GPU pool",
-    # Not the reservation: it stands in the launch template, and another one recycles the nodes.
-    "capacity_type": "GPU pool",
+    "capacity_type": _bought,
     "os": "GPU pool",
     "ami_type": "GPU pool",
     "release_version": _never_lower,

@@ -7,6 +7,8 @@ import pulumi
 import pulumi_aws as aws
 from pulumi_aws.ec2 import (
     LaunchTemplateBlockDeviceMappingArgsDict,
+    LaunchTemplateCapacityReservationSpecificationArgsDict,
+    LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgsDict,
     LaunchTemplateTagSpecificationArgsDict,
 )
 from pulumi_aws.eks import NodeGroupNodeRepairConfigArgsDict, NodeGroupUpdateConfigArgsDict
@@ -16,10 +18,9 @@ from components.eks.autoscaler_tags import autoscaler_tags, resource_tags
 from components.eks.node_repair_args import EksNodeRepairArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.releases import release_check
+from components.eks.reservation import CAPACITY_TYPES, is_group
 from components.eks.scaling import ignored, scaling_config, size_check
 from components.eks.sharing import bottlerocket_settings
-
-_CAPACITY = {"on-demand": "ON_DEMAND", "spot": "SPOT", "capacity-block": "CAPACITY_BLOCK"}
 
 
 class EksGpuNodeGroup(pulumi.ComponentResource):
@@ -55,9 +56,9 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             node_role_arn=node_role,
             subnet_ids=list(subnets),
             ami_type=args.image,
-            capacity_type=_CAPACITY[args.capacity_type],
+            capacity_type=CAPACITY_TYPES[args.capacity_type],
             # A Capacity Block wants its type in the launch template, and EKS in one place only.
-            instance_types=None if args.reservation else list(args.instance_types),
+            instance_types=None if _block(args) else list(args.instance_types),
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},
             scaling_config=scaling_config(*self.pool.bounds, args.desired_nodes),
             update_config=_update_config(args),
@@ -125,8 +126,7 @@ def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigA
 def _launch_template(
     pool: GpuPool, args: EksGpuNodeGroupArgs, tags: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> aws.ec2.LaunchTemplate:
-    name = pool.name
-    block = args.reservation is not None
+    name, block = pool.name, _block(args)
     return aws.ec2.LaunchTemplate(
         name,
         metadata_options=METADATA_OPTIONS,
@@ -134,14 +134,34 @@ def _launch_template(
         tag_specifications=tag_specifications(name, tags),
         instance_type=args.instance_types[0] if block else None,
         instance_market_options={"market_type": "capacity-block"} if block else None,
-        capacity_reservation_specification={
-            "capacity_reservation_target": {"capacity_reservation_id": args.reservation}
-        }
-        if args.reservation
-        else None,
+        capacity_reservation_specification=_reservation(args),
         user_data=_user_data(args, pool),
         opts=opts,
     )
+
+
+def _block(args: EksGpuNodeGroupArgs) -> bool:
+    return args.capacity_type == "capacity-block"
+
+
+def _reservation(
+    args: EksGpuNodeGroupArgs,
+) -> LaunchTemplateCapacityReservationSpecificationArgsDict | None:
+    if args.reservation is None:
+        return None
+    if is_group(args.reservation):
+        target: LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgsDict = {
+            "capacity_reservation_resource_group_arn": args.reservation
+        }
+    else:
+        target = {"capacity_reservation_id": args.reservation}
+    if _block(args):
+        return {"capacity_reservation_target": target}
+    # Without it, nodes beyond a group's reservations run on demand, and nobody is told.
+    return {
+        "capacity_reservation_preference": "capacity-reservations-only",
+        "capacity_reservation_target": target,
+    }
 
 
 METADATA_OPTIONS: aws.ec2.LaunchTemplateMetadataOptionsArgsDict = {

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from components.catalog import eks as catalog
 from components.catalog import kubernetes as names
@@ -11,18 +10,19 @@ from components.catalog import room
 from components.catalog.accelerators import GPUS
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sharing, Taint
 from components.decode import EXAMPLE
+from components.eks import reservation as reservations
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksClusterArgs, check_desired
 from components.eks.disk_args import LEAST_DISK_GIB, check_disk
 from components.eks.node_repair_args import EksNodeRepairArgs, check_count_or_share
 from components.eks.pool_labels import check_labels, check_taints
+from components.eks.reservation import CapacityType
 from components.eks.sharing_args import EksSharingArgs
 
 _MAX_TAGS = 40
 """An Auto Scaling group takes 50 tags; EKS has some of its own on it."""
 MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
-RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 _AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
 
 
@@ -53,11 +53,14 @@ class EksGpuNodeGroupArgs:
     """Further labels of the nodes."""
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
-    capacity_type: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
-    """How the nodes are bought. The pool of a Capacity Block takes an update (version, disk, tags)
-    at size 0 alone: before the block starts, or after it ends."""
+    capacity_type: CapacityType = "on-demand"
+    """How the nodes are bought: `reservation` is out of on-demand Capacity Reservations alone. The
+    pool of a Capacity Block takes an update (version, disk, tags) at size 0 alone: before the block
+    starts, or after it ends."""
     reservation: str | None = None
-    """The ID of the Capacity Block's reservation; with capacityType `capacity-block`."""
+    """Out of which reservation the nodes come: with capacityType `capacity-block` the block's ID,
+    with `reservation` that of an on-demand Capacity Reservation, or the ARN of a resource group of
+    them. `gpu-cluster capacity` says what is left of it."""
     os: str = "al2023"
     """The image of the nodes, `al2023` or `bottlerocket`; both carry the driver."""
     ami_type: str | None = None
@@ -93,7 +96,8 @@ class EksGpuNodeGroupArgs:
         if self.sharing is not None:
             self._check_sharing(self.sharing)
         self._check_counts()
-        self._check_capacity()
+        types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
+        reservations.check(self.capacity_type, self.reservation, types, self.min_nodes)
         check_labels(self.labels)
         check_taints(self.taints)
         if len(self.labels) + len(self.taints) > _MAX_TAGS:
@@ -213,11 +217,9 @@ class EksGpuNodeGroupArgs:
                         f"{key}: {one!r} is not of the cluster's network; allowed: "
                         f"{', '.join(offered)}"
                     )
-        if self.capacity_type == "capacity-block" and len(places) != 1:
-            key = "subnetIds" if network.subnet_ids else "zones"
-            raise ValueError(
-                f"{key}: a Capacity Block is in one zone; name the one of {self.reservation}"
-            )
+        key = "subnetIds" if network.subnet_ids else "zones"
+        block = self.capacity_type == "capacity-block"
+        reservations.check_place(self.reservation, key, places, block=block)
         release = self.release_version
         if (
             release is not None
@@ -332,33 +334,6 @@ class EksGpuNodeGroupArgs:
                 f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
             )
         check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
-
-    def _check_capacity(self) -> None:
-        block = self.capacity_type == "capacity-block"
-        if block != (self.reservation is not None):
-            raise ValueError(
-                "reservation: goes together with capacityType capacity-block; "
-                + ("name it" if block else "set capacityType, or drop the key")
-            )
-        if self.instance_type.block_only and not block:
-            raise ValueError(
-                f"capacityType: EC2 has {self.instance_types[0]} in Capacity Blocks alone; set "
-                "capacity-block, with the block's reservation"
-            )
-        if self.reservation is not None and not RESERVATION.fullmatch(self.reservation):
-            raise ValueError(
-                f"reservation: {self.reservation!r} is not the ID of a Capacity Block's "
-                "reservation such as cr-0123456789abcdef0"
-            )
-        if block and len(self.instance_types) > 1:
-            raise ValueError(
-                "instanceTypes: a Capacity Block is of one instance type; name that one"
-            )
-        if block and self.min_nodes:
-            raise ValueError(
-                f"minNodes: {self.min_nodes} is not possible with a Capacity Block, whose nodes "
-                "exist only between its start and its end; allowed: 0"
-            )
 
 
 def _shape(row: catalog.InstanceType) -> str:

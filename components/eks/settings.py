@@ -11,6 +11,7 @@ from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs, assumed_role
 from components.eks.regions import is_region
+from components.eks.reservation import check_region
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
@@ -48,6 +49,8 @@ def resolve(
         raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
     profile, role = config.get("aws:profile") or None, assumed_role(config)
     at(f"{NAMESPACE}:cluster", cluster.check_in, region)
+    for name, pool in pools.items():
+        at(f"{NAMESPACE}:gpuPools.{name}", check_region, pool.reservation, region)
     return EksSettings(
         provider=AwsProviderArgs(region=region, profile=profile, role=role),
         cluster=cluster,

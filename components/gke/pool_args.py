@@ -17,6 +17,7 @@ from components.cluster import (
     Taint,
     Toleration,
 )
+from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
@@ -47,7 +48,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     capacity_type: Capacity = "on-demand"
     """How the nodes are bought."""
     reservation: str | None = None
-    """The name of the reservation; with capacityType `reservation`."""
+    """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
+    `projects/OWNER/reservations/NAME` where another project shares it; either with
+    `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says what is left of it."""
     os_image: Literal["cos", "ubuntu"] = "cos"
     """The image of the nodes: Container-Optimized OS or Ubuntu."""
     driver: Literal["managed", "daemonset"] = "managed"
@@ -260,11 +263,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
                 f"capacityType: {self.machine_type} is not sold as {self.capacity_type}; allowed: "
                 f"{', '.join(offered)}"
             )
-        if (self.capacity_type == "reservation") != (self.reservation is not None):
-            raise ValueError(
-                "reservation: goes together with capacityType reservation; "
-                + ("name it" if self.reservation is None else "set capacityType, or drop the key")
-            )
+        reservations.check(self.capacity_type, self.reservation)
         if self.capacity_type == "flex-start" and self.min_nodes:
             raise ValueError(
                 f"minNodes: {self.min_nodes} is not possible with capacityType flex-start; "

@@ -7,6 +7,7 @@ from components.catalog import gke as catalog
 from components.catalog import kubernetes as names
 from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
 from components.decode import EXAMPLE
+from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.pool_args import SPOT_TAINT, Capacity
 from components.gke.sharing_args import GkeSharingArgs
@@ -25,7 +26,9 @@ class GkeAutopilotPoolArgs:
     capacity_type: Capacity = "on-demand"
     """How the nodes are bought."""
     reservation: str | None = None
-    """The name of the reservation; with capacityType `reservation`."""
+    """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
+    `projects/OWNER/reservations/NAME` where another project shares it; either with
+    `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says what is left of it."""
     driver_version: Literal["default", "latest"] | None = None
     """The driver that GKE installs; left out, GKE's default for the accelerator."""
     sharing: GkeSharingArgs | None = None
@@ -54,11 +57,7 @@ class GkeAutopilotPoolArgs:
                 f"capacityType: nodes with {count}{gpu_model.name} are not sold as "
                 f"{self.capacity_type}; allowed: {', '.join(ways)}"
             )
-        if (self.capacity_type == "reservation") != (self.reservation is not None):
-            raise ValueError(
-                "reservation: goes together with capacityType reservation; "
-                + ("name it" if self.reservation is None else "set capacityType, or drop the key")
-            )
+        reservations.check(self.capacity_type, self.reservation)
         if self.sharing is not None:
             if self.sharing.strategy == "mps":
                 # https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus
@@ -111,8 +110,7 @@ class GkeAutopilotPoolArgs:
             names.GKE_ACCELERATOR_COUNT: str(self.gpus_per_node) if self.gpus_per_node else None,
             names.GKE_SPOT: "true" if self.capacity_type == "spot" else None,
             names.GKE_FLEX_START: "true" if self.capacity_type == "flex-start" else None,
-            names.GKE_RESERVATION_NAME: self.reservation,
-            names.GKE_RESERVATION_AFFINITY: "specific" if self.reservation else None,
+            **self._reservation(),
             names.GKE_GPU_DRIVER_VERSION: self.driver_version,
         }
         if sharing is not None:
@@ -121,6 +119,18 @@ class GkeAutopilotPoolArgs:
                 chosen[names.GKE_GPU_SHARING_STRATEGY] = _SHARING_LABELS[sharing.strategy]
                 chosen[names.GKE_MAX_SHARED_CLIENTS] = str(sharing.replicas)
         return {label: value for label, value in chosen.items() if value is not None}
+
+    def _reservation(self) -> dict[str, str | None]:
+        if self.reservation is None:
+            return {}
+        found = reservations.parse(self.reservation)
+        return {
+            names.GKE_RESERVATION_NAME: found.name,
+            names.GKE_RESERVATION_AFFINITY: "specific",
+            names.GKE_RESERVATION_PROJECT: found.owner,
+            names.GKE_RESERVATION_BLOCKS: found.block,
+            names.GKE_RESERVATION_SUB_BLOCKS: found.sub_block,
+        }
 
     def _check_version(self, version: str | None) -> None:
         """Raises ValueError where a cluster of this version does not know the accelerator yet."""

@@ -261,6 +261,34 @@ def test_a_capacity_block_has_its_type_in_the_template() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("reservation", "target"),
+    [
+        ("cr-0123456789abcdef0", {"capacityReservationId": "cr-0123456789abcdef0"}),
+        (
+            "arn:aws:resource-groups:us-east-1:123456789012:group/gpus",
+            {
+                "capacityReservationResourceGroupArn": (
+                    "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
+                )
+            },
+        ),
+    ],
+)
+def test_a_reservation_is_all_that_nodes_come_out_of(
+    reservation: str, target: dict[str, str]
+) -> None:
+    """To EKS such a pool is on demand; EC2 starts nothing beyond what is reserved."""
+    args = {"capacity_type": "reservation", "reservation": reservation, "zones": ["us-east-1a"]}
+    found, launch = group(**args), template(**args)
+    assert (found["capacityType"], found["instanceTypes"]) == ("ON_DEMAND", ["g4dn.xlarge"])
+    assert {"instanceType", "instanceMarketOptions"}.isdisjoint(launch)
+    assert launch["capacityReservationSpecification"] == {
+        "capacityReservationPreference": "capacity-reservations-only",
+        "capacityReservationTarget": target,
+    }
+
+
 def test_every_tag_of_the_training_pool(trained: Recording) -> None:
     """The group's tags are the node's labels, taints and resources, and nothing else."""
     assert tags(trained) == {

@@ -64,6 +64,22 @@ def test_a_reservation_is_looked_for_in_the_zones_that_are_named() -> None:
     assert pool.inputs["nodeConfig"]["reservationAffinity"]["values"] == ["mine"]
 
 
+@pytest.mark.parametrize(
+    "path", ["projects/owner-1/reservations/theirs", "mine/reservationBlocks/mine-block-0001"]
+)
+def test_a_shared_reservation_and_a_block_are_named_as_gke_has_them(path: str) -> None:
+    """The whole path is one value of the affinity."""
+    args = GkeGpuNodePoolArgs(
+        machine_type="a3-ultragpu-8g", capacity_type="reservation", reservation=path
+    )
+    pool = declare({"pool": args}, location="us-south1-b").one(NODE_POOL, "pool")
+    assert pool.inputs["nodeConfig"]["reservationAffinity"] == {
+        "consumeReservationType": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": [path],
+    }
+
+
 def test_placement_that_cannot_change_is_remembered() -> None:
     """GKE makes a pool anew for it, so that a preview has to say so."""
     args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", compact_placement=True)

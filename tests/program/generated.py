@@ -52,6 +52,9 @@ def some(required: Mapping[str, Any], **optional: st.SearchStrategy[Any]) -> Any
     return st.fixed_dictionaries(fixed, optional=optional)
 
 
+RESERVATIONS = st.sampled_from(["mine", "projects/owner-1/reservations/theirs",
+                               "mine/reservationBlocks/block-1"])  # fmt: skip
+RESERVED = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 POOLS: Mapping[str, st.SearchStrategy[Values]] = {
     "dev": st.one_of(
         some(
@@ -68,7 +71,7 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
         some({"machineType": "a2-highgpu-1g", "maxNodes": 4, "capacityType": "flex-start"},
              **PARTS, maxRunDurationSeconds=st.sampled_from([3600, 604800])),
         some({"machineType": "g2-standard-4", **NODES, "capacityType": "reservation",
-              "reservation": "mine"}, **PARTS),
+              "reservation": RESERVATIONS}, **PARTS),
     ),
     "autopilot": some(
         {"accelerator": st.sampled_from(["nvidia-tesla-t4", "nvidia-l4"])},
@@ -77,7 +80,8 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
         sharing=st.fixed_dictionaries(
             {"strategy": st.just("time-slicing"), "replicas": st.integers(2, 8)}
         ),
-    ) | some({"accelerator": "nvidia-l4", "capacityType": "reservation", "reservation": "mine"}),
+    ) | some({"accelerator": "nvidia-l4", "capacityType": "reservation",
+              "reservation": RESERVATIONS}),
     "train": some(
         {
             "instanceTypes": st.sampled_from(
@@ -109,6 +113,14 @@ POOLS: Mapping[str, st.SearchStrategy[Values]] = {
             "capacityType": "capacity-block", "reservation": "cr-0123456789abcdef0",
             "maxNodes": st.integers(1, 2),
             # Of one zone, whichever way the network is given.
+            "zones": st.sampled_from([["us-east-1b"], ["use1-az2"]]),
+        },
+        **PARTS,
+    ) | some(
+        {
+            "instanceTypes": st.sampled_from([["g5.xlarge"], ["g6.xlarge"]]), **NODES,
+            "capacityType": "reservation",
+            "reservation": st.sampled_from(["cr-0fedcba9876543210", RESERVED]),
             "zones": st.sampled_from([["us-east-1b"], ["use1-az2"]]),
         },
         **PARTS,
@@ -227,8 +239,10 @@ def configs(draw: st.DrawFn, stack: str) -> Values:
         if stack == "autopilot":  # it admits no directory of the host
             workload.pop("driverLibraries", None)
     for pool in pools.values():
-        if pool.get("capacityType") == "capacity-block" and (
-            subnets := values["gpu-cluster:cluster"]["network"].get("subnetIds")
+        if (
+            "reservation" in pool
+            and "zones" in pool
+            and (subnets := values["gpu-cluster:cluster"].get("network", {}).get("subnetIds"))
         ):
             del pool["zones"]
             pool["subnetIds"] = subnets[:1]

@@ -99,7 +99,7 @@ BATCH = {"batch", "trainingJobs", "queue", "gpuTest", "wait"}
 DRAWN: Mapping[str, set[str]] = {
     "dev": {*BATCH, "on-demand", "spot", "flex-start", "reservation", "sharing"},
     "autopilot": {*BATCH, "on-demand", "spot", "flex-start", "reservation", "sharing"},
-    "train": {*BATCH, "on-demand", "spot", "capacity-block", "sharing"},
+    "train": {*BATCH, "on-demand", "spot", "reservation", "capacity-block", "sharing"},
     "onprem": {*BATCH, "sharing"},
 }
 

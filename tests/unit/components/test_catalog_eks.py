@@ -93,7 +93,7 @@ def test_what_is_accepted_is_what_ec2_describes() -> None:
         )
     accepted = {row.name: row for row in ROWS if eks.refusal(row.name) is None}
     ours = {name: (row.vcpu, row.memory_gib, row.gpus, row.arch) for name, row in accepted.items()}
-    blocks = [name for name, row in accepted.items() if row.block_only]
+    blocks = [name for name, row in accepted.items() if row.blocks == "only"]
     assert {name: described.get(name) for name in ours if name not in blocks} == {
         name: shape for name, shape in ours.items() if name not in blocks
     }
@@ -102,6 +102,18 @@ def test_what_is_accepted_is_what_ec2_describes() -> None:
     retired = [row.name for row in ROWS if row.retired]
     assert {name.partition(".")[0] for name in retired} == {"p3", "g3", "g3s"}
     assert [name for name in retired if name in described] == []
+
+
+def test_what_ec2_sells_in_capacity_blocks() -> None:
+    """EC2's own answers say it of every type that they have; the ultra servers are in none."""
+    ours = {row.name: row.blocks for row in ROWS if eks.refusal(row.name) is None}
+    theirs = {
+        name: "also" if "capacity-block" in row["SupportedUsageClasses"] else "none"
+        for name, row in INSTANCE_TYPES.items()
+    }
+    assert {name: theirs.get(name, "only") for name in ours} == ours
+    assert ours["p5.48xlarge"] == "also"
+    assert ours["g6.xlarge"] == "none"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,9 @@ def test_a_pool_of_google_cloud_is_of_one_gpu() -> None:
 SOLD = [
     name
     for name, row in catalog.INSTANCE_TYPES.items()
-    if not (row.block_only or catalog.refusal(name) or catalog.image_refusal(row, "al2023", None))
+    if not (
+        row.blocks == "only" or catalog.refusal(name) or catalog.image_refusal(row, "al2023", None)
+    )
 ]
 
 

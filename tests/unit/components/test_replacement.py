@@ -209,6 +209,18 @@ def test_a_release_may_rise_or_be_first() -> None:
     assert "changes nothing: the cloud keeps what it has" in line
 
 
+@pytest.mark.parametrize(
+    ("new", "replaced"),
+    [("reservation", False), ("spot", True), ("capacity-block", True)],
+)
+def test_a_reservation_comes_and_goes_without_a_new_pool(new: str, replaced: bool) -> None:
+    """To EKS nodes out of a reservation are on demand; its launch template recycles them."""
+    rule = {"k": eks.POOL["capacity_type"]}
+    lines = list(warnings({"k": "on-demand"}, {"k": new}, rule))
+    assert bool(lines) is replaced
+    assert all("replaces the GPU pool" in line for line in lines)
+
+
 def test_refusals_say_of_what() -> None:
     """The cluster, unless a pool is named."""
     with pytest.raises(ValueError, match="while the cluster stands; put the old value back, or"):

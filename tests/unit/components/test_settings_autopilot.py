@@ -44,6 +44,22 @@ def test_every_card_of_autopilot_can_be_had_in_each_of_its_counts() -> None:
             assert autopilot_provisioning(gpu_model.name, count), (gpu_model.name, count)
 
 
+def test_a_reservation_is_selected_by_its_parts() -> None:
+    """A pod names the owner's project, the reservation and its block by labels of their own."""
+    theirs = GkeAutopilotPoolArgs(
+        accelerator="nvidia-l4",
+        capacity_type="reservation",
+        reservation="projects/owner-1/reservations/theirs/reservationBlocks/block-1",
+    )
+    assert theirs.gpu_pool("l4").node_selector == {
+        "cloud.google.com/gke-accelerator": "nvidia-l4",
+        "cloud.google.com/reservation-name": "theirs",
+        "cloud.google.com/reservation-affinity": "specific",
+        "cloud.google.com/reservation-project": "owner-1",
+        "cloud.google.com/reservation-blocks": "block-1",
+    }
+
+
 def test_a_spot_pod_does_not_ask_to_keep_its_node() -> None:
     """Autopilot grants an extended run time to others alone."""
     for capacity, keeps in (("spot", False), ("on-demand", True)):

@@ -31,6 +31,7 @@ from tests.unit.components.test_settings import changed
 
 REFUSED = yaml.safe_load((Path(__file__).parent / "refused_eks.yaml").read_text())
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]
+GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 
 
 def read(*changes: list[Any]) -> EksSettings:
@@ -106,7 +107,7 @@ def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: st
         assert str(refusal.value) == f"instanceTypes[0]: {name!r} {reason}"
         return
     block: dict[str, Any] = {}
-    if row.block_only:
+    if row.blocks == "only":
         block = {"capacity_type": "capacity-block", "reservation": "cr-0123456789abcdef0"}
     if refused := catalog.image_refusal(row, os, None):
         with pytest.raises(ValueError, match=re.escape(": ".join(refused))):
@@ -155,6 +156,25 @@ def test_a_capacity_block_is_accepted_in_one_zone() -> None:
         [*POOL, "zones", ["us-east-1b"]],
     )
     assert found.pools["train-gpu"].pool.gpus_per_node == 8
+
+
+@pytest.mark.parametrize(
+    ("change", "types"),
+    [
+        ([[*POOL, "reservation", "cr-0123456789abcdef0"], [*POOL, "zones", ["us-east-1b"]]],
+         ["g5.xlarge"]),
+        ([[*POOL, "reservation", GROUP]], ["g5.xlarge", "g5.2xlarge"]),
+    ],
+)  # fmt: skip
+def test_a_reservation_is_one_in_a_zone_or_a_group_in_any(
+    change: list[list[Any]], types: list[str]
+) -> None:
+    """A resource group may hold reservations of several types in several zones."""
+    found = read(
+        *change, [*POOL, "capacityType", "reservation"], [*POOL, "instanceTypes", types]
+    ).pools["train-gpu"]
+    assert list(found.args.instance_types) == types
+    assert found.places == (("us-east-1b",) if len(types) == 1 else ("us-east-1a", "us-east-1b"))
 
 
 def warnings_of(**args: Any) -> list[str]:

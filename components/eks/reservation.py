@@ -1,0 +1,113 @@
+"""Out of which reservation of EC2 the nodes of a GPU node group come."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from components.catalog.eks import InstanceType
+
+CapacityType = Literal["on-demand", "spot", "reservation", "capacity-block"]
+CAPACITY_TYPES = {
+    "on-demand": "ON_DEMAND",
+    "spot": "SPOT",
+    # To EKS it is on demand; the launch template alone names the reservation.
+    "reservation": "ON_DEMAND",
+    "capacity-block": "CAPACITY_BLOCK",
+}
+"""`capacityType` here -> that of EKS."""
+ID = re.compile(r"cr-[0-9a-f]{8,17}")
+GROUP = re.compile(
+    r"arn:(?:aws|aws-cn|aws-us-gov):resource-groups:[a-z0-9-]+:[0-9]{12}:group/"
+    r"[a-zA-Z0-9_.-]{1,150}(?:/[a-z0-9]{0,26})?"
+)
+"""The ARN of a resource group, whose name is as botocore's model of Resource Groups has it."""
+_RESERVED = ("reservation", "capacity-block")
+
+
+def is_group(reservation: str) -> bool:
+    """Whether it is a resource group of Capacity Reservations, which may be in several zones."""
+    return reservation.startswith("arn:")
+
+
+def check(
+    capacity: str, reservation: str | None, types: Sequence[InstanceType], min_nodes: int
+) -> None:
+    """Raises ValueError where this cannot be bought."""
+    block = capacity == "capacity-block"
+    if (capacity in _RESERVED) != (reservation is not None):
+        fix = "name it" if reservation is None else "set capacityType, or drop the key"
+        raise ValueError(
+            f"reservation: goes together with capacityType {' or '.join(_RESERVED)}; {fix}"
+        )
+    first = types[0]
+    if first.blocks == "only" and not block:
+        raise ValueError(
+            f"capacityType: EC2 has {first.name} in Capacity Blocks alone; set "
+            "capacity-block, with the block's reservation"
+        )
+    if first.blocks == "none" and block:
+        raise ValueError(
+            f"capacityType: EC2 has {first.name} in no Capacity Block; take reservation, with an "
+            "on-demand Capacity Reservation"
+        )
+    if reservation is None:
+        return
+    _check_name(reservation, block=block)
+    if len(types) > 1 and not is_group(reservation):
+        raise ValueError(
+            "instanceTypes: a Capacity Block is of one instance type; name that one"
+            if block
+            else f"instanceTypes: {reservation} is of one instance type; name that one, or the "
+            "resource group of several reservations"
+        )
+    if block and min_nodes:
+        raise ValueError(
+            f"minNodes: {min_nodes} is not possible with a Capacity Block, whose nodes "
+            "exist only between its start and its end; allowed: 0"
+        )
+
+
+def _check_name(reservation: str, *, block: bool) -> None:
+    if block and GROUP.fullmatch(reservation):
+        # eks/latest/userguide/capacity-blocks-mng.html demands a CapacityReservationId.
+        raise ValueError(
+            f"reservation: {reservation!r} is a resource group, and EKS takes a Capacity Block by "
+            "its own ID alone; give that, such as cr-0123456789abcdef0"
+        )
+    if block and not ID.fullmatch(reservation):
+        raise ValueError(
+            f"reservation: {reservation!r} is not the ID of a Capacity Block's "
+            "reservation such as cr-0123456789abcdef0"
+        )
+    if not ID.fullmatch(reservation) and not GROUP.fullmatch(reservation):
+        raise ValueError(
+            f"reservation: {reservation!r} is neither the ID of a Capacity Reservation such as "
+            "cr-0123456789abcdef0 nor the ARN of a resource group of them such as "
+            "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
+        )
+
+
+def check_place(reservation: str | None, key: str, places: Sequence[str], *, block: bool) -> None:
+    """Raises ValueError unless the pool is in one zone, as a single reservation is. `key`: the
+    setting that says where the pool is."""
+    if reservation is None or is_group(reservation) or len(places) == 1:
+        return
+    what = "a Capacity Block" if block else "a Capacity Reservation"
+    raise ValueError(
+        f"{key}: {what} is in one zone; name {'the subnet' if key == 'subnetIds' else 'the one'} "
+        f"of {reservation}, whose zone this says: aws ec2 describe-capacity-reservations "
+        f"--capacity-reservation-ids {reservation} --query "
+        "'CapacityReservations[].[AvailabilityZone,AvailabilityZoneId]'"
+    )
+
+
+def check_region(reservation: str | None, region: str) -> None:
+    """Raises ValueError for a resource group of another region."""
+    if reservation is None or not is_group(reservation):
+        return
+    there = reservation.split(":")[3]
+    if there != region:
+        raise ValueError(
+            f"reservation: {reservation!r} is a resource group of {there}, and aws:region is "
+            f"{region}; name one of {region}"
+        )

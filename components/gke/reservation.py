@@ -1,0 +1,49 @@
+"""A reservation of Compute Engine, as the settings of a GKE pool name it."""
+
+import re
+from dataclasses import dataclass
+
+_NAME = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
+"""RFC 1035, as Compute Engine names everything."""
+_PROJECT = r"(?:[a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]"
+PATH = re.compile(
+    rf"(?:projects/(?P<owner>{_PROJECT})/reservations/)?(?P<name>{_NAME})"
+    rf"(?:/reservationBlocks/(?P<block>{_NAME})(?:/reservationSubBlocks/(?P<sub_block>{_NAME}))?)?"
+)
+"""As GKE's `reservationAffinity.values` has it:
+https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """A reservation, or a part of one."""
+
+    name: str
+    owner: str | None
+    """The project that shares it; None for the cluster's own."""
+    block: str | None
+    """A block of it, and a sub-block of that; None for all of it."""
+    sub_block: str | None
+
+
+def parse(path: str) -> Reservation:
+    """What a path means; raises ValueError, in one line, for something else."""
+    found = PATH.fullmatch(path)
+    if found is None:
+        raise ValueError(
+            f"reservation: {path!r} is not a reservation; give its name, or "
+            "projects/OWNER/reservations/NAME of one that another project shares, either with "
+            "/reservationBlocks/BLOCK for a part of it, and the zone in zones"
+        )
+    return Reservation(**found.groupdict())
+
+
+def check(capacity: str, reservation: str | None) -> None:
+    """Raises ValueError unless there is a reservation exactly where the nodes come out of one."""
+    if (capacity == "reservation") != (reservation is not None):
+        raise ValueError(
+            "reservation: goes together with capacityType reservation; "
+            + ("name it" if reservation is None else "set capacityType, or drop the key")
+        )
+    if reservation is not None:
+        parse(reservation)
