@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from components.gke.settings import GkeSettings
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
-from simulators.inventory import INVENTORIES, block_of, inventory, shown, wrong
+from simulators.inventory import INVENTORIES, block_of, inventory, shown, without_reservations, wrong
 
 Out = Literal["nat", "google", "none"]
 Missing = Literal["attachment", "hostServiceAgentUser", "networkUser"]
@@ -63,7 +63,7 @@ def networks(
     own = settings.own if settings else None
     if not isinstance(own, GkeSettings | GkeAutopilotSettings) or not own.cluster.network.existing:
         return None, []
-    found = inventory(stack, folder)
+    found = without_reservations(inventory(stack, folder))
     if found is not None:
         return _checked(stack, found, own.project), []
     wanted = own.cluster.network

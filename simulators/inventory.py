@@ -70,6 +70,13 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
         raise StackError(f"{shown(stack)} cannot be read: {words}") from None
 
 
+def without_reservations(found: Any) -> Any:
+    """What an inventory says of networks; None where it is of `simulators.reservations` alone."""
+    if not isinstance(found, dict) or "reservations" not in found:
+        return found
+    return {key: value for key, value in found.items() if key != "reservations"} or None
+
+
 def machines(
     stack: str, settings: Settings[Any] | None, folder: Path = INVENTORIES
 ) -> tuple[list[Machine], list[str]]:
@@ -184,7 +191,7 @@ def network(
     if not isinstance(own, EksSettings) or not own.cluster.network.subnet_ids:
         return None, []
     wanted, region = own.cluster.network.subnet_ids, own.region
-    found = inventory(stack, folder)
+    found = without_reservations(inventory(stack, folder))
     if found is None:
         return _derived(wanted, region), [
             f"these subnets are simulated: {', '.join(wanted)}; no inventory describes them, so "

@@ -6,6 +6,7 @@ from plugins import aws
 from rehearsal.simulators import Rehearsed, RunningSimulator
 from simulators import inventory
 from simulators.aws import AwsCloud
+from simulators.reservations import reservations
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
@@ -20,8 +21,13 @@ def serve(of: Rehearsed) -> RunningSimulator:
         written.replace(token)  # at once: somebody may just read it
 
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
+    reserved, more = reservations(of.stack, of.settings, network, of.inventories)
     cloud = AwsCloud(
-        control_plane=of.control_plane, faults=of.faults, existing=network, on_access=admit
+        control_plane=of.control_plane,
+        faults=of.faults,
+        existing=network,
+        reservations=reserved,
+        on_access=admit,
     )
     ending.callback(cloud.close)
     endpoint = {"AWS_ENDPOINT_URL": cloud.endpoint}
@@ -40,5 +46,5 @@ def serve(of: Rehearsed) -> RunningSimulator:
         },
         stop=ending.close,
         environment={"REHEARSAL_TOKEN_FILE": str(token), **endpoint},
-        notes=tuple(notes),
+        notes=(*notes, *more),
     )

@@ -10,6 +10,7 @@ from plugins.cloud.server import ProviderServer
 from rehearsal.simulators import Rehearsed, RunningSimulator
 from simulators import google
 from simulators.google_inventory import networks
+from simulators.reservations import reservations
 
 
 def serve(of: Rehearsed) -> RunningSimulator:
@@ -18,7 +19,10 @@ def serve(of: Rehearsed) -> RunningSimulator:
     signed_in = of.folder / "application_default_credentials.json"
     _sign_in(signed_in, of.control_plane.pki.token_file.read_text())
     existing, notes = networks(of.stack, of.settings, of.inventories)
-    cloud = google.GoogleCloud(control_plane=of.control_plane, faults=of.faults, existing=existing)
+    reserved, more = reservations(of.stack, of.settings, folder=of.inventories)
+    cloud = google.GoogleCloud(
+        control_plane=of.control_plane, faults=of.faults, existing=existing, reservations=reserved
+    )
     apis = google.serve_api(cloud)
     ending.callback(apis.stop)
     server = ProviderServer(
@@ -36,7 +40,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
             # Who signs a DNS endpoint's certificate is known to every machine.
             "SSL_CERT_FILE": str(of.control_plane.pki.ca),
         },
-        notes=tuple(notes),
+        notes=(*notes, *more),
     )
 
 

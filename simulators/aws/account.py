@@ -6,7 +6,7 @@ All that the account holds is in moto's backends; what moto lacks is added by `a
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from simulators.aws import api
 from simulators.aws.existing_network import lay_out
 from simulators.cloud import ApiFaults, ControlPlane, NoFaults
 from simulators.inventory import Network
+from simulators.reservations import Reservation, by_name
 from tools.peers import close_to_others
 
 if TYPE_CHECKING:
@@ -49,12 +50,13 @@ class Account:
         self,
         existing: Network | None = None,
         *,
+        reservations: Sequence[Reservation] = (),
         control_plane: ControlPlane | None = None,
         faults: ApiFaults | None = None,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """`existing`: a VPC that is there before anything is made. `changed` is called, unlocked,
-        after every request that changed something."""
+        """`existing`, `reservations`: what is there before anything is made. `changed` is called,
+        unlocked, after every request that changed something."""
         _forget_ambient_settings()
         # Imported here: it costs most of a second, and reads the environment.
         from moto.moto_server.threaded_moto_server import ThreadedMotoServer
@@ -71,6 +73,8 @@ class Account:
         self.region = ""
         """Set by the first request; a rehearsal simulates one region."""
         self._existing = existing
+        self.reservations = by_name(reservations)
+        """By ID."""
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""
         self._clients: dict[str, Any] = {}

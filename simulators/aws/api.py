@@ -81,6 +81,7 @@ def install(account: "Account") -> Callable[[], None]:
     """Every request goes through here, until what this returns is called."""
     from moto.core.responses import BaseResponse
     from moto.eks import urls
+    from moto.resourcegroups import urls as resourcegroups
 
     original = BaseResponse.call_action
     for path in (
@@ -89,6 +90,8 @@ def install(account: "Account") -> Callable[[], None]:
         "/access-policies$",
     ):
         urls.url_paths.setdefault("{0}" + path, urls.response.dispatch)
+    groups = resourcegroups.url_paths["{0}/get-group$"]
+    resourcegroups.url_paths.setdefault("{0}/list-group-resources$", groups)
 
     def call_action(response: Any) -> Any:
         return answer(account, response, lambda: original(response))

@@ -27,6 +27,7 @@ from simulators.cloud import (
     Wanted,
 )
 from simulators.inventory import Network
+from simulators.reservations import Reservation
 
 
 class AwsCloud:
@@ -38,6 +39,7 @@ class AwsCloud:
         control_plane: ControlPlane,
         faults: ApiFaults | None = None,
         existing: Network | None = None,
+        reservations: Sequence[Reservation] = (),
         on_access: Callable[[bool], None] = lambda granted: None,
     ) -> None:
         self._lock = threading.Lock()
@@ -52,7 +54,11 @@ class AwsCloud:
         self._attached: Parts = {}
         """What EKS' controllers have made, by the uid of the object that asked for it."""
         self.account = Account(
-            existing, control_plane=control_plane, faults=faults, changed=self.notify
+            existing,
+            reservations=reservations,
+            control_plane=control_plane,
+            faults=faults,
+            changed=self.notify,
         )
         self.faults = self.account.faults
 

@@ -94,7 +94,8 @@ def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool,
     row = instance(account, types[0])
     name, used = quota_name(row, spot=spot), 0
     for other, each in account.groups.items():
-        if other != group:
+        # Capacity Blocks have a quota of their own.
+        if other != group and each.row["capacityType"] != "CAPACITY_BLOCK":
             theirs = instance(account, each.row["instanceTypes"][0])
             if quota_name(theirs, spot=each.row["capacityType"] == "SPOT") == name:
                 held = account.backend("autoscaling").autoscaling_groups[each.scaling_group]

@@ -11,9 +11,10 @@ from simulators.aws.account import Account
 from simulators.aws.api import Params, Refusal, operation, page
 from simulators.aws.clusters import entry_row
 from simulators.aws.eks import Cluster, Group, Row, begun, cluster_of, group_of, issue, now, subnets
-from simulators.aws.instances import check_offers, instance, why_no_quota
+from simulators.aws.instances import check_offers, instance
 from simulators.aws.launch_templates import template_data
 from simulators.aws.node_join_checks import why_nodes_fail
+from simulators.aws.reservations import why_not_launched
 from simulators.aws.roles import require_trust
 from simulators.aws.scaling import drop_group, held, make_group, resize, running
 from simulators.cloud import NODE_SECONDS
@@ -88,8 +89,7 @@ def why_not_started(
     if reason := why_nodes_fail(account, cluster, row):
         words = f"Instances failed to join the kubernetes cluster: {reason}"
         return issue("NodeCreationFailure", words, name)
-    spot = row["capacityType"] == "SPOT"
-    if reason := why_no_quota(account, name, row["instanceTypes"], spot, nodes):
+    if reason := why_not_launched(account, row, nodes):
         return issue("AsgInstanceLaunchFailures", reason, name)
     return None
 

@@ -13,6 +13,7 @@ _MODULES = (
     "node_groups",
     "pod_identity",
     "quotas",
+    "reservations",
     "scaling",
 )
 

@@ -14,7 +14,7 @@ from typing import Any
 from simulators.aws.account import Account
 from simulators.aws.api import Params, Refusal, operation, page, rule
 from simulators.aws.eks import Cluster, Group, subnets
-from simulators.aws.instances import why_no_quota
+from simulators.aws.reservations import place_of_next, why_not_launched
 
 _KIND = "auto-scaling-group"
 _MOST_TAGS = 50
@@ -153,10 +153,11 @@ def settle(account: Account, asg: Any) -> None:
         # The rehearsal's autoscaler ends its own.
         _end(account, asg, max(asg.instance_states, key=lambda s: s.instance.id not in elastic))
     while len(asg.instance_states) < wanted:
-        if owner and (reason := _refused(account, owner, len(asg.instance_states) + 1)):
+        if owner and (reason := why_not_launched(account, owner.row, len(asg.instance_states) + 1)):
             _note(asg, "Launching a new EC2 instance", failed=reason)
             return
-        _note(asg, f"Launching a new EC2 instance: {_launch(account, asg)}")
+        place = place_of_next(account, owner.row) if owner else None
+        _note(asg, f"Launching a new EC2 instance: {_launch(account, asg, place)}")
 
 
 def _end(account: Account, asg: Any, ending: Any) -> None:
@@ -165,13 +166,7 @@ def _end(account: Account, asg: Any, ending: Any) -> None:
     _note(asg, f"Terminating EC2 instance: {ending.instance.id}")
 
 
-def _refused(account: Account, group: Group, nodes: int) -> str:
-    row = group.row
-    spot = row["capacityType"] == "SPOT"
-    return why_no_quota(account, row["nodegroupName"], row["instanceTypes"], spot, nodes)
-
-
-def _launch(account: Account, asg: Any) -> str:
+def _launch(account: Account, asg: Any, reserved: str | None) -> str:
     from moto.autoscaling.models import ASG_NAME_TAG, InstanceState
 
     # In the first subnet, whose zone is the label of the rehearsal's nodes.
@@ -194,6 +189,7 @@ def _launch(account: Account, asg: Any) -> str:
     )
     (instance,) = reservation.instances
     instance.autoscaling_group = asg
+    instance.capacity_reservation_id = reserved
     for interface in instance.nics.values():
         interface.delete_on_termination = True
     asg.instance_states.append(

@@ -27,12 +27,14 @@ from simulators.google.autopilot import (
     autopilot_groups,
     gpu_request_shapes,
 )
+from simulators.google.container import reserved
 from simulators.google.container.locations import check_boot_disk
 from simulators.google.container.node_defaults import accelerator_of, quota_metric
 from simulators.google.container.tokens import CLUSTER, NODE_POOL
 from simulators.google.existing_network import lay_out
 from simulators.google.resource import CloudResource
 from simulators.google_inventory import Networks
+from simulators.reservations import Reservation
 
 DEFAULT_QUOTA = 16
 """GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
@@ -52,9 +54,12 @@ class GoogleCloud:
         control_plane: ControlPlane,
         faults: Faults | None = None,
         existing: Networks | None = None,
+        reservations: Sequence[Reservation] = (),
     ) -> None:
-        """`existing`: networks that are there before anything is made."""
+        """`existing`: networks that are there before anything is made; `reservations`: what was
+        bought by then."""
         self.control_plane = control_plane
+        self.reservations = tuple(reservations)
         self.faults = faults if faults is not None else Faults()
         self.lock = threading.RLock()
         self.operations = Operations()
@@ -229,12 +234,13 @@ class GoogleCloud:
         can have none, and Compute Engine refuses its first node."""
         if wanted:
             check_boot_disk(pool.state["config"])
+            reserved.check_start(self, pool, wanted)
             self._check_quota(pool, wanted)
 
     def _check_quota(self, pool: CloudResource, wanted: int) -> None:
         gpus = accelerator_of(pool.state)
-        if gpus is None:
-            return
+        if gpus is None or reserved.affinity(pool.state):
+            return  # it is the reservation that counts
         metric = quota_metric(pool.state)
         region = region_of(pool.state["locations"][0])
         for name, scope in ((metric, f"region {region}"), (GLOBAL_GPU_QUOTA, "all regions")):
@@ -242,6 +248,7 @@ class GoogleCloud:
                 other.nodes * used[1]
                 for other in self.of(NODE_POOL)
                 if other.identity != pool.identity
+                and not reserved.affinity(other.state)
                 and (used := accelerator_of(other.state))
                 and (name == GLOBAL_GPU_QUOTA or quota_metric(other.state) == name)
             )

@@ -45,8 +45,8 @@ def test_machines_without_an_inventory(tmp_path: Path) -> None:
 
 @pytest.mark.prove
 def test_a_cluster_in_an_existing_vpc(tmp_path: Path) -> None:
-    """Private endpoint, private networks, a Capacity Block, deletion protection: all of it passes,
-    and the VPC stands when the stack is gone."""
+    """Private endpoint, private networks, a Capacity Block, an on-demand reservation, deletion
+    protection: all of it passes, and the VPC stands when the stack is gone."""
     run = rehearse("prod", tmp_path, INVENTORIES, policies=None)  # its Capacity Block is too dear
     assert run.failures == []
     assert run.sandbox.notes == []
@@ -59,6 +59,14 @@ def test_a_cluster_in_a_shared_vpc(stack: str, tmp_path: Path) -> None:
     project, and the network stands with its NAT and grants when the stack is gone."""
     text = (MORE / f"Pulumi.{stack}.yaml").read_text()
     run = rehearse(stack, tmp_path, MORE / "inventories", text)
+    assert run.failures == []
+    assert run.sandbox.notes == []
+
+
+@pytest.mark.prove
+def test_pools_out_of_reservations_on_gke(tmp_path: Path) -> None:
+    """The project's own reservation and a block of one that another project shares."""
+    run = rehearse("reserved", tmp_path, INVENTORIES)
     assert run.failures == []
     assert run.sandbox.notes == []
 

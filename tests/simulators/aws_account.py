@@ -1,7 +1,7 @@
 """An account on the simulated AWS, filled by boto3 as any client would."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,6 +9,7 @@ import boto3
 
 from plugins.faults import Faults
 from simulators.aws import AwsCloud
+from simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Plane
 
 NUMBER = "123456789012"
@@ -34,10 +35,12 @@ def role(name: str) -> str:
 class Account:
     """The cluster `ml` in us-east-1, with what its nodes need."""
 
-    def __init__(self) -> None:
+    def __init__(self, reservations: Sequence[Reservation] = ()) -> None:
         self.faults = Faults()
         self.plane = Plane()
-        self.cloud = AwsCloud(control_plane=self.plane, faults=self.faults)
+        self.cloud = AwsCloud(
+            control_plane=self.plane, faults=self.faults, reservations=reservations
+        )
         self.clients: dict[str, Any] = {}
         self.subnets: list[str] = []
 
@@ -119,9 +122,9 @@ class Account:
 
 
 @contextmanager
-def account() -> Iterator[Account]:
-    """An empty account, which ends with it."""
-    made = Account()
+def account(reservations: Sequence[Reservation] = ()) -> Iterator[Account]:
+    """An account with nothing but reservations, which ends with it."""
+    made = Account(reservations)
     try:
         yield made
     finally:

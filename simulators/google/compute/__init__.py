@@ -9,6 +9,7 @@ from simulators.google.compute import (
     instances,
     networks,
     offers,
+    reservations,
     resources,
     routers,
     subnetworks,
@@ -22,6 +23,7 @@ METHODS: Mapping[str, Answer] = {
     **routers.METHODS,
     **firewalls.METHODS,
     **offers.METHODS,
+    **reservations.METHODS,
     **instances.METHODS,
 }
 """Method -> what answers it."""

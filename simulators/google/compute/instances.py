@@ -8,6 +8,7 @@ from components.catalog.gke import ACCELERATORS
 from simulators.google.api.call import Call, not_found
 from simulators.google.compute import resources
 from simulators.google.compute.resources import LINK
+from simulators.google.container.reserved import affinity
 from simulators.google.container.tokens import CLUSTER, NODE_POOL
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Running:
     """On each node."""
     labels: Mapping[str, str]
     """As the node has them in Kubernetes."""
+    reservation: str = ""
+    """What they come out of, as the node pool names it."""
 
     @property
     def zone(self) -> str:
@@ -72,7 +75,15 @@ def running(cloud: "GoogleCloud") -> Iterator[Running]:
         labels = group.node.labels
         if count and owner:
             gpus = int(labels.get("cloud.google.com/gke-accelerator-count", group.gpus))
-            yield Running(cluster=owner, group=name, count=count, gpus=gpus, labels=labels)
+            reservation = affinity(pool.state) if pool else ""
+            yield Running(
+                cluster=owner,
+                group=name,
+                count=count,
+                gpus=gpus,
+                labels=labels,
+                reservation=reservation,
+            )
 
 
 def _rows(call: Call, zone: str | None = None) -> list[dict[str, Any]]:
@@ -94,6 +105,12 @@ def _rows(call: Call, zone: str | None = None) -> list[dict[str, Any]]:
         if nodes.accelerator:
             kind = f"{place}/acceleratorTypes/{nodes.accelerator}"
             row["guestAccelerators"] = [{"acceleratorType": kind, "acceleratorCount": nodes.gpus}]
+        if nodes.reservation:
+            row["reservationAffinity"] = {
+                "consumeReservationType": "SPECIFIC_RESERVATION",
+                "key": "compute.googleapis.com/reservation-name",
+                "values": [nodes.reservation],
+            }
         for number in range(nodes.count):
             name = f"gke-{cluster}-{nodes.group}-{number}"
             found.append({"name": name, "selfLink": f"{place}/instances/{name}", **row})

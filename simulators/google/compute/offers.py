@@ -18,6 +18,7 @@ from simulators.google.api.call import Call, not_found
 from simulators.google.api.server import Answer
 from simulators.google.compute import instances, resources
 from simulators.google.compute.resources import LINK
+from simulators.google.container.reserved import reserved_gpus
 from tools.google_discovery import document
 
 _DEFAULT_QUOTA = 16
@@ -90,8 +91,10 @@ def _quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
     use = sum(
         running.count * running.gpus
         for running in instances.running(call.cloud)
-        if region is None or (running.metric == metric and region_of(running.zone) == region)
+        if not running.reservation
+        and (region is None or (running.metric == metric and region_of(running.zone) == region))
     )
+    use += reserved_gpus(call.cloud, metric if region else None, region)
     limit = call.cloud.faults.quota.get(metric, _DEFAULT_QUOTA)
     return {"metric": metric, "limit": float(limit), "usage": float(use)}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from components.catalog.gke import FIRST_VERSIONS, meets
 from simulators.google.api.call import ApiError, Call, bad_request
-from simulators.google.container import node_defaults, node_pool_rules
+from simulators.google.container import node_defaults, node_pool_rules, reserved
 from simulators.google.container.locations import node_locations
 from simulators.google.container.operations import operation, without_defaults
 from simulators.google.container.tokens import CLUSTER, NODE_POOL
@@ -43,6 +43,7 @@ def add(
     )  # fmt: skip
     zones = len(state["locations"])
     wanted = max(state.setdefault("initialNodeCount", 0) * zones, least(state))
+    reserved.check_new(cloud, state, identity, wanted)
     cloud.check_start(pool, wanted)
     pool.nodes = pool.kept_nodes = wanted
     cloud.resources[identity] = pool

@@ -1,13 +1,14 @@
 """A small stack on the simulated Google Cloud, to build tests on."""
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from plugins import gcp
 from plugins.faults import Faults
 from simulators.google import GoogleCloud, serve_api
 from simulators.google.api.server import Request
+from simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 NETWORK = "gcp:compute/network:Network"
@@ -29,12 +30,15 @@ class GoogleStack(Engine):
         self,
         quota: dict[str, int] | None = None,
         *,
+        reservations: Sequence[Reservation] = (),
         seen: Callable[[Request], None] = lambda request: None,
         **errors: list[str],
     ) -> None:
         self.plane = Plane()
         self.cloud = GoogleCloud(
-            control_plane=self.plane, faults=Faults(quota=quota or {}, errors=errors)
+            control_plane=self.plane,
+            faults=Faults(quota=quota or {}, errors=errors),
+            reservations=reservations,
         )
         api = serve_api(self.cloud, seen)
         weakref.finalize(self, api.stop)

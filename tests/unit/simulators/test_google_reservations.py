@@ -1,0 +1,94 @@
+"""Reservations of the simulated Google Cloud: who sees them, and which node pools get machines out
+of them, in Google's words."""
+
+from typing import Any
+
+import pytest
+
+from simulators.cloud import RefusedError
+from simulators.reservations import Reservation
+from tests.unit.plugins.offline_engine import Refused
+from tests.unit.simulators.google_stack import GoogleStack, t4
+
+T4 = {"type": "n1-standard-4", "zone": "us-central1-a", "accelerator": "nvidia-tesla-t4", "gpus": 1}
+MINE = Reservation(name="mine", count=2, **T4)
+THEIRS = Reservation(
+    name="projects/owner/reservations/theirs", count=1, shared_with=("p",), blocks=("b1",), **T4
+)
+HIDDEN = Reservation(name="projects/owner/reservations/hidden", count=1, shared_with=("q",), **T4)
+
+
+def stack(*reservations: Reservation) -> GoogleStack:
+    made = GoogleStack({"NVIDIA_T4_GPUS": 0}, reservations=reservations or (MINE, THEIRS, HIDDEN))
+    made.cluster()
+    return made
+
+
+def out_of(path: str, **config: Any) -> dict[str, Any]:
+    affinity = {
+        "consumeReservationType": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": [path],
+    }
+    return t4(**config) | {"reservationAffinity": affinity}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["mine", "projects/p/reservations/mine", "projects/owner/reservations/theirs",
+     "projects/owner/reservations/theirs/reservationBlocks/b1"],
+)  # fmt: skip
+def test_a_pool_gets_what_is_reserved_and_no_more(path: str) -> None:
+    """Whatever the quota: what is reserved counted when it was reserved."""
+    made = stack()
+    made.pool(nodeConfig=out_of(path))
+    (name,) = [group.name for group in made.cloud.node_groups() if group.gpus]
+    there = 2 if path.endswith("mine") else 1
+    made.cloud.set_size(name, there)
+    with pytest.raises(RefusedError, match=rf"^Specified reservation '{path}' does not have avai"):
+        made.cloud.set_size(name, there + 1)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["nobodys", "theirs", "projects/owner/reservations/hidden", "mine/reservationBlocks/b1"],
+)
+def test_a_reservation_that_the_project_cannot_use_is_not_found(path: str) -> None:
+    """At any size, as somebody of cluster-toolkit saw it (pull request 5043)."""
+    words = (
+        f'Google Compute Engine: reservation "{path}" not found for node pool "gpu-.*" at zone '
+        '"us-central1-a".'
+    )
+    with pytest.raises(Refused, match=words):
+        stack().pool(nodeConfig=out_of(path))
+
+
+def test_a_reservation_of_another_zone_is_not_found() -> None:
+    """GKE looks in the pool's zones alone."""
+    elsewhere = Reservation(name="mine", count=2, **T4 | {"zone": "us-central1-b"})
+    with pytest.raises(Refused, match=r'reservation "mine" not found .* zone "us-central1-a"'):
+        stack(elsewhere).pool(nodeConfig=out_of("mine"))
+
+
+def test_another_machine_has_no_share_in_a_reservation() -> None:
+    """GKE makes the pool, and no machine starts; with nodes at once, GKE refuses."""
+    made = stack()
+    made.pool(nodeConfig=out_of("mine", machineType="n1-standard-8"))
+    (name,) = [group.name for group in made.cloud.node_groups() if group.gpus]
+    with pytest.raises(RefusedError, match=r"^No available resources in specified reservations 'm"):
+        made.cloud.set_size(name, 1)
+    with pytest.raises(Refused, match=r"required 1 and short of 1 VM count of machine type n1-st"):
+        made.pool("more", nodeConfig=out_of("mine", machineType="n1-standard-8"),
+                  initialNodeCount=1)  # fmt: skip
+
+
+def test_two_pools_share_a_reservation() -> None:
+    """What one has taken the other cannot have."""
+    made = stack()
+    made.pool(nodeConfig=out_of("mine"))
+    made.pool("more", nodeConfig=out_of("mine"))
+    one, other = [group.name for group in made.cloud.node_groups() if group.gpus]
+    made.cloud.set_size(one, 1)
+    with pytest.raises(RefusedError, match=r"\(1 free, needed: 2\)"):
+        made.cloud.set_size(other, 2)
+    made.cloud.set_size(other, 1)
