@@ -23,7 +23,7 @@ TAKES_lock := UPGRADE
 # What a target was called before -> what to run now.
 SCRIPT := $(VENV)/bin/gpu-cluster
 NOW_list := $(SCRIPT) list
-NOW_quota := $(SCRIPT) quota $(STACK)
+NOW_quota := $(SCRIPT) capacity $(STACK)
 NOW_gpus := $(SCRIPT) gpus $(STACK)
 NOW_leftovers := $(SCRIPT) leftovers $(STACK)
 NOW_check := $(SCRIPT) test-gpus $(STACK)

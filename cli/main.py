@@ -38,9 +38,9 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "offers": ("cli.offers:offers", "which machines carry a GPU: price, quota, zones"),
         "cost": ("cli.cost:cost", "list prices per hour and month, at minimum and maximum size"),
         "images": ("cli.images:images", "every image of a stack, and where it is pulled from"),
-        "quota": (
-            "cli.quota:quota",
-            "whether the cloud lets the pools grow to maxNodes",
+        "capacity": (
+            "cli.capacity:capacity",
+            "whether quotas, zones and reservations let the pools grow",
         ),
     },
     "While it is up": {
@@ -72,6 +72,7 @@ RENAMED = {
     "prove": "inject-faults",
     "cards": "docs",
     "readme": "docs",
+    "quota": "capacity",
 }
 """What a command was called before -> what it is called now."""
 

@@ -13,7 +13,14 @@ from typing import Any, Literal, get_args
 from components.gke.settings import GkeSettings
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
-from simulators.inventory import INVENTORIES, block_of, inventory, shown, without_reservations, wrong
+from simulators.inventory import (
+    INVENTORIES,
+    block_of,
+    inventory,
+    shown,
+    without_reservations,
+    wrong,
+)
 
 Out = Literal["nat", "google", "none"]
 Missing = Literal["attachment", "hostServiceAgentUser", "networkUser"]

@@ -15,7 +15,7 @@ ROW = """    "toy": Platform(
         folder="toy",
         cloud="toy",
         cost="stacks.cost.toy",
-        quota="stacks.quota.toy",
+        capacity="stacks.capacity.toy",
         rehearsal="rehearsal.platforms.toy",
     ),
 """

@@ -25,8 +25,8 @@ from components.eks.sharing_args import MAX_REPLICAS
 from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.network_args import NAME
-from components.gke.sign_in import PROJECT_ID
 from components.gke.reservation import PATH
+from components.gke.sign_in import PROJECT_ID
 from components.gpu.monitoring_args import CHANNEL
 from components.kube.quantity import QUANTITY
 from components.settings.beside import ACCOUNT_NAME

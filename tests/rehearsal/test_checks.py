@@ -65,7 +65,7 @@ def cloud_api(sandbox: Sandbox) -> str:
 
 def test_quota_of_a_running_stack(dev: Sandbox) -> None:
     """One of three T4 runs; they are the stack's own, so three of three are enough, two are not."""
-    code, document = run("quota", "dev", "--endpoint", cloud_api(dev))
+    code, document = run("capacity", "dev", "--endpoint", cloud_api(dev))
     assert code == 0, document
     assert [
         (one["quota"], one["need"], one["limit"], one["use"]) for one in document["quotas"]
@@ -84,7 +84,7 @@ def test_quota_of_a_running_stack(dev: Sandbox) -> None:
         quota = dev.cloud.faults.quota  # type: ignore[attr-defined]
         quota["NVIDIA_T4_GPUS"] = limit
         try:
-            shown = command("quota", "dev", "--endpoint", cloud_api(dev))
+            shown = command("capacity", "dev", "--endpoint", cloud_api(dev))
         finally:
             del quota["NVIDIA_T4_GPUS"]
         assert shown.returncode == expected, shown.stderr
@@ -179,7 +179,7 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
             "AWS_SESSION_TOKEN": session["SessionToken"],
             "AWS_ENDPOINT_URL": cloud.endpoint,
         }
-        code, document = run("quota", "train", env=env)
+        code, document = run("capacity", "train", env=env)
     (one,) = document["quotas"]
     assert code == expected, document
     assert (one["quota"], one["need"], one["limit"], one["use"]) == (
@@ -196,7 +196,7 @@ def test_quota_of_a_rehearsed_autopilot_cluster() -> None:
     faults = Faults(quota={GLOBAL: 0})
     api = serve_api(GoogleCloud(control_plane=cast("ControlPlane", None), faults=faults))
     try:
-        code, document = run("quota", "autopilot", "--endpoint", api.endpoint)
+        code, document = run("capacity", "autopilot", "--endpoint", api.endpoint)
     finally:
         api.stop()
     assert code == 1

@@ -1,7 +1,7 @@
 """docs/getting-started, followed step by step in a fresh copy of the repository.
 
 What needs a real cloud is asked of the simulated one that the page's own rehearsal left running
-(`quota`, `gpus`, `leftovers`), or of the engine's help (`pulumi`).
+(`capacity`, `gpus`, `leftovers`), or of the engine's help (`pulumi`).
 """
 
 import os
@@ -21,7 +21,7 @@ from cli.main import NAME
 from tests.getting_started import PAGES, Command, Snippet, commands, steps
 from tools.sections import ROOT
 
-LIVE = ("quota", "gpus", "leftovers")
+LIVE = ("capacity", "gpus", "leftovers")
 """Verbs that ask a cloud or cluster, here the rehearsal that the page has kept."""
 NEEDS_A_CLUSTER = ("inventory", "job", "recover", "test-gpus")
 """Verbs whose answer only a cluster of one's own has; their arguments are checked elsewhere."""

@@ -11,7 +11,7 @@ import yaml
 from quality.faults.changes import STACKS
 from rehearsal.sandbox import Sandbox
 from rehearsal.simulators import settings_in
-from stacks.quota import gke
+from stacks.capacity import gke
 from tests.rehearsal.own_stacks import folder_of
 
 INVENTORY = STACKS / "inventories" / "shared.yaml"

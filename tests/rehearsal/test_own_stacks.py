@@ -10,8 +10,8 @@ from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from rehearsal.simulators import settings_in
 from simulators.inventory import INVENTORIES as OURS
+from stacks.capacity import eks
 from stacks.files import EXAMPLES
-from stacks.quota import eks
 from tests.rehearsal.own_stacks import INVENTORIES, folder_of
 
 

@@ -76,10 +76,13 @@ def test_help_names_every_command_and_is_there_at_once() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["quta"], "gpu-cluster: No such command 'quta'. Did you mean 'quota'?"),
-        (["quota"], "gpu-cluster quota: Missing argument 'STACK'."),
-        (["quota", "../dev"], "'../dev' is no stack's name: give letters"),
-        (["quota", "nosuch"], "gpu-cluster quota: there is no Pulumi.nosuch.yaml: the stacks here"),
+        (["capcity"], "gpu-cluster: No such command 'capcity'. Did you mean 'capacity'?"),
+        (["capacity"], "gpu-cluster capacity: Missing argument 'STACK'."),
+        (["capacity", "../dev"], "'../dev' is no stack's name: give letters"),
+        (
+            ["capacity", "nosuch"],
+            "gpu-cluster capacity: there is no Pulumi.nosuch.yaml: the stacks here",
+        ),
         (["cost", "dev", "--cieling=5"], "No such option '--cieling'. Did you mean"),
         (["gpus", "dev", "--rehearsal", "--kubeconfig", "x"], "give --kubeconfig or --rehearsal"),
         (["prove"], "gpu-cluster: prove is called inject-faults now"),
@@ -95,12 +98,12 @@ def test_a_mistake_is_one_line(arguments: list[str], says: str) -> None:
 
 def test_an_error_is_in_the_json_as_well(capsys: pytest.CaptureFixture[str]) -> None:
     """A program that reads the output need not look elsewhere."""
-    assert main(["quota", "nosuch", "--json"]) == ExitCode.UNKNOWN
+    assert main(["capacity", "nosuch", "--json"]) == ExitCode.UNKNOWN
     printed = capsys.readouterr()
     document = json.loads(printed.out)
-    assert document["command"] == "quota"
+    assert document["command"] == "capacity"
     assert document["exit"] == 2
-    assert printed.err == f"gpu-cluster quota: {document['error']}\n"
+    assert printed.err == f"gpu-cluster capacity: {document['error']}\n"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +194,7 @@ sys.exit(main(sys.argv[1:]))
         (["list"], 2),
         (["--help"], 0),
         (["cost", "dev"], 0),
-        (["quota", "onprem"], 0),
+        (["capacity", "onprem"], 0),
         (["leftovers", "onprem", "--kubeconfig", "tests/program/kubeconfig.yaml"], 0),
         (["gpus", "dev", "--kubeconfig", "nowhere"], 2),
     ],

@@ -25,7 +25,7 @@ def test_a_platform_changes_one_file_that_was_there(toy: tuple[Path, list[str]])
 
 def test_its_quota_is_asked_for(toy: tuple[Path, list[str]]) -> None:
     """Two machines, of three that the toy cloud allows."""
-    done = python(toy[0], "-m", "cli", "quota", "toy", "--json")
+    done = python(toy[0], "-m", "cli", "capacity", "toy", "--json")
     assert done.returncode == 0, done.stderr
     (quota,) = json.loads(done.stdout)["quotas"]
     assert (quota["quota"], quota["need"], quota["limit"]) == ("TOYS", 2, 3)
@@ -65,10 +65,10 @@ def test_every_row_leads_to_modules_with_what_they_must_have(name: str) -> None:
     assert row.settings.POOL
     assert callable(row.settings.resolve)
     assert callable(row.program.declare)
-    assert bool(row.cloud) == bool(row.cost) == bool(row.quota)
+    assert bool(row.cloud) == bool(row.cost) == bool(row.capacity)
     if row.cloud:
         assert callable(import_module(row.cost).bill)
-        assert callable(import_module(row.quota).questions)
+        assert callable(import_module(row.capacity).questions)
     assert callable(import_module(row.rehearsal).serve)
 
 

@@ -59,7 +59,7 @@ def test_a_variable_that_a_target_does_not_know_is_refused(given: list[str], say
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["quota", "STACK=train", "JSON=1"], ".venv/bin/gpu-cluster quota train"),
+        (["quota", "STACK=train", "JSON=1"], ".venv/bin/gpu-cluster capacity train"),
         (["gpus", "REHEARSAL=1"], ".venv/bin/gpu-cluster gpus dev"),
         (["leftovers"], ".venv/bin/gpu-cluster leftovers dev"),
         (["check"], ".venv/bin/gpu-cluster test-gpus dev"),

@@ -8,8 +8,8 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from stacks.quota import aws_account
-from stacks.quota.verdict import Finding, exit_code
+from stacks.capacity import aws_account
+from stacks.capacity.verdict import Finding, exit_code
 from tests.unit.components.test_settings_eks import read
 
 
@@ -47,7 +47,7 @@ def test_ec2_is_asked_for_every_instance_type_in_every_zone() -> None:
     block = [
         ["gpu-cluster:gpuPools", "train-gpu", key, value]
         for key, value in (
-            ("capacityType", "capacity-block"),
+            ("capacityType", "reservation"),
             ("reservation", "cr-0123456789abcdef0"),
         )
     ]

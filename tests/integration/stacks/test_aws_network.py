@@ -10,7 +10,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from components.eks.network_args import EksNetworkArgs
-from stacks.quota.aws_network import findings
+from stacks.capacity.aws_network import findings
 from tests.unit.components.test_settings_eks import read
 
 BLOCK = "10.20.0.0/16"

@@ -96,7 +96,7 @@ def test_an_option_s_old_name_is_refused_with_the_new_one() -> None:
     assert "--unheard is called --adopt-orphans now" in done.stderr
 
 
-@pytest.mark.parametrize("check", ["gpus", "test-gpus", "quota", "cost", "leftovers"])
+@pytest.mark.parametrize("check", ["gpus", "test-gpus", "capacity", "cost", "leftovers"])
 @pytest.mark.parametrize("given", ["nosuch", "../dev"])
 def test_a_check_of_an_unknown_stack_is_one_line(check: str, given: str) -> None:
     """Before the engine is asked for a stack that nobody has."""

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from cli.docs import keys, policies, support_matrix, write
+from cli.main import COMMANDS
 from components.decode import decode
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.renamed import RENAMED
@@ -200,7 +201,8 @@ def test_the_maintenance_sample_is_one_that_the_settings_take() -> None:
 
 _CURRENT = {
     key.rpartition(".")[2] for key in re.findall(r"^\| `([^`]+)` \|", keys.markdown(), re.MULTILINE)
-}
+} | {name for section in COMMANDS.values() for name in section}
+"""Also as a command's name."""
 
 
 @pytest.mark.parametrize("key", [key for key in RENAMED if key not in _CURRENT])

@@ -9,8 +9,8 @@ import pytest
 from components.gke.network_args import GkeNetworkArgs
 from simulators.google.container.shared_vpc import GKE_AGENT
 from simulators.google_inventory import Missing, Out
-from stacks.quota.google_network import findings
-from stacks.quota.verdict import Finding
+from stacks.capacity.google_network import findings
+from stacks.capacity.verdict import Finding
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
 NETWORK = GkeNetworkArgs(

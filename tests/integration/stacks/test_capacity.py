@@ -13,9 +13,9 @@ from moto import mock_aws
 
 from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from stacks.quota import eks as aws_quota
-from stacks.quota import stack_quota as quota
-from stacks.quota.verdict import Known, Need, Unknown
+from stacks.capacity import eks as aws_quota
+from stacks.capacity import stack_capacity as quota
+from stacks.capacity.verdict import Known, Need, Unknown
 
 
 def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
@@ -145,7 +145,7 @@ def test_a_simulator_gets_nobodys_aws_credentials(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("boto3.Session.client", client)
     url = "http://127.0.0.1:4566"
     aws_quota.AwsQuotas.of("us-east-1", profile="no-such", endpoint=url)
-    assert {(name, url) for name in ("service-quotas", "ec2", "sts")} == {
+    assert {(name, url) for name in ("service-quotas", "ec2", "sts", "resource-groups")} == {
         (name, endpoint) for name, endpoint, _ in signed
     }
     assert {key for *_, keys in signed for key in keys if key} == {"rehearsal"}

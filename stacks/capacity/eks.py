@@ -17,11 +17,13 @@ from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
-from stacks.quota import aws_account, aws_network
-from stacks.quota.aws_account import unknown
-from stacks.quota.offers import Offer, Wanted
-from stacks.quota.questions import Questions, on_this_machine
-from stacks.quota.verdict import Finding, Known, Need, Unknown
+from stacks.capacity import aws_account, aws_network, aws_reservations
+from stacks.capacity.aws_account import unknown
+from stacks.capacity.offers import Offer, Wanted
+from stacks.capacity.questions import Questions, on_this_machine
+from stacks.capacity.reserved import Reserved
+from stacks.capacity.reserved import Wanted as Reservation
+from stacks.capacity.verdict import Finding, Known, Need, Unknown
 
 KEYS = ("aws:region", "aws:profile")
 CLUSTER_TAG = "eks:cluster-name"
@@ -36,14 +38,16 @@ _OLD_P = ("p2", "p3", "p4", "p4d", "p4de")
 
 
 def questions(settings: Settings[EksSettings], endpoint: str | None) -> Questions:
-    """As `stacks.quota.questions.Quota` has it."""
+    """As `stacks.capacity.questions.Capacity` has it."""
     own = settings.own
     found, notes = needs(own.pools, region=own.region)
+    places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
     quotas = AwsQuotas.of(own.region, profile=own.provider.profile, endpoint=endpoint)
     return Questions(
-        quotas=quotas,
+        cloud=quotas,
         needs=found,
         wanted=aws_account.wanted(own),
+        reservations=aws_reservations.wanted(own.pools, places),
         notes=notes,
         findings=quotas.findings(own),
     )
@@ -61,6 +65,13 @@ def needs(
             notes.append(
                 f"pool {name}: not counted, Capacity Blocks have a quota of their own that this "
                 "check does not read"
+            )
+            continue
+        if pool.reservation is not None:
+            # ec2/latest/devguide/errors-overview.html, InstanceLimitExceeded.
+            notes.append(
+                f"pool {name}: not counted, its nodes come out of {pool.reservation}, which "
+                "counted when it was made"
             )
             continue
         for kind in pool.instance_types:
@@ -86,10 +97,11 @@ def _link(quota: str, region: str) -> str:
 class AwsQuotas:
     """Answers from Service Quotas and EC2; nothing is ever written."""
 
-    def __init__(self, quotas: Any, ec2: Any, sts: Any = None) -> None:
+    def __init__(self, quotas: Any, ec2: Any, sts: Any = None, groups: Any = None) -> None:
         self._quotas = quotas
         self._ec2 = ec2
         self._sts = sts
+        self._groups = groups
         self._instances: list[Mapping[str, Any]] | Unknown | None = None
         self._vcpus: dict[str, int] = {}
 
@@ -102,7 +114,7 @@ class AwsQuotas:
         who = _NOBODY if on_this_machine(endpoint) else {"profile_name": profile}
         try:
             session = boto3.Session(region_name=region, **who)
-            names = ("service-quotas", "ec2", "sts")
+            names = ("service-quotas", "ec2", "sts", "resource-groups")
             clients = [session.client(name, endpoint_url=endpoint) for name in names]
         except botocore.exceptions.BotoCoreError as error:
             raise ValueError(f"AWS: {error}") from None
@@ -133,6 +145,14 @@ class AwsQuotas:
         """Which zones have a pool's instance type."""
         return aws_account.offer(self._ec2, wanted)
 
+    def reserved(self, wanted: Reservation, cluster: str) -> Reserved:
+        """What EC2 says of a pool's reservation."""
+        if self._instances is None:
+            self._instances = self._ask_instances()
+        instances = () if isinstance(self._instances, Unknown) else self._instances
+        own = [instance for instance in instances if _cluster(instance) == cluster]
+        return aws_reservations.reserved(self._ec2, self._groups, wanted, own)
+
     def findings(self, settings: EksSettings) -> list[Finding]:
         """What else would fail: who signs in is no admin, a subnet lacks something."""
         return [
@@ -148,7 +168,9 @@ class AwsQuotas:
         return sum(
             self._vcpus[instance["InstanceType"]]
             for instance in self._instances
-            if _quota_of(instance) == quota and (cluster is None or _cluster(instance) == cluster)
+            if _quota_of(instance) == quota
+            # What is reserved counts for the reservation, whoever runs in it.
+            and (cluster is None or (_cluster(instance) == cluster and not _reserved(instance)))
         )
 
     def _ask_instances(self) -> list[Mapping[str, Any]] | Unknown:
@@ -161,7 +183,7 @@ class AwsQuotas:
                 for page in pages
                 for reservation in page["Reservations"]
                 for instance in reservation["Instances"]
-                if _quota_of(instance) is not None
+                if quota_of(instance["InstanceType"], spot=False) is not None
             ]
             kinds = sorted({instance["InstanceType"] for instance in instances})
             for start in range(0, len(kinds), 100):
@@ -195,6 +217,11 @@ def _quota_of(instance: Mapping[str, Any]) -> str | None:
     if market == "capacity-block":
         return None
     return quota_of(instance["InstanceType"], spot=market == "spot")
+
+
+def _reserved(instance: Mapping[str, Any]) -> bool:
+    specification = instance.get("CapacityReservationSpecification") or {}
+    return bool(specification.get("CapacityReservationTarget"))
 
 
 def _cluster(instance: Mapping[str, Any]) -> str | None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from stacks.quota.offers import Offer, Wanted
-from stacks.quota.verdict import Finding, Known, Need, Unknown
+from stacks.capacity import reserved
+from stacks.capacity.offers import Offer, Wanted
+from stacks.capacity.verdict import Finding, Known, Need, Unknown
 
 
 def on_this_machine(url: str | None) -> bool:
@@ -14,7 +15,7 @@ def on_this_machine(url: str | None) -> bool:
     return url is not None and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
 
 
-class Quotas(Protocol):
+class Cloud(Protocol):
     """A cloud's answers."""
 
     def answer(self, need: Need) -> Known | Unknown: ...
@@ -23,23 +24,28 @@ class Quotas(Protocol):
 
     def offer(self, wanted: Wanted) -> Offer: ...
 
+    def reserved(self, wanted: reserved.Wanted, cluster: str) -> reserved.Reserved:
+        """`cluster`: the stack's own, whose nodes do not count as somebody else's."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
     """Whom to ask, and what."""
 
-    quotas: Quotas
+    cloud: Cloud
     needs: Sequence[Need]
     wanted: Sequence[Wanted]
     """What the cloud has to offer, and where."""
+    reservations: Sequence[reserved.Wanted] = ()
+    """What pools want out of reservations."""
     notes: Sequence[str] = ()
     """What is left out of the needs."""
     findings: Sequence[Finding] = ()
     """What else was found on the way."""
 
 
-class Quota(Protocol):
-    """The module that `Platform.quota` names."""
+class Capacity(Protocol):
+    """The module that `Platform.capacity` names."""
 
     KEYS: Sequence[str]
     """Keys of the cloud's own namespace that are needed in plain text."""

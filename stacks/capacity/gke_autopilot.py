@@ -10,10 +10,10 @@ from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.settings.model import Settings
-from stacks.quota import google_network
-from stacks.quota.google import KEYS, GoogleQuotas, needs
-from stacks.quota.offers import Wanted
-from stacks.quota.questions import Questions
+from stacks.capacity import google_network
+from stacks.capacity.google import KEYS, GoogleQuotas, needs
+from stacks.capacity.offers import Wanted
+from stacks.capacity.questions import Questions
 
 __all__ = ["KEYS", "questions"]
 
@@ -21,14 +21,14 @@ Pools = Mapping[str, ResolvedPool[GkeAutopilotPoolArgs]]
 
 
 def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) -> Questions:
-    """As `stacks.quota.questions.Quota` has it."""
+    """As `stacks.capacity.questions.Capacity` has it."""
     own = settings.own
     region = region_of(own.cluster.location)
     jobs = settings.training_jobs.values()
     gpus = workload_gpus(own.pools, settings.workloads.values(), jobs, settings.gpu_test)
     found, notes = needs(own.pools, gpus, project=own.project, region=region)
     return Questions(
-        quotas=GoogleQuotas(own.project, region, endpoint),
+        cloud=GoogleQuotas(own.project, region, endpoint),
         needs=found,
         wanted=wanted(own.pools, region),
         notes=[

@@ -10,8 +10,8 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from components.eks.settings import EksSettings
-from stacks.quota.aws_account import unknown
-from stacks.quota.verdict import Finding
+from stacks.capacity.aws_account import unknown
+from stacks.capacity.verdict import Finding
 
 _AT = "cluster.network.subnetIds"
 _LEAST_ADDRESSES = 6

@@ -7,8 +7,8 @@ from typing import Any
 import botocore.exceptions
 
 from components.eks.settings import EksSettings
-from stacks.quota.offers import Offer, Wanted
-from stacks.quota.verdict import Finding, Unknown
+from stacks.capacity.offers import Offer, Wanted
+from stacks.capacity.verdict import Finding, Unknown
 
 _NO_CREDENTIALS = (
     botocore.exceptions.NoCredentialsError,
@@ -33,7 +33,7 @@ def wanted(settings: EksSettings) -> list[Wanted]:
     pools += [
         (name, pool.args.instance_types, tuple(pool.places))
         for name, pool in settings.pools.items()
-        # A Capacity Block's instances are where it was bought.
+        # What is reserved is asked for by its reservation.
         if pool.args.reservation is None
     ]
     return [
@@ -47,7 +47,7 @@ def offer(ec2: Any, wanted: Wanted) -> Offer:
     """Which zones have it. Zone names differ by account, and so does the answer."""
     (kind,) = wanted.types
     try:
-        wanted = replace(wanted, zones=_zones(ec2, wanted.zones))
+        wanted = replace(wanted, zones=zones_of(ec2, wanted.zones))
         by_id = "-az" in wanted.zones[0]
         pages = ec2.get_paginator("describe_instance_type_offerings").paginate(
             LocationType="availability-zone-id" if by_id else "availability-zone",
@@ -59,7 +59,8 @@ def offer(ec2: Any, wanted: Wanted) -> Offer:
     return Offer(wanted=wanted, zones=tuple(has), regional=True)
 
 
-def _zones(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
+def zones_of(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
+    """Zones as they are, and those of subnets."""
     if not places[0].startswith("subnet-"):
         return places
     rows = ec2.describe_subnets(SubnetIds=list(places))["Subnets"]

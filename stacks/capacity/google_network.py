@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.gke.network_args import GkeNetworkArgs
-from stacks.quota.google_api import GoogleApi
-from stacks.quota.verdict import Finding, Unknown
+from stacks.capacity.google_api import GoogleApi
+from stacks.capacity.verdict import Finding, Unknown
 
 _AT = "cluster.network"
 _NODE_ADDRESSES = 256

@@ -7,10 +7,12 @@ from components.cluster import ResolvedPool
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
-from stacks.quota import google_network
-from stacks.quota.google import KEYS, GoogleQuotas, needs
-from stacks.quota.offers import Wanted
-from stacks.quota.questions import Questions
+from stacks.capacity import google_network
+from stacks.capacity.google import KEYS, GoogleQuotas, needs
+from stacks.capacity.google_reservations import machine
+from stacks.capacity.offers import Wanted
+from stacks.capacity.questions import Questions
+from stacks.capacity.reserved import Wanted as Reservation
 
 __all__ = ["KEYS", "questions"]
 
@@ -18,14 +20,15 @@ Pools = Mapping[str, ResolvedPool[GkeGpuNodePoolArgs]]
 
 
 def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Questions:
-    """As `stacks.quota.questions.Quota` has it."""
+    """As `stacks.capacity.questions.Capacity` has it."""
     own = settings.own
     region = region_of(own.cluster.location)
     found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
     return Questions(
-        quotas=GoogleQuotas(own.project, region, endpoint),
+        cloud=GoogleQuotas(own.project, region, endpoint),
         needs=found,
         wanted=wanted(own.pools, region),
+        reservations=reservations(own.pools),
         notes=notes,
         findings=google_network.findings(
             own.cluster.network,
@@ -41,6 +44,23 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
 def pool_gpus(pools: Pools) -> dict[str, int]:
     """Pool -> physical GPUs at `maxNodes`."""
     return {name: one.pool.gpus_per_node * one.pool.bounds[1] for name, one in pools.items()}
+
+
+def reservations(pools: Pools) -> list[Reservation]:
+    """What pools want out of reservations. GKE looks for one in each of a pool's zones."""
+    return [
+        Reservation(
+            pool=name,
+            reservation=one.args.reservation,
+            types=(machine(one.args.machine_type, one.args.gpu_model.name, one.args.gpus),),
+            places="zones",
+            zones=tuple(one.places),
+            each_zone=True,
+            nodes=one.pool.bounds[1],
+        )
+        for name, one in pools.items()
+        if one.args.reservation is not None
+    ]
 
 
 def wanted(pools: Pools, region: str) -> list[Wanted]:

@@ -20,16 +20,16 @@ from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
+from stacks.capacity import eks as aws_quota
+from stacks.capacity import gke as gke_quota
+from stacks.capacity import gke_autopilot as autopilot_quota
+from stacks.capacity import google as google_quota
+from stacks.capacity import offers
+from stacks.capacity import stack_capacity as quota
+from stacks.capacity.offers import Offer, Wanted
+from stacks.capacity.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, no_answer
 from stacks.files import EXAMPLES, PLACEHOLDER
 from stacks.outcome import CheckError
-from stacks.quota import eks as aws_quota
-from stacks.quota import gke as gke_quota
-from stacks.quota import gke_autopilot as autopilot_quota
-from stacks.quota import google as google_quota
-from stacks.quota import offers
-from stacks.quota import stack_quota as quota
-from stacks.quota.offers import Offer, Wanted
-from stacks.quota.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, no_answer
 from stacks.settings import config_of, settings_of
 
 REGION = "us-central1"
@@ -249,8 +249,9 @@ def test_what_google_answers(
 
 def test_a_metric_that_is_only_presumed_is_called_so() -> None:
     """Where the API has not the metric of a GPU whose metric was never read, that is said."""
-    quotas = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1")
-    quotas._answers[f"/regions/{REGION}"] = {"quotas": []}
+    url = "http://127.0.0.1:1"
+    quotas = google_quota.GoogleQuotas("p", REGION, url)
+    quotas._answers[f"{url}/compute/v1/projects/p/regions/{REGION}"] = {"quotas": []}
     answer = quotas.answer(need(1, "NVIDIA_RTX_PRO_6000_GPUS"))
     assert isinstance(answer, Unknown)
     assert ", and its name is only presumed; " in answer.reason

@@ -1,7 +1,5 @@
-"""Whether the cloud's GPU quotas let the pools of a stack grow to `maxNodes`.
-
-And whether the cloud offers their machines in their zones, and on AWS whether who signs in may use
-the cluster.
+"""Whether the cloud lets the pools of a stack grow to `maxNodes`: GPU quotas, what zones offer, and
+the reservations that pools name. On AWS also whether who signs in may use the cluster.
 """
 
 import json
@@ -11,11 +9,9 @@ from typing import Any, cast
 
 from components.platforms import PLATFORMS
 from components.settings.model import Settings
-from stacks.files import PLACEHOLDER
-from stacks.outcome import Answer, CheckError, ExitCode, worst
-from stacks.quota import offers
-from stacks.quota.questions import Questions, Quota
-from stacks.quota.verdict import (
+from stacks.capacity import offers, reserved
+from stacks.capacity.questions import Capacity, Questions
+from stacks.capacity.verdict import (
     Known,
     exit_code,
     judge,
@@ -23,6 +19,8 @@ from stacks.quota.verdict import (
     no_answer,
     text,
 )
+from stacks.files import PLACEHOLDER
+from stacks.outcome import Answer, CheckError, ExitCode, worst
 from stacks.settings import ROOT, config_of, platform_of, settings_of
 
 
@@ -33,30 +31,38 @@ def answer(stack: str, endpoint: str | None = None) -> Answer:
     platform = PLATFORMS.get(platform_of(config))
     if platform is not None and platform.cloud is None:
         note = "an existing cluster starts no nodes, so no cloud quota bounds it"
-        return ExitCode.OK, {**head, "quotas": [], "offers": [], "notes": [note]}, note
+        return (
+            ExitCode.OK,
+            {**head, "quotas": [], "offers": [], "reservations": [], "notes": [note]},
+            note,
+        )
     settings = settings_of(stack, config)
     asked = _questions(stack, config, settings, endpoint)
-    quotas, notes, findings = asked.quotas, list(asked.notes), asked.findings
+    cloud, notes, findings = asked.cloud, list(asked.notes), asked.findings
     verdicts = []
     for need in asked.needs:
-        answer = quotas.answer(need)
+        answer = cloud.answer(need)
         if isinstance(answer, Known) and needs_own_use(need, answer):
-            own = quotas.own_use(need, settings.cluster.name)
+            own = cloud.own_use(need, settings.cluster.name)
             answer = Known(limit=answer.limit, use=answer.use, own=own)
         verdicts.append(judge(need, answer))
-    offered = [quotas.offer(one) for one in asked.wanted]
+    offered = [cloud.offer(one) for one in asked.wanted]
+    held = [cloud.reserved(one, settings.cluster.name) for one in asked.reservations]
     if not verdicts:
         notes.append("no pool counts against a GPU quota")
     document = {
         **head,
         "quotas": [verdict.document() for verdict in verdicts],
         "offers": [offer.document() for offer in offered],
+        "reservations": [one.document() for one in held],
         "findings": [finding.document() for finding in findings],
         "notes": notes,
     }
-    code = worst([exit_code(verdicts, findings), offers.exit_code(offered)])
-    once = no_answer([*verdicts, *offered, *findings])
-    parts = [text(verdicts, notes, once), offers.text(offered, once)]
+    code = worst(
+        [exit_code(verdicts, findings), offers.exit_code(offered), reserved.exit_code(held)]
+    )
+    once = no_answer([*verdicts, *offered, *held, *findings])
+    parts = [text(verdicts, notes, once), offers.text(offered, once), reserved.text(held, once)]
     parts += ["\n".join(str(each) for each in findings if not (once and once in each.reason))]
     parts += [f"nothing is known of the cloud: {once}"] if once else []
     return code, document, "\n\n".join(part for part in parts if part)
@@ -66,7 +72,7 @@ def _questions(
     stack: str, config: Mapping[str, Any], settings: Settings[Any], endpoint: str | None
 ) -> Questions:
     # Only the stack's own cloud is imported.
-    module = cast(Quota, import_module(PLATFORMS[settings.platform].quota))
+    module = cast(Capacity, import_module(PLATFORMS[settings.platform].capacity))
     for key in module.KEYS:
         if config.get(key) == PLACEHOLDER:
             raise CheckError(

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from stacks.capacity.verdict import Unknown
 from stacks.outcome import ExitCode, worst
-from stacks.quota.verdict import Unknown
 from stacks.table import table
 
 Word = Literal["offered", "not offered", "unknown"]
@@ -45,7 +45,7 @@ class Offer:
         if self.wanted.zones:
             found = set(self.wanted.zones) <= set(self.zones)
         else:
-            found = bool(self._in_region)
+            found = bool(self.in_region)
         return "offered" if found else "not offered"
 
     @property
@@ -58,8 +58,8 @@ class Offer:
         wanted = self.wanted
         lacking = [zone for zone in wanted.zones if zone not in self.zones] or [wanted.region]
         said = f"{' with '.join(wanted.types)} is not in {', '.join(lacking)}"
-        if self._in_region:
-            return f"{said}; zones of {wanted.region} that have it: {', '.join(self._in_region)}"
+        if self.in_region:
+            return f"{said}; zones of {wanted.region} that have it: {', '.join(self.in_region)}"
         if self.regional:
             return f"{said}, nor anywhere else in {wanted.region}; take another type"
         regions = sorted({zone.rpartition("-")[0] for zone in self.zones})
@@ -67,7 +67,8 @@ class Offer:
         return f"{said}, nor anywhere else in {wanted.region}; regions that have it: {elsewhere}"
 
     @property
-    def _in_region(self) -> list[str]:
+    def in_region(self) -> list[str]:
+        """The region's zones that have all of it."""
         assert not isinstance(self.zones, Unknown)
         there = f"{self.wanted.region}-"
         return [zone for zone in self.zones if self.regional or zone.startswith(there)]
@@ -78,7 +79,7 @@ class Offer:
             "pool": self.wanted.pool,
             "types": list(self.wanted.types),
             "zones": list(self.wanted.zones) or [self.wanted.region],
-            "offeredIn": self._in_region if known else None,
+            "offeredIn": self.in_region if known else None,
             "verdict": self.word,
             "reason": self.reason,
         }
@@ -99,11 +100,12 @@ def text(offers: Sequence[Offer], once: str = "") -> str:
             offer.wanted.pool,
             ", ".join(offer.wanted.types),
             ", ".join(offer.wanted.zones) or offer.wanted.region,
+            "-" if isinstance(offer.zones, Unknown) else ", ".join(offer.in_region) or "no zone",
             offer.word,
         ]
         for offer in offers
     ]
-    parts = [table(["POOL", "NEEDS", "IN", "VERDICT"], rows)]
+    parts = [table(["POOL", "NEEDS", "IN", "OFFERED IN", "VERDICT"], rows)]
     parts += [
         f"pool {offer.wanted.pool}: {offer.word}: {offer.reason}"
         for offer in offers

@@ -2,7 +2,7 @@
 which zones offer their machines and accelerators.
 
 Asked is the Compute Engine REST API: v1 `regions.get`, `projects.get`, and `aggregatedList` of
-`instances`, `acceleratorTypes` and `machineTypes`.
+`instances`, `acceleratorTypes`, `machineTypes` and `reservations`.
 """
 
 import urllib.parse
@@ -11,9 +11,12 @@ from typing import Any
 
 from components.catalog import gke as catalog
 from components.cluster import ResolvedPool
-from stacks.quota.google_api import GoogleApi
-from stacks.quota.offers import Offer, Wanted
-from stacks.quota.verdict import Known, Need, Unknown
+from components.gke.reservation import parse
+from stacks.capacity import reserved as reservations
+from stacks.capacity.google_api import GoogleApi
+from stacks.capacity.google_reservations import held, own_nodes
+from stacks.capacity.offers import Offer, Wanted
+from stacks.capacity.verdict import Known, Need, Unknown
 
 KEYS = ("gcp:project",)
 ALL_REGIONS = "all regions"
@@ -103,7 +106,7 @@ class GoogleQuotas:
 
     def own_use(self, need: Need, cluster: str) -> float | None:
         """GPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
-        found = self._aggregated("instances", f"labels.{_CLUSTER_LABEL}={cluster}")
+        found = self.aggregated("instances", f"labels.{_CLUSTER_LABEL}={cluster}")
         if isinstance(found, Unknown):
             return None
         return sum(
@@ -118,7 +121,7 @@ class GoogleQuotas:
         everywhere: set[str] | None = None
         for name in wanted.types:
             collection = "acceleratorTypes" if name in catalog.ACCELERATORS else "machineTypes"
-            found = self._aggregated(collection, f"name={name}")
+            found = self.aggregated(collection, f"name={name}")
             if isinstance(found, Unknown):
                 return Offer(wanted=wanted, zones=found)
             zones = {
@@ -129,16 +132,33 @@ class GoogleQuotas:
             everywhere = zones if everywhere is None else everywhere & zones
         return Offer(wanted=wanted, zones=tuple(sorted(everywhere or ())))
 
-    def _aggregated(
-        self, collection: str, wanted: str
+    def reserved(self, wanted: reservations.Wanted, cluster: str) -> reservations.Reserved:
+        """What the project that owns a reservation says of it, and which of its machines are nodes
+        of the stack's own cluster."""
+        path = parse(wanted.reservation)
+        owner = path.owner or self._project
+        found = self.aggregated("reservations", f"name={path.name}", owner)
+        nodes = self.aggregated("instances", f"labels.{_CLUSTER_LABEL}={cluster}")
+        if isinstance(found, Unknown):
+            return reservations.Reserved(wanted=wanted, held=found)
+        own = [] if isinstance(nodes, Unknown) else nodes
+        rows = [
+            held(row, zone, own_nodes(wanted.reservation, zone, own), self._project, owner)
+            for zone, row in found
+        ]
+        return reservations.Reserved(wanted=wanted, held=tuple(rows))
+
+    def aggregated(
+        self, collection: str, wanted: str, project: str | None = None
     ) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
-        """(zone, resource) of everything that a filter finds, in all zones."""
+        """(zone, resource) of everything that a filter finds, in all zones; of the stack's own
+        project where none is named."""
         query = {"filter": wanted, "maxResults": "500"}
         listed: list[tuple[str, Mapping[str, Any]]] = []
         page = ""
         while True:
             text = urllib.parse.urlencode({**query, **({"pageToken": page} if page else {})})
-            found = self._get(f"/aggregated/{collection}?{text}")
+            found = self._get(f"/aggregated/{collection}?{text}", project)
             if isinstance(found, Unknown):
                 return found
             for scope, part in found.get("items", {}).items():
@@ -147,13 +167,11 @@ class GoogleQuotas:
             if not (page := found.get("nextPageToken", "")):
                 return listed
 
-    def _get(self, path: str) -> Mapping[str, Any] | Unknown:
-        if path not in self._answers:
-            self._answers[path] = self._ask(path)
-        return self._answers[path]
-
-    def _ask(self, path: str) -> Mapping[str, Any] | Unknown:
-        return self._api.get("compute", f"projects/{self._project}{path}")
+    def _get(self, path: str, project: str | None = None) -> Mapping[str, Any] | Unknown:
+        name = f"projects/{project or self._project}{path}"
+        if name not in self._answers:
+            self._answers[name] = self._api.get("compute", name)
+        return self._answers[name]
 
 
 def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:

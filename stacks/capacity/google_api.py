@@ -16,8 +16,8 @@ import google.auth.exceptions
 import google.auth.transport.urllib3
 import urllib3
 
-from stacks.quota.questions import on_this_machine
-from stacks.quota.verdict import Unknown
+from stacks.capacity.questions import on_this_machine
+from stacks.capacity.verdict import Unknown
 
 SCOPES = (
     "https://www.googleapis.com/auth/compute.readonly",

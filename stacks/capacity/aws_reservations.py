@@ -1,0 +1,113 @@
+"""What EC2 says of Capacity Reservations and Capacity Blocks; nothing is written."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import botocore.exceptions
+
+from components.cluster import ResolvedPool
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.reservation import is_group
+from stacks.capacity.aws_account import unknown, zones_of
+from stacks.capacity.reserved import Held, Reserved, State, Wanted
+
+_STATES: Mapping[str, State] = {
+    "active": "active",
+    "scheduled": "later",
+    "pending": "later",
+    "payment-pending": "later",
+    "assessing": "later",
+    "delayed": "later",
+}
+"""Of the others nothing comes any more."""
+_KINDS = {"default": "reservation", "capacity-block": "capacity-block"}
+_NOT_THERE = (
+    "InvalidCapacityReservationId.NotFound",
+    "InvalidCapacityReservationId.Malformed",
+    "NotFoundException",
+)
+
+
+def wanted(pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], places: str) -> list[Wanted]:
+    """What pools want out of reservations. `places`: the setting that says where pools are."""
+    return [
+        Wanted(
+            pool=name,
+            reservation=pool.args.reservation,
+            types=tuple(pool.args.instance_types),
+            places=places,
+            zones=tuple(pool.places),
+            nodes=pool.pool.bounds[1],
+            kind=pool.args.capacity_type,
+        )
+        for name, pool in pools.items()
+        if pool.args.reservation is not None
+    ]
+
+
+def reserved(ec2: Any, groups: Any, one: Wanted, own: Iterable[Mapping[str, Any]]) -> Reserved:
+    """The reservation, or those of a resource group. `own`: the instances of the stack's own nodes.
+
+    In an existing VPC the zones are those of the pool's subnets.
+    """
+    hint = _hint(one)
+    try:
+        zones = zones_of(ec2, one.zones)
+        names = _members(groups, one.reservation)
+        rows = _described(ec2, names) if names else []
+    except Exception as error:
+        if _code(error) in _NOT_THERE:
+            return Reserved(wanted=one, held=(), hint=hint)
+        return Reserved(wanted=one, held=unknown(error), hint=hint)
+    taken = [instance.get("CapacityReservationId") for instance in own]
+    held = tuple(_held(row, taken.count(row["CapacityReservationId"])) for row in rows)
+    return Reserved(wanted=replace(one, zones=zones), held=held, hint=hint)
+
+
+def _members(groups: Any, reservation: str) -> list[str]:
+    if not is_group(reservation):
+        return [reservation]
+    pages = groups.get_paginator("list_group_resources").paginate(Group=reservation)
+    arns = [
+        each["Identifier"]["ResourceArn"] for page in pages for each in page.get("Resources", ())
+    ]
+    return [arn.rpartition("/")[2] for arn in arns if ":capacity-reservation/" in arn]
+
+
+def _described(ec2: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
+    rows = ec2.describe_capacity_reservations(CapacityReservationIds=list(names))
+    return list(rows["CapacityReservations"])
+
+
+def _held(row: Mapping[str, Any], own: int) -> Held:
+    said = str(row["State"])
+    return Held(
+        name=row["CapacityReservationId"],
+        type=row["InstanceType"],
+        zone=row.get("AvailabilityZone", ""),
+        zone_id=row.get("AvailabilityZoneId", ""),
+        total=row["TotalInstanceCount"],
+        free=row["AvailableInstanceCount"],
+        own=own,
+        state=_STATES.get(said, "over"),
+        said=said,
+        kind=_KINDS.get(row.get("ReservationType", "default"), "reservation"),
+        start=row.get("StartDate"),
+        end=row.get("EndDate"),
+    )
+
+
+def _hint(one: Wanted) -> str:
+    if one.kind == "capacity-block":
+        return (
+            "what can be bought: aws ec2 describe-capacity-block-offerings --instance-type "
+            f"{one.types[0]} --instance-count {one.nodes} --capacity-duration-hours 24"
+        )
+    return "those that are there: aws ec2 describe-capacity-reservations"
+
+
+def _code(error: Exception) -> str:
+    if isinstance(error, botocore.exceptions.ClientError):
+        return str(error.response["Error"].get("Code", ""))
+    return ""

@@ -1,0 +1,210 @@
+"""Whether the reservations that pools name are there, and hold what the pools want; pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from stacks.capacity.verdict import Unknown
+from stacks.outcome import ExitCode, worst
+from stacks.table import table
+
+Word = Literal["enough", "later", "too little", "wrong", "unknown"]
+State = Literal["active", "later", "over"]
+_CODES: Mapping[Word, ExitCode] = {
+    "enough": ExitCode.OK,
+    "later": ExitCode.OK,
+    "too little": ExitCode.FINDING,
+    "wrong": ExitCode.FINDING,
+    "unknown": ExitCode.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A pool, and the reservation that its nodes come out of."""
+
+    pool: str
+    reservation: str
+    """As the settings name it."""
+    types: tuple[str, ...]
+    """What a node may be: the cloud's names of machines, with what is attached to them."""
+    places: str
+    """The setting that says where the pool is."""
+    zones: tuple[str, ...]
+    each_zone: bool = False
+    """Whether each of them must have it, rather than one."""
+    nodes: int
+    """The pool at its `maxNodes`."""
+    kind: str = "reservation"
+    """The pool's `capacityType`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A reservation, as the cloud describes it."""
+
+    name: str
+    type: str
+    zone: str
+    zone_id: str = ""
+    """The same in every account, where the cloud has such IDs."""
+    total: int
+    free: int
+    own: int = 0
+    """Machines in it that are this stack's nodes."""
+    state: State
+    said: str
+    """The cloud's own word for the state."""
+    kind: str = "reservation"
+    """The `capacityType` that it is for."""
+    start: datetime | None = None
+    end: datetime | None = None
+    refusal: str = ""
+    """Why this project or account may not use it; empty where it may."""
+
+    @property
+    def window(self) -> str:
+        """From when to when, as people write it; empty for what has no end."""
+        if self.start is not None and self.state == "later":
+            return f"from {_time(self.start)}" + (f" to {_time(self.end)}" if self.end else "")
+        return f"until {_time(self.end)}" if self.end else ""
+
+
+def _time(when: datetime | None) -> str:
+    return f"{when:%Y-%m-%d %H:%M} UTC" if when else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """What a pool wants out of a reservation, and what the cloud says of that."""
+
+    wanted: Wanted
+    held: tuple[Held, ...] | Unknown
+    """Empty where there is none of this name; several in a group, or of one name in many zones."""
+    hint: str = ""
+    """The command that finds one."""
+
+    @property
+    def word(self) -> Word:
+        return self._judged[0]
+
+    @property
+    def reason(self) -> str:
+        """Why the pool does not get its nodes, and what to do."""
+        return self._judged[1]
+
+    @property
+    def _judged(self) -> tuple[Word, str]:
+        if isinstance(self.held, Unknown):
+            return "unknown", self.held.reason
+        wanted = self.wanted
+        if not self.held:
+            hint = f"; {self.hint}" if self.hint else ""
+            return "wrong", f"{wanted.reservation} does not exist, or not for who asks{hint}"
+        fitting = [one for one in self.held if not self._unfit(one)]
+        if not fitting:
+            return "wrong", "; ".join(self._unfit(one) for one in self.held)
+        here = [one.zone for one in fitting]
+        if lacking := [zone for zone in wanted.zones if wanted.each_zone and zone not in here]:
+            return "wrong", (
+                f"{wanted.reservation} is not in {', '.join(lacking)}, and must be in each zone of "
+                f"the pool; set {wanted.places} to {', '.join(here)}"
+            )
+        return self._counted(fitting)
+
+    def _counted(self, fitting: Sequence[Held]) -> tuple[Word, str]:
+        total, nodes = sum(one.total for one in fitting), self.wanted.nodes
+        if total < nodes:
+            return "too little", (
+                f"maxNodes is {nodes}, and {self.wanted.reservation} has {total}; lower maxNodes "
+                "to that, or have more reserved"
+            )
+        if waiting := [one for one in fitting if one.state == "later"]:
+            return "later", f"{waiting[0].name} is {waiting[0].said}: {waiting[0].window}"
+        free = sum(one.free + one.own for one in fitting)
+        if free < nodes:
+            return "too little", (
+                f"maxNodes is {nodes}, and others use {total - free} of the {total} in "
+                f"{self.wanted.reservation}"
+            )
+        return "enough", ""
+
+    def _unfit(self, one: Held) -> str:
+        """Why the pool gets no node out of it."""
+        wanted = self.wanted
+        if one.refusal:
+            return one.refusal
+        if one.kind != wanted.kind:
+            return f"{one.name} is for capacityType {one.kind}, and the pool has {wanted.kind}"
+        if one.type not in wanted.types:
+            return f"{one.name} is of {one.type}, and the pool has {' or '.join(wanted.types)}"
+        if one.zone not in wanted.zones and one.zone_id not in wanted.zones:
+            zone = f"{one.zone} ({one.zone_id})" if one.zone_id else one.zone
+            return (
+                f"{one.name} is in {zone}, and the pool in {', '.join(wanted.zones)}; set "
+                f"{wanted.places} to where it is"
+            )
+        if one.state == "over":
+            when = f" since {_time(one.end)}" if one.end else ""
+            return f"{one.name} is {one.said}{when}; " + (self.hint or "name one that is active")
+        return ""
+
+    def document(self) -> dict[str, Any]:
+        held = () if isinstance(self.held, Unknown) else self.held
+        return {
+            "pool": self.wanted.pool,
+            "reservation": self.wanted.reservation,
+            "need": self.wanted.nodes,
+            "found": None if isinstance(self.held, Unknown) else [_document(one) for one in held],
+            "verdict": self.word,
+            "reason": self.reason,
+        }
+
+
+def _document(one: Held) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "capacityType": one.kind,
+        "type": one.type,
+        "zone": one.zone,
+        "zoneId": one.zone_id or None,
+        "total": one.total,
+        "free": one.free,
+        "ownUse": one.own,
+        "state": one.said,
+        "start": one.start and one.start.isoformat(),
+        "end": one.end and one.end.isoformat(),
+    }
+
+
+def exit_code(reserved: Sequence[Reserved]) -> ExitCode:
+    """1 if a pool gets no nodes or too few, else 2 if something is not known, else 0."""
+    return worst(_CODES[one.word] for one in reserved)
+
+
+def text(reserved: Sequence[Reserved], once: str = "") -> str:
+    """The table, then a line for each that is not simply enough; empty without any. What is not
+    known because of `once` has none."""
+    if not reserved:
+        return ""
+    rows = [row for one in reserved for row in _rows(one)]
+    head = ["POOL", "RESERVATION", "TYPE", "ZONE", "NEED", "FREE", "WINDOW", "VERDICT"]
+    parts = [table(head, rows)]
+    parts += [
+        f"pool {one.wanted.pool}: {one.word}: {one.reason}"
+        for one in reserved
+        if one.reason and not (once and one.reason == once)
+    ]
+    return "\n".join(parts)
+
+
+def _rows(one: Reserved) -> list[list[Any]]:
+    wanted = one.wanted
+    if isinstance(one.held, Unknown) or not one.held:
+        return [[wanted.pool, wanted.reservation, "-", "-", wanted.nodes, "-", "-", one.word]]
+    return [
+        [wanted.pool, held.name, held.type, held.zone, wanted.nodes,
+         f"{held.free} of {held.total}", held.window or held.said, one.word]
+        for held in one.held
+    ]  # fmt: skip
