@@ -55,7 +55,7 @@ def target_of(account: Account, row: Mapping[str, Any]) -> Target | None:
     market = (template.get("InstanceMarketOptions") or {}).get("MarketType")
     preference = specification.get("CapacityReservationPreference")
     return Target(
-        identity=one or group,
+        identity=str(one or group),
         block=market == "capacity-block",
         # What targets a single reservation starts nowhere else; beyond a group's it does.
         only=bool(one) or preference == "capacity-reservations-only",

@@ -32,7 +32,9 @@ def held(row: Mapping[str, Any], zone: str, own: int, project: str, owner: str) 
     total = int(sku.get("count", 0))
     said = str(row.get("status", "unknown"))
     return Held(
-        name=str(row["name"]) if owner == project else f"projects/{owner}/{row['name']}",
+        name=str(row["name"])
+        if owner == project
+        else f"projects/{owner}/reservations/{row['name']}",
         type=kind,
         zone=zone,
         total=total,

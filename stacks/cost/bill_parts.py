@@ -1,6 +1,7 @@
 """Lines of a bill from the catalogue's prices, as both clouds have them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from components.access import ServiceAccountArgs
@@ -54,20 +55,48 @@ def pod_gpu(pool: GpuPool) -> PodGpu:
     return PodGpu(what=what, per_piece=pool.allocatable)
 
 
+def gpu_pool(item: Item, capacity: str) -> list[Item]:
+    """A GPU pool's lines. What is reserved is billed whether it runs or not: its machines at their
+    most, apart from its disks, which come and go with the nodes."""
+    if capacity not in ("reservation", "capacity-block"):
+        return [item]
+    machine, *disks = item.parts
+    return [
+        replace(item, parts=[machine], idle=item.full),
+        Item(
+            name=f"{item.name} disks",
+            what="of the nodes that run",
+            parts=disks,
+            idle=item.idle,
+            full=item.full,
+        ),
+    ]
+
+
 def bought_as(capacity: str) -> Bought:
-    """What a pool's `capacityType` means on the bill."""
-    if capacity in ("on-demand", "spot"):
-        return "spot" if capacity == "spot" else "on-demand"
-    return "other"
+    """What a pool's `capacityType` means on the bill: what is reserved costs what it costs on
+    demand."""
+    if capacity == "spot":
+        return "spot"
+    return "on-demand" if capacity in ("on-demand", "reservation") else "other"
+
+
+_NOTES = {
+    "reservation": "its nodes are billed on demand from when they are reserved, used or not: idle "
+    "as full. Counted are maxNodes; commitments and savings plans are not",
+    "capacity-block": "a Capacity Block is paid when it is bought, used or not, at a price that is "
+    "not known here",
+    "flex-start": "capacityType flex-start has a price of its own that is not known here",
+}
+"""`capacityType` -> what the bill has to say of it."""
 
 
 def pool_notes(pools: Mapping[str, Any]) -> list[str]:
-    """A line for each pool that is bought in a way whose price is not known."""
+    """A line for each pool that is bought in another way than on demand or as Spot."""
     return [
-        f"pool {name}: capacityType {pool.capacity_type} has a price of its own that is not known "
-        "here" + (", and is billed whether it is used or not" if pool.reservation else "")
+        f"pool {name}: {_NOTES[pool.capacity_type]}"
         for name, pool in pools.items()
-        if bought_as(pool.capacity_type) == "other"
+        if pool.capacity_type in _NOTES
     ]
 
 

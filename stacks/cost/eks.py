@@ -13,6 +13,7 @@ from stacks.cost.bill_parts import (
     bought_as,
     bucket_notes,
     claims,
+    gpu_pool,
     hourly,
     metered,
     monthly,
@@ -53,17 +54,16 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         )
     ]
     for name, pool in pools.items():
-        items.append(
-            node_pool(
-                name,
-                eks_node(pool.instance_types),
-                f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
-                _gpu_disk(pool),
-                (pool.min_nodes, pool.max_nodes),
-                bought_as(pool.capacity_type),
-                settings.pools[name].pool,
-            )
+        item = node_pool(
+            name,
+            eks_node(pool.instance_types),
+            f"{' or '.join(pool.instance_types)}, {pool.disk_size_gb} GiB",
+            _gpu_disk(pool),
+            (pool.min_nodes, pool.max_nodes),
+            bought_as(pool.capacity_type),
+            settings.pools[name].pool,
         )
+        items += gpu_pool(item, pool.capacity_type)
     support = eks.support(cluster.version, today)
     fee = price_of(
         "aws", "eks-cluster-extended-support" if support == "extended" else "eks-cluster"

@@ -6,7 +6,14 @@ from components.catalog.node_prices import gke_node
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
 from stacks.cost.bill import Bill
-from stacks.cost.bill_parts import bought_as, bucket_notes, claims, node_pool, pool_notes
+from stacks.cost.bill_parts import (
+    bought_as,
+    bucket_notes,
+    claims,
+    gpu_pool,
+    node_pool,
+    pool_notes,
+)
 from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes, local_ssd
 
 
@@ -30,17 +37,16 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
         extra = [disk(pool.boot_disk, pool.disk_size_gb)]
         if price.without == "local SSD":
             extra.append(local_ssd(machine.local_ssd_gib or 0))
-        items.append(
-            node_pool(
-                name,
-                price,
-                f"{pool.machine_type}, {pool.gpus} {pool.gpu_model.name}, {pool.disk_size_gb} GiB",
-                extra,
-                (pool.min_nodes, pool.max_nodes),
-                bought_as(pool.capacity_type),
-                settings.pools[name].pool,
-            )
+        item = node_pool(
+            name,
+            price,
+            f"{pool.machine_type}, {pool.gpus} {pool.gpu_model.name}, {pool.disk_size_gb} GiB",
+            extra,
+            (pool.min_nodes, pool.max_nodes),
+            bought_as(pool.capacity_type),
+            settings.pools[name].pool,
         )
+        items += gpu_pool(item, pool.capacity_type)
     least = system.min_nodes + sum(pool.min_nodes for pool in pools.values())
     most = system.max_nodes + sum(pool.max_nodes for pool in pools.values())
     zonal = cluster.region != cluster.location

@@ -9,6 +9,7 @@ import boto3
 
 from plugins.faults import Faults
 from simulators.aws import AwsCloud
+from simulators.inventory import Network
 from simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Plane
 
@@ -35,11 +36,16 @@ def role(name: str) -> str:
 class Account:
     """The cluster `ml` in us-east-1, with what its nodes need."""
 
-    def __init__(self, reservations: Sequence[Reservation] = ()) -> None:
+    def __init__(
+        self, reservations: Sequence[Reservation] = (), existing: Network | None = None
+    ) -> None:
         self.faults = Faults()
         self.plane = Plane()
         self.cloud = AwsCloud(
-            control_plane=self.plane, faults=self.faults, reservations=reservations
+            control_plane=self.plane,
+            faults=self.faults,
+            reservations=reservations,
+            existing=existing,
         )
         self.clients: dict[str, Any] = {}
         self.subnets: list[str] = []

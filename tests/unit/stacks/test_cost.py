@@ -163,16 +163,40 @@ def test_whatever_is_not_known_is_missing_from_the_sum(gone: str) -> None:
     assert (total.hour, total.missing) == (1.0, ["a"])
 
 
-@pytest.mark.parametrize("capacity", ["flex-start", "reservation"])
-def test_capacity_with_a_price_of_its_own_is_unknown(capacity: str) -> None:
-    """Flex-start and reservations are billed otherwise: as configured they have no price here."""
-    extra = {"reservation": "mine"} if capacity == "reservation" else {}
+def test_what_is_reserved_costs_the_same_idle() -> None:
+    """No autoscaling to zero saves its machines; only their disks come and go."""
+    l4 = {"machineType": "g2-standard-4", "accelerator": None, "gpusPerNode": None,
+          "driver": "managed", "maxNodes": 3}  # fmt: skip
+    reserved = changed("dev", capacityType="reservation", reservation="mine", **l4)
+    plain = changed("dev", **l4)
+    machines, disks = item(reserved, "train-gpu"), item(reserved, "train-gpu disks")
+    idle, full = (machines.cost("configured", time) for time in TIMES)
+    assert idle == full
+    assert idle is not None
+    assert disks.cost("configured", "idle") == 0
+    assert item(plain, "train-gpu").cost("configured", "idle") == 0
+    assert reserved.total("configured", "full").hour == pytest.approx(
+        plain.total("configured", "full").hour
+    )
+    (note,) = [note for note in reserved.notes if note.startswith("pool train-gpu: ")]
+    assert "used or not: idle as full" in note
+
+
+def test_a_block_is_missing_from_the_sums_when_idle_as_well() -> None:
+    """Whoever bought it has paid for nodes that do not run."""
+    bill = changed("train", instanceTypes=["p5.48xlarge"], capacityType="capacity-block",
+                   reservation="cr-0123456789abcdef0", zones=["us-east-1b"])  # fmt: skip
+    assert bill.total("configured", "idle").missing == ["train-gpu"]
+
+
+def test_capacity_with_a_price_of_its_own_is_unknown() -> None:
+    """Flex-start is billed otherwise: as configured it has no price here."""
     l4 = {"machineType": "g2-standard-4", "accelerator": None, "gpusPerNode": None,
           "driver": "managed"}  # fmt: skip
-    bill = changed("dev", capacityType=capacity, **l4, **extra)
+    bill = changed("dev", capacityType="flex-start", **l4)
     assert item(bill, "train-gpu").cost("configured", "full") is None
     assert item(bill, "train-gpu").cost("on-demand", "full") is not None
-    assert any(f"capacityType {capacity} has a price of its own" in note for note in bill.notes)
+    assert any("capacityType flex-start has a price of its own" in note for note in bill.notes)
 
 
 def test_cloud_nat_has_a_most() -> None:

@@ -1,4 +1,4 @@
-"""Whether a reservation holds what a pool wants, whatever the cloud; and what Google says of one."""
+"""Whether a reservation holds what a pool wants; and what Google says of one."""
 
 from datetime import UTC, datetime
 from typing import Any
