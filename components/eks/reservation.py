@@ -17,10 +17,10 @@ CAPACITY_TYPES = {
 """`capacityType` here -> that of EKS."""
 ID = re.compile(r"cr-[0-9a-f]{8,17}")
 GROUP = re.compile(
-    r"arn:(?:aws|aws-cn|aws-us-gov):resource-groups:[a-z0-9-]+:[0-9]{12}:group/"
-    r"[a-zA-Z0-9_.-]{1,150}(?:/[a-z0-9]{0,26})?"
+    r"arn:aws(?:-[a-z]+)*:resource-groups:[a-z]{2}(?:-[a-z]+)+-[0-9]:[0-9]{12}:group/"
+    r"(?:[a-zA-Z0-9_.-]{1,300}|[a-zA-Z0-9_.-]{1,150}/[a-z0-9]{26})"
 )
-"""The ARN of a resource group, whose name is as botocore's model of Resource Groups has it."""
+"""The ARN of a resource group: `GroupArnV2` of botocore's model of Resource Groups."""
 _RESERVED = ("reservation", "capacity-block")
 
 

@@ -14,6 +14,7 @@ import yaml
 from pulumi.runtime import mocks
 
 from components.catalog import eks as catalog
+from components.eks import reservation
 from components.eks.cluster_args import DEFAULT_VERSION
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.regions import (
@@ -175,6 +176,19 @@ def test_a_reservation_is_one_in_a_zone_or_a_group_in_any(
     ).pools["train-gpu"]
     assert list(found.args.instance_types) == types
     assert found.places == (("us-east-1b",) if len(types) == 1 else ("us-east-1a", "us-east-1b"))
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [GROUP, GROUP.replace("arn:aws:", "arn:aws-us-gov:"), f"{GROUP}/{'a' * 26}", f"{GROUP}/a",
+     GROUP.replace("us-east-1", "us-east"), GROUP.replace("group/", "groups/"),
+     f"{GROUP}{'a' * 300}"],
+)  # fmt: skip
+def test_a_resource_group_is_what_botocore_takes_for_one(arn: str) -> None:
+    """The ARN's form is that of AWS's own model."""
+    model = botocore.session.get_session().get_service_model("resource-groups")
+    pattern = model.shape_for("GroupArnV2").metadata["pattern"]
+    assert bool(reservation.GROUP.fullmatch(arn)) == bool(re.fullmatch(pattern, arn))
 
 
 def warnings_of(**args: Any) -> list[str]:
