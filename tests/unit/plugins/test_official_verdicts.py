@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT,
@@ -23,6 +24,10 @@ from tests.unit.simulators.google_stack import (
 )
 
 ROWS = yaml.safe_load(Path(__file__).with_name("official_verdicts.yaml").read_text())
+RESERVATIONS = [
+    Reservation(name=name, type="n1-standard-4", zone="us-central1-a", count=1)
+    for name in ("a", "b")
+]
 NAT_INPUTS = {
     "router": "router",
     "region": "us-central1",
@@ -71,7 +76,7 @@ def declared(stack: GoogleStack, kind: str) -> tuple[str, str, dict[str, Any]]:
 )
 def test_the_verdict_is_the_official_one(kind: str, row: dict[str, Any]) -> None:
     """Of the same change to the same inputs; nothing else is planned."""
-    stack = GoogleStack()
+    stack = GoogleStack(reservations=RESERVATIONS)
     token, name, inputs = declared(stack, kind)
     before = merged(inputs, row.get("before", {}))
     stack.up(token, name, before)
