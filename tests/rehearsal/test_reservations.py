@@ -132,7 +132,8 @@ def test_what_is_wrong_with_reservations_of_compute_engine(tmp_path: Path) -> No
 
 
 def test_reservations_that_gke_does_not_find(tmp_path: Path) -> None:
-    """In another zone, of a project that does not share it, or nowhere: no pool is made."""
+    """In another zone, of a project that does not share it, or nowhere: no pool is made. Each by
+    itself: tests/unit/simulators/test_google_reservations.py."""
     pools = {
         "elsewhere": l4("other-zone"),
         "not-shared": l4("projects/owner-1/reservations/theirs"),
@@ -144,6 +145,11 @@ def test_reservations_that_gke_does_not_find(tmp_path: Path) -> None:
         "projects/owner-1/reservations/theirs": {**kind, "zone": "us-central1-a",
                                                  "sharedWith": ["another-project"]},
     }, tmp_path)  # fmt: skip
-    for pool in pools.values():
-        words = f'Google Compute Engine: reservation "{pool["reservation"]}" not found for node poo'
-        assert any(words in each for each in failures), failures
+    words = [
+        f'Compute Engine: reservation "{pool["reservation"]}" not found for node pool "{name}'
+        for name, pool in pools.items()
+    ]
+    # The engine starts nothing more after the first error.
+    assert failures
+    for failure in failures:
+        assert any(each in failure for each in words), failure
