@@ -249,9 +249,8 @@ def test_what_google_answers(
 
 def test_a_metric_that_is_only_presumed_is_called_so() -> None:
     """Where the API has not the metric of a GPU whose metric was never read, that is said."""
-    url = "http://127.0.0.1:1"
-    quotas = google_quota.GoogleQuotas("p", REGION, url)
-    quotas._answers[f"{url}/compute/v1/projects/p/regions/{REGION}"] = {"quotas": []}
+    quotas = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1")
+    quotas._answers[f"projects/p/regions/{REGION}"] = {"quotas": []}
     answer = quotas.answer(need(1, "NVIDIA_RTX_PRO_6000_GPUS"))
     assert isinstance(answer, Unknown)
     assert ", and its name is only presumed; " in answer.reason
