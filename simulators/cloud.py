@@ -209,9 +209,20 @@ class Wanted:
     """An object for which a cloud makes something."""
 
     uid: str
-    kind: Literal["load balancer", "disk"]
+    kind: Literal["load balancer", "disk", "ingress", "gateway"]
     name: str
     """`namespace/name`."""
+    class_name: str = ""
+    """Of a Gateway; of an Ingress and of a Service what its annotation says."""
+    spec_class: str | None = None
+    """Of an Ingress, `spec.ingressClassName`."""
+    ports: tuple[int, ...] = ()
+    """Of a Service."""
+    backends: tuple[tuple[str, int], ...] = ()
+    """Services (`namespace/name`) with their ports, to which an Ingress or a Gateway's routes lead.
+    """
+    gib: int = 0
+    """Of a disk."""
 
 
 @runtime_checkable

@@ -1,13 +1,16 @@
 """What a cloud's controllers make for the objects of a cluster's users.
 
-A Service of type LoadBalancer gets a load balancer and an address, a PersistentVolumeClaim a disk,
-and each is taken away with its object. A cluster that is deleted takes nobody's along: what its
-controllers had made stays, bills, and keeps the network from being deleted.
+A Service of type LoadBalancer gets a load balancer and an address, and so do an Ingress and a
+Gateway where the cloud has a controller for them; a PersistentVolumeClaim gets a disk. Each is
+taken away with its object. A cluster that is deleted takes nobody's along: what its controllers had
+made stays, bills, and keeps the network from being deleted.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from components.kube import quantity
 from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api
 from rehearsal.nodes.pods import full_name
@@ -15,19 +18,95 @@ from simulators.cloud import Attaching, Wanted
 
 Object = Mapping[str, Any]
 
+FOLLOWED = ("Service", "PersistentVolumeClaim", "Ingress", "Gateway", "HTTPRoute")
+_PLURALS = {
+    "load balancer": ("/api/v1", "services"),
+    "ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
+    "gateway": ("/apis/gateway.networking.k8s.io/v1", "gateways"),
+}
+"""What is told its address, and where."""
+_BALANCERS = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
+"""Annotations of a Service, the newer one first."""
 
-def wanted(services: Sequence[Object], claims: Sequence[Object]) -> list[Wanted]:
-    """What the objects of a cluster ask of its cloud."""
-    found = [
-        Wanted(uid=each["metadata"]["uid"], kind="load balancer", name=full_name(each))
-        for each in services
-        if each["spec"].get("type") == "LoadBalancer"
+
+def wanted(objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
+    """What the objects of a cluster, by their kinds of `FOLLOWED`, ask of its cloud."""
+    ports = {
+        full_name(each): {port.get("name"): port["port"] for port in each["spec"].get("ports", ())}
+        for each in objects.get("Service", ())
+    }
+    return [
+        *(
+            Wanted(**_named(each), kind="load balancer", class_name=_noted(each, _BALANCERS),
+                   ports=tuple(ports[full_name(each)].values()))
+            for each in objects.get("Service", ())
+            if each["spec"].get("type") == "LoadBalancer"
+        ),
+        *(
+            Wanted(**_named(each), kind="disk", gib=_gib(each))
+            for each in objects.get("PersistentVolumeClaim", ())
+            if each["spec"].get("storageClassName") != ""  # it takes a volume that is there
+        ),
+        *(
+            Wanted(**_named(each), kind="ingress",
+                   class_name=_noted(each, ("kubernetes.io/ingress.class",)),
+                   spec_class=each["spec"].get("ingressClassName"),
+                   backends=_known(_of_ingress(each), ports))
+            for each in objects.get("Ingress", ())
+        ),
+        *(
+            Wanted(**_named(each), kind="gateway", class_name=each["spec"]["gatewayClassName"],
+                   backends=_known(_of_routes(each, objects.get("HTTPRoute", ())), ports))
+            for each in objects.get("Gateway", ())
+        ),
+    ]  # fmt: skip
+
+
+def _named(one: Object) -> dict[str, Any]:
+    return {"uid": one["metadata"]["uid"], "name": full_name(one)}
+
+
+def _noted(one: Object, names: Sequence[str]) -> str:
+    """The first of these annotations that an object has."""
+    notes = one["metadata"].get("annotations") or {}
+    return next((str(notes[name]) for name in names if name in notes), "")
+
+
+def _gib(claim: Object) -> int:
+    return math.ceil(quantity.parse(claim["spec"]["resources"]["requests"]["storage"]) / 2**30)
+
+
+def _of_ingress(one: Object) -> Iterator[tuple[str, Any]]:
+    """Services, with a port's number or name."""
+    rules = one["spec"].get("rules") or ()
+    paths = [path for rule in rules for path in (rule.get("http") or {}).get("paths", ())]
+    for backend in [one["spec"].get("defaultBackend"), *(path["backend"] for path in paths)]:
+        if service := (backend or {}).get("service"):
+            port = service.get("port") or {}
+            yield _beside(one, service), port.get("number") or port.get("name")
+
+
+def _of_routes(gateway: Object, routes: Sequence[Object]) -> Iterator[tuple[str, Any]]:
+    for route in routes:
+        parents = [_beside(route, each) for each in route["spec"].get("parentRefs") or ()]
+        for rule in route["spec"].get("rules") or () if full_name(gateway) in parents else ():
+            for backend in rule.get("backendRefs") or ():
+                yield _beside(route, backend), backend.get("port")
+
+
+def _beside(one: Object, reference: Object) -> str:
+    """What an object refers to: in its own namespace, unless the reference has another."""
+    return f"{reference.get('namespace') or one['metadata']['namespace']}/{reference['name']}"
+
+
+def _known(
+    found: Iterable[tuple[str, Any]], ports: Mapping[str, Mapping[str, int]]
+) -> tuple[tuple[str, int], ...]:
+    """The Services that are there, with numbers for the names of their ports."""
+    backends = [
+        (service, ports[service].get(port, port)) for service, port in found if service in ports
     ]
-    return found + [
-        Wanted(uid=each["metadata"]["uid"], kind="disk", name=full_name(each))
-        for each in claims
-        if each["spec"].get("storageClassName") != ""  # it takes a volume that is there
-    ]
+    return tuple(dict.fromkeys(each for each in backends if isinstance(each[1], int)))
 
 
 class Attachments:
@@ -37,27 +116,33 @@ class Attachments:
         self._cloud, self._api = cloud, api
         self._known: list[Wanted] = []
 
-    def follow(self, services: Sequence[Object], claims: Sequence[Object]) -> None:
+    def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """Tells the cloud what changed, and the objects what they got."""
-        now = wanted(services, claims)
+        now = wanted(objects)
         if now == self._known or not isinstance(self._cloud, Attaching):
             return
         made = self._cloud.attach(now)
         before = {each.uid for each in self._known}
         for each in now:
             if each.uid not in before and each.uid in made:
-                self._tell(each, made[each.uid], claims)
-        for gone in before - {each.uid for each in now}:
-            self._api.delete(f"/api/v1/persistentvolumes/pvc-{gone}")
+                self._tell(each, made[each.uid], objects)
+        for gone in self._known:
+            if gone.kind == "disk" and gone.uid not in {each.uid for each in now}:
+                self._api.delete(f"/api/v1/persistentvolumes/pvc-{gone.uid}")
         self._known = now
 
-    def _tell(self, one: Wanted, what: str, claims: Sequence[Object]) -> None:
-        namespace, _, name = one.name.partition("/")
-        if one.kind == "load balancer":
+    def _tell(self, one: Wanted, what: str, objects: Mapping[str, Sequence[Object]]) -> None:
+        if one.kind in _PLURALS:
+            namespace, _, name = one.name.partition("/")
             key = "ip" if what.replace(".", "").isdigit() else "hostname"
-            status = {"status": {"loadBalancer": {"ingress": [{key: what}]}}}
-            self._api.patch(f"/api/v1/namespaces/{namespace}/services/{name}/status", status)
+            status: dict[str, Any] = {"loadBalancer": {"ingress": [{key: what}]}}
+            if one.kind == "gateway":
+                status = {"addresses": [{"type": "IPAddress", "value": what}]}
+            group, plural = _PLURALS[one.kind]
+            path = f"{group}/namespaces/{namespace}/{plural}/{name}/status"
+            self._api.patch(path, {"status": status})
             return
+        claims = objects["PersistentVolumeClaim"]
         claim = next(each for each in claims if each["metadata"]["uid"] == one.uid)
         try:
             self._api.create("/api/v1/persistentvolumes", volume(one, what, claim))

@@ -19,6 +19,9 @@ KINDS = {
     "Event": "/api/v1/events",
     "Service": "/api/v1/services",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
+    "Ingress": "/apis/networking.k8s.io/v1/ingresses",
+    "Gateway": "/apis/gateway.networking.k8s.io/v1/gateways",
+    "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/httproutes",
 }
 
 
@@ -66,6 +69,8 @@ class ClusterCache:
                 items.clear()
         for kind, items_gone in kept:
             for item in items_gone:
+                if kind == "Node":
+                    self._event_log.record("node", item["metadata"]["name"], "cluster gone")
                 self._record(kind, item, None)
 
     def change(self, kind: str, change: Change, item: dict[str, Any]) -> None:

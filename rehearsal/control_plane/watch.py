@@ -17,6 +17,8 @@ Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Handler = Callable[[str, Change, Object], None]
 
 RETRY_SECONDS = 0.2
+UNKNOWN_SECONDS = 3.0
+"""After which a cluster is asked again for a kind that it does not have; somebody may define it."""
 
 
 class Watcher:
@@ -52,8 +54,9 @@ class Watcher:
                         break
                     if event["type"] != "BOOKMARK":
                         self._one(kind, known, event["type"], event["object"])
-            except (ApiError, urllib3.exceptions.HTTPError, OSError):
-                self._stopped.wait(RETRY_SECONDS)
+            except (ApiError, urllib3.exceptions.HTTPError, OSError) as error:
+                unknown = isinstance(error, ApiError) and error.status == 404
+                self._stopped.wait(UNKNOWN_SECONDS if unknown else RETRY_SECONDS)
 
     def _compare(self, kind: str, known: dict[str, Object], items: list[Object]) -> None:
         current = {item["metadata"]["uid"]: item for item in items}

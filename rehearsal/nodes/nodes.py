@@ -20,7 +20,7 @@ import urllib3
 from plugins.cloud.handler import CloudError
 from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import STRATEGIC, Api, Object
-from rehearsal.control_plane.attachments import Attachments
+from rehearsal.control_plane.attachments import FOLLOWED, Attachments
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.watch import Change, Watcher
@@ -151,10 +151,7 @@ class Nodes:
                     cloud_changed = False
                 self._reconcile(groups)
                 self._drain(found)
-                self._attachments.follow(
-                    self._cluster_cache.all("Service"),
-                    self._cluster_cache.all("PersistentVolumeClaim"),
-                )
+                self._attachments.follow({kind: self._cluster_cache.all(kind) for kind in FOLLOWED})
             except ApiError as error:
                 if error.status not in (404, 409):  # overtaken by a change that is on its way
                     self._event_log.record("node", "nodes", "error", message=str(error))
@@ -220,6 +217,7 @@ class Nodes:
             group = next((g for g in groups.values() if belongs(node, g)), None)
             if group is None:
                 if not karpenters(node):  # Karpenter removes a deleted pool's nodes itself
+                    self._event_log.record("node", name, "of no group")
                     self._api.delete(f"/api/v1/nodes/{name}")
                 continue
             if node["metadata"].get("deletionTimestamp") or name in self._refused:

@@ -22,6 +22,8 @@ def attach(account: Account, there: Parts, wanted: Sequence[Wanted]) -> dict[str
     if not clusters:
         return {}
     subnet = account.clusters[clusters[0]].row["resourcesVpcConfig"]["subnetIds"][0]
+    # Nothing in such a cluster answers an Ingress or a Gateway.
+    wanted = [one for one in wanted if one.kind in ("load balancer", "disk")]
     for uid in [uid for uid in there if uid not in {one.uid for one in wanted}]:
         for kind, identity in there.pop(uid):
             _remove(ec2, kind, identity)

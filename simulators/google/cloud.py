@@ -20,7 +20,7 @@ from simulators.cloud import (
 from simulators.google import buckets, nodes, policies
 from simulators.google.api.call import ApiError, bad_request, not_found
 from simulators.google.api.operations import Operations
-from simulators.google.attached import TOKEN, handles, resources
+from simulators.google.attached import attach
 from simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
     GpuRequestShape,
@@ -74,6 +74,8 @@ class GoogleCloud:
         """Autopilot's group -> its nodes now. Hold `lock`, as for `resources`."""
         self._gpu_request_shapes: set[GpuRequestShape] = set()
         """Shared and partitioned GPUs that pods ever selected on Autopilot."""
+        self._attached: dict[str, str] = {}
+        """What GKE's controllers made -> the id of their cluster."""
         self._workload_pools: set[str] = set()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
@@ -131,21 +133,12 @@ class GoogleCloud:
         return None
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
-        """What GKE's controllers make for Services and PersistentVolumeClaims."""
+        """What GKE's controllers make for the objects of the cluster's users."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
             if cluster is None:  # and nobody left who would take anything away
                 return {}
-            now = {
-                resource.identity: resource
-                for one in wanted
-                for resource in resources(cluster, one)
-            }
-            for resource in list(self.of(TOKEN)):
-                if resource.identity not in now:
-                    self.remove(resource.identity)
-            self.resources.update(now)
-            return handles(self.resources, wanted)
+            return attach(self.resources, self._attached, cluster, wanted)
 
     def why_not_mounted(self, mount: Mount) -> str:
         """What Cloud Storage FUSE would say of a pod's bucket."""

@@ -1,11 +1,14 @@
-"""A rehearsal in which somebody opens a Service and asks for a disk, and forgets both."""
+"""A rehearsal in which somebody makes a Service, an Ingress and a claim, and forgets them."""
 
 from pathlib import Path
 from typing import Any
 
+import httplib2
 import pytest
+from googleapiclient.discovery import build
 
 from rehearsal.sandbox import Sandbox
+from rehearsal.scenario import Failure, Rehearsal
 from stacks.live import leftovers
 from stacks.outcome import ExitCode
 from tests.rehearsal.test_disruptions import until
@@ -23,36 +26,50 @@ CLAIM = {
     "spec": {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": "",
     },
 }
 
+INGRESS = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "Ingress",
+    "metadata": {"name": "front"},
+    "spec": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}},
+}
+NEG = "already being used by 'projects/my-project/zones/us-central1-a/networkEndpointGroups/k8s1-"
+INGRESSES = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+
 
 def objects(sandbox: Sandbox) -> dict[str, Any]:
-    """The user's two, as the API server has them."""
+    """The user's three, as the API server has them."""
     api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
     return {
         "service": api.get(f"{at}/services/web"),
         "claim": api.get(f"{at}/persistentvolumeclaims/data"),
+        "ingress": api.get(f"{INGRESSES}/front"),
     }
 
 
 def made(sandbox: Sandbox) -> bool:
     found = objects(sandbox)
-    balancer = (found["service"].get("status") or {}).get("loadBalancer") or {}
-    return bool(balancer.get("ingress")) and found["claim"]["status"]["phase"] == "Bound"
+    # Without a controller of its own a cluster of EKS makes nothing for an Ingress.
+    balanced = ("service", "ingress") if sandbox.platform == "gke" else ("service",)
+    return found["claim"]["status"]["phase"] == "Bound" and all(
+        (found[kind].get("status") or {}).get("loadBalancer", {}).get("ingress")
+        for kind in balanced
+    )
 
 
 def create(sandbox: Sandbox) -> None:
-    """Somebody asks for both."""
+    """Somebody asks for all three."""
     api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
     api.create(f"{at}/services", SERVICE)
     api.create(f"{at}/persistentvolumeclaims", CLAIM)
-    until(lambda: made(sandbox), "the cloud has made both")
+    api.create(INGRESSES, INGRESS)
+    until(lambda: made(sandbox), "the cloud has made all of it")
 
 
 def deleted_in_time(sandbox: Sandbox) -> None:
-    """Somebody asks for both and deletes both: controllers that are there remove what they made."""
+    """Somebody asks for all and deletes all: controllers that are there remove what they made."""
     api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
     before = sandbox.cloud.list_resources()
     create(sandbox)
@@ -60,20 +77,41 @@ def deleted_in_time(sandbox: Sandbox) -> None:
     assert len(sandbox.cloud.list_resources()) >= len(before) + 3
     api.delete(f"{at}/services/web")
     api.delete(f"{at}/persistentvolumeclaims/data")
-    until(lambda: sandbox.cloud.list_resources() == before, "the cloud has removed both")
+    api.delete(f"{INGRESSES}/front")
+    until(lambda: sandbox.cloud.list_resources() == before, "the cloud has removed all of it")
+
+
+def remove_firewalls(sandbox: Sandbox) -> None:
+    """Somebody reads what is in the way and removes that, by Google's API."""
+    options = {"api_endpoint": f"{sandbox.cloud_api}/compute/v1/"}
+    client = build("compute", "v1", http=httplib2.Http(), client_options=options)
+    found = client.firewalls().list(project="my-project").execute()
+    for wall in found["items"]:
+        if wall["name"].startswith("k8s-fw-"):
+            client.firewalls().delete(project="my-project", firewall=wall["name"]).execute()
 
 
 @pytest.mark.parametrize(
-    ("stack", "says"),
+    ("stack", "says", "stays"),
     [
-        ("dev", "already being used by 'projects/my-project/global/firewalls/k8s-fw-a"),
-        pytest.param("train", "DependencyViolation", marks=pytest.mark.prove),
+        (
+            "dev",
+            "already being used by 'projects/my-project/global/firewalls/k8s-fw-a",
+            (
+                "disk projects/",
+                "forwardingRules/a",
+                "forwardingRules/k8s2-fr-",
+                "networkEndpointGroups/k8s1-",
+            ),
+        ),
+        pytest.param("train", "DependencyViolation", ("EBS volume",), marks=pytest.mark.prove),
     ],
 )
 def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
-    tmp_path: Path, stack: str, says: str
+    tmp_path: Path, stack: str, says: str, stays: tuple[str, ...]
 ) -> None:
-    """In the cloud's words; before it, and once it is deleted, there is nothing to say."""
+    """In the cloud's words; before it, and once it is deleted, there is nothing to say. On GKE the
+    Ingress stops it alone, once what the Service had is out of the way."""
     with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False, preload_sdks=True) as sandbox:
         outcome = sandbox.engine.up()
         assert outcome.ok, outcome.errors
@@ -83,12 +121,20 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
         create(sandbox)
         code, document, text = leftovers.answer(stack, kubeconfig)
         assert code == ExitCode.FINDING
-        names = [one["name"] for one in document["leftovers"]]
-        assert names == ["default/data", "default/web"]
+        names = [f"{one['kind']} {one['name']}" for one in document["leftovers"]]
+        assert names == [
+            "Ingress default/front",
+            "PersistentVolumeClaim default/data",
+            "Service default/web",
+        ]
         assert "kubectl delete service web --namespace default" in text
         outcome = sandbox.engine.destroy()
         assert not outcome.ok
         assert any(says in error for error in outcome.errors), outcome.errors
-        assert any(
-            "disk " in line or "EBS volume" in line for line in sandbox.cloud.list_resources()
-        )
+        if stack == "dev":
+            remove_firewalls(sandbox)
+            outcome = sandbox.engine.destroy()
+            assert any(NEG in error for error in outcome.errors), outcome.errors
+        with pytest.raises(Failure) as left:
+            Rehearsal(sandbox=sandbox)._leak_check()
+        assert {one for one in stays if not any(one in line for line in left.value.lines)} == set()

@@ -7,6 +7,7 @@ from simulators.google.compute import (
     firewalls,
     instance_groups,
     instances,
+    load_balancing,
     networks,
     offers,
     reservations,
@@ -25,5 +26,6 @@ METHODS: Mapping[str, Answer] = {
     **offers.METHODS,
     **reservations.METHODS,
     **instances.METHODS,
+    **load_balancing.METHODS,
 }
 """Method -> what answers it."""

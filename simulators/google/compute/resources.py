@@ -35,21 +35,35 @@ def insert(
     needed = list(uses)
     for used in needed:
         call.cloud.found(used)
-    kind = call.name.rpartition("/")[2].removesuffix("s")
-    place = call.name.split("/")
+    call.cloud.resources[identity] = new(identity, token, word, body, uses=needed)
+    return operation(call, "insert", identity)
+
+
+def new(
+    identity: str, token: str, word: str, body: Mapping[str, Any], *, uses: Iterable[str] = ()
+) -> CloudResource:
+    """One of a collection, with what Compute Engine says of everything. Arguments as of `insert`;
+    `identity`: its full name."""
+    place = identity.split("/")
     state = {
-        "kind": f"compute#{kind}",
+        "kind": _kind(place[-2]),
         "id": str(next(_numbers)),
         "creationTimestamp": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "name": place[-1],
         **body,
         "selfLink": LINK + identity,
     }
     if place[2] in ("regions", "zones"):
         state[place[2].removesuffix("s")] = LINK + "/".join(place[:4])
-    call.cloud.resources[identity] = CloudResource(
-        token=token, display_name=word, identity=identity, state=state, depends_on=needed
+    return CloudResource(
+        token=token, display_name=word, identity=identity, state=state, depends_on=list(uses)
     )
-    return operation(call, "insert", identity)
+
+
+def _kind(collection: str) -> str:
+    """`compute#targetHttpProxy` of `targetHttpProxies`."""
+    plural = collection.removesuffix("ies")
+    return f"compute#{collection.removesuffix('s') if plural == collection else plural + 'y'}"
 
 
 def get(call: Call) -> dict[str, Any]:
@@ -65,8 +79,7 @@ def list_(call: Call) -> dict[str, Any]:
         if identity.rpartition("/")[0] == call.name
     ]
     found = [one for one in found if matches(one, call.query.get("filter", ""))]
-    kind = call.name.rpartition("/")[2].removesuffix("s")
-    return listed(call, f"compute#{kind}List", found)
+    return listed(call, f"{_kind(call.name.rpartition('/')[2])}List", found)
 
 
 def delete(call: Call) -> dict[str, Any]:
@@ -75,8 +88,8 @@ def delete(call: Call) -> dict[str, Any]:
     for user in call.cloud.resources.values():
         if call.name in user.depends_on and user.parent != call.name:
             raise bad_request(
-                f"The {resource.display_name} resource '{call.name}' is already being used by "
-                f"'{user.identity}'",
+                f"The {resource.display_name.replace(' ', '_')} resource '{call.name}' is already "
+                f"being used by '{user.identity}'",
                 "resourceInUseByAnotherResource",
             )
     call.cloud.remove(call.name)
@@ -101,13 +114,27 @@ def listed(call: Call, kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 def aggregated(
     call: Call, kind: str, collection: str, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """One page of rows of all zones, by zone."""
+    """One page of rows of all zones and regions, by those."""
     answer = listed(call, kind, rows)
     items: dict[str, dict[str, Any]] = {}
     for one in answer["items"]:
-        zone = one["zone"].rpartition("/")[2]
-        items.setdefault(f"zones/{zone}", {collection: []})[collection].append(one)
+        link = one.get("zone") or one.get("region") or "global"
+        place = "/".join(link.split("/")[-2:])
+        items.setdefault(place, {collection: []})[collection].append(one)
     return answer | {"items": items}
+
+
+def aggregated_list(call: Call) -> dict[str, Any]:
+    """The collection that the call names, of all places: `projects/p/aggregated/disks`."""
+    collection = call.name.rpartition("/")[2]
+    rows = [
+        resource.state
+        for identity, resource in sorted(call.cloud.resources.items())
+        if identity.split("/")[-2] == collection
+        and identity.split("/")[1] == call.path["project"]
+        and matches(resource.state, call.query.get("filter", ""))
+    ]
+    return aggregated(call, f"{_kind(collection)}AggregatedList", collection, rows)
 
 
 def matches(row: Mapping[str, Any], wanted: str) -> bool:

@@ -98,18 +98,6 @@ def _set_access(call: Call) -> dict[str, Any]:
     return resources.operation(call, "setPrivateIpGoogleAccess", resource.identity)
 
 
-def _aggregated(call: Call) -> dict[str, Any]:
-    project, wanted = call.path["project"], call.query.get("filter", "")
-    items: dict[str, dict[str, Any]] = {}
-    for one in call.cloud.of(TOKEN):
-        _, owner, _, region, _, _ = one.identity.split("/")
-        if owner == project and resources.matches(one.state, wanted):
-            rows = items.setdefault(f"regions/{region}", {"subnetworks": []})["subnetworks"]
-            rows.append(resources.row(call, one.state))
-    kind = "compute#subnetworkAggregatedList"
-    return {"kind": kind, "id": call.name, "selfLink": LINK + call.name, "items": items}
-
-
 def _policy(call: Call) -> dict[str, Any]:
     call.cloud.found(_before(call))
     return policies.get(replace(call, name=_before(call)))
@@ -159,7 +147,7 @@ METHODS = {
     "compute.subnetworks.insert": _insert,
     "compute.subnetworks.get": resources.get,
     "compute.subnetworks.list": resources.list_,
-    "compute.subnetworks.aggregatedList": _aggregated,
+    "compute.subnetworks.aggregatedList": resources.aggregated_list,
     "compute.subnetworks.getIamPolicy": _policy,
     "compute.subnetworks.patch": _patch,
     "compute.subnetworks.expandIpCidrRange": _expand,

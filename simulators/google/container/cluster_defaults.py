@@ -18,6 +18,7 @@ from simulators.google.container.node_defaults import complete_config
 
 MANAGED_PROMETHEUS = Path(__file__).with_name("managed_prometheus.yaml")
 """The kinds of object that it brings into a cluster."""
+_GATEWAY_API = MANAGED_PROMETHEUS.with_name("gateway_api.yaml")
 # What a new cluster has of these where nobody says otherwise (docs.cloud.google.com, "About GKE
 # logs", "Available metrics", and the reference of AddonsConfig; read 2026-11-21).
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
@@ -150,10 +151,18 @@ def _ranges(cloud: Any, state: Mapping[str, Any], subnetwork: str) -> dict[str, 
 
 
 def bring_kinds(cloud: Any, state: Mapping[str, Any]) -> None:
-    """Managed Prometheus is on unless it is turned off, and on Autopilot always."""
+    """Managed Prometheus is on unless it is turned off, and on Autopilot always; the Gateway API
+    where it is asked for."""
     prometheus = state["monitoringConfig"]["managedPrometheusConfig"]
+    channel = (state["networkConfig"].get("gatewayApiConfig") or {}).get("channel")
+    files = []
     if (state.get("autopilot") or {}).get("enabled") or prometheus.get("enabled"):
-        cloud.control_plane.define(yaml.safe_load(MANAGED_PROMETHEUS.read_text()))
+        files.append(MANAGED_PROMETHEUS)
+    if channel in ("CHANNEL_STANDARD", "CHANNEL_EXPERIMENTAL"):
+        files.append(_GATEWAY_API)
+    if files:
+        kinds = [kind for file in files for kind in yaml.safe_load(file.read_text())]
+        cloud.control_plane.define(kinds)
 
 
 def bring_workload_pool(cloud: Any, state: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Load balancers and disks that the simulated clouds make for a cluster's users."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -9,20 +10,57 @@ from simulators.cloud import Wanted
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GoogleStack
 
-SERVICE = Wanted(uid="1234-5678", kind="load balancer", name="default/web")
-CLAIM = Wanted(uid="9abc", kind="disk", name="default/data")
+SERVICE = Wanted(uid="1234-5678", kind="load balancer", name="default/web", ports=(80,))
+CLAIM = Wanted(uid="9abc", kind="disk", name="default/data", gib=2)
+INGRESS = Wanted(uid="in", kind="ingress", name="default/web", backends=(("default/web", 80),))
 FIREWALL = "projects/p/global/firewalls/k8s-fw-a12345678"
+ROUTE = {"parentRefs": [{"name": "out"}], "rules": [{"backendRefs": [{"name": "web", "port": 80}]}]}
+
+
+def named(uid: str, name: str, **annotations: str) -> dict[str, Any]:
+    return {"uid": uid, "name": name, "namespace": "default", "annotations": annotations}
 
 
 def test_only_some_objects_have_something_in_the_cloud() -> None:
-    """A Service inside the cluster has not."""
+    """A Service inside the cluster has not; an Ingress names the ports of Services that are there,
+    a Gateway leads where its routes do."""
     service = {
-        "metadata": {"uid": "1234-5678", "name": "web", "namespace": "default"},
-        "spec": {"type": "LoadBalancer"},
+        "metadata": named("1234-5678", "web"),
+        "spec": {"type": "LoadBalancer", "ports": [{"name": "http", "port": 80}]},
     }
-    inside = {**service, "spec": {"type": "ClusterIP"}}
-    claim = {"metadata": {"uid": "9abc", "name": "data", "namespace": "default"}, "spec": {}}
-    assert wanted([service, inside], [claim]) == [SERVICE, CLAIM]
+    inside = {"metadata": named("0", "inside"), "spec": {"type": "ClusterIP", "ports": []}}
+    storage = {"resources": {"requests": {"storage": "1500Mi"}}}
+    paths = [
+        {"backend": {"service": {"name": name, "port": port}}}
+        for name, port in (("web", {"name": "http"}), ("web", {"number": 80}), ("gone", {}))
+    ]
+    ingress = {"metadata": named("in", "web"), "spec": {"rules": [{"http": {"paths": paths}}]}}
+    gateway = {"metadata": named("gw", "out"), "spec": {"gatewayClassName": "gke-l7-gxlb"}}
+    assert wanted({
+        "Service": [service, inside],
+        "PersistentVolumeClaim": [{"metadata": named("9abc", "data"), "spec": storage}],
+        "Ingress": [ingress],
+        "Gateway": [gateway],
+        "HTTPRoute": [{"metadata": named("r", "way"), "spec": ROUTE}],
+    }) == [
+        SERVICE,
+        CLAIM,
+        INGRESS,
+        Wanted(uid="gw", kind="gateway", name="default/out", class_name="gke-l7-gxlb",
+               backends=(("default/web", 80),)),
+    ]  # fmt: skip
+
+
+HASH = re.compile(r"[0-9a-f]{16}$|(?<=-)([0-9a-z]{8}|[0-9a-z]{12})(?=-|$)|(?<=gkegw1-)[0-9a-z]{4}")
+
+
+def made(stack: GoogleStack, *wanted: Wanted) -> list[str]:
+    """What there is beside the cluster and its network; hashes in the names are left out."""
+    before = set(stack.cloud.list_resources())
+    stack.cloud.attach(wanted)
+    lines = sorted(set(stack.cloud.list_resources()) - before)
+    parts = [line.rpartition("/") for line in lines]
+    return [f"{place}/{HASH.sub('*', name)}" for place, _, name in parts]
 
 
 def test_gke_makes_them_and_takes_them_away_with_the_object() -> None:
@@ -54,3 +92,101 @@ def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
     says = f"already being used by '{FIREWALL}', resourceInUseByAnotherResource"
     with pytest.raises(Refused, match=re.escape(says)):
         stack.delete(NETWORK, "net")
+
+
+def test_an_ingress_has_a_load_balancer_before_its_pods() -> None:
+    """Under the names of ingress-gce, with the backend that answers where no rule fits; the network
+    endpoint groups keep the network, whose firewall rule is the cluster's one."""
+    stack = GoogleStack()
+    stack.cluster()
+    zone, start = "projects/p/zones/us-central1-a", "projects/p/global"
+    groups = ("k8s1-*-default-web-80-*", "k8s1-*-kube-system-default-http-backend-80-*")
+    assert made(stack, INGRESS) == [
+        *(f"backend service {start}/backendServices/{name}" for name in groups),
+        f"firewall rule {start}/firewalls/k8s-fw-l7--*",
+        f"forwarding rule {start}/forwardingRules/k8s2-fr-*-default-web-*",
+        *(f"health check {start}/healthChecks/{name}" for name in groups),
+        *(f"network endpoint group {zone}/networkEndpointGroups/{name}" for name in groups),
+        f"target http proxy {start}/targetHttpProxies/k8s2-tp-*-default-web-*",
+        f"url map {start}/urlMaps/k8s2-um-*-default-web-*",
+    ]
+    assert stack.cloud.attach([INGRESS]) == {"in": "198.51.100.1"}
+    stack.delete(CLUSTER, "dev")
+    stack.delete(SUBNETWORK, "nodes")
+    says = "already being used by 'projects/p/zones/us-central1-a/networkEndpointGroups/k8s1-"
+    with pytest.raises(Refused, match=re.escape(says)):
+        stack.delete(NETWORK, "net")
+
+
+@pytest.mark.parametrize(
+    ("given", "scope"),
+    [
+        ({}, "global"),
+        ({"class_name": "gce"}, "global"),
+        ({"class_name": "gce-internal"}, "regions/us-central1"),
+        ({"class_name": "nginx"}, None),
+        ({"spec_class": "gce"}, None),
+    ],
+)
+def test_the_annotation_says_whose_an_ingress_is(given: dict[str, str], scope: str | None) -> None:
+    """GKE's controller passes over `spec.ingressClassName`, whatever it says."""
+    stack = GoogleStack()
+    stack.cluster()
+    one = Wanted(uid="in", kind="ingress", name="default/web", **given)  # type: ignore[arg-type]
+    rules = [line.split()[2] for line in made(stack, one) if line.startswith("forwarding rule")]
+    wanted = [f"projects/p/{scope}/forwardingRules/k8s2-fr-*-default-web-*"] if scope else []
+    assert rules == wanted
+
+
+def test_without_the_addon_an_ingress_has_nothing() -> None:
+    """`httpLoadBalancing` is what answers it."""
+    stack = GoogleStack()
+    stack.cluster(addonsConfig={"httpLoadBalancing": {"disabled": True}})
+    assert made(stack, INGRESS) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [("gke-l7-global-external-managed", "global"), ("gke-l7-rilb", "us-central1"), ("istio", None)],
+)
+def test_a_gateway_of_gkes_classes_has_a_load_balancer(kind: str, place: str | None) -> None:
+    """Global or of the region, as its class says; what an internal one has keeps the subnetwork."""
+    stack = GoogleStack()
+    stack.cluster(gatewayApiConfig={"channel": "CHANNEL_STANDARD"})
+    assert {"Gateway", "HTTPRoute"} <= set(stack.plane.kinds)
+    one = Wanted(uid="gw", kind="gateway", name="default/out", class_name=kind,
+                 backends=(("default/web", 80),))  # fmt: skip
+    found = {line.partition(" projects/")[0]: line.split("/")[-1] for line in made(stack, one)}
+    if place is None:
+        assert found == {}
+        return
+    network = stack.state[stack.urn(NETWORK, "net")][2]["name"]
+    assert found["network endpoint group"] == "k8s1-*-default-web-80-*"
+    assert found["forwarding rule"] == "gkegw1-*-default-out-*"
+    assert found["firewall rule"].replace("-*", "") in f"gkegw1-l7-{network}-{place}"
+    stack.delete(CLUSTER, "dev")
+    if place != "global":
+        with pytest.raises(Refused, match=r"already being used by .*/forwardingRules/gkegw1-"):
+            stack.delete(SUBNETWORK, "nodes")
+
+
+def test_a_load_balancer_inside_keeps_the_subnetwork() -> None:
+    """Its address is one of the subnetwork's."""
+    stack = GoogleStack()
+    stack.cluster()
+    one = Wanted(uid="1", kind="load balancer", name="default/web", class_name="Internal")
+    assert stack.cloud.attach([one]) == {"1": "10.0.15.253"}
+    stack.delete(CLUSTER, "dev")
+    with pytest.raises(Refused, match=r"already being used by .*/forwardingRules/a1"):
+        stack.delete(SUBNETWORK, "nodes")
+
+
+def test_the_next_cluster_leaves_alone_what_an_earlier_one_left() -> None:
+    """Its controllers know their own alone."""
+    stack = GoogleStack()
+    stack.cluster()
+    stack.cloud.attach([SERVICE])
+    stack.delete(CLUSTER, "dev")
+    stack.cluster()
+    stack.cloud.attach([])
+    assert any(FIREWALL in line for line in stack.cloud.list_resources())

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from plugins import gcp
+from simulators.cloud import Wanted
 from simulators.google import GoogleCloud, serve_api
 from simulators.google_inventory import Missing, Networks, Out, Subnetwork
 from tests.unit.plugins.offline_engine import Engine, Plane, Refused
@@ -50,7 +51,8 @@ class SharedStack(GoogleStack):
 
 
 def test_a_cluster_stands_in_a_network_of_the_host_project() -> None:
-    """With the attachment and the three grants; it holds nothing but the cluster."""
+    """With the attachment and the three grants; it holds nothing but the cluster. The firewall rule
+    of a load balancer is beside its network."""
     stack = SharedStack()
     assert stack.cloud.list_resources() == []
     made = stack.up_cluster()
@@ -58,6 +60,9 @@ def test_a_cluster_stands_in_a_network_of_the_host_project() -> None:
     assert stack.cloud.list_resources() == [
         "cluster projects/p/locations/us-central1-a/clusters/dev"
     ]
+    stack.cloud.attach([Wanted(uid="1", kind="load balancer", name="default/web")])
+    wall = "firewall rule projects/company-net/global/firewalls/k8s-fw-a1"
+    assert wall in stack.cloud.list_resources()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,108 @@
+"""What GKE's controllers have made, through Google's own client library: somebody finds what a
+deleted cluster left behind, and removes it in the order that Compute Engine asks for."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from simulators.cloud import Wanted
+from tests.unit.simulators.test_google_apis import refused
+from tests.unit.simulators.test_google_container_api import CLUSTER, Gke
+
+WANTED = (
+    Wanted(uid="1234-5678", kind="load balancer", name="default/web", ports=(80,)),
+    Wanted(uid="9abc", kind="disk", name="default/data", gib=2),
+    Wanted(uid="in", kind="ingress", name="default/web", backends=(("default/web", 80),)),
+    Wanted(uid="own", kind="ingress", name="default/own", class_name="gce-internal",
+           backends=(("default/api", 8080),)),
+)  # fmt: skip
+ZONE = {"project": "p", "zone": "us-central1-a"}
+REGION = {"project": "p", "region": "us-central1"}
+GLOBAL = {"project": "p"}
+
+
+@pytest.fixture
+def gke() -> Iterator[Gke]:
+    """A cluster with a Service, a claim and two Ingresses, which is deleted with all of them."""
+    found = Gke()
+    found.cluster()
+    found.cloud.attach(WANTED)
+    found.finished(found.clusters.delete(name=CLUSTER))
+    yield found
+    found.api.stop()
+
+
+def names(answer: dict[str, Any]) -> list[str]:
+    return [one["name"] for one in answer["items"]]
+
+
+def everywhere(collection: Any, key: str) -> dict[str, list[str]]:
+    """Place -> names, as `aggregatedList` has them."""
+    found = collection.aggregatedList(project="p").execute()["items"]
+    return {place: [one["name"] for one in rows[key]] for place, rows in found.items()}
+
+
+def test_all_that_stayed_is_listed(gke: Gke) -> None:
+    """In its zone, region or globally, with what it stands for."""
+    compute = gke.compute
+    disk = compute.disks().get(**ZONE, disk="pvc-9abc").execute()
+    assert (disk["sizeGb"], disk["labels"]) == ("2", {"goog-k8s-cluster-name": "dev"})
+    rule = compute.forwardingRules().get(**REGION, forwardingRule="a12345678").execute()
+    assert (rule["loadBalancingScheme"], rule["IPAddress"]) == ("EXTERNAL", "198.51.100.1")
+    assert '"default/web"' in rule["description"]
+    rules = everywhere(compute.forwardingRules(), "forwardingRules")
+    assert {place: len(found) for place, found in rules.items()} == {
+        "global": 1,
+        "regions/us-central1": 2,
+    }
+    groups = everywhere(compute.networkEndpointGroups(), "networkEndpointGroups")
+    assert {place: len(found) for place, found in groups.items()} == {"zones/us-central1-a": 3}
+    assert names(compute.disks().list(**ZONE, filter="name=pvc-9abc").execute()) == ["pvc-9abc"]
+    walls = compute.firewalls().list(project="p").execute()["items"]
+    assert [(wall["name"][:11], wall["allowed"][0]["ports"]) for wall in walls] == [
+        ("k8s-fw-a123", ["80"]),
+        ("k8s-fw-l7--", ["80", "8080"]),
+    ]
+
+
+def test_it_goes_from_the_forwarding_rule_to_the_network(gke: Gke) -> None:
+    """Each keeps what it uses; the network goes last."""
+    compute = gke.compute
+    nodes, net = {**REGION, "subnetwork": "nodes"}, {"project": "p", "network": "net"}
+    status, reason, words = refused(compute.subnetworks().delete(**nodes))
+    assert (status, reason) == (400, "resourceInUseByAnotherResource")
+    assert words.startswith("The subnetwork resource 'projects/p/regions/us-central1/subnetworks/")
+    steps = [
+        (compute.forwardingRules(), REGION, "forwardingRule"),
+        (compute.globalForwardingRules(), GLOBAL, "forwardingRule"),
+        (compute.regionTargetHttpProxies(), REGION, "targetHttpProxy"),
+        (compute.targetHttpProxies(), GLOBAL, "targetHttpProxy"),
+        (compute.regionUrlMaps(), REGION, "urlMap"),
+        (compute.urlMaps(), GLOBAL, "urlMap"),
+        (compute.regionBackendServices(), REGION, "backendService"),
+        (compute.backendServices(), GLOBAL, "backendService"),
+        (compute.regionHealthChecks(), REGION, "healthCheck"),
+        (compute.healthChecks(), GLOBAL, "healthCheck"),
+        (compute.networkEndpointGroups(), ZONE, "networkEndpointGroup"),
+        (compute.firewalls(), GLOBAL, "firewall"),
+        (compute.disks(), ZONE, "disk"),
+    ]
+    used = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+    for number in used:
+        collection, place, key = steps[number]
+        name = names(collection.list(**place).execute())[0]
+        assert refused(collection.delete(**place, **{key: name}))[1] == (
+            "resourceInUseByAnotherResource"
+        )
+    for collection, place, key in steps:
+        found = names(collection.list(**place).execute())
+        assert found
+        if key == "firewall":
+            compute.subnetworks().delete(**nodes).execute()
+            assert "/firewalls/k8s-fw-" in refused(compute.networks().delete(**net))[2]
+        for name in found:
+            collection.delete(**place, **{key: name}).execute()
+            assert refused(collection.get(**place, **{key: name}))[:2] == (404, "notFound")
+    compute.networks().delete(**net).execute()
+    assert gke.cloud.list_resources() == []
