@@ -27,6 +27,8 @@ class NodeLife:
     gpus_at: float | None = None
     """When they first were allocatable."""
     left: float | None = None
+    reason: str = ""
+    """Why it was sent away: `recycled`, `of no group` or `cluster gone`; empty for the others."""
     added: bool = False
     """Whether the autoscaler made it come."""
     parts: dict[str, float] = field(default_factory=dict)
@@ -109,6 +111,8 @@ def node_lives(events: Iterable[Event]) -> list[NodeLife]:
             life.gpus_at = event.at
         elif event.what == "left":
             life.left = event.at
+        elif event.what in ("recycled", "of no group", "cluster gone"):
+            life.reason = event.what
         elif event.what == "taken back":
             del lives[event.subject]
     return list(lives.values())

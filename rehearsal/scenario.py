@@ -213,6 +213,9 @@ class Rehearsal:
         lives = node_lives(event_log.events)
         return assertions.unnecessary_scale_ups(lives, event_log.now, settle_seconds())
 
+    def _came_again(self) -> list[str]:
+        return assertions.came_again(node_lives(self.sandbox.event_log.events))
+
     def _item(self, workload: Workload) -> Mapping[str, Any] | None:
         return workload.find(self.sandbox.cluster_cache.all(workload.kind))
 
@@ -242,7 +245,7 @@ class Rehearsal:
         groups, events = sandbox.cloud.node_groups(), sandbox.event_log.events
         wrong = assertions.misplaced(groups, sandbox.cluster_cache)
         wrong += assertions.too_early(groups, node_lives(events), pod_lives(events))
-        wrong += assertions.without_gpus(sandbox.snapshot())
+        wrong += assertions.without_gpus(sandbox.snapshot()) + self._came_again()
         pods = sandbox.cluster_cache.pods
         if workers.workers(pods):
             policies = sandbox.control_plane.api.items(POLICIES)
@@ -288,6 +291,8 @@ class Rehearsal:
         if outcome.changed:
             changes = ", ".join(f"{what} {Urn.parse(urn).name}" for what, urn in outcome.resources)
             raise Failure(f"a second up changes {outcome.changed} resources: {changes}")
+        if again := self._came_again():
+            raise Failure(*again)
         return "no changes"
 
     @property

@@ -152,6 +152,31 @@ def unnecessary_scale_ups(
     ]
 
 
+def came_again(nodes: Iterable[NodeLife]) -> list[str]:
+    """Pools whose nodes left and came anew for no reason: of those that the cloud itself keeps,
+    only one that is recycled, or whose pool or cluster is deleted, has a successor."""
+    by_group: dict[str, list[NodeLife]] = {}
+    for node in nodes:
+        if node.group and not node.added:
+            by_group.setdefault(node.group, []).append(node)
+    found = []
+    for group, own in by_group.items():
+        count = sum(_succeeded(node, own) for node in own if not node.reason)
+        if count:
+            found.append(
+                f"pool {group}: {count} {'node' if count == 1 else 'nodes'} that the cloud keeps "
+                "left and came anew, and nobody had recycled, removed or replaced any"
+            )
+    return found
+
+
+def _succeeded(node: NodeLife, own: Iterable[NodeLife]) -> bool:
+    """Whether another joined when the node left, or after; it may come a moment earlier."""
+    return node.left is not None and any(
+        other is not node and other.joined > node.left - SETTLE_SECONDS for other in own
+    )
+
+
 def template_checks(cloud: Cloud, cluster_cache: ClusterCache) -> list[dict[str, Any]]:
     """Each pool's node template against a node of it that came up, or else against what would, as
     the report has it."""

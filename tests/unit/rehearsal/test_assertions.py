@@ -90,6 +90,28 @@ def test_nodes_on_which_no_pod_ran_came_for_nothing(fields: dict[str, Any], foun
 
 
 @pytest.mark.parametrize(
+    ("lives", "found"),
+    [
+        ([{"left": 5.0}, {"joined": 5.1}], 1),
+        ([{"left": 5.0}, {"joined": 4.8, "left": 6.0}, {"joined": 6.1, "left": 7.0}], 2),
+        ([{"left": 5.0}, {}], 0),
+        ([{"left": 5.0}], 0),
+        ([{"left": 5.0, "reason": "recycled"}, {"joined": 5.1}], 0),
+        ([{"left": 5.0}, {"joined": 5.1, "group": "other"}], 0),
+        ([{"left": 5.0, "added": True}, {"joined": 5.1, "added": True}], 0),
+    ],
+)
+def test_a_kept_node_comes_once(lives: list[dict[str, Any]], found: int) -> None:
+    """Unless it is recycled; a pool that shrinks loses some and gets none."""
+    lines = assertions.came_again([life(**{"joined": 1.0} | each) for each in lives])
+    words = "nodes" if found > 1 else "node"
+    assert lines == [
+        f"pool train-gpu: {found} {words} that the cloud keeps left and came anew, and nobody had "
+        "recycled, removed or replaced any"
+    ] * bool(found)
+
+
+@pytest.mark.parametrize(
     ("load", "cores", "seconds"),
     [(0.5, 2, 2.0), (4.0, 2, 2.0), (8.0, 2, 4.0), (16.0, 2, 8.0), (90.0, 2, 10.0), (16.0, 16, 2.0)],
 )
