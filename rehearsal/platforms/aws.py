@@ -1,9 +1,10 @@
 """EKS: AWS, simulated."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from plugins import aws
-from rehearsal.simulators import Rehearsed, RunningSimulator
+from rehearsal.simulators import Rehearsed, RunningSimulator, settings_in
 from simulators import inventory
 from simulators.aws import AwsCloud
 from simulators.reservations import reservations
@@ -20,6 +21,14 @@ def serve(of: Rehearsed) -> RunningSimulator:
         written.write_text(known if granted else "of-nobody-that-is-known")
         written.replace(token)  # at once: somebody may just read it
 
+    def admins() -> Sequence[str]:
+        """Whom the stack's file names is there, whoever else is not."""
+        if of.settings is None:
+            return ()
+        # As it is now: a stack that is kept up may have others by then.
+        settings = settings_in(of.folder / "program" / f"Pulumi.{of.stack}.yaml", of.stack)
+        return settings.cluster.admins if settings else ()
+
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, network, of.inventories)
     cloud = AwsCloud(
@@ -28,6 +37,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         existing=network,
         reservations=reserved,
         on_access=admit,
+        people=admins,
     )
     ending.callback(cloud.close)
     endpoint = {"AWS_ENDPOINT_URL": cloud.endpoint}

@@ -5,12 +5,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from simulators.aws.account import Account
+from simulators.aws.account import NUMBER, Account
 from simulators.aws.api import Params, Refusal, operation, page
 from simulators.aws.clusters import entry_row
 from simulators.aws.eks import Cluster, Row, cluster_of, now
 
-_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(user|role)/.+|arn:aws:iam::[0-9]{12}:root")
+_PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):((?P<kind>user|role)/.+|root)")
 _POLICY = re.compile(r"arn:aws[a-z-]*:eks::aws:cluster-access-policy/(?P<name>.+)")
 ACCESS_POLICIES = (
     "AmazonEKSAdminPolicy", "AmazonEKSAdminViewPolicy", "AmazonEKSClusterAdminPolicy",
@@ -21,8 +21,8 @@ ACCESS_POLICIES = (
 
 @operation("eks", "CreateAccessEntry")
 def create_access_entry(account: Account, params: Params) -> Row:
-    """Refused: what is no principal, groups that begin with system:, a cluster in the mode
-    CONFIG_MAP, a second entry for the same principal."""
+    """Refused: what is no principal, one of this account that is not there, groups that begin with
+    system:, a cluster in the mode CONFIG_MAP, a second entry for the same principal."""
     cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
     if cluster.row["accessConfig"]["authenticationMode"] == "CONFIG_MAP":
         raise Refusal(
@@ -30,11 +30,12 @@ def create_access_entry(account: Account, params: Params) -> Row:
             "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to "
             "perform this operation.",
         )
-    if not _PRINCIPAL.fullmatch(principal):
-        raise _invalid(
-            "The specified principalArn is invalid: it is the ARN of an IAM user or role, not "
-            f"'{principal}'"
-        )
+    found = _PRINCIPAL.fullmatch(principal)
+    if not found:  # aws-samples/appmod-blueprints 319
+        raise _invalid("The principalArn parameter format is not valid")
+    if found["account"] == NUMBER and found["kind"] and not _is_there(account, principal):
+        # terraform-aws-modules/terraform-aws-eks 2969
+        raise _invalid("The specified principalArn is invalid: invalid principal.")
     if principal in cluster.entries:
         raise Refusal(
             "ResourceInUseException",
@@ -46,6 +47,13 @@ def create_access_entry(account: Account, params: Params) -> Row:
     row = entry_row(account, params["clusterName"], principal, given)
     cluster.entries[principal] = row
     return {"accessEntry": row}
+
+
+def _is_there(account: Account, principal: str) -> bool:
+    """Whether IAM has the role or user. Of other accounts nothing is known here."""
+    iam = account.backend("iam")
+    known = [*iam.get_roles(), *iam.users.values()]
+    return principal in account.people() or any(each.arn == principal for each in known)
 
 
 def _check(given: Mapping[str, Any]) -> None:

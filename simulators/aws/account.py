@@ -6,7 +6,7 @@ All that the account holds is in moto's backends; what moto lacks is added by `a
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -54,9 +54,11 @@ class Account:
         control_plane: ControlPlane | None = None,
         faults: ApiFaults | None = None,
         changed: Callable[[], None] = lambda: None,
+        people: Callable[[], Collection[str]] = lambda: (),
     ) -> None:
         """`existing`, `reservations`: what is there before anything is made. `changed` is called,
-        unlocked, after every request that changed something."""
+        unlocked, after every request that changed something. `people`: ARNs of roles and users that
+        are there although nobody made them here."""
         _forget_ambient_settings()
         # Imported here: it costs most of a second, and reads the environment.
         from moto.moto_server.threaded_moto_server import ThreadedMotoServer
@@ -70,6 +72,7 @@ class Account:
         self.faults = faults or NoFaults()
         self.control_plane = control_plane
         self.changed = changed
+        self.people = people
         self.region = ""
         """Set by the first request; a rehearsal simulates one region."""
         self._existing = existing

@@ -1,7 +1,7 @@
 """The AWS account of a rehearsal, seen from the sandbox: node groups, sizes, what is left."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from simulators.aws import buckets, node_template_check, nodes
 from simulators.aws.account import Account
@@ -41,6 +41,7 @@ class AwsCloud:
         existing: Network | None = None,
         reservations: Sequence[Reservation] = (),
         on_access: Callable[[bool], None] = lambda granted: None,
+        people: Callable[[], Collection[str]] = lambda: (),
     ) -> None:
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
@@ -59,6 +60,7 @@ class AwsCloud:
             control_plane=control_plane,
             faults=faults,
             changed=self.notify,
+            people=people,
         )
         self.faults = self.account.faults
 

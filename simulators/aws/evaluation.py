@@ -1,4 +1,8 @@
-"""Whether IAM policy documents allow an action: moto stores policies and enforces none.
+"""Whether IAM policy documents allow an action.
+
+moto enforces policies where somebody asks for it (`set_initial_no_auth_action_count`), but by its
+own word (moto/iam/access_control.py, 5.2.5) without their resources and conditions, which the
+autoscaler's policy and the pods' trust policies are made of.
 
 Pure functions. Played are what policies of such a stack use: effects, actions and resources with
 wildcards, the string, ARN, boolean and null conditions, and `${...}` variables.

@@ -29,10 +29,10 @@ def image_arch(ami_type: str) -> str | None:
 def types_of(inputs: Mapping[str, Any], template: Mapping[str, Any] | None) -> list[str]:
     """The instance types, from the group or from its launch template, not from both."""
     own, in_template = inputs.get("instanceTypes") or [], (template or {}).get("InstanceType")
-    if own and in_template:
-        _refuse(
-            "You can specify instance types in either the launch template or the node group, not "
-            f"in both: {in_template} and {', '.join(own)}"
+    if own and in_template:  # terraform-aws-modules/terraform-aws-eks 1545
+        raise Refusal(
+            "InvalidRequestException",
+            "Cannot specify instance types in launch template and API request",
         )
     if len(own) > catalog.MAX_INSTANCE_TYPES:
         _refuse(f"at most {catalog.MAX_INSTANCE_TYPES} instance types, got {len(own)}")

@@ -395,15 +395,16 @@ def test_without_an_autoscaler_nothing_grows(rehearse: Rehearse) -> None:
 
 
 @pytest.mark.prove
-def test_without_an_access_policy_the_kubeconfig_opens_nothing(rehearse: Rehearse) -> None:
-    """The token is a valid one of somebody whom the cluster does not know."""
+def test_an_admin_whom_the_account_does_not_have_is_refused(rehearse: Rehearse) -> None:
+    """Those whom the stack's file names are there, nobody else is."""
     somebody_else = changed(
         "aws:eks/accessEntry:AccessEntry",
         'props["principal_arn"] = "arn:aws:iam::123456789012:role/somebody-else"',
     )
     rehearsal = rehearse(somebody_else, stack="train")
     assert rehearsal.steps[-1].name == "pulumi up"
-    assert any("Unauthorized" in failure for failure in rehearsal.failures), rehearsal.failures
+    words = "The specified principalArn is invalid: invalid principal."
+    assert any(words in failure for failure in rehearsal.failures), rehearsal.failures
 
 
 @pytest.mark.prove

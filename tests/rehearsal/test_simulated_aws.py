@@ -156,7 +156,9 @@ def test_a_delete_in_the_wrong_order_is_refused(
         (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "kube-proxy",
                      "configurationValues": "x"}, "not in valid JSON or YAML"),
         (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "coredns"}, "DEGRADED"),
-        (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": "admin"}, "principalArn is invalid"),
+        (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": "admin"}, "principalArn parameter"),
+        (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": aws.ADMIN},
+         "The specified principalArn is invalid: invalid principal."),
         (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": NODES_ROLE}, "already in use"),
         (aws.ACCESS, {"clusterName": "k8s-ml", "principalArn": aws.ADMIN,
                       "policyArn": aws.ADMIN_POLICY, "accessScope": {"type": "cluster"}},
@@ -405,7 +407,7 @@ def test_access_comes_with_the_policy_and_not_at_once(
     group that is made after it, which takes minutes in AWS."""
     subnets = fresh.cluster()
     fresh.group(subnets)
-    entry = {"clusterName": "k8s-ml", "principalArn": aws.ADMIN}
+    entry = {"clusterName": "k8s-ml", "principalArn": fresh.role("admin", "ec2.amazonaws.com")}
     fresh.up(aws.ENTRY, "admin", entry)
     assert not fresh.cloud.access_granted("k8s-ml")
     scope = {"policyArn": aws.ADMIN_POLICY, "accessScope": {"type": "cluster"}}

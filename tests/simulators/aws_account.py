@@ -25,6 +25,7 @@ POLICIES = {
 TRUSTS = {
     "control": ("eks.amazonaws.com", ["sts:AssumeRole"]),
     "nodes": ("ec2.amazonaws.com", ["sts:AssumeRole"]),
+    "team/admin": ("ec2.amazonaws.com", ["sts:AssumeRole"]),
     "pods": ("pods.eks.amazonaws.com", ["sts:AssumeRole", "sts:TagSession"]),
 }
 
@@ -88,7 +89,8 @@ class Account:
                 "Action": actions,
             }
             document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-            self.iam.create_role(RoleName=name, AssumeRolePolicyDocument=document)
+            path, _, last = f"/{name}".rpartition("/")
+            self.iam.create_role(Path=f"{path}/", RoleName=last, AssumeRolePolicyDocument=document)
             for policy in POLICIES.get(name, ()):
                 self.iam.attach_role_policy(
                     RoleName=name, PolicyArn=f"arn:aws:iam::aws:policy/{policy}"

@@ -123,9 +123,13 @@ def test_an_access_entry_and_its_policies(ml: Account) -> None:
     assert ml.sts.get_caller_identity()["Arn"].startswith(f"arn:aws:iam::{role('x')[13:25]}:")
     ml.eks.disassociate_access_policy(**me, policyArn=ADMIN)
     ml.eks.delete_access_entry(**me)
-    with pytest.raises(ClientError) as error:
-        ml.eks.create_access_entry(clusterName="ml", principalArn="admin")
-    assert refused(error)[0] == "InvalidParameterException"
+    for principal, words in (
+        ("admin", "The principalArn parameter format is not valid"),
+        (role("admin"), "The specified principalArn is invalid: invalid principal."),
+    ):
+        with pytest.raises(ClientError) as error:
+            ml.eks.create_access_entry(clusterName="ml", principalArn=principal)
+        assert refused(error) == ("InvalidParameterException", words)
 
 
 def test_a_pod_identity_association(ml: Account) -> None:
