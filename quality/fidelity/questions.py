@@ -1,7 +1,7 @@
 """Asks a provider plugin what the engine would ask, over the protocol that the engine speaks."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,18 +47,27 @@ class Refused(Exception):
 class Plugin:
     """A plugin that listens on a port of this machine, configured as a stack would."""
 
-    def __init__(self, port: int, config: Mapping[str, str]) -> None:
+    def __init__(
+        self, port: int, config: Mapping[str, str], again: Callable[[], int] | None = None
+    ) -> None:
+        """`again` starts a crashed one anew and says its port; left out, a crash is an error."""
+        self._config, self._again = config, again
+        self.version = self._connect(port)
+
+    def _connect(self, port: int) -> str:
+        """Configures the plugin on this port; its version."""
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_UNLIMITED)
         self._stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
-        self.version: str = self._stub.GetPluginInfo(empty_pb2.Empty(), timeout=60).version
+        version: str = self._stub.GetPluginInfo(empty_pb2.Empty(), timeout=60).version
         self._stub.Configure(
             provider_pb2.ConfigureRequest(
-                args=encode(config),
-                variables=dict(config),
+                args=encode(self._config),
+                variables=dict(self._config),
                 acceptSecrets=True,
                 acceptResources=True,
             )
         )
+        return version
 
     def close(self) -> None:
         self._channel.close()
@@ -129,7 +138,11 @@ class Plugin:
             return call(request, timeout=120)
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.UNAVAILABLE:
-                raise CheckError(f"the plugin ended: {error.details()}") from None
+                if self._again is None:
+                    raise CheckError(f"the plugin ended: {error.details()}") from None
+                self.close()
+                self._connect(self._again())
+                raise Refused("the plugin crashed") from None
             raise Refused(str(error.details())) from None
 
 
@@ -156,10 +169,16 @@ def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
 def official(
     program: Path, config: Mapping[str, str], environment: Mapping[str, str]
 ) -> Iterator[Plugin]:
-    """An official plugin, which reaches nobody. Raises CheckError."""
-    # It makes much and keeps nothing: collected rarely, it answers in half the time.
-    with running(program, {"GOGC": "400", **environment}) as port:
-        plugin = Plugin(port, config)
+    """An official plugin, which reaches nobody; one that crashes refused what it was asked, and is
+    started anew. Raises CheckError."""
+    with ExitStack() as process:
+
+        def start() -> int:
+            process.close()
+            # It makes much and keeps nothing: collected rarely, it answers in half the time.
+            return process.enter_context(running(program, {"GOGC": "400", **environment}))
+
+        plugin = Plugin(start(), config, start)
         try:
             yield plugin
         finally:
