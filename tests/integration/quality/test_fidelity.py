@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -129,3 +130,16 @@ def test_a_sample_has_every_type_and_kind(network: list[Case]) -> None:
     assert len(some) == 60
     assert {case.kind for case in some} == {case.kind for case in network}
     assert some == fidelity.spread(network, 60)
+
+
+def test_a_plugin_that_crashes_has_refused_and_is_started_again() -> None:
+    """As the official Kubernetes plugin where `metadata` is a list."""
+    with ExitStack() as ends, GCP.offline() as other:
+        crashing = ends.enter_context(GCP.offline())
+        plugin = Plugin(crashing, GCP.config, lambda: other)
+        inputs = {"autoCreateSubnetworks": False}
+        assert not plugin.check(NETWORK, "net", inputs, {}).refused
+        ends.close()
+        assert plugin.check(NETWORK, "net", inputs, {}).refused == ["the plugin crashed"]
+        assert not plugin.check(NETWORK, "net", inputs, {}).refused
+        plugin.close()
