@@ -21,8 +21,11 @@ from simulators.inventory import checked_machines, inventory
 from stacks.outcome import CheckError
 from stacks.settings import config_of, platform_of
 
-PROGRAMS = ("kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit")
-"""What the node runs, of what `tools` builds."""
+PROGRAMS = (
+    "kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit", "jobset",
+)  # fmt: skip
+"""What is built for it, beside what every rehearsal needs: the node's own, and the training job's
+controller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from rehearsal.gpu_node.host_changes import HostChanges, make_folders, read, see
 from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.image import Image, write
 from rehearsal.gpu_node.machine import NAME
+from rehearsal.gpu_node.pod_names import PodNames
 from rehearsal.nodes.pods import holds
 from rehearsal.processes import ProcessError, Processes, free_port
 from simulators.cloud import NodeGroup
@@ -27,8 +29,6 @@ from simulators.cloud import NodeGroup
 NAMESPACES = Path(__file__).with_name("namespaces.py")
 START_SECONDS = 60.0
 END_SECONDS = 10.0
-PROGRAMS = ("kubelet", "containerd", "runc", "cni-plugins", "device-plugin", "container-toolkit")
-"""What is built for it, beside what every rehearsal needs."""
 HIDDEN = {
     "/var/lib/kubelet": "kubelet",
     "/var/lib/cni": "cni-state",
@@ -74,6 +74,7 @@ class RealNode:
         self._run = Path(f"/run/gpu-cluster-{name}")
         self._socket = self._run / "containerd.sock"
         self._host_changes: HostChanges | None = None
+        self._names: PodNames | None = None
         self.version: dict[str, str] = {}
         """What the node says of itself."""
 
@@ -97,6 +98,8 @@ class RealNode:
         host_changes.controllers = self._cgroup.make()
         host_changes.write()
         self._bridge.make()
+        pods = partial(self._control_plane.api.items, "/api/v1/pods")
+        self._names = PodNames(self._bridge.address, pods)
         deadline = time.monotonic() + START_SECONDS
         self._write_settings(driver := self._drive())
         self._processes.start("node", ["python3", "-I", "-S", NAMESPACES, self._plan(driver)])
@@ -116,6 +119,9 @@ class RealNode:
     def stop(self) -> None:
         """Ends it and takes back what it changed."""
         self._processes.stop("node", grace=END_SECONDS)
+        if self._names is not None:
+            self._names.stop()
+            self._names = None
         if self._host_changes is not None:
             self._host_changes.take_back()
             shutil.rmtree(self._folder, ignore_errors=True)

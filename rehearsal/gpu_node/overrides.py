@@ -13,6 +13,7 @@ import yaml
 from components.catalog.images import DEVICE_PLUGIN
 from rehearsal.gpu_node.image import Image
 from rehearsal.gpu_node.pytorch import PyTorch
+from rehearsal.gpu_node.training import BATCH, JOBS, Training
 from rehearsal.simulated import differs
 from tools.programs import program
 
@@ -93,10 +94,21 @@ def measured(config: dict[str, Any], pool: str, how: PyTorch) -> list[str]:
     return _without_samples(config, pool)
 
 
+def trained(config: dict[str, Any], pool: str, training: Training) -> list[str]:
+    """Puts the documented training job in the place of what was on the pool; returns the names of
+    the pool's samples."""
+    config.pop(CHECK, None)
+    config[BATCH] = {"jobSet": True}
+    config[JOBS] = {training.name: training.job(pool, SAMPLE)}
+    return _without_samples(config, pool)
+
+
 def shared(config: dict[str, Any], pool: str, replicas: int) -> list[str]:
     """Makes the pool share its GPUs by time, without a sample; returns the names of those that were
     there."""
-    config.pop(CHECK, None)  # half a GPU says nothing of the whole
+    # Half a GPU says nothing of the whole, and NCCL needs whole ones.
+    config.pop(CHECK, None)
+    config.pop(JOBS, None)
     config[POOLS][pool]["sharing"] = {"strategy": "time-slicing", "replicas": replicas}
     return _without_samples(config, pool)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 LIBRARIES = "/machine-libraries"
 """Where a container sees the machine's own libraries, which PyTorch's need beside the driver's."""
+LOADED = f"/usr/local/nvidia/lib64:{LIBRARIES}"
 _ASK = """
 import importlib.util, json, sys, sysconfig
 torch = importlib.util.find_spec("torch")
@@ -38,7 +39,15 @@ class PyTorch:
             "imagePullPolicy": "Never",
             "python": self.python,
             "mounts": dict(self.mounts),
-            "env": {"LD_LIBRARY_PATH": f"/usr/local/nvidia/lib64:{LIBRARIES}"},
+            "env": {"LD_LIBRARY_PATH": LOADED},
+        }
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a container needs that starts `torchrun` by its name."""
+        return {
+            "PATH": f"{Path(self.python).parent}:/usr/local/nvidia/bin:/usr/bin:/bin",
+            "LD_LIBRARY_PATH": LOADED,
         }
 
 

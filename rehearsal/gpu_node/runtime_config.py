@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal.gpu_node.bridge import Bridge
+from rehearsal.gpu_node.pod_names import DOMAIN
 from simulators.cloud import NodeTaint
 
 PAUSE = "localhost/pause:rehearsal"
@@ -133,7 +134,10 @@ def kubelet(
         "enforceNodeAllocatable": ["none"],
         "failCgroupV1": False,
         "failSwapOn": False,
+        # The names of pods, and no others: nothing outside is reached.
         "resolvConf": "",
+        "clusterDNS": [bridge.address],
+        "clusterDomain": DOMAIN,
         # Nothing in the machine's own tables of addresses.
         "makeIPTablesUtilChains": False,
         # A full disk is not this rehearsal's business; without images it could not go on.

@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from components.gpu.acceptance_args import job_name
@@ -15,10 +16,12 @@ from components.gpu.acceptance_program.report import result_in
 from components.gpu.acceptance_program.report import text as result_text
 from rehearsal.engine import run_in_thread
 from rehearsal.gpu_node import overrides
+from rehearsal.gpu_node.lost_worker import LostWorker
 from rehearsal.gpu_node.machine import NAME, Machine
 from rehearsal.gpu_node.overrides import POOLS, WORKLOADS, Overrides
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.status import View
+from rehearsal.gpu_node.training import Training
 from rehearsal.nodes.pods import allocatable_gpus, condition, phase
 from rehearsal.scenario import Failure, Rehearsal
 from rehearsal.verify.diagnosis import diagnose
@@ -63,6 +66,7 @@ class RealNodeRehearsal(Rehearsal):
                 ("samples run", self._samples_run),
                 ("idempotency", self._idempotency),
                 ("gpu-test measures", self._measured),
+                ("a training job resumes", self._trained),
                 ("pulumi up with shared GPUs", self._share),
                 ("GPUs are shared", lambda: self._offers(REPLICAS * len(self.machine.gpus))),
                 ("pulumi up with one pod more than shares", self._share_pods),
@@ -226,6 +230,28 @@ class RealNodeRehearsal(Rehearsal):
             raise Failure(*map(str, self.measured["verdict"]["findings"]))
         return f"every one of {len(self.measured['gpus'])} GPUs is good"
 
+    def _trained(self) -> str:
+        """The documented training job: its loss falls, and it survives the loss of its worker."""
+        if (how := self._training) is None:
+            return "not trained: this machine's python3 has no PyTorch"
+        api = self.sandbox.control_plane.api
+        how.provide(api, self._stack_file.parent)
+        self._edit(lambda config: overrides.trained(config, self.overrides.pool, how))
+        self._up()
+        lost = LostWorker(how.name, self._view, self.sandbox.cluster_cache, api, self._until)
+        try:
+            return lost.resumes()
+        finally:
+            for pod, log in lost.logs.items():
+                said = _SERIAL.sub(r"\1...", log)
+                self.samples[pod] = {"state": "trained", "node": NAME, "said": said}
+
+    @property
+    def _training(self) -> Training | None:
+        if self.pytorch is None:
+            return None
+        return Training(pytorch=self.pytorch, folder=self.sandbox.folder / "checkpoints")
+
     def _share(self) -> str:
         """Alone: a pod that comes while one plugin follows another is refused by the kubelet, and
         a pod without a controller then stays failed."""
@@ -257,14 +283,18 @@ class RealNodeRehearsal(Rehearsal):
     def _gone(self) -> str:
         """Nobody waits for a sample's pod, and a real one takes up to its 30 s of grace."""
         cloud = self.sandbox.cloud
+        if self._training is not None:
+            self._training.withdraw(self.sandbox.control_plane.api)
         self._until(lambda: not cloud.list_resources(), lambda: "; ".join(cloud.list_resources()))
         return self._leak_check()
 
     def _edit(self, change: Callable[[Any], object]) -> None:
         """Changes the copy of the stack's file, as its user would the file."""
-        overrides.edit(
-            self.sandbox.folder / "program" / f"Pulumi.{self.sandbox.stack}.yaml", change
-        )
+        overrides.edit(self._stack_file, change)
+
+    @property
+    def _stack_file(self) -> Path:
+        return self.sandbox.folder / "program" / f"Pulumi.{self.sandbox.stack}.yaml"
 
     def _heard(self, name: str) -> None:
         """Keeps what a sample said, which must come from the driver."""

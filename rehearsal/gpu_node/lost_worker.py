@@ -1,0 +1,96 @@
+"""A training job on the real node that loses its worker, and goes on from its last checkpoint.
+
+It is told by what examples/training/train.py prints.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.control_plane.api import Api
+from rehearsal.control_plane.cluster_cache import ClusterCache
+from rehearsal.gpu_node.status import View
+from rehearsal.nodes.pods import phase
+from rehearsal.scenario import Failure
+
+SECONDS = 180.0
+"""How long a worker may take to its first checkpoint, or from its start to the end."""
+_JOB_SET = "jobset.sigs.k8s.io/jobset-name"
+_STEP = re.compile(r"^step (\d+): loss ([0-9.]+)", re.MULTILINE)
+_WROTE = re.compile(r"^step (\d+): wrote ", re.MULTILINE)
+_RESUMED = re.compile(r"^resumed from step (\d+)$", re.MULTILINE)
+_DONE = re.compile(r"^done: ", re.MULTILINE)
+
+
+class LostWorker:
+    """One job with one worker at a time."""
+
+    def __init__(
+        self,
+        job: str,
+        view: View,
+        cache: ClusterCache,
+        api: Api,
+        until: Callable[[Callable[[], bool], Callable[[], str], float], Any],
+    ) -> None:
+        """`until`: waits for something, at most so many seconds; else it fails with why."""
+        self._job, self._view, self._cache = job, view, cache
+        self._api, self._until = api, until
+        self.logs: dict[str, str] = {}
+        """Worker -> what it said, so far or in the end."""
+
+    def resumes(self) -> str:
+        """What was seen, in a line. Raises Failure where the job learns nothing, or begins anew."""
+        first = self._worker(_WROTE)
+        before = self.logs[first]
+        # As a machine that is gone: a worker that may end by itself could be done before.
+        self._api.delete(f"/api/v1/namespaces/default/pods/{first}", grace=1)
+        return verdict(before, self.logs[self._worker(_DONE, other_than=first)])
+
+    def _worker(self, says: re.Pattern[str], other_than: str = "") -> str:
+        """The newest worker, once it says this."""
+        last = ""
+
+        def said() -> bool:
+            nonlocal last
+            last = self._newest()
+            if not last or last == other_than:
+                return False
+            if phase(self._view.pod(last)) in ("pending", "bound"):
+                return False
+            try:
+                self.logs[last] = self._view.log(last)
+            except ApiError:  # its container is not there yet, or not any more
+                return False
+            return bool(says.search(self.logs[last]))
+
+        def why() -> str:
+            words = " | ".join(self.logs.get(last, "").strip().splitlines()[-3:])
+            return f"{self._view.not_running([last]) if last else self._job}: {words}"
+
+        self._until(said, why, SECONDS)
+        return last
+
+    def _newest(self) -> str:
+        found = [
+            (str(pod["metadata"]["creationTimestamp"]), str(pod["metadata"]["name"]))
+            for pod in self._cache.pods
+            if pod["metadata"].get("labels", {}).get(_JOB_SET) == self._job
+        ]
+        return max(found)[1] if found else ""
+
+
+def verdict(before: str, after: str) -> str:
+    """What the logs of the lost worker and of the one after it say together."""
+    resumed = _RESUMED.search(after)
+    if resumed is None:
+        raise Failure("the second worker began anew, although the first had written a checkpoint")
+    (begin, first), (end, last) = _STEP.findall(before)[0], _STEP.findall(after)[-1]
+    if float(last) >= float(first):
+        raise Failure(f"nothing is learned: loss {first} at step {begin}, {last} at step {end}")
+    return (
+        f"loss {first} at step {begin}, its worker deleted after step "
+        f"{max(map(int, _WROTE.findall(before)))}, resumed from step {resumed[1]}, loss {last} at "
+        f"step {end}"
+    )
