@@ -124,7 +124,9 @@ def sharing(account: Account, group: Group) -> GpuSharing:
 
 
 def _host_sharing(group: Mapping[str, Any], data: Mapping[str, Any]) -> GpuSharing:
-    return host_sharing(data.get("UserData")) if node_os(group) == "bottlerocket" else GpuSharing()
+    # moto keeps user data as an object of its own, or as the text that it was given.
+    text = str(data.get("UserData") or "")
+    return host_sharing(text) if node_os(group) == "bottlerocket" else GpuSharing()
 
 
 def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[str, str]:

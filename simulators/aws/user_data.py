@@ -17,8 +17,8 @@ _SETTINGS = "settings.kubelet-device-plugins.nvidia"
 _DEFAULT_REPLICAS = 2
 
 
-def host_sharing(user_data: str | None) -> GpuSharing:
-    """How the node's GPUs are shared; `user_data` is in base64, None where there is none."""
+def host_sharing(user_data: str) -> GpuSharing:
+    """How the node's GPUs are shared; `user_data` is in base64, empty where there is none."""
     if not user_data:
         return GpuSharing()
     try:

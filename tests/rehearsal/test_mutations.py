@@ -128,7 +128,8 @@ MUTATIONS = {
     ),
     "the zone has no T4": (
         [gpu_pool('props["node_locations"] = ["us-central1-d"]')],
-        "gcp:container/nodePool:NodePool train-gpu: googleapi: Error 400: Accelerator type "
+        "gcp:container/nodePool:NodePool train-gpu: error creating NodePool: "
+        "googleapi: Error 400: Accelerator type "
         "'nvidia-tesla-t4' does not exist in zone 'us-central1-d', badRequest",
     ),
 }

@@ -47,7 +47,7 @@ TOO_MANY = (
 )
 TOO_FEW = "the pool scales up too often, or never for a pod that asks for more than the tag says"
 OUTPUT = "output gpuPools.train-gpu, pool train-gpu: "
-REFUSED = "googleapi: Error 400: {}, badRequest"
+REFUSED = "error creating NodePool: googleapi: Error 400: {}, badRequest"
 
 
 def pool(name: str, values: Mapping[str, Any], **workload: Any) -> Mutation:

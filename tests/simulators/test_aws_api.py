@@ -2,6 +2,7 @@
 the shapes of botocore's models, and refuses in AWS's words.
 """
 
+import base64
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from simulators.cloud import GpuSharing
 from tests.simulators.aws_account import Account, account, role
 
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -326,6 +328,35 @@ def test_a_node_that_needs_it_keeps_what_would_be_taken_away(ml: Account) -> Non
         with pytest.raises(ClientError):
             attempt()
     assert ml.cloud.list_resources() == before
+
+
+def test_bottlerockets_user_data_shares_the_gpus(ml: Account) -> None:
+    """Read from the launch template that EC2 keeps, whichever client wrote it."""
+    plugin = "settings.kubelet-device-plugins.nvidia"
+    text = f"""[{plugin}]
+device-sharing-strategy = "time-slicing"
+[{plugin}.time-slicing]
+replicas = 4
+rename-by-default = false
+"""
+    data = {
+        "InstanceType": "g4dn.xlarge",
+        "UserData": base64.b64encode(text.encode()).decode(),
+    }
+    ml.ec2.create_launch_template(LaunchTemplateName="shared", LaunchTemplateData=data)
+    template = {"name": "shared", "version": "1"}
+    ml.eks.create_nodegroup(
+        clusterName="ml",
+        nodegroupName="shared",
+        nodeRole=role("nodes"),
+        subnets=ml.subnets,
+        amiType="BOTTLEROCKET_x86_64_NVIDIA",
+        scalingConfig={"minSize": 0, "maxSize": 2, "desiredSize": 0},
+        launchTemplate=template,
+    )
+    (group,) = (one for one in ml.cloud.node_groups() if one.name == "shared")
+    assert group.sharing == GpuSharing(strategy="time-slicing", replicas=4, most=1)
+    assert group.node.capacity["nvidia.com/gpu"] == "4"
 
 
 def test_what_ec2_offers(ml: Account) -> None:
