@@ -46,8 +46,9 @@ ifneq ($(WRONG),)
 $(error $(shell $(PYTHON) tools/nearest.py $(WRONG) "make $(MAKECMDGOALS)" $(TAKEN)))
 endif
 
+# With their extras: pip, which checks hashes, takes `name[extra]` for a package that is not pinned.
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-  --no-emit-index-url --custom-compile-command "make lock" $(call flag,UPGRADE,--upgrade)
+  --no-strip-extras --no-emit-index-url --custom-compile-command "make lock" $(call flag,UPGRADE,--upgrade)
 
 .PHONY: help setup rehearse down inject-faults test lint unit coverage docs bench lock clean
 
