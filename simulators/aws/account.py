@@ -89,6 +89,7 @@ class Account:
         close_to_others(listening)
         self._app = listening.app
         host, port = self._server.get_host_and_port()
+        self.port = port
         self.endpoint = f"http://{host}:{port}"
         """For `AWS_ENDPOINT_URL` of any AWS client, with any credentials."""
         self._reset()

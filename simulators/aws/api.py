@@ -107,7 +107,9 @@ def install(account: "Account") -> Callable[[], None]:
 def answer(account: "Account", response: Any, original: Callable[[], Any]) -> Any:
     """The answer to a request: status, headers and body."""
     service, name = response.boto3_service_name, response._get_action()
-    if account.asking.depth or not name:
+    # moto is one for the process: another account's requests, and those of its own decorators, are
+    # not for this one's rules.
+    if account.asking.depth or not name or response.parsed_url.port != account.port:
         return original()
     with account.lock, account.asking:
         account.asking.response = response

@@ -1,7 +1,6 @@
 """`gpu-cluster simulate`: a cloud by itself, for programs that know nothing of this project."""
 
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +35,7 @@ class Simulated:
         return self.environment
 
     def __exit__(self, *_: object) -> None:
-        self._process.send_signal(signal.SIGINT)
+        self._process.terminate()  # Ctrl-C is ignored below a shell's `&`
         assert self._process.wait(30) == 0
 
 
