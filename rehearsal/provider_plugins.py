@@ -1,4 +1,4 @@
-"""Which provider plugin plays for each package: the official one where it can, else ours."""
+"""Which provider plugin serves each package: the official one where it can, else ours."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ given the one that points any client of the cloud at it. The rest is for the off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """What plays for a package."""
+    """What serves a package."""
 
     package: str
     program: Path | None
-    """The official plugin; None where the offline one plays."""
+    """The official plugin; None where the offline one does."""
     words: str
     """For the report."""
 
@@ -36,7 +36,7 @@ def chosen(
     choice: Choice,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Plugin]:
-    """What plays for each package. Raises CheckError where `official` is asked for and none of a
+    """What serves each package. Raises CheckError where `official` is asked for and none of a
     package will do that a rehearsal can use."""
     return {package: _chosen(package, choice, environment) for package in sorted(packages)}
 

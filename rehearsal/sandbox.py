@@ -193,12 +193,12 @@ class Sandbox:
 
     @property
     def providers(self) -> dict[str, str]:
-        """Package -> which plugin plays for it, for the report."""
+        """Package -> which plugin serves it, for the report."""
         return {name: each.words for name, each in self._plugins.items()}
 
     @property
     def _official(self) -> dict[str, Path]:
-        """Package -> the official plugin that plays for it."""
+        """Package -> the official plugin that serves it."""
         return {
             name: each.program for name, each in self._plugins.items() if each.program is not None
         }

@@ -56,7 +56,7 @@ def bench(
 
 
 def _earlier() -> dict[str, Section]:
-    """What an earlier run measured, by letter: where only some parts are measured anew."""
+    """What an earlier run measured, by letter: where only some parts are measured again."""
     file = FOLDER / "bench.json"
     documents = json.loads(file.read_text())["sections"] if file.is_file() else []
     return {document["letter"]: read(document) for document in documents}

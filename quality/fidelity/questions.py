@@ -50,7 +50,7 @@ class Plugin:
     def __init__(
         self, port: int, config: Mapping[str, str], again: Callable[[], int] | None = None
     ) -> None:
-        """`again` starts a crashed one anew and says its port; left out, a crash is an error."""
+        """`again` restarts a crashed one and says its port; left out, a crash is an error."""
         self._config, self._again = config, again
         self.version = self._connect(port)
 
@@ -113,8 +113,8 @@ class Plugin:
         some = answer.changes == provider_pb2.DiffResponse.DIFF_SOME
         found = {path: _KINDS.Name(each.kind) for path, each in answer.detailedDiff.items()}
         replacing = [path for path, kind in found.items() if kind.endswith("_REPLACE")]
-        # What is to be made anew the official bridge plans from nothing, and lists what it leaves
-        # empty as well: only an input that differs can be the cause.
+        # The official bridge plans a replacement from nothing, and lists what it leaves empty as
+        # well: only an input that differs can be the cause.
         keys = {_top(path) for path in replacing or answer.replaces} & _changed(old, new)
         return Step(
             what="replace" if answer.replaces else "update" if some else "same",
@@ -170,7 +170,7 @@ def official(
     program: Path, config: Mapping[str, str], environment: Mapping[str, str]
 ) -> Iterator[Plugin]:
     """An official plugin, which reaches nobody; one that crashes refused what it was asked, and is
-    started anew. Raises CheckError."""
+    restarted. Raises CheckError."""
     with ExitStack() as process:
 
         def start() -> int:

@@ -41,7 +41,7 @@ class LostWorker:
         """Worker -> what it said, so far or in the end."""
 
     def resumes(self) -> str:
-        """What was seen, in a line. Raises Failure where the job learns nothing, or begins anew."""
+        """What was seen, in a line. Raises Failure where the job learns nothing, or starts over."""
         first = self._worker(_WROTE)
         before = self.logs[first]
         # As a machine that is gone: a worker that may end by itself could be done before.
@@ -85,7 +85,7 @@ def verdict(before: str, after: str) -> str:
     """What the logs of the lost worker and of the one after it say together."""
     resumed = _RESUMED.search(after)
     if resumed is None:
-        raise Failure("the second worker began anew, although the first had written a checkpoint")
+        raise Failure("the second worker started over, although the first had written a checkpoint")
     (begin, first), (end, last) = _STEP.findall(before)[0], _STEP.findall(after)[-1]
     if float(last) >= float(first):
         raise Failure(f"nothing is learned: loss {first} at step {begin}, {last} at step {end}")

@@ -153,7 +153,7 @@ def unnecessary_scale_ups(
 
 
 def came_again(nodes: Iterable[NodeLife]) -> list[str]:
-    """Pools whose nodes left and came anew for no reason: of those that the cloud itself keeps,
+    """Pools whose nodes left and joined again for no reason: of those that the cloud itself keeps,
     only one that is recycled, or whose pool or cluster is deleted, has a successor."""
     by_group: dict[str, list[NodeLife]] = {}
     for node in nodes:
@@ -165,7 +165,7 @@ def came_again(nodes: Iterable[NodeLife]) -> list[str]:
         if count:
             found.append(
                 f"pool {group}: {count} {'node' if count == 1 else 'nodes'} that the cloud keeps "
-                "left and came anew, and nobody had recycled, removed or replaced any"
+                "left and joined again, and nobody had recycled, removed or replaced any"
             )
     return found
 

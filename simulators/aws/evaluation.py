@@ -4,7 +4,7 @@ moto enforces policies where somebody asks for it (`set_initial_no_auth_action_c
 own word (moto/iam/access_control.py, 5.2.5) without their resources and conditions, which the
 autoscaler's policy and the pods' trust policies are made of.
 
-Pure functions. Played are what policies of such a stack use: effects, actions and resources with
+Pure functions. They know what policies of such a stack use: effects, actions and resources with
 wildcards, the string, ARN, boolean and null conditions, and `${...}` variables.
 """
 

@@ -81,7 +81,7 @@ def test_a_shared_reservation_and_a_block_are_named_as_gke_has_them(path: str) -
 
 
 def test_placement_that_cannot_change_is_remembered() -> None:
-    """GKE makes a pool anew for it, so that a preview has to say so."""
+    """GKE replaces a pool for it, so that a preview has to say so."""
     args = GkeGpuNodePoolArgs(machine_type="g2-standard-4", compact_placement=True)
     lasting = declare({"pool": args}).one("gpu-cluster:cluster:LastingSettings")
     assert lasting.inputs["settings"]["gpuPools.pool.compactPlacement"] == "true"

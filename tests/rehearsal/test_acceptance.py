@@ -58,7 +58,7 @@ def test_it_completes_on_a_node_of_its_pool(
 
 @pytest.mark.prove
 def test_another_round_is_another_job(rehearse: Rehearse) -> None:
-    """A Job never runs twice: raising `round` makes it, and the program that it mounts, anew."""
+    """A Job never runs twice: raising `round` makes it, and the program that it mounts, again."""
     check: dict[str, Any] = {"pools": ["train-gpu"], "image": IMAGE}
     change = configured(lambda config: config.update({"gpu-cluster:gpuTest": check}))
     rehearsal = rehearse(change, deadline=60)

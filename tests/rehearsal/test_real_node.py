@@ -31,9 +31,9 @@ from rehearsal.gpu_node.scenario import RealNodeRehearsal
 from rehearsal.nodes.gpus import GPU
 from rehearsal.sandbox import Sandbox
 
-CARD = "GPU 0: NVIDIA Played (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
+CARD = "GPU 0: NVIDIA Simulated (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
 MACHINE = Machine(
-    gpus=(Gpu(name="NVIDIA Played", uuid="GPU-0123abcd", memory_mib=1024),),
+    gpus=(Gpu(name="NVIDIA Simulated", uuid="GPU-0123abcd", memory_mib=1024),),
     driver="0.0",
     nvidia_smi=Path("nvidia-smi"),
 )
@@ -46,7 +46,7 @@ for file in /checkpoints/step-*; do test -e "$file" && step=$(cat "$file"); done
 test "$step" -gt 0 && echo "resumed from step $step"
 while test "$step" -lt 600; do
   step=$((step + 50))
-  echo "step $step: loss $((1000 - step)).0, 1 x NVIDIA Played"
+  echo "step $step: loss $((1000 - step)).0, 1 x NVIDIA Simulated"
   if test $((step % 100)) -eq 0; then
     echo "$step" > "/checkpoints/step-000$step.pt"
     echo "step $step: wrote /checkpoints/step-000$step.pt"
@@ -83,7 +83,7 @@ class Unmeasured(RealNodeRehearsal):
         return "not measured"
 
 
-class PlayedPlugin(threading.Thread):
+class SimulatedPlugin(threading.Thread):
     """Offers a node's GPUs while the plugin's pod runs on it, as often as it is told."""
 
     def __init__(self, sandbox: Sandbox) -> None:
@@ -154,7 +154,7 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeReh
     """GPUs appear with the stack's plugin, one sample takes them and one waits, shares are run by
     four pods and not by a fifth; afterwards the machine is as it was."""
     with rehearsal.sandbox as sandbox:
-        plugin = PlayedPlugin(sandbox)
+        plugin = SimulatedPlugin(sandbox)
         plugin.start()
         ran = rehearsal.run_until_ready()
         assert (rehearsal.failures, ran) == ([], True)

@@ -142,8 +142,8 @@ def test_every_immutable_setting_is_applied_or_refused(platform: str) -> None:
     made = {one.key for each in tables for one in each.changes if one.key not in each.not_applied}
     listed = [
         f"{room}.{'.'.join(camel(step) for step in KEY_OF.get(path, path).split('.'))}"
-        for room, lasting in zip(("cluster", "gpuPools"), IMMUTABLE[platform], strict=True)
-        for path in lasting
+        for room, paths in zip(("cluster", "gpuPools"), IMMUTABLE[platform], strict=True)
+        for path in paths
     ]
     assert [key for key in listed if key not in made] == ["cluster.name"]
     assert all([*each.not_applied] in ([], ["cluster.name"]) for each in tables)

@@ -106,8 +106,8 @@ def test_a_kept_node_comes_once(lives: list[dict[str, Any]], found: int) -> None
     lines = assertions.came_again([life(**{"joined": 1.0} | each) for each in lives])
     words = "nodes" if found > 1 else "node"
     assert lines == [
-        f"pool train-gpu: {found} {words} that the cloud keeps left and came anew, and nobody had "
-        "recycled, removed or replaced any"
+        f"pool train-gpu: {found} {words} that the cloud keeps left and joined again, "
+        "and nobody had recycled, removed or replaced any"
     ] * bool(found)
 
 

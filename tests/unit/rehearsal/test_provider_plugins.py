@@ -1,4 +1,4 @@
-"""Which plugin plays for a package in a rehearsal, and what the report says of it."""
+"""Which plugin serves a package in a rehearsal, and what the report says of it."""
 
 from pathlib import Path
 

@@ -132,14 +132,14 @@ def test_claims_are_bound_to_folders_of_the_machine(tmp_path: Path) -> None:
 
 
 def test_the_logs_prove_that_it_learns_and_resumes() -> None:
-    """A line with both losses; a job that begins anew, or whose loss does not fall, fails."""
+    """A line with both losses; a job that starts over, or whose loss does not fall, fails."""
     assert verdict(BEFORE, AFTER) == (
         "loss 30.12345 at step 1, its worker deleted after step 100, resumed from step 100, loss "
         "2.25000 at step 600"
     )
-    with pytest.raises(Failure) as anew:
+    with pytest.raises(Failure) as error:
         verdict(BEFORE, AFTER.replace("resumed from step 100\n", ""))
-    assert anew.value.lines[0].startswith("the second worker began anew")
+    assert error.value.lines[0].startswith("the second worker started over")
     with pytest.raises(Failure) as flat:
         verdict(BEFORE, AFTER.replace("2.25000", "31.0"))
     assert flat.value.lines[0] == ("nothing is learned: loss 30.12345 at step 1, 31.0 at step 600")

@@ -34,7 +34,7 @@ def test_encrypted_values_become_placeholders(source: Path, tmp_path: Path) -> N
 
 
 def test_what_is_text_to_the_engine_stays_text(source: Path, tmp_path: Path) -> None:
-    """A file that is written anew, for a secret in it, says of everything else what it said."""
+    """A file that is written again, for a secret in it, says of everything else what it said."""
     (source / "Pulumi.dev.yaml").write_text(
         "config: {a:x: {y: {secure: v1:abc}, on: yes, since: 2026-11-21, ok: true}}\n"
     )
