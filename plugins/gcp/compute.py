@@ -66,7 +66,17 @@ class Network(ComputeResource):
                 self.patch(identity, {name: body[name]})
 
 
-class Subnetwork(ComputeResource):
+class LoggedResource(ComputeResource):
+    """Types whose `logConfig` the provider shows while logs are on."""
+
+    def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+        found = super().flatten(body, known)
+        if not (body.get("logConfig") or {}).get("enable"):
+            found.pop("logConfig", None)
+        return found
+
+
+class Subnetwork(LoggedResource):
     """A subnetwork; its primary range can grow in place."""
 
     token = "gcp:compute/subnetwork:Subnetwork"
@@ -107,12 +117,6 @@ class Subnetwork(ComputeResource):
             {"metadataFields": [], **body["logConfig"]} if given else {}
         )
         return body
-
-    def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        found = super().flatten(body, known)
-        if not (body.get("logConfig") or {}).get("enable"):
-            found.pop("logConfig", None)
-        return found
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         body, before = self.expand(new), self.expand(old)

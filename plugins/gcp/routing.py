@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
-from plugins.gcp.compute import ComputeResource
+from plugins.gcp.compute import ComputeResource, LoggedResource
 from plugins.gcp.resource import KEPT, relative
 
 _PRIVATE_ASNS = ((64512, 65534), (4200000000, 4294967294), (16550, 16550))
@@ -168,7 +168,7 @@ class RouterNat(ComputeResource):
         return list(router.get("nats") or ())
 
 
-class Firewall(ComputeResource):
+class Firewall(LoggedResource):
     """A firewall rule of a network."""
 
     token = "gcp:compute/firewall:Firewall"
@@ -204,12 +204,6 @@ class Firewall(ComputeResource):
         given = body.get("logConfig")
         body["logConfig"] = {"enable": bool(given or inputs.get("enableLogging"))} | (given or {})
         return body
-
-    def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        found = super().flatten(body, known)
-        if not (body.get("logConfig") or {}).get("enable"):
-            found.pop("logConfig", None)
-        return found
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         lists = ("allowed", "denied", "destinationRanges", "sourceRanges", "sourceServiceAccounts",
