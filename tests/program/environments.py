@@ -1,7 +1,9 @@
 """The committed environments, as the engine passes their config to the program."""
 
+import copy
 import json
 import runpy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,20 @@ def values_of(stack: str) -> dict[str, Any]:
     document: dict[str, Any] = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())
     config: dict[str, Any] = document["config"]
     return config
+
+
+def with_changes(values: Mapping[str, Any], changes: list[list[Any]]) -> dict[str, Any]:
+    """A copy after changes, each `[path..., value]`; "absent" removes the key."""
+    changed = copy.deepcopy(dict(values))
+    for *path, last, value in changes:
+        place = changed
+        for key in path:
+            place = place[key]
+        if value == "absent":
+            del place[last]
+        else:
+            place[last] = copy.deepcopy(value)
+    return changed
 
 
 def config_of(stack: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ import yaml
 
 from stacks.files import EXAMPLES
 from stacks.urn import Urn
+from tests.program.environments import with_changes
 from tests.rehearsal.conftest import Sandboxes, as_it_was
 
 STACKS = {"dev": "refused_gke.yaml", "train": "refused_eks.yaml"}
@@ -20,17 +21,9 @@ EVERY = 100
 
 
 def config_with(stack: str, changes: list[list[Any]]) -> dict[str, Any]:
-    """The stack file's document after changes, each `[path..., value]`; "absent" removes a key."""
+    """The stack file's document after changes of its config."""
     document: dict[str, Any] = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())
-    for *path, last, value in changes:
-        place = document["config"]
-        for key in path:
-            place = place[key]
-        if value == "absent":
-            del place[last]
-        else:
-            place[last] = value
-    return document
+    return document | {"config": with_changes(document["config"], changes)}
 
 
 @pytest.mark.xdist_group("previews")

@@ -1,6 +1,5 @@
 """The JSON Schema of stack files says what the program says, as far as a schema can."""
 
-import copy
 import json
 import typing
 from collections import Counter
@@ -16,7 +15,7 @@ import yaml
 from cli.docs import keys, stack_schema
 from cli.docs.limits import LIMITS
 from stacks.files import EXAMPLES, ROOT, SAMPLES, document_in
-from tests.program.environments import values_of
+from tests.program.environments import values_of, with_changes
 from tests.unit.components import (
     test_settings,
     test_settings_batch,
@@ -41,20 +40,6 @@ def complaints(document: Any) -> list[str]:
     ]
 
 
-def changed(values: dict[str, Any], changes: list[list[Any]]) -> dict[str, Any]:
-    """A config after changes, each `[path..., value]`; "absent" removes the key."""
-    values = copy.deepcopy(values)
-    for *path, last, value in changes:
-        place = values
-        for key in path:
-            place = place[key]
-        if value == "absent":
-            del place[last]
-        else:
-            place[last] = value
-    return values
-
-
 def refused() -> Iterator[tuple[str, dict[str, Any]]]:
     """What the program says of each refused config, and the config."""
     for rows, values in (
@@ -64,7 +49,7 @@ def refused() -> Iterator[tuple[str, dict[str, Any]]]:
         (test_settings_pods.REFUSED, test_settings_batch.dev()),
     ):
         for row in rows:
-            yield row["says"], changed(values, row["change"])
+            yield row["says"], with_changes(values, row["change"])
 
 
 def test_the_file_is_up_to_date() -> None:
@@ -121,7 +106,7 @@ def test_what_the_program_refuses_the_schema_refuses_or_cannot_see() -> None:
 def test_a_mistake_is_said_once_and_in_place(changes: list[list[Any]], says: str) -> None:
     """The platform decides by `if` and `then`, so that an editor shows no other platform's keys."""
     changes = [["gpu-cluster:cluster", *change] for change in changes]
-    (said,) = complaints({"config": changed(values_of("dev"), changes)})
+    (said,) = complaints({"config": with_changes(values_of("dev"), changes)})
     assert said.startswith("config.gpu-cluster:cluster")
     assert says in said
 

@@ -1,6 +1,5 @@
 """Settings are complete and frozen, or refused in one line that names the key."""
 
-import copy
 import dataclasses
 import json
 import string
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.settings import load as settings
-from tests.program.environments import as_engine_config, config_of, values_of
+from tests.program.environments import as_engine_config, config_of, values_of, with_changes
 
 REFUSED = [
     entry
@@ -23,17 +22,8 @@ REFUSED = [
 
 
 def changed(stack: str, changes: list[list[Any]]) -> dict[str, str]:
-    """The stack's config after changes, each `[path..., value]`; "absent" removes the key."""
-    values = copy.deepcopy(values_of(stack))
-    for *path, last, value in changes:
-        place = values
-        for key in path:
-            place = place[key]
-        if value == "absent":
-            del place[last]
-        else:
-            place[last] = value
-    return as_engine_config(values)
+    """The stack's config after `changes`."""
+    return as_engine_config(with_changes(values_of(stack), changes))
 
 
 def refusal(config: dict[str, str]) -> str | None:

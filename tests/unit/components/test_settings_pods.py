@@ -1,6 +1,5 @@
 """Accounts, claims and volumes in the config: complete, or refused in one line with the key."""
 
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import yaml
 
 from components.gpu.volume_args import VolumeArgs
 from components.settings import load as settings
-from tests.program.environments import as_engine_config
+from tests.program.environments import as_engine_config, with_changes
 from tests.unit.components.test_settings import changed, refusal
 from tests.unit.components.test_settings_batch import dev
 
@@ -19,13 +18,7 @@ REFUSED = yaml.safe_load(Path(__file__).with_name("refused_pods.yaml").read_text
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
 def test_refuses_what_pods_could_not_have(entry: dict[str, Any]) -> None:
     """An account, claim or volume that is wrong is refused with the line that the table has."""
-    values = dev()
-    for *path, last, value in entry["change"]:
-        place = values
-        for key in path:
-            place = place[key]
-        place[last] = copy.deepcopy(value)
-    assert refusal(as_engine_config(values)) == entry["says"]
+    assert refusal(as_engine_config(with_changes(dev(), entry["change"]))) == entry["says"]
 
 
 @pytest.mark.parametrize(
