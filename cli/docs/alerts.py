@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from components.catalog.gpu_views import ALERTS, GROUPINGS, MEASURES, alerts, measures
+from components.catalog.charts_and_alerts import ALERTS, GROUPINGS, MEASURES, alerts, measures
 from components.catalog.metrics import METRICS, Source
 from tools.sections import REFERENCE, table
 
@@ -25,7 +25,7 @@ turns monitoring on ([every key](configuration/monitoring.md)).
 
 ## Alerts
 
-A change of an alert is a change of `ALERTS` in `components/catalog/gpu_views.py`.
+A change of an alert is a change of `ALERTS` in `components/catalog/charts_and_alerts.py`.
 """
 
 

@@ -8,8 +8,8 @@ import pulumi
 import pulumi_gcp as gcp
 
 from components import ownership
-from components.catalog import gpu_views
-from components.catalog.gpu_views import GROUPINGS, Alert, Grouping, Measure, Unit
+from components.catalog import charts_and_alerts
+from components.catalog.charts_and_alerts import GROUPINGS, Alert, Grouping, Measure, Unit
 from components.catalog.metrics import Source
 from components.gke.gpu_monitoring_args import GkeGpuMonitoringArgs
 
@@ -68,13 +68,13 @@ class GkeGpuMonitoring(pulumi.ComponentResource):
                 documentation={"content": alert.text, "mime_type": "text/markdown"},
                 opts=child,
             )
-            for alert in gpu_views.alerts(args.source)
+            for alert in charts_and_alerts.alerts(args.source)
         ]
         self.register_outputs({})
 
 
 def _dashboard(cluster: str, source: Source, matchers: str) -> dict[str, Any]:
-    shown = list(gpu_views.measures(source))
+    shown = list(charts_and_alerts.measures(source))
     tiles = [
         _tile(
             row,
@@ -121,7 +121,7 @@ def _dashboard(cluster: str, source: Source, matchers: str) -> dict[str, Any]:
 
 
 def _lines(measure: Measure, grouping: Grouping, matchers: str) -> dict[str, Any]:
-    query = {"prometheusQuery": gpu_views.query(measure, grouping, matchers)}
+    query = {"prometheusQuery": charts_and_alerts.query(measure, grouping, matchers)}
     if measure.unit in _UNITS:
         query["unitOverride"] = _UNITS[measure.unit]
     return {"plotType": "LINE", "targetAxis": "Y1", "timeSeriesQuery": query}
@@ -138,8 +138,8 @@ def _tile(row: int, column: int, widget: dict[str, Any]) -> dict[str, Any]:
 
 
 def _missing(source: Source) -> Iterator[str]:
-    present = {*gpu_views.measures(source), *gpu_views.alerts(source)}
-    everything: list[Measure | Alert] = [*gpu_views.MEASURES, *gpu_views.ALERTS]
+    present = {*charts_and_alerts.measures(source), *charts_and_alerts.alerts(source)}
+    everything: list[Measure | Alert] = [*charts_and_alerts.MEASURES, *charts_and_alerts.ALERTS]
     for one in everything:
         if one not in present:
             yield one.title if isinstance(one, Measure) else f"alert {one.name}"

@@ -3,7 +3,7 @@
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.catalog import gpu_views, metrics
+from components.catalog import charts_and_alerts, metrics
 from components.cluster import Cluster
 from components.gpu.dcgm_pod import LABELS, NAME, PORT, groups, spec
 from components.gpu.monitoring_args import MonitoringArgs
@@ -36,7 +36,7 @@ class DcgmExporter(pulumi.ComponentResource):
             },
             opts=cluster.options(self),
         )
-        file = metrics.counters(gpu_views.used_metrics())
+        file = metrics.counters(charts_and_alerts.used_metrics())
         counters = kubernetes.core.v1.ConfigMap(
             NAME,
             metadata={"name": NAME, "namespace": NAMESPACE},

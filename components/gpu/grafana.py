@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.catalog import gpu_views
-from components.catalog.gpu_views import GROUPINGS, Grouping, Measure, Unit
+from components.catalog import charts_and_alerts
+from components.catalog.charts_and_alerts import GROUPINGS, Grouping, Measure, Unit
 from components.catalog.metrics import Source
 
 _UNITS: Mapping[Unit, str] = {
@@ -45,7 +45,7 @@ def dashboard(title: str, source: Source) -> dict[str, Any]:
         },
         "panels": [
             _panel(measure, grouping, row, column)
-            for row, measure in enumerate(gpu_views.measures(source))
+            for row, measure in enumerate(charts_and_alerts.measures(source))
             for column, grouping in enumerate(GROUPINGS)
         ],
     }
@@ -83,7 +83,7 @@ def _panel(measure: Measure, grouping: Grouping, row: int, column: int) -> dict[
         "targets": [
             {
                 "refId": "A",
-                "expr": gpu_views.query(measure, grouping, _MATCHERS),
+                "expr": charts_and_alerts.query(measure, grouping, _MATCHERS),
                 "legendFormat": legend,
             }
         ],
@@ -91,7 +91,7 @@ def _panel(measure: Measure, grouping: Grouping, row: int, column: int) -> dict[
 
 
 def _rules(source: Source) -> Iterator[dict[str, Any]]:
-    for alert in gpu_views.alerts(source):
+    for alert in charts_and_alerts.alerts(source):
         where = "GPU {{ $labels.gpu }} of {{ $labels.Hostname }}"
         yield {
             "alert": alert.name,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from components.catalog import gpu_views, images, metrics
-from components.catalog.gpu_views import ALERTS, GROUPINGS, MEASURES
+from components.catalog import charts_and_alerts, images, metrics
+from components.catalog.charts_and_alerts import ALERTS, GROUPINGS, MEASURES
 from components.gpu import grafana
 
 GOOGLE = 'cluster="gpu-dev", location="us-central1-a"'
@@ -55,7 +55,7 @@ def queries() -> Iterator[tuple[str, bool]]:
     """Every query that any platform gets, and whether it is Google Cloud's."""
     for measure in MEASURES:
         for grouping in GROUPINGS:
-            yield gpu_views.query(measure, grouping, GOOGLE), True
+            yield charts_and_alerts.query(measure, grouping, GOOGLE), True
     for alert in ALERTS:
         yield alert.expression(GOOGLE), True
     for panel in grafana.dashboard("GPUs", "exporter")["panels"]:
@@ -106,7 +106,7 @@ def test_every_google_query_looks_at_one_cluster() -> None:
 def test_a_shared_gpu_counts_once_for_its_node() -> None:
     """A node's value is made of its GPUs, not of the pods on them."""
     for measure in MEASURES:
-        query = gpu_views.query(measure, "node")
+        query = charts_and_alerts.query(measure, "node")
         assert "by (Hostname, gpu, GPU_I_ID" in query
         assert "namespace" not in query
 
@@ -114,7 +114,7 @@ def test_a_shared_gpu_counts_once_for_its_node() -> None:
 def test_a_pod_s_panel_leaves_out_gpus_that_no_pod_holds() -> None:
     """Without a pod there is no line by pod."""
     for measure in MEASURES:
-        assert f'{measure.metric}{{pod!=""' in gpu_views.query(measure, "pod")
+        assert f'{measure.metric}{{pod!=""' in charts_and_alerts.query(measure, "pod")
 
 
 def test_the_dashboard_has_what_people_ask_for() -> None:
@@ -138,19 +138,19 @@ def test_alerts_watch_errors_throttling_and_idle_gpus() -> None:
 
 def test_managed_dcgm_is_not_asked_for_what_it_has_not() -> None:
     """GKE's own exporter has no XID errors and no throttling times, so neither is shown."""
-    measures = {measure.title for measure in gpu_views.measures("managed")}
+    measures = {measure.title for measure in charts_and_alerts.measures("managed")}
     assert measures == {
         "Utilisation", "Compute engine active", "Memory used", "Memory free", "Temperature",
         "Power", "SM clock",
     }  # fmt: skip
-    assert [alert.name for alert in gpu_views.alerts("managed")] == ["GpuIdle"]
-    assert list(gpu_views.measures("exporter")) == list(MEASURES)
-    assert list(gpu_views.alerts("exporter")) == list(ALERTS)
+    assert [alert.name for alert in charts_and_alerts.alerts("managed")] == ["GpuIdle"]
+    assert list(charts_and_alerts.measures("exporter")) == list(MEASURES)
+    assert list(charts_and_alerts.alerts("exporter")) == list(ALERTS)
 
 
 def test_the_counters_file_has_what_is_used_and_three_columns() -> None:
     """The exporter collects exactly what queries name, from lines with two commas each."""
-    text = metrics.counters(gpu_views.used_metrics())
+    text = metrics.counters(charts_and_alerts.used_metrics())
     rows = list(csv.reader(text.splitlines(), skipinitialspace=True))
     assert all(len(row) == 3 for row in rows)
     used = {name for query, _ in queries() for name in names_of(query)[0]}
@@ -171,7 +171,7 @@ def test_the_table_s_rows_are_rows_of_the_pinned_version() -> None:
 def test_what_the_exporter_does_not_do_by_default_is_only_what_we_turn_on() -> None:
     """Rows that are comments in the exporter's own file are throttling times and its XID count."""
     optional = {row.name for row in metrics.METRICS.values() if not row.default}
-    assert optional & gpu_views.used_metrics() == {
+    assert optional & charts_and_alerts.used_metrics() == {
         "DCGM_FI_DEV_POWER_VIOLATION",
         "DCGM_FI_DEV_THERMAL_VIOLATION",
         "DCGM_EXP_XID_ERRORS_COUNT",
