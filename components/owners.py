@@ -69,4 +69,8 @@ def shared(folder: Path, stack: str, config: Mapping[str, str]) -> Iterator[str]
 
 
 def _structured(text: str) -> Any:
-    return json.loads(text) if text[:1] in ("{", "[") else text
+    """A value as the file has it. What another namespace has may only look like JSON."""
+    try:
+        return json.loads(text) if text[:1] in ("{", "[") else text
+    except (ValueError, RecursionError):
+        return text

@@ -104,6 +104,13 @@ def test_the_engine_itself_warns_of_a_copy(tmp_path: Path, config: dict[str, Any
     assert list(shared(tmp_path, "staging", engine(other))) == []
 
 
+@pytest.mark.parametrize("text", ["{{ x }}", "[a", "[" * 9000])
+def test_a_value_that_only_looks_like_json_is_text(tmp_path: Path, text: str) -> None:
+    """Another namespace has what it likes, such as a template."""
+    config = written(tmp_path, "dev", gke()) | {"other:template": text}
+    assert len(list(shared(tmp_path, "staging", engine(config)))) == 1
+
+
 @pytest.mark.parametrize("stack", SAMPLES)
 def test_the_samples_do_not_share(stack: str) -> None:
     """Each of the project's own makes a cluster of its own."""
