@@ -52,6 +52,15 @@ def shared(folder: Path, stack: str, config: Mapping[str, str]) -> Iterator[str]
     mine = owned({key: _structured(text) for key, text in config.items()})
     if mine is None:
         return
+    for file in others(folder, stack, mine):
+        yield (
+            f"{file.name} makes this stack's cluster too, {mine[-1]} in {mine[-2]}: a destroy "
+            "of the one is the end of the other; give one of them another cluster.name"
+        )
+
+
+def others(folder: Path, stack: str, mine: tuple[str, ...]) -> Iterator[Path]:
+    """The files of other stacks that make the cluster `mine`, as `owned` has it."""
     for file in sorted(folder.glob("Pulumi.*.yaml")):
         if file.name == f"Pulumi.{stack}.yaml":
             continue
@@ -62,10 +71,7 @@ def shared(folder: Path, stack: str, config: Mapping[str, str]) -> Iterator[str]
         except (yaml.YAMLError, OSError, ValueError, AttributeError, RecursionError):
             continue  # its own commands say what is wrong with it
         if isinstance(theirs, dict) and owned(theirs) == mine:
-            yield (
-                f"{file.name} makes this stack's cluster too, {mine[-1]} in {mine[-2]}: a destroy "
-                "of the one is the end of the other; give one of them another cluster.name"
-            )
+            yield file
 
 
 def _structured(text: str) -> Any:
