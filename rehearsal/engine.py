@@ -21,7 +21,9 @@ from stacks.urn import Urn
 BIN = Path(__file__).with_name("bin")
 """Credential plugins that answer with the rehearsal's own token."""
 
-KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GPU_CLUSTER_POLICY_SETTINGS")
+POLICY_SETTINGS = "GPU_CLUSTER_POLICY_SETTINGS"
+"""Where the policy pack reads its settings, if not from policy/config.json."""
+KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", POLICY_SETTINGS)
 """All that the engine gets of the caller's environment: no cloud credential, no proxy, no home."""
 
 QUIET = frozenset({"same", "read", "refresh"})

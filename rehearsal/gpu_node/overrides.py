@@ -3,7 +3,8 @@
 Each change is in the report: everything that is not there is as committed.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,17 @@ class Overrides:
                 'source="built here", read="now")\n'
             )
         self.made.append(f"{IMAGES}: DEVICE_PLUGIN -> {PLUGIN} (there is no registry{_version()})")
+
+    def allow(self, settings: Path, own: Path, directories: Iterable[str]) -> None:
+        """Writes to `own` the policy pack's settings, by which pods may mount these directories."""
+        document = json.loads(settings.read_text())
+        rule = document.setdefault("host-paths", {})
+        rule["paths"] = sorted({*rule.get("paths", ()), *directories})
+        own.write_text(json.dumps(document, indent=2) + "\n")
+        self.made.append(
+            f"policy/config.json: host-paths.paths: {', '.join(rule['paths'])} "
+            "(PyTorch is this machine's own)"
+        )
 
     def _stack(self, config: Mapping[str, Any]) -> None:
         pool = config[POOLS][self.pool]

@@ -14,7 +14,7 @@ from typing import Any
 from components.gpu.acceptance_args import job_name
 from components.gpu.acceptance_program.report import result_in
 from components.gpu.acceptance_program.report import text as result_text
-from rehearsal.engine import run_in_thread
+from rehearsal.engine import POLICY_SETTINGS, run_in_thread
 from rehearsal.gpu_node import overrides
 from rehearsal.gpu_node.lost_worker import LostWorker
 from rehearsal.gpu_node.machine import NAME, Machine
@@ -200,6 +200,7 @@ class RealNodeRehearsal(Rehearsal):
             return "not measured: this machine's python3 has no PyTorch"
         sandbox, how = self.sandbox, self.pytorch
         self._edit(lambda config: overrides.measured(config, self.overrides.pool, how))
+        self._allow(how.mounts.values())
         self._up()
         label = job_name(self.overrides.pool)
 
@@ -287,6 +288,15 @@ class RealNodeRehearsal(Rehearsal):
             self._training.withdraw(self.sandbox.control_plane.api)
         self._until(lambda: not cloud.list_resources(), lambda: "; ".join(cloud.list_resources()))
         return self._leak_check()
+
+    def _allow(self, directories: Iterable[str]) -> None:
+        """Allows pods to mount them, as a user would in the settings of the policy pack."""
+        if self.policy_pack is None:
+            return
+        environment, own = self.sandbox.engine.environment, self.sandbox.folder / "policy.json"
+        settings = Path(environment.get(POLICY_SETTINGS, self.policy_pack / "config.json"))
+        self.overrides.allow(settings, own, directories)
+        environment[POLICY_SETTINGS] = str(own)
 
     def _edit(self, change: Callable[[Any], object]) -> None:
         """Changes the copy of the stack's file, as its user would the file."""

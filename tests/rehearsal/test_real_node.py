@@ -15,10 +15,12 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tools
+from components.gpu.acceptance_program.report import MARKER
 from plugins.kubernetes.api_error import ApiError
 from rehearsal import folder as folders
 from rehearsal.control_plane.api import STRATEGIC
@@ -29,7 +31,8 @@ from rehearsal.gpu_node.machine import NAME, Gpu, Machine
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.gpu_node.scenario import RealNodeRehearsal
 from rehearsal.nodes.gpus import GPU
-from rehearsal.sandbox import Sandbox
+from rehearsal.run import POLICIES
+from rehearsal.sandbox import ROOT, Sandbox
 
 CARD = "GPU 0: NVIDIA Simulated (UUID: GPU-0123abcd-0000-0000-0000-000000000000)"
 MACHINE = Machine(
@@ -37,6 +40,8 @@ MACHINE = Machine(
     driver="0.0",
     nvidia_smi=Path("nvidia-smi"),
 )
+MEASURED = ROOT / "docs" / "measured" / "1-nvidia-h200-580.159.04.json"
+"""What the acceptance test said of a real GPU."""
 TORCHRUN = """
 # Prints what examples/training/train.py prints, once the worker's name has an address.
 test -r /code/train.py && test -d /machine || exit 1
@@ -76,11 +81,11 @@ pytestmark = [
 ]
 
 
-class Unmeasured(RealNodeRehearsal):
-    """Without the acceptance test, which asks for more CPUs than a small machine has."""
+class SmallPyTorch(PyTorch):
+    """Its acceptance test asks for less than a small machine has."""
 
-    def _measured(self) -> str:
-        return "not measured"
+    def config(self, pool: str, image: str) -> dict[str, Any]:
+        return super().config(pool, image) | {"requests": {"cpu": "100m", "memory": "8Gi"}}
 
 
 class SimulatedPlugin(threading.Thread):
@@ -116,10 +121,12 @@ class SimulatedPlugin(threading.Thread):
 @pytest.fixture
 def here(tmp_path: Path) -> HostNode:
     """This machine with a GPU that is a shell script."""
+    measured = json.loads(MEASURED.read_text())
     scripts = {
         "nvidia-smi": f"echo '{CARD}'",
         "nvidia-device-plugin": "trap exit TERM\nwhile true; do sleep 1; done",
         "torchrun": TORCHRUN,
+        "torch-python": f"test -r /machine/torchrun && echo '{MARKER}{json.dumps(measured)}'",
     }
     programs = {"/usr/bin/getent": Path(shutil.which("getent") or "")}
     for name, script in scripts.items():
@@ -130,9 +137,9 @@ def here(tmp_path: Path) -> HostNode:
         pool=pool_of("onprem"),
         drive=lambda folder, log: Driver(runtime=tools.binary("runc")),
         programs=programs,
-        pytorch=PyTorch(
-            python="/usr/bin/python3",
-            binary=Path("/usr/bin/python3"),
+        pytorch=SmallPyTorch(
+            python="/usr/bin/torch-python",
+            binary=Path("/usr/bin/torch-python"),
             mounts={"/machine": str(tmp_path)},
         ),
     )
@@ -143,10 +150,15 @@ def rehearsal(tmp_path: Path, here: HostNode) -> Iterator[RealNodeRehearsal]:
     """On a sandbox of its own, not started."""
     overrides = here.overrides()
     sandbox = Sandbox("onprem", folder=tmp_path / "sandbox", mutate=overrides, here=here)
-    yield Unmeasured(
-        sandbox=sandbox, machine=MACHINE, overrides=overrides, deadline=120, say=print,
+    yield RealNodeRehearsal(
+        sandbox=sandbox,
+        machine=MACHINE,
+        overrides=overrides,
+        policy_pack=POLICIES,
+        deadline=120,
+        say=print,
         pytorch=here.pytorch,
-    )  # fmt: skip
+    )
     sandbox.stop()
 
 
@@ -162,7 +174,7 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeReh
         assert rehearsal.teardown()
     assert [gpus for _, gpus in rehearsal.allocatable] == [0, 1, 4]
     states = sorted(sample["state"] for sample in rehearsal.samples.values())
-    assert states == ["pending"] * 2 + ["ready"] * 6 + ["trained"] * 2
+    assert states == ["pending"] * 2 + ["ready"] * 6 + ["succeeded"] + ["trained"] * 2
     (trained,) = [step for step in rehearsal.steps if step.name == "a training job resumes"]
     assert re.search("its worker deleted after step [1-5]00, resumed from step", trained.detail)
     left = host_changes.read(sandbox.folder)
@@ -173,9 +185,11 @@ def test_the_stack_runs_on_a_real_node_and_leaves_nothing(rehearsal: RealNodeReh
 HELD = """
 import sys, time, tools
 from pathlib import Path
+from typing import Any
 from rehearsal.gpu_node.host_driver import Driver
 from rehearsal.gpu_node.host_node import HostNode, pool_of
-from rehearsal.sandbox import Sandbox
+from rehearsal.run import POLICIES
+from rehearsal.sandbox import ROOT, Sandbox
 from tests.rehearsal.test_real_node import MACHINE
 here = HostNode(machine=MACHINE, pool=pool_of("onprem"),
             drive=lambda folder, log: Driver(runtime=tools.binary("runc")), programs={})
