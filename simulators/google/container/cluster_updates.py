@@ -18,8 +18,10 @@ _SWITCHES = {
     "desiredIntraNodeVisibilityConfig": "enableIntraNodeVisibility",
 }
 """A block with `enabled` -> the field of the network that it decides."""
-_MERGED = ("addonsConfig", "controlPlaneEndpointsConfig", "monitoringConfig")
-"""Blocks of which an update says only what changes."""
+_PARTS = ("addonsConfig", "monitoringConfig")
+"""Blocks of which an update has the parts that change, each whole: a client leaves a false out."""
+_MERGED = "controlPlaneEndpointsConfig"
+"""A block whose switches are `optional` in the API: what an update leaves out stays."""
 
 
 def _update(call: Call) -> dict[str, Any]:
@@ -89,7 +91,9 @@ def _apply(state: dict[str, Any], name: str, value: Any) -> None:
         state["ipAllocationPolicy"]["stackType"] = value
     elif name == "desiredAutopilotWorkloadPolicyConfig":
         state["autopilot"]["workloadPolicyConfig"] = value
-    elif field in _MERGED:
+    elif field in _PARTS:
+        state[field] = (state.get(field) or {}) | value
+    elif field == _MERGED:
         state[field] = _merged(state.get(field) or {}, value)
     elif field in _fields("Cluster"):
         state[field] = value

@@ -74,6 +74,40 @@ def test_managed_prometheus_brings_its_kinds_when_it_is_turned_on() -> None:
     assert "PodMonitoring" in stack.plane.kinds
 
 
+@pytest.mark.parametrize(
+    "switch",
+    [
+        ["monitoringConfig", "managedPrometheus", "enabled"],
+        ["addonsConfig", "gcsFuseCsiDriverConfig", "enabled"],
+        ["addonsConfig", "gcePersistentDiskCsiDriverConfig", "enabled"],
+        ["controlPlaneEndpointsConfig", "dnsEndpointConfig", "allowExternalTraffic"],
+        ["costManagementConfig", "enabled"],
+        ["enableIntranodeVisibility"],
+        ["enableL4IlbSubsetting"],
+    ],
+    ids=lambda path: path[-2] if len(path) > 1 else path[0],
+)
+def test_what_is_turned_off_is_off(switch: list[str]) -> None:
+    """The provider leaves a false out of its request: a message without it means false, and the
+    next update has nothing to do."""
+
+    def inputs(on: bool) -> dict[str, Any]:
+        value: Any = on
+        for key in reversed(switch[1:]):
+            value = {key: value}
+        return cluster(network, **{switch[0]: value})
+
+    stack = GoogleStack()
+    network = stack.network()
+    for on in (True, False, True):
+        stack.up(CLUSTER, "dev", inputs(on))
+        found: Any = stack.refresh(CLUSTER, "dev")
+        for key in switch:
+            found = found[key]
+        assert found is on
+        assert stack.diff(CLUSTER, "dev", inputs(on))[0] == {}
+
+
 def test_one_cluster_at_a_time() -> None:
     """A second cluster is refused with the first one's name."""
     stack = GoogleStack()
