@@ -3,11 +3,13 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import kubernetes.client
 import urllib3
+from kubernetes.client import ApiException
 
 from components.batch import jobset
 from components.batch.published import CONFIG_MAP, KEY, Published, read
@@ -23,7 +25,7 @@ _PLURAL = "jobsets"
 
 
 def kubeconfig_text(given: Path | None) -> str:
-    """The content of a given file, of $KUBECONFIG, or of ~/.kube/config, as kubectl takes them."""
+    """The content of a given file, of the first of $KUBECONFIG, or of ~/.kube/config."""
     named = str(given) if given else os.environ.get("KUBECONFIG", "") or "~/.kube/config"
     file = Path(named.split(os.pathsep)[0]).expanduser()
     try:
@@ -44,48 +46,50 @@ class JobCluster:
 
     def published(self) -> Published:
         """What the stack published. Raises CheckError where there is nothing of it."""
-        try:
-            answer = self._core.read_namespaced_config_map(
-                CONFIG_MAP, self.namespace, _preload_content=False, _request_timeout=TIMEOUT_SECONDS
-            )
-            return read(json.loads(answer.data)["data"][KEY])
-        except kubernetes.client.ApiException as error:
-            if error.status == 404:
+        with _refusals(f"to read ConfigMap {CONFIG_MAP}"):
+            try:
+                answer = self._core.read_namespaced_config_map(
+                    CONFIG_MAP, self.namespace, _preload_content=False,
+                    _request_timeout=TIMEOUT_SECONDS,
+                )  # fmt: skip
+                return read(json.loads(answer.data)["data"][KEY])
+            except ApiException as error:
+                if error.status != 404:
+                    raise
                 raise CheckError(
                     f"namespace {self.namespace} has no ConfigMap {CONFIG_MAP}: no queue of a "
                     "stack takes jobs of it, or batch.jobSet is off; give another --namespace"
                 ) from None
-            raise CheckError(_refused(error, f"to read ConfigMap {CONFIG_MAP}")) from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise CheckError(
-                f"ConfigMap {self.namespace}/{CONFIG_MAP} is another version's ({error}); submit "
-                "with the version of gpu-cluster that made the stack"
-            ) from None
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise CheckError(f"the cluster does not answer: {error}") from None
+            except (ValueError, KeyError, TypeError) as error:
+                raise CheckError(
+                    f"ConfigMap {self.namespace}/{CONFIG_MAP} is another version's ({error}); "
+                    "submit with the version of gpu-cluster that made the stack"
+                ) from None
 
     def submit(self, job: Job) -> None:
-        """Makes the job. Where the cluster refuses it, nothing of it stays."""
-        made: list[Object] = []
-        try:
-            for each in job.before:
-                made.append(self._create(each))
-            uid = self._create_job_set(job.job_set)["metadata"]["uid"]
-        except kubernetes.client.ApiException as error:
-            for each in made:
-                self._delete(each)
-            if error.status == 409:
+        """Makes the job. Where the cluster refuses any of it, nothing of it stays."""
+        with _refusals("to submit it", job.name), ExitStack() as undo:
+            try:
+                for each in job.before:
+                    if self._made(each):
+                        undo.callback(self._drop, each)
+                uid = self._create_job_set(job.job_set)["metadata"]["uid"]
+            except ApiException as error:
+                if error.status != 409:
+                    raise
                 raise CheckError(
                     f"{job.name}: namespace {self.namespace} has one of that name already; cancel "
                     "it, or choose another name"
                 ) from None
-            raise CheckError(f"{job.name}: {_refused(error, 'to submit it')}") from None
-        owner = {
-            "apiVersion": job.job_set["apiVersion"], "kind": "JobSet", "name": job.name, "uid": uid,
-        }  # fmt: skip
-        for each in made:
-            # They go with the job, whoever deletes it.
-            self._own(each, owner)
+            undo.callback(self._drop_job_set, job.name)
+            owner = {
+                "apiVersion": job.job_set["apiVersion"], "kind": "JobSet", "name": job.name,
+                "uid": uid,
+            }  # fmt: skip
+            for each in job.before:
+                # They go with the job, whoever deletes it.
+                self._ask("patch", each, {"metadata": {"ownerReferences": [owner]}})
+            undo.pop_all()
 
     def jobs(self) -> list[Object]:
         """Every JobSet of the namespace."""
@@ -105,13 +109,8 @@ class JobCluster:
             )
         if job["metadata"].get("deletionTimestamp"):
             raise CheckError(f"{name} is cancelled already, and goes when its pods have ended")
-        try:
-            self._custom.delete_namespaced_custom_object(
-                jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, name,
-                propagation_policy="Foreground",
-            )  # fmt: skip
-        except kubernetes.client.ApiException as error:
-            raise CheckError(f"{name}: {_refused(error, 'to delete it')}") from None
+        with _refusals("to delete it", name):
+            self._delete_job_set(name)
 
     def log(self, name: str, worker: int, *, follow: bool) -> Iterator[str]:
         """What a worker of the job printed, line by line; of several attempts the last."""
@@ -132,15 +131,13 @@ class JobCluster:
                 f"{name} has no worker {worker} yet: gpu-cluster job list says what it waits for"
             )
         last = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
-        try:
+        with _refusals("to read its log", name):
             answer = self._core.read_namespaced_pod_log(
                 last["metadata"]["name"], self.namespace, follow=follow, _preload_content=False,
                 _request_timeout=None if follow else TIMEOUT_SECONDS,
             )  # fmt: skip
             for line in answer:
                 yield line.decode(errors="replace").rstrip("\n")
-        except kubernetes.client.ApiException as error:
-            raise CheckError(f"{name}: {_refused(error, 'to read its log')}") from None
 
     def _job(self, name: str) -> Object:
         found = {each["metadata"]["name"]: each for each in self.jobs()}
@@ -149,32 +146,54 @@ class JobCluster:
             raise CheckError(f"there is no job {name} in namespace {self.namespace}; it has {have}")
         return found[name]
 
-    def _create(self, each: Object) -> Object:
-        if each["kind"] == "ConfigMap":
-            self._core.create_namespaced_config_map(self.namespace, each)
-        else:
-            self._networking.create_namespaced_network_policy(self.namespace, each)
-        return each
+    def _made(self, each: Object) -> bool:
+        """Makes what stands before a job; False where a submit that was killed left it. Raises
+        ApiException where it is anybody else's."""
+        try:
+            self._ask("create", each, each)
+        except ApiException as error:
+            if error.status != 409 or not self._is_left(each):
+                raise
+            return False
+        return True
+
+    def _is_left(self, each: Object) -> bool:
+        """Whether it was submitted, and no job owns it."""
+        with suppress(ApiException):
+            found = self._ask("read", each).metadata
+            return SUBMITTED in (found.labels or {}) and not found.owner_references
+        return False
+
+    def _drop(self, each: Object) -> None:
+        # What refused the job is told, not what this one says.
+        with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+            self._ask("delete", each)
+
+    def _drop_job_set(self, name: str) -> None:
+        with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+            self._delete_job_set(name)
+
+    def _ask(self, verb: str, each: Object, *body: Object) -> Any:
+        api, noun = {
+            "ConfigMap": (self._core, "config_map"),
+            "NetworkPolicy": (self._networking, "network_policy"),
+        }[each["kind"]]
+        name = () if verb == "create" else (each["metadata"]["name"],)
+        call = getattr(api, f"{verb}_namespaced_{noun}")
+        return call(*name, self.namespace, *body, _request_timeout=TIMEOUT_SECONDS)
 
     def _create_job_set(self, job_set: Object) -> Object:
         made: Object = self._custom.create_namespaced_custom_object(
-            jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, job_set
-        )
+            jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, job_set,
+            _request_timeout=TIMEOUT_SECONDS,
+        )  # fmt: skip
         return made
 
-    def _own(self, each: Object, owner: Object) -> None:
-        patch, name = {"metadata": {"ownerReferences": [owner]}}, each["metadata"]["name"]
-        if each["kind"] == "ConfigMap":
-            self._core.patch_namespaced_config_map(name, self.namespace, patch)
-        else:
-            self._networking.patch_namespaced_network_policy(name, self.namespace, patch)
-
-    def _delete(self, each: Object) -> None:
-        name = each["metadata"]["name"]
-        if each["kind"] == "ConfigMap":
-            self._core.delete_namespaced_config_map(name, self.namespace)
-        else:
-            self._networking.delete_namespaced_network_policy(name, self.namespace)
+    def _delete_job_set(self, name: str) -> None:
+        self._custom.delete_namespaced_custom_object(
+            jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL, name,
+            propagation_policy="Foreground", _request_timeout=TIMEOUT_SECONDS,
+        )  # fmt: skip
 
 
 def state(job: Object) -> str:
@@ -210,7 +229,20 @@ def row(job: Object) -> dict[str, Any]:
     }
 
 
-def _refused(error: kubernetes.client.ApiException, what: str) -> str:
+@contextmanager
+def _refusals(what: str, job: str = "") -> Iterator[None]:
+    """Raises CheckError where the cluster refuses `what`, or does not answer."""
+    about = f"{job}: " if job else ""
+    try:
+        yield
+    except ApiException as error:
+        raise CheckError(f"{about}{_refused(error, what)}") from None
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        said = " ".join(str(error).split())
+        raise CheckError(f"{about}the cluster does not answer: {said}") from None
+
+
+def _refused(error: ApiException, what: str) -> str:
     if error.status in (401, 403):
         return f"you are not allowed {what}: HTTP {error.status}; ask whoever runs the cluster"
     try:

@@ -1,0 +1,217 @@
+"""Whatever a cluster answers to `gpu-cluster job`, it is one line, and no half of a job stays."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.jobs.cluster import JobCluster
+from stacks.jobs.submitted import Job
+from stacks.outcome import CheckError
+
+POLICIES = "networking.k8s.io/v1/namespaces/default/networkpolicies"
+CONFIG_MAPS, PODS = "v1/namespaces/default/configmaps", "v1/namespaces/default/pods"
+JOB_SETS = "jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+MARK = {"gpu-cluster/submitted": "true"}
+
+
+def stands_before(kind: str, version: str) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "first", "labels": MARK}}
+
+
+JOB = Job(
+    name="first",
+    namespace="default",
+    before=[
+        stands_before("NetworkPolicy", "networking.k8s.io/v1"),
+        stands_before("ConfigMap", "v1"),
+    ],
+    job_set={
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"name": "first", "labels": MARK},
+    },
+)  # fmt: skip
+EVERYTHING = [POLICIES, CONFIG_MAPS, JOB_SETS]
+
+
+class Server(ThreadingHTTPServer):
+    """Keeps objects by their path, and refuses what it is told to."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {}
+        self.refused: dict[tuple[str, str], int] = {}
+        """(verb of HTTP, collection) -> status; 0: the connection breaks."""
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def names(self) -> list[str]:
+        return sorted(path.rpartition("/")[0] for path in self.objects)
+
+    def owners(self) -> list[Any]:
+        return [
+            each["metadata"].get("ownerReferences")
+            for path, each in self.objects.items()
+            if JOB_SETS not in path
+        ]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def _answer(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length) or "{}")
+        path = self.path.partition("?")[0].removeprefix("/apis/").removeprefix("/api/")
+        kept, collection = self.server.objects, path if path.endswith("s") else path[:-6]
+        status = self.server.refused.get((self.command, path if path in kept else collection), 200)
+        answer: Any = {}
+        if status == 0:
+            self.connection.close()
+            return
+        if status != 200:
+            answer = {"message": "not today"}
+        elif self.command == "POST" and f"{path}/first" in kept:
+            status, answer = 409, {"message": "already exists"}
+        elif self.command == "POST":
+            status, kept[f"{path}/first"] = 201, body
+            answer = body
+            body["metadata"]["uid"] = "u"
+        elif self.command == "PATCH":
+            answer = kept[path]
+            answer["metadata"] |= body["metadata"]
+        elif self.command == "DELETE":
+            answer = kept.pop(path)
+        elif path.endswith("/log"):
+            answer = "step 1"
+        elif path == collection:
+            rows = [each for at, each in kept.items() if at.startswith(f"{path}/")]
+            answer = {"items": rows}
+        else:
+            answer = kept[path]
+        text = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text) * (2 if path.endswith("/log") else 1)))
+        self.end_headers()
+        self.wfile.write(text)
+        if path.endswith("/log"):
+            self.close_connection = True  # in the middle of it
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self._answer()
+
+    def do_PATCH(self) -> None:
+        self._answer()
+
+    def do_DELETE(self) -> None:
+        self._answer()
+
+    def log_message(self, format: str, *arguments: Any) -> None: ...
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as served:
+        Thread(target=served.serve_forever, daemon=True).start()
+        yield served
+        served.shutdown()
+
+
+@pytest.fixture
+def cluster(server: Server) -> JobCluster:
+    kubeconfig = {
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [
+            {"name": "a", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
+        ],
+        "users": [{"name": "a", "user": {}}],
+        "current-context": "a",
+    }
+    return JobCluster(yaml.safe_dump(kubeconfig), "default")
+
+
+def test_a_job_owns_what_stands_before_it(server: Server, cluster: JobCluster) -> None:
+    """So that it goes with the job."""
+    cluster.submit(JOB)
+    assert server.names() == sorted(EVERYTHING)
+    assert [[one["uid"] for one in owners] for owners in server.owners()] == [["u"], ["u"]]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        ("POST", POLICIES),
+        ("POST", CONFIG_MAPS),
+        ("POST", JOB_SETS),
+        ("PATCH", f"{POLICIES}/first"),
+        ("PATCH", f"{CONFIG_MAPS}/first"),
+    ],
+)
+def test_a_refused_job_leaves_nothing(
+    server: Server, cluster: JobCluster, refused: tuple[str, str]
+) -> None:
+    """Whatever of it a user may not do."""
+    server.refused = {refused: 403}
+    with pytest.raises(CheckError) as said:
+        cluster.submit(JOB)
+    assert str(said.value) == (
+        "first: you are not allowed to submit it: HTTP 403; ask whoever runs the cluster"
+    )
+    assert server.objects == {}
+
+
+def test_the_first_refusal_is_told(server: Server, cluster: JobCluster) -> None:
+    """Not that what was made may not be deleted either."""
+    server.refused = {("POST", JOB_SETS): 422, ("DELETE", f"{POLICIES}/first"): 500}
+    with pytest.raises(CheckError, match=r"^first: the cluster refuses it: not today$"):
+        cluster.submit(JOB)
+    assert server.names() == [POLICIES]
+
+
+def test_what_a_killed_submit_left_is_taken_over(server: Server, cluster: JobCluster) -> None:
+    """The name is not blocked for ever: nothing can be cancelled that has no job."""
+    server.objects[f"{POLICIES}/first"] = stands_before("NetworkPolicy", "networking.k8s.io/v1")
+    cluster.submit(JOB)
+    assert server.names() == sorted(EVERYTHING)
+    assert all(server.owners())
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"labels": {}}, {"labels": MARK, "ownerReferences": [
+        {"apiVersion": "a", "kind": "JobSet", "name": "first", "uid": "old"}]}],
+)  # fmt: skip
+def test_what_is_anybody_elses_is_left_alone(
+    server: Server, cluster: JobCluster, metadata: dict[str, Any]
+) -> None:
+    """A policy of the user's own, and that of a job that is ending."""
+    policy = {"metadata": {"name": "first", **metadata}}
+    server.objects[f"{POLICIES}/first"] = policy
+    with pytest.raises(CheckError, match="has one of that name already; cancel it"):
+        cluster.submit(JOB)
+    assert server.objects == {f"{POLICIES}/first": policy}
+
+
+def test_a_cluster_that_is_gone_is_one_line(server: Server, cluster: JobCluster) -> None:
+    """On submitting, on cancelling, and in the middle of a log."""
+    server.refused = {("POST", POLICIES): 0}
+    with pytest.raises(CheckError, match=r"^first: the cluster does not answer: "):
+        cluster.submit(JOB)
+    server.refused = {("DELETE", f"{JOB_SETS}/first"): 0}
+    server.objects[f"{JOB_SETS}/first"] = dict(JOB.job_set)
+    with pytest.raises(CheckError, match=r"^first: the cluster does not answer: "):
+        cluster.cancel("first")
+    server.objects[f"{PODS}/first"] = {
+        "metadata": {
+            "name": "first", "creationTimestamp": "2026-11-22T00:00:00Z",
+            "annotations": {"batch.kubernetes.io/job-completion-index": "0"},
+        }
+    }  # fmt: skip
+    with pytest.raises(CheckError, match=r"^first: the cluster does not answer: "):
+        list(cluster.log("first", 0, follow=True))
