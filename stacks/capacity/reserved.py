@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from stacks.capacity.verdict import Unknown
@@ -72,7 +72,7 @@ class Held:
 
 
 def _time(when: datetime | None) -> str:
-    return f"{when:%Y-%m-%d %H:%M} UTC" if when else ""
+    return f"{when.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if when else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

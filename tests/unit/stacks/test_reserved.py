@@ -60,6 +60,14 @@ def test_a_reservation_is_enough_or_says_why_not(
     assert ("training: " in text([one])) == (word != "enough")
 
 
+def test_times_are_in_utc() -> None:
+    """Google writes its own with the offset of somewhere."""
+    row = {"name": "r", "deleteAtTime": "2026-11-29T17:30:00.000-07:00", "status": "READY"}
+    assert google_reservations.held(row, "us-east1-a", 0, "p", "p").window == (
+        "until 2026-11-30 00:30 UTC"
+    )
+
+
 def test_zones_may_be_ids() -> None:
     """A pool in use1-az6 is where us-east-1a is in this account."""
     by_id = Wanted(**{name: getattr(WANTED, name) for name in WANTED.__slots__}
