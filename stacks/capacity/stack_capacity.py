@@ -31,11 +31,8 @@ def answer(stack: str, endpoint: str | None = None) -> Answer:
     platform = PLATFORMS.get(platform_of(config))
     if platform is not None and platform.cloud is None:
         note = "an existing cluster starts no nodes, so no cloud quota bounds it"
-        return (
-            ExitCode.OK,
-            {**head, "quotas": [], "offers": [], "reservations": [], "notes": [note]},
-            note,
-        )
+        empty: dict[str, Any] = {"quotas": [], "offers": [], "reservations": [], "findings": []}
+        return ExitCode.OK, {**head, **empty, "notes": [note]}, note
     settings = settings_of(stack, config)
     asked = _questions(stack, config, settings, endpoint)
     cloud, notes, findings = asked.cloud, list(asked.notes), asked.findings
