@@ -166,6 +166,9 @@ _IDENTITIES: Mapping[str, Callable[[Inputs], str]] = {
     ),
     "gcp:serviceaccount/account:Account": _account,
     "gcp:projects/iAMMember:IAMMember": lambda i: f"{i['project']}/{i['role']}/{i['member']}",
+    "gcp:storage/bucketIAMMember:BucketIAMMember": lambda i: (
+        f"b/{i['bucket'].removeprefix('b/')}/{i['role']}/{i['member']}"
+    ),
     "gcp:container/cluster:Cluster": lambda i: (
         f"projects/{i['project']}/locations/{i['location']}/clusters/{i['name']}"
     ),

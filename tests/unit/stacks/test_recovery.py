@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.orphans import UNKNOWN, duplicates, with_orphans
 from stacks.recovery.state import adopting, interrupted
 
+DECLARED = Path(__file__).parents[2] / "program" / "declared"
 STACK = "urn:pulumi:dev::gpu-cluster::pulumi:pulumi:Stack::gpu-cluster-dev"
 GCP = "urn:pulumi:dev::gpu-cluster::pulumi:providers:gcp::default"
 
@@ -308,12 +310,39 @@ def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
             {"project": "p", "role": "roles/viewer", "member": "user:a@b.c"},
             "p/roles/viewer/user:a@b.c",
         ),
+        (
+            "gcp:storage/bucketIAMMember:BucketIAMMember",
+            {"bucket": "data", "role": "roles/storage.objectViewer", "member": "user:a@b.c"},
+            "b/data/roles/storage.objectViewer/user:a@b.c",
+        ),
     ],
 )
 def test_google_ids_follow_from_inputs(kind: str, inputs: Any, identity: str) -> None:
     """As the official provider has them, with the region that the provider's zone is in."""
     complete = on_google.complete(inputs, {"project": "p", "zone": "us-central1-a"})
     assert on_google.identity(kind, complete) == identity
+
+
+def test_every_type_that_the_program_declares_is_known() -> None:
+    """To nobody it is said to look for one by hand."""
+    lines = [line for file in DECLARED.glob("*.txt") for line in file.read_text().splitlines()]
+    kinds = {line.split()[0] for line in lines if re.match("(gcp|aws):", line)}
+    assert len(kinds) > 30
+    aws = Aws(lambda service: None)
+    inputs = {
+        "project": "p",
+        "network": "n",
+        "displayName": "d",
+        "dashboardJson": '{"displayName": "d"}',
+    }
+    unknown = {
+        kind
+        for kind in kinds
+        if kind not in aws._finders
+        and kind not in on_google._IDENTITIES
+        and on_google.find(kind, "x", inputs, lambda *_: {}) is None
+    }
+    assert unknown == set()
 
 
 def test_kubernetes_ids_are_namespace_and_name() -> None:
