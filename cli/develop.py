@@ -1,13 +1,12 @@
 """`gpu-cluster inject-faults`, `bench`, `state-fixtures`, `docs` and so on, for developers."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from cli.options import STACK, json_option
-from cli.output import aside
+from cli.output import aside, say
 from cli.rehearse import linux_only
 from stacks.outcome import Answer, CheckError, ExitCode
 
@@ -135,12 +134,10 @@ def compare_plugins(
             raise CheckError(
                 f"{package}: {installed(package).why}; name an official plugin with --official"
             )
-        return compare(package, program, most=cases, docs=docs)
+        with aside(as_json=as_json):
+            return compare(package, program, most=cases, docs=docs)
 
-    with aside(as_json=as_json):
-        code, document, text = ask()
-    print(json.dumps(document, indent=1) if as_json else text)
-    return code
+    return say("compare-plugins", ask, as_json=as_json)
 
 
 @click.command(epilog="Example: gpu-cluster docs --measured result.json")

@@ -96,14 +96,18 @@ def test_a_mistake_is_one_line(arguments: list[str], says: str) -> None:
     assert says in done.stderr
 
 
-def test_an_error_is_in_the_json_as_well(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("arguments", [["capacity", "nosuch"], ["compare-plugins", "gcp"]])
+def test_an_error_is_in_the_json_as_well(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A program that reads the output need not look elsewhere."""
-    assert main(["capacity", "nosuch", "--json"]) == ExitCode.UNKNOWN
+    monkeypatch.setattr("plugins.official.first", lambda package: None)
+    assert main([*arguments, "--json"]) == ExitCode.UNKNOWN
     printed = capsys.readouterr()
     document = json.loads(printed.out)
-    assert document["command"] == "capacity"
+    assert document["command"] == arguments[0]
     assert document["exit"] == 2
-    assert printed.err == f"gpu-cluster capacity: {document['error']}\n"
+    assert printed.err == f"gpu-cluster {arguments[0]}: {document['error']}\n"
 
 
 @pytest.mark.parametrize(
