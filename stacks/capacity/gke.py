@@ -9,6 +9,7 @@ from components.gke.settings import GkeSettings
 from components.settings.model import Settings
 from stacks.capacity import google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
+from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
 from stacks.capacity.offers import Wanted
 from stacks.capacity.questions import Questions
@@ -24,8 +25,9 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     own = settings.own
     region = region_of(own.cluster.location)
     found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
+    api = GoogleApi(endpoint)
     return Questions(
-        cloud=GoogleQuotas(own.project, region, endpoint),
+        cloud=GoogleQuotas(own.project, region, api),
         needs=found,
         wanted=wanted(own.pools, region),
         reservations=reservations(own.pools),
@@ -36,7 +38,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
             region=region,
             nodes=own.cluster.system_pool.max_nodes
             + sum(pool.pool.bounds[1] for pool in own.pools.values()),
-            endpoint=endpoint,
+            api=api,
         ),
     )
 

@@ -12,6 +12,7 @@ from components.gpu.workload_args import WorkloadArgs
 from components.settings.model import Settings
 from stacks.capacity import google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
+from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Wanted
 from stacks.capacity.questions import Questions
 
@@ -27,8 +28,9 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     jobs = settings.training_jobs.values()
     gpus = workload_gpus(own.pools, settings.workloads.values(), jobs, settings.gpu_test)
     found, notes = needs(own.pools, gpus, project=own.project, region=region)
+    api = GoogleApi(endpoint)
     return Questions(
-        cloud=GoogleQuotas(own.project, region, endpoint),
+        cloud=GoogleQuotas(own.project, region, api),
         needs=found,
         wanted=wanted(own.pools, region),
         notes=[
@@ -36,7 +38,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
             *notes,
         ],
         findings=google_network.findings(
-            own.cluster.network, project=own.project, region=region, nodes=None, endpoint=endpoint
+            own.cluster.network, project=own.project, region=region, nodes=None, api=api
         ),
     )
 

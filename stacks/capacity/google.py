@@ -5,7 +5,6 @@ Asked is the Compute Engine REST API: v1 `regions.get`, `projects.get`, and `agg
 `instances`, `acceleratorTypes`, `machineTypes` and `reservations`.
 """
 
-import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from components.cluster import ResolvedPool
 from components.gke.reservation import parse
 from stacks.capacity import reserved as reservations
 from stacks.capacity.google_api import GoogleApi
-from stacks.capacity.google_reservations import held, own_nodes
+from stacks.capacity.google_reservations import held, own_nodes, specific
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.verdict import Known, Need, Unknown
 
@@ -74,16 +73,15 @@ def needs(
 class GoogleQuotas:
     """Answers from the Compute Engine API; nothing is ever written."""
 
-    def __init__(self, project: str, region: str, endpoint: str | None = None) -> None:
+    def __init__(self, project: str, region: str, api: GoogleApi) -> None:
         self._project = project
         self._region = region
-        self._api = GoogleApi(endpoint)
-        self._answers: dict[str, Mapping[str, Any] | Unknown] = {}
+        self._api = api
 
     def answer(self, need: Need) -> Known | Unknown:
         """What the API says of a need's quota."""
         where = "" if need.scope == ALL_REGIONS else f"/regions/{need.scope}"
-        found = self._get(where)
+        found = self._api.get("compute", f"projects/{self._project}{where}")
         if isinstance(found, Unknown):
             return found
         if warning := found.get("quotaStatusWarning"):
@@ -106,7 +104,9 @@ class GoogleQuotas:
 
     def own_use(self, need: Need, cluster: str) -> float | None:
         """GPUs of the cluster's own nodes that count against a need's quota; None if unknown."""
-        found = self.aggregated("instances", f"labels.{_CLUSTER_LABEL}={cluster}")
+        found = self._api.aggregated(
+            self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"
+        )
         if isinstance(found, Unknown):
             return None
         return sum(
@@ -121,7 +121,7 @@ class GoogleQuotas:
         everywhere: set[str] | None = None
         for name in wanted.types:
             collection = "acceleratorTypes" if name in catalog.ACCELERATORS else "machineTypes"
-            found = self.aggregated(collection, f"name={name}")
+            found = self._api.aggregated(self._project, collection, f"name={name}")
             if isinstance(found, Unknown):
                 return Offer(wanted=wanted, zones=found)
             zones = {
@@ -137,8 +137,10 @@ class GoogleQuotas:
         of the stack's own cluster."""
         path = parse(wanted.reservation)
         owner = path.owner or self._project
-        found = self.aggregated("reservations", f"name={path.name}", owner)
-        nodes = self.aggregated("instances", f"labels.{_CLUSTER_LABEL}={cluster}")
+        found = self._api.aggregated(owner, "reservations", f"name={path.name}")
+        nodes = self._api.aggregated(
+            self._project, "instances", f"labels.{_CLUSTER_LABEL}={cluster}"
+        )
         if isinstance(found, Unknown):
             return reservations.Reserved(wanted=wanted, held=found)
         own = [] if isinstance(nodes, Unknown) else nodes
@@ -148,38 +150,12 @@ class GoogleQuotas:
         ]
         return reservations.Reserved(wanted=wanted, held=tuple(rows))
 
-    def aggregated(
-        self, collection: str, wanted: str, project: str | None = None
-    ) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
-        """(zone, resource) of everything that a filter finds, in all zones; of the stack's own
-        project where none is named."""
-        query = {"filter": wanted, "maxResults": "500"}
-        listed: list[tuple[str, Mapping[str, Any]]] = []
-        page = ""
-        while True:
-            text = urllib.parse.urlencode({**query, **({"pageToken": page} if page else {})})
-            found = self._get(f"/aggregated/{collection}?{text}", project)
-            if isinstance(found, Unknown):
-                return found
-            for scope, part in found.get("items", {}).items():
-                zone = scope.removeprefix("zones/")
-                listed += [(zone, one) for one in part.get(collection, ())]
-            if not (page := found.get("nextPageToken", "")):
-                return listed
-
-    def _get(self, path: str, project: str | None = None) -> Mapping[str, Any] | Unknown:
-        name = f"projects/{project or self._project}{path}"
-        if name not in self._answers:
-            self._answers[name] = self._api.get("compute", name)
-        return self._answers[name]
-
 
 def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:
     """GPUs of a virtual machine that count against a need's quota."""
     if instance.get("status") in ("TERMINATED", "SUSPENDED"):
         return 0
-    affinity = instance.get("reservationAffinity", {})
-    if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION":
+    if specific(instance):
         return 0  # it is the reservation that counts
     scheduling = instance.get("scheduling", {})
     preemptible = bool(scheduling.get("preemptible")) or scheduling.get("provisioningModel") in (

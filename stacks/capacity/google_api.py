@@ -6,6 +6,7 @@ protobuf that the policy SDK refuses.
 
 import json
 import os
+import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,12 +46,35 @@ class GoogleApi:
 
     def __init__(self, endpoint: str | None = None) -> None:
         self._endpoint = endpoint.rstrip("/") if endpoint else None
-        self._http: google.auth.transport.urllib3.AuthorizedHttp | None = None
+        self._http: google.auth.transport.urllib3.AuthorizedHttp | Unknown | None = None
+        self._answers: dict[tuple[str, str], Mapping[str, Any] | Unknown] = {}
 
     def get(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
-        """What a GET of `projects/...` answers; Unknown with the reason where that is nothing."""
-        asked = self._ask("GET", service, path)
-        return asked if isinstance(asked, Unknown) else _body(asked)
+        """What a GET of `projects/...` answers, asked once; Unknown with the reason where that is
+        nothing."""
+        key = (service, path)
+        if key not in self._answers:
+            asked = self._ask("GET", service, path)
+            self._answers[key] = asked if isinstance(asked, Unknown) else _body(asked)
+        return self._answers[key]
+
+    def aggregated(
+        self, project: str, collection: str, wanted: str
+    ) -> list[tuple[str, Mapping[str, Any]]] | Unknown:
+        """(zone or region, resource) of everything that a filter finds, wherever it is."""
+        query = {"filter": wanted, "maxResults": "500"}
+        listed: list[tuple[str, Mapping[str, Any]]] = []
+        page = ""
+        while True:
+            text = urllib.parse.urlencode({**query, **({"pageToken": page} if page else {})})
+            found = self.get("compute", f"projects/{project}/aggregated/{collection}?{text}")
+            if isinstance(found, Unknown):
+                return found
+            for scope, part in found.get("items", {}).items():
+                place = scope.rpartition("/")[2]
+                listed += [(place, one) for one in part.get(collection, ())]
+            if not (page := found.get("nextPageToken", "")):
+                return listed
 
     def found(self, service: str, path: str) -> Mapping[str, Any] | Unknown | None:
         """As `get`, and None for what is not there."""
@@ -69,16 +93,11 @@ class GoogleApi:
         base, simulated = _SERVICES[service]
         url = f"{self._endpoint}/{simulated}/{path}" if self._endpoint else f"{base}/{path}"
         try:
-            response = self._session().request(
+            session = self._session()
+            if isinstance(session, Unknown):
+                return session
+            response = session.request(
                 verb, url, timeout=TIMEOUT_SECONDS, retries=urllib3.Retry(2, backoff_factor=0.5)
-            )
-        except google.auth.exceptions.DefaultCredentialsError:
-            # A file that is named wins over what signing in leaves, and may be wrong or gone.
-            named = os.environ.get(_NAMED)
-            instead = f"fix or unset {_NAMED} ({named}), or then " if named else ""
-            return Unknown(
-                reason=f"no Google Cloud credentials: {instead}"
-                "run `gcloud auth application-default login`"
             )
         except google.auth.exceptions.GoogleAuthError as error:
             said = " ".join(str(error.args[0]).split()) if error.args else type(error).__name__
@@ -91,15 +110,28 @@ class GoogleApi:
         except ValueError:
             return response.status, None
 
-    def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp:
+    def _session(self) -> google.auth.transport.urllib3.AuthorizedHttp | Unknown:
+        """Signed in, or why not. Where nobody is, each look for credentials takes seconds."""
         if self._http is None:
-            if on_this_machine(self._endpoint):
-                credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
-            else:
-                credentials, _ = google.auth.default(scopes=list(SCOPES))
-            authorized = google.auth.transport.urllib3.AuthorizedHttp
-            self._http = authorized(credentials)  # type: ignore[no-untyped-call]
+            try:
+                self._http = self._signed_in()
+            except google.auth.exceptions.DefaultCredentialsError:
+                # A file that is named wins over what signing in leaves, and may be wrong or gone.
+                named = os.environ.get(_NAMED)
+                instead = f"fix or unset {_NAMED} ({named}), or then " if named else ""
+                self._http = Unknown(
+                    reason=f"no Google Cloud credentials: {instead}"
+                    "run `gcloud auth application-default login`"
+                )
         return self._http
+
+    def _signed_in(self) -> google.auth.transport.urllib3.AuthorizedHttp:
+        if on_this_machine(self._endpoint):
+            credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
+        else:
+            credentials, _ = google.auth.default(scopes=list(SCOPES))
+        authorized = google.auth.transport.urllib3.AuthorizedHttp
+        return authorized(credentials)  # type: ignore[no-untyped-call]
 
 
 def _body(answered: Answered) -> Mapping[str, Any] | Unknown:

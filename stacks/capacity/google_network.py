@@ -30,13 +30,13 @@ def findings(
     project: str,
     region: str,
     nodes: int | None,
-    endpoint: str | None,
+    api: GoogleApi,
 ) -> Sequence[Finding]:
     """A finding for each thing that is missing, or that nobody says; none for a network that the
     stack makes. `nodes`: the most that the cluster has; None where nothing bounds them."""
     if not network.existing:
         return []
-    asked = _Asked(GoogleApi(endpoint), network, project, region, nodes)
+    asked = _Asked(api, network, project, region, nodes)
     return [*asked.subnetwork(), *asked.shared_vpc(), *asked.way_out()]
 
 
@@ -97,15 +97,11 @@ class _Asked:
             )
 
     def _elsewhere(self) -> str:
-        query = f"filter=name%3D{self._network.subnetwork}"
-        found = self._api.get("compute", f"projects/{self._host}/aggregated/subnetworks?{query}")
+        wanted = f"name={self._network.subnetwork}"
+        found = self._api.aggregated(self._host, "subnetworks", wanted)
         if isinstance(found, Unknown):
             return "name one that is there"
-        regions = sorted(
-            _last(scope)
-            for scope, part in found.get("items", {}).items()
-            if part.get("subnetworks")
-        )
+        regions = sorted(region for region, _ in found)
         if not regions:
             return "nor in any other region; name one that is there"
         return f"it is in {', '.join(regions)}: name one of {self._region}"

@@ -76,10 +76,11 @@ def own_nodes(
 
 
 def _names(instance: Mapping[str, Any]) -> list[str]:
+    values = instance["reservationAffinity"].get("values") or [] if specific(instance) else []
+    return [parse(value).name for value in values]
+
+
+def specific(instance: Mapping[str, Any]) -> bool:
+    """Whether a machine comes out of a reservation that it names."""
     affinity = instance.get("reservationAffinity") or {}
-    values = affinity.get("values") or []
-    return [parse(value).name for value in values] if _specific(affinity) else []
-
-
-def _specific(affinity: Mapping[str, Any]) -> bool:
     return affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION"

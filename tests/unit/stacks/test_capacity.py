@@ -10,7 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 import yaml
-from google.auth.exceptions import RefreshError
+from google.auth.exceptions import DefaultCredentialsError, RefreshError
 
 from components.batch.training_args import TrainingArgs
 from components.cluster import ResolvedPool
@@ -26,6 +26,7 @@ from stacks.capacity import gke_autopilot as autopilot_quota
 from stacks.capacity import google as google_quota
 from stacks.capacity import offers
 from stacks.capacity import stack_capacity as quota
+from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, no_answer
 from stacks.files import EXAMPLES, PLACEHOLDER
@@ -243,14 +244,14 @@ def test_what_google_answers(
     """The region's number of the metric, or why it is not known; a simulator gets no token."""
     url, answers, tokens = google
     answers[IN_REGION] = (status, body)
-    assert google_quota.GoogleQuotas("p", REGION, url).answer(need(3)) == answer
+    assert google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).answer(need(3)) == answer
     assert set(tokens) == {""}
 
 
 def test_a_metric_that_is_only_presumed_is_called_so() -> None:
     """Where the API has not the metric of a GPU whose metric was never read, that is said."""
-    quotas = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1")
-    quotas._answers[f"projects/p/regions/{REGION}"] = {"quotas": []}
+    quotas = google_quota.GoogleQuotas("p", REGION, GoogleApi("http://127.0.0.1:1"))
+    quotas._api._answers["compute", f"projects/p/regions/{REGION}"] = {"quotas": []}
     answer = quotas.answer(need(1, "NVIDIA_RTX_PRO_6000_GPUS"))
     assert isinstance(answer, Unknown)
     assert ", and its name is only presumed; " in answer.reason
@@ -258,7 +259,7 @@ def test_a_metric_that_is_only_presumed_is_called_so() -> None:
 
 def test_google_does_not_answer() -> None:
     """An API that nobody serves makes the quota unknown."""
-    answer = google_quota.GoogleQuotas("p", REGION, "http://127.0.0.1:1").answer(need(1))
+    answer = google_quota.GoogleQuotas("p", REGION, GoogleApi("http://127.0.0.1:1")).answer(need(1))
     assert isinstance(answer, Unknown)
     assert "does not answer" in answer.reason
 
@@ -276,11 +277,21 @@ def test_google_without_credentials(
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     if variable:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", variable)
-    answer = google_quota.GoogleQuotas("p", REGION).answer(need(1))
+    answer = google_quota.GoogleQuotas("p", REGION, GoogleApi()).answer(need(1))
     assert isinstance(answer, Unknown)
     assert "gcloud auth application-default login" in answer.reason
     assert ("unset GOOGLE_APPLICATION_CREDENTIALS" in answer.reason) == bool(variable)
     assert "\n" not in answer.reason
+
+
+def test_google_is_signed_in_to_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without credentials takes seconds to say so, and there are a dozen questions."""
+    none = Mock(side_effect=DefaultCredentialsError)
+    monkeypatch.setattr("google.auth.default", none)
+    api = GoogleApi()
+    for path in ("projects/p", "projects/q"):
+        assert isinstance(api.get("compute", path), Unknown)
+    assert none.call_count == 1
 
 
 def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,7 +299,7 @@ def test_google_credentials_that_do_not_work_are_one_line(monkeypatch: pytest.Mo
     for said in (["Status: 404 Response:\nb''"], []):
         broken = Mock(side_effect=RefreshError(*said))
         monkeypatch.setattr("google.auth.default", broken)
-        answer = google_quota.GoogleQuotas("p", REGION).answer(need(1))
+        answer = google_quota.GoogleQuotas("p", REGION, GoogleApi()).answer(need(1))
         assert isinstance(answer, Unknown)
         assert answer.reason.startswith("the Google Cloud credentials do not work: ")
         assert "\n" not in answer.reason
@@ -330,7 +341,7 @@ def test_own_gpus_are_counted_by_card_market_and_state(
         200,
         {"items": {f"zones/{REGION}-b": {"instances": [machine(t4, 1)]}}},
     )
-    quotas = google_quota.GoogleQuotas("p", REGION, url)
+    quotas = google_quota.GoogleQuotas("p", REGION, GoogleApi(url))
     assert quotas.own_use(need(1), "mine") == 2 + 1
     assert quotas.own_use(need(1, "PREEMPTIBLE_NVIDIA_T4_GPUS"), "mine") == 32
     everything = need(1, "GPUS_ALL_REGIONS", "all regions")
@@ -394,7 +405,7 @@ def test_what_a_zone_offers(
     offer(answers, "acceleratorTypes", "nvidia-tesla-t4", gpu_models)
     pools = standard("us-central1-a", t4=GkeGpuNodePoolArgs(**T4_POOL))
     (wanted,) = gke_quota.wanted(pools, REGION)
-    found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)
+    found = google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).offer(wanted)
     assert (found.word, found.reason) == (word, reason)
     assert offers.exit_code([found]) == (0 if word == "offered" else 1)
 
@@ -409,7 +420,7 @@ def test_a_type_that_the_zone_no_longer_starts_is_not_offered(
         path = f"{PROJECT}/aggregated/acceleratorTypes?filter=name%3D{name}&maxResults=500"
         one = {"name": name, "deprecated": {"state": state}}
         answers[path] = (200, {"items": {f"zones/{REGION}-a": {"acceleratorTypes": [one]}}})
-    quotas = google_quota.GoogleQuotas("p", REGION, url)
+    quotas = google_quota.GoogleQuotas("p", REGION, GoogleApi(url))
     pools = autopilot(**{name: GkeAutopilotPoolArgs(accelerator=name) for name in kinds})
     words = [quotas.offer(one).word for one in autopilot_quota.wanted(pools, REGION)]
     assert words == ["not offered", "offered"]
@@ -444,7 +455,7 @@ def test_offers_that_cannot_be_asked_are_unknown(google: tuple[str, Answers, lis
     answers[path] = (403, {"error": {"message": "Required 'compute.machineTypes.list'"}})
     pools = standard("us-central1-a", l4=GkeGpuNodePoolArgs(machine_type="g2-standard-4"))
     (wanted,) = gke_quota.wanted(pools, REGION)
-    found = google_quota.GoogleQuotas("p", REGION, url).offer(wanted)
+    found = google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).offer(wanted)
     assert (found.word, offers.exit_code([found])) == ("unknown", 2)
     assert "compute.machineTypes.list" in offers.text([found])
 
@@ -494,7 +505,9 @@ def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, l
 def test_an_existing_cluster_has_no_quota() -> None:
     """On an existing cluster there is nothing to ask, and nothing amiss."""
     code, document, text = quota.answer("onprem")
-    assert (code, document["quotas"]) == (0, [])
+    assert code == 0
+    for key in ("quotas", "offers", "reservations", "findings"):
+        assert document[key] == []
     assert "no cloud quota" in text
 
 

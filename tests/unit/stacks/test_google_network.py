@@ -9,6 +9,7 @@ import pytest
 from components.gke.network_args import GkeNetworkArgs
 from simulators.google.container.shared_vpc import GKE_AGENT
 from simulators.google_inventory import Missing, Out
+from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_network import findings
 from stacks.capacity.verdict import Finding
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
@@ -32,7 +33,9 @@ def found(
     nodes: int | None = 9,
 ) -> list[tuple[str, str, str]]:
     """What is asked and found, as (about, word, reason)."""
-    asked = findings(network, project="p", region=region, nodes=nodes, endpoint=stack.api.endpoint)
+    asked = findings(
+        network, project="p", region=region, nodes=nodes, api=GoogleApi(stack.api.endpoint)
+    )
     stack.api.stop()
     return [_shown(one) for one in asked]
 
@@ -49,7 +52,7 @@ def test_a_network_as_it_shall_be_has_no_finding() -> None:
 def test_nothing_is_asked_of_a_network_that_the_stack_makes() -> None:
     """No API answers there, and nobody asks it."""
     given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1}
-    assert findings(GkeNetworkArgs(), **given, endpoint="http://127.0.0.1:1") == []
+    assert findings(GkeNetworkArgs(), **given, api=GoogleApi("http://127.0.0.1:1")) == []
 
 
 @pytest.mark.parametrize(
@@ -172,6 +175,6 @@ def test_a_role_on_the_whole_host_project_does_as_well() -> None:
 def test_nobody_answers() -> None:
     """Then each thing is unknown, for one reason, which is said once."""
     given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1}
-    asked = findings(NETWORK, **given, endpoint="http://127.0.0.1:1")
+    asked = findings(NETWORK, **given, api=GoogleApi("http://127.0.0.1:1"))
     assert {one.word for one in asked} == {"unknown"}
     assert all("http://127.0.0.1:1 does not answer" in one.reason for one in asked)
