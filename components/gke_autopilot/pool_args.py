@@ -28,7 +28,7 @@ class GkeAutopilotPoolArgs:
     reservation: str | None = None
     """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` where another project shares it; either with
-    `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says what is left of it."""
+    `/reservationBlocks/BLOCK` for a part of it."""
     driver_version: Literal["default", "latest"] | None = None
     """The driver that GKE installs; left out, GKE's default for the accelerator."""
     sharing: GkeSharingArgs | None = None
