@@ -30,7 +30,7 @@ def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
     is_flag=True,
     help="Adopt what is found, and unlock what another machine locked, without asking.",
 )
-@click.option("--endpoint", metavar="URL", help="A simulator of AWS, to ask instead.")
+@click.option("--endpoint", metavar="URL", help="A simulator of the cloud, to ask instead.")
 def recover(stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None) -> None:
     """Put the state of STACK in order after a killed up or destroy.
 

@@ -14,7 +14,7 @@ import tools.programs
 from rehearsal import simulated
 from rehearsal.event_log import Event
 from rehearsal.gpu_node import host_changes
-from rehearsal.kept import how_to_use
+from rehearsal.kept import how_to_use, write_runner
 from rehearsal.processes import end_leftovers
 from rehearsal.progress import Progress
 from rehearsal.provider_plugins import Choice
@@ -73,7 +73,7 @@ def _rehearse(
         running = run.run_until_ready()
         if keep is not None:
             _write(sandbox, make_report(run, time.monotonic() - began), progress)
-            progress.say(how_to_use(sandbox, running=running))
+            progress.say(how_to_use(sandbox, write_runner(sandbox), running=running))
             keep(0 if running else 1)
             return 0
         if running:

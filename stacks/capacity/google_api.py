@@ -7,7 +7,7 @@ protobuf that the policy SDK refuses.
 import json
 import os
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import google.auth
@@ -32,6 +32,10 @@ _SERVICES = {
         "https://cloudresourcemanager.googleapis.com/v1",
         "cloudresourcemanager/v1",
     ),
+    "container": ("https://container.googleapis.com/v1", "container/v1"),
+    "iam": ("https://iam.googleapis.com/v1", "iam/v1"),
+    # Dashboards are of another version than alert policies.
+    "monitoring": ("https://monitoring.googleapis.com", "monitoring"),
 }
 """API -> its base, and below a simulator's URL."""
 
@@ -44,14 +48,15 @@ class GoogleApi:
     """Asks with whatever credentials somebody has signed in with. `endpoint`: the URL of a
     simulator, which gets none."""
 
-    def __init__(self, endpoint: str | None = None) -> None:
+    def __init__(self, endpoint: str | None = None, scopes: Sequence[str] = SCOPES) -> None:
+        self._scopes = scopes
         self._endpoint = endpoint.rstrip("/") if endpoint else None
         self._http: google.auth.transport.urllib3.AuthorizedHttp | Unknown | None = None
         self._answers: dict[tuple[str, str], Mapping[str, Any] | Unknown] = {}
 
     def get(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
-        """What a GET of `projects/...` answers, asked once; Unknown with the reason where that is
-        nothing."""
+        """What a GET of a path below the API's base answers, asked once; Unknown with the reason
+        where that is nothing."""
         key = (service, path)
         if key not in self._answers:
             asked = self._ask("GET", service, path)
@@ -129,7 +134,7 @@ class GoogleApi:
         if on_this_machine(self._endpoint):
             credentials: Any = google.auth.credentials.AnonymousCredentials()  # type: ignore[no-untyped-call]
         else:
-            credentials, _ = google.auth.default(scopes=list(SCOPES))
+            credentials, _ = google.auth.default(scopes=list(self._scopes))
         authorized = google.auth.transport.urllib3.AuthorizedHttp
         return authorized(credentials)  # type: ignore[no-untyped-call]
 

@@ -13,8 +13,8 @@ class LiveClouds:
         self._profile = profile
         """AWS's, as the stack has it."""
         self._endpoint = endpoint
-        """URL of a simulated AWS."""
-        self._session: Any = None
+        """URL of a simulator of the cloud."""
+        self._google: Any = None
 
     def aws(self, region: str) -> Aws:
         import boto3
@@ -26,26 +26,15 @@ class LiveClouds:
             raise LookupError(f"AWS: {error}") from None
         return Aws(lambda service: session.client(service, endpoint_url=self._endpoint))
 
-    def google(self, url: str) -> Mapping[str, Any]:
-        import google.auth
-        import google.auth.exceptions
-        import google.auth.transport.requests
-        import requests
+    def google(self, service: str, path: str) -> Mapping[str, Any]:
+        from stacks.capacity.google_api import GoogleApi
+        from stacks.capacity.verdict import Unknown
 
-        try:
-            if self._session is None:
-                # The one scope that all of Compute Engine, GKE and Cloud Monitoring take.
-                credentials, _ = google.auth.default(
-                    scopes=["https://www.googleapis.com/auth/cloud-platform"]
-                )
-                signed_in: Any = google.auth.transport.requests.AuthorizedSession
-                self._session = signed_in(credentials)
-            answer = self._session.get(url, timeout=30)
-            document: Mapping[str, Any] = answer.json()
-        except (google.auth.exceptions.GoogleAuthError, requests.RequestException) as error:
-            raise LookupError(f"Google Cloud: {error}") from None
-        if answer.status_code == requests.codes.not_found:
-            return {}  # what it would be part of is not there
-        if not answer.ok:
-            raise LookupError(f"Google Cloud: {document['error']['message']}")
-        return document
+        if self._google is None:
+            # The one scope that all of Compute Engine, GKE and Cloud Monitoring take.
+            scope = "https://www.googleapis.com/auth/cloud-platform"
+            self._google = GoogleApi(self._endpoint, [scope])
+        found = self._google.found(service, path)
+        if isinstance(found, Unknown):
+            raise LookupError(f"Google Cloud: {found.reason}")
+        return found or {}  # what it would be part of is not there

@@ -32,9 +32,9 @@ class Clouds(Protocol):
 
     def aws(self, region: str) -> Aws: ...
 
-    def google(self, url: str) -> Mapping[str, Any]:
-        """What a GET answers, empty where there is no such thing; raises LookupError in Google's
-        words."""
+    def google(self, service: str, path: str) -> Mapping[str, Any]:
+        """What a GET of an API, such as `compute`, answers, empty where there is no such thing;
+        raises LookupError in Google's words."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -30,16 +30,9 @@ def complete(inputs: Inputs, provider: Inputs) -> dict[str, Any]:
     return {**given, **inputs}
 
 
-MONITORING = "https://monitoring.googleapis.com"
-IAM = "https://iam.googleapis.com"
-COMPUTE, CONTAINER = (
-    "https://compute.googleapis.com/compute/v1",
-    "https://container.googleapis.com/v1",
-)
-
-Get = Callable[[str], Mapping[str, Any]]
-"""URL -> what a GET answers, as JSON, empty where there is no such thing; raises LookupError in
-Google's words."""
+Get = Callable[[str, str], Mapping[str, Any]]
+"""API, such as `compute`, and path -> what a GET answers, as JSON, empty where there is no such
+thing; raises LookupError in Google's words."""
 
 
 def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | None:
@@ -53,34 +46,32 @@ def find(type_token: str, name: str, inputs: Inputs, get: Get) -> list[str] | No
             place = f"projects/{inputs['project']}/global/networks"
             # A network carries no label. One that already has subnetworks is somebody's.
             rows = [
-                row
-                for row in _all(get, f"{COMPUTE}/{place}", "items")
-                if not row.get("subnetworks")
+                row for row in _all(get, "compute", place, "items") if not row.get("subnetworks")
             ]
         case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
             place = f"{region}/{'subnetworks' if 'subnetwork' in type_token else 'routers'}"
             rows = [
                 row
-                for row in _all(get, f"{COMPUTE}/{place}", "items")
+                for row in _all(get, "compute", place, "items")
                 if _last(row["network"]) == _last(inputs["network"])
             ]
         case "gcp:compute/routerNat:RouterNat":
             place = f"{inputs['project']}/{inputs['region']}/{_last(inputs['router'])}"
-            router = get(f"{COMPUTE}/{region}/routers/{_last(inputs['router'])}")
+            router = get("compute", f"{region}/routers/{_last(inputs['router'])}")
             rows = list(router.get("nats") or ())
         case "gcp:container/nodePool:NodePool":
             place = _node_pool({**inputs, "name": ""}).rstrip("/")
-            rows = list(get(f"{CONTAINER}/{place}").get("nodePools") or ())
+            rows = list(get("container", place).get("nodePools") or ())
         case "gcp:monitoring/dashboard:Dashboard":
             dashboard = json.loads(inputs["dashboardJson"])
-            url = f"{MONITORING}/v1/projects/{inputs['project']}/dashboards"
+            path = f"v1/projects/{inputs['project']}/dashboards"
             wanted = (dashboard.get("labels") or {}).get(GOOGLE_LABEL)
-            rows = _all(get, url, "dashboards")
+            rows = _all(get, "monitoring", path, "dashboards")
             return _own(rows, "dashboard", dashboard["displayName"], wanted, "labels")
         case "gcp:monitoring/alertPolicy:AlertPolicy":
-            url = f"{MONITORING}/v3/projects/{inputs['project']}/alertPolicies"
+            path = f"v3/projects/{inputs['project']}/alertPolicies"
             wanted = (inputs.get("userLabels") or {}).get(GOOGLE_LABEL)
-            rows = _all(get, url, "alertPolicies")
+            rows = _all(get, "monitoring", path, "alertPolicies")
             return _own(rows, "alert policy", inputs["displayName"], wanted, "userLabels")
         case _:
             return None
@@ -106,28 +97,29 @@ def check(type_token: str, identity: str, inputs: Inputs, get: Get) -> None:
     match type_token:
         case "gcp:container/cluster:Cluster":
             wanted = (inputs.get("resourceLabels") or {}).get(GOOGLE_LABEL)
-            if wanted is not None and (row := get(f"{CONTAINER}/{identity}")):
+            if wanted is not None and (row := get("container", identity)):
                 found = (row.get("resourceLabels") or {}).get(GOOGLE_LABEL)
                 check_own(f"cluster {_last(identity)}", wanted, found)
         case "gcp:serviceaccount/account:Account":
             wanted = inputs.get("description")
-            if wanted is not None and (row := get(f"{IAM}/v1/{identity}")):
+            if wanted is not None and (row := get("iam", identity)):
                 check_own(f"service account {_last(identity)}", wanted, row.get("description"))
         case "gcp:compute/subnetwork:Subnetwork" | "gcp:compute/router:Router":
-            if row := get(f"{COMPUTE}/{identity}"):
+            if row := get("compute", identity):
                 what = "subnetwork" if "subnetwork" in type_token else "router"
                 check_within(f"{what} {_last(identity)}", row["network"], inputs["network"])
 
 
-def _all(get: Get, url: str, key: str) -> list[Any]:
+def _all(get: Get, service: str, path: str, key: str) -> list[Any]:
     """The rows of every page."""
     rows: list[Any] = []
-    token = ""
+    page = ""
     while True:
-        answer = get(f"{url}?{urllib.parse.urlencode({'pageToken': token})}" if token else url)
+        answer = get(service, path + page)
         rows += answer.get(key) or ()
         if not (token := answer.get("nextPageToken") or ""):
             return rows
+        page = f"?{urllib.parse.urlencode({'pageToken': token})}"
 
 
 def kubernetes_identity(inputs: Inputs) -> str:

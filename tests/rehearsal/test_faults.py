@@ -9,11 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from cli.main import main
-from quality.faults.fake_cloud_api import FakeCloudApi
 from quality.faults.fault_injector import InjectionPoint
 from quality.faults.fault_run import FaultRunner, cycle
 from quality.faults.injected import FAULTS, inject
-from stacks.recovery import clouds as recovery_clouds
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +49,13 @@ def test_a_cluster_that_nobody_heard_of_is_adopted_by_the_command(
     runner.injector.settle()
     runner.sandbox.drop_plugins()
     assert "is currently locked" in engine.up().errors[0]
-    clouds = FakeCloudApi(runner.sandbox.cloud, runner.sandbox.cloud_api)
+    endpoint = runner.sandbox.cloud_api
+    assert endpoint
     with monkeypatch.context() as patched:
-        patched.setattr(recovery_clouds, "LiveClouds", lambda **_: clouds)
         patched.chdir(runner.folder / "program")
         for name, value in engine.environment.items():
             patched.setenv(name, value)
-        code = main(["recover", "dev", "--yes"])
+        code = main(["recover", "dev", "--yes", "--endpoint", endpoint])
     said = capsys.readouterr()
     assert code == 0, said.err
     cluster = "projects/my-project/locations/us-central1-a/clusters/gpu-dev"

@@ -32,8 +32,8 @@ class Google(Nobody):
     def __init__(self, labels: Mapping[str, str] | None) -> None:
         self.labels = labels
 
-    def google(self, url: str) -> Mapping[str, Any]:
-        assert url == f"https://container.googleapis.com/v1/{IDENTITY}"
+    def google(self, service: str, path: str) -> Mapping[str, Any]:
+        assert (service, path) == ("container", IDENTITY)
         return {} if self.labels is None else {"name": "gpu-dev", "resourceLabels": self.labels}
 
 
@@ -64,9 +64,7 @@ def test_a_network_that_somebody_uses_is_not_taken() -> None:
     """A network has no label: one under a generated name is this stack's while nothing is in it."""
     inputs = {"project": "p", "name": "net-aaaaaaa"}
     rows = [{"name": "net-0123abc", "subnetworks": ["s"]}, {"name": "net-1234abc"}]
-    found = on_google.find(
-        "gcp:compute/network:Network", "net", inputs, lambda url: {"items": rows}
-    )
+    found = on_google.find("gcp:compute/network:Network", "net", inputs, lambda *_: {"items": rows})
     assert found == ["projects/p/global/networks/net-1234abc"]
 
 
@@ -193,8 +191,8 @@ def test_on_google_cloud_its_mark_or_its_network_decides(kind: str) -> None:
     class Answers(Nobody):
         says: Mapping[str, Any] = ours
 
-        def google(self, url: str) -> Mapping[str, Any]:
-            assert url.endswith(f"/v1/{identity}")
+        def google(self, service: str, path: str) -> Mapping[str, Any]:
+            assert path == identity
             return self.says
 
     clouds = Answers()
@@ -227,7 +225,7 @@ def test_dashboards_and_alerts_carry_the_label(
     plain = {"name": "3", "displayName": "GPUs"}
 
     def found(*there: dict[str, Any]) -> list[str] | None:
-        return on_google.find(kind, "x", {"project": "p", **inputs}, lambda url: {rows: [*there]})
+        return on_google.find(kind, "x", {"project": "p", **inputs}, lambda *_: {rows: [*there]})
 
     assert found(*named.values(), plain) == ["1"]
     assert found({"name": "4", "displayName": "other"}) == []

@@ -9,12 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import boto3
-import google.auth
-import google.auth.transport.requests
 import pytest
-import requests
 from botocore.exceptions import ClientError, WaiterError
 from moto import mock_aws
 
@@ -26,6 +24,7 @@ from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.orphans import UNKNOWN, duplicates, with_orphans
 from stacks.recovery.state import adopting, interrupted
+from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
 DECLARED = Path(__file__).parents[2] / "program" / "declared"
 STACK = "urn:pulumi:dev::gpu-cluster::pulumi:pulumi:Stack::gpu-cluster-dev"
@@ -104,7 +103,7 @@ class Nobody:
     def aws(self, region: str) -> Aws:
         raise AssertionError("AWS was asked")
 
-    def google(self, url: str) -> Mapping[str, Any]:
+    def google(self, service: str, path: str) -> Mapping[str, Any]:
         raise AssertionError("Google was asked")
 
 
@@ -274,15 +273,15 @@ def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
     (one,) = interrupted(deployment)
     assert (one.urn, one.orphaned) == (NETWORK["urn"], True)
 
-    asked: list[str] = []
+    asked: list[tuple[str, str]] = []
 
-    def answer(url: str) -> Mapping[str, Any]:
-        asked.append(url)
+    def answer(service: str, path: str) -> Mapping[str, Any]:
+        asked.append((service, path))
         return {"items": [{"name": name} for name in ("net-0123abc", "net", "network-0123abc")]}
 
     inputs = on_google.complete(one.inputs, one.provider)
     (identity,) = on_google.find(one.type, "net", inputs, answer) or ()
-    assert asked == ["https://compute.googleapis.com/compute/v1/projects/p/global/networks"]
+    assert asked == [("compute", "projects/p/global/networks")]
     (adopted,) = adopting(deployment, {one.urn: identity})["deployment"]["resources"][2:]
     assert adopted["inputs"]["name"] == "net-0123abc"
 
@@ -469,12 +468,11 @@ def test_every_page_of_google_s_is_read() -> None:
         "": {"alertPolicies": [{"name": "1", "displayName": "other"}], "nextPageToken": "a/b"},
         "?pageToken=a%2Fb": {"alertPolicies": [{"name": "2", "displayName": "XID"}]},
     }
-    url = f"{on_google.MONITORING}/v3/projects/p/alertPolicies"
     found = on_google.find(
         "gcp:monitoring/alertPolicy:AlertPolicy",
         "xid",
         {"project": "p", "displayName": "XID"},
-        lambda asked: pages[asked.removeprefix(url)],
+        lambda _, path: pages[path.removeprefix("v3/projects/p/alertPolicies")],
     )
     assert found == ["2"]
 
@@ -492,28 +490,32 @@ def test_google_is_asked_with_a_scope_that_every_api_takes(
     monkeypatch: pytest.MonkeyPatch, code: int, body: bytes, came: Any
 ) -> None:
     """GKE has no narrower one for a service account; what is not there is no error."""
-    asked: list[str] = []
-
-    def default(*, scopes: list[str]) -> tuple[None, None]:
-        asked.extend(scopes)
-        return None, None
-
-    def get(url: str, timeout: float) -> requests.Response:
-        answer = requests.Response()
-        answer.status_code, answer._content = code, body
-        return answer
-
-    monkeypatch.setattr(google.auth, "default", default)
-    session = SimpleNamespace(get=get)
-    monkeypatch.setattr(
-        google.auth.transport.requests, "AuthorizedSession", lambda credentials: session
-    )
+    default, session = Mock(return_value=(None, None)), Mock()
+    session.request.return_value = SimpleNamespace(status=code, data=body)
+    library = "stacks.capacity.google_api.google.auth"
+    monkeypatch.setattr(f"{library}.default", default)
+    monkeypatch.setattr(f"{library}.transport.urllib3.AuthorizedHttp", lambda credentials: session)
     if isinstance(came, str):
         with pytest.raises(LookupError, match=came):
-            LiveClouds().google("https://compute.googleapis.com/x")
+            LiveClouds().google("container", "projects/p")
     else:
-        assert LiveClouds().google("https://compute.googleapis.com/x") == came
-    assert asked == ["https://www.googleapis.com/auth/cloud-platform"]
+        assert LiveClouds().google("container", "projects/p") == came
+    assert session.request.call_args.args == (
+        "GET", "https://container.googleapis.com/v1/projects/p",
+    )  # fmt: skip
+    default.assert_called_once_with(scopes=["https://www.googleapis.com/auth/cloud-platform"])
+
+
+def test_a_kept_rehearsal_is_asked_instead_of_google() -> None:
+    """Every API that recovery asks, without anybody's credentials."""
+    stack = SharedStack()
+    clouds = LiveClouds(endpoint=stack.api.endpoint)
+    assert clouds.google("compute", SUBNETWORK)["name"] == "gke"
+    assert clouds.google("container", "projects/p/locations/l/clusters/c") == {}
+    assert clouds.google("iam", "projects/p/serviceAccounts/a@p.iam.gserviceaccount.com") == {}
+    assert clouds.google("monitoring", "v1/projects/p/dashboards") == {"dashboards": []}
+    assert clouds.google("monitoring", "v3/projects/p/alertPolicies") == {"alertPolicies": []}
+    stack.api.stop()
 
 
 def test_an_imported_node_pool_names_its_cluster_as_the_program_does() -> None:
