@@ -9,6 +9,7 @@ from simulators.google.api.server import Request
 from tests.unit.simulators.google_stack import (
     ACCOUNT,
     ACCOUNT_MEMBER,
+    BUCKET_MEMBER,
     CLUSTER,
     FIREWALL,
     MEMBER,
@@ -25,7 +26,6 @@ from tests.unit.simulators.google_stack import (
 SERVICE = "gcp:projects/service:Service"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
 DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
-BUCKET_MEMBER = "gcp:storage/bucketIAMMember:BucketIAMMember"
 ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
 
 _NET = "projects/p/global/networks/net"

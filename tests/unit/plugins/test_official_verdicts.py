@@ -10,6 +10,7 @@ from simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT,
+    BUCKET_MEMBER,
     CLUSTER,
     MEMBER,
     NAT,
@@ -51,6 +52,9 @@ def merged(inputs: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def declared(stack: GoogleStack, kind: str) -> tuple[str, str, dict[str, Any]]:
     """Type, name and inputs of the stack's resource of a kind, which is not made yet."""
+    if kind == "bucket member":
+        given = {"bucket": "data", "role": "roles/storage.objectViewer", "member": "user:a@b.c"}
+        return BUCKET_MEMBER, "reader", given
     if kind == "network":
         return NETWORK, "net", {"autoCreateSubnetworks": False}
     network = stack.up(NETWORK, "net", {"autoCreateSubnetworks": False})

@@ -1,4 +1,5 @@
 import importlib.metadata
+from collections.abc import Callable
 from dataclasses import replace
 
 import grpc
@@ -6,11 +7,14 @@ import pytest
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
+from plugins import aws, gcp
 from plugins.cloud import server
+from plugins.cloud.handler import ProviderSettings
 from plugins.cloud.immutable import facts
 from plugins.cloud.schema import UNKNOWN
 from plugins.cloud.server import ProviderServer
 from plugins.cloud.wire import decode, encode
+from plugins.faults import Faults
 from plugins.gcp.container import DEFAULT_SCOPES
 from plugins.gcp.node_pool import NodePool
 from tests.unit.plugins.offline_engine import Refused
@@ -26,6 +30,15 @@ from tests.unit.simulators.google_stack import (
 )
 
 PLANNED = {"network": "net", "subnetwork": UNKNOWN, "initialNodeCount": 1, "location": "us-east1"}
+
+
+@pytest.mark.parametrize("settings_for", [aws.settings_for, gcp.settings_for])
+def test_every_type_has_its_facts(settings_for: Callable[..., ProviderSettings]) -> None:
+    """Without a row nothing would replace, and nothing be refused."""
+    assert (
+        settings_for({"AWS_ENDPOINT_URL": ""}, faults=Faults()).handlers.keys() - facts().keys()
+        == set()
+    )
 
 
 def test_names_are_generated_once() -> None:
