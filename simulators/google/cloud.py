@@ -27,6 +27,7 @@ from simulators.google.autopilot import (
     autopilot_groups,
     gpu_request_shapes,
 )
+from simulators.google.compute.instances import gpus_used
 from simulators.google.container import reserved
 from simulators.google.container.locations import check_boot_disk
 from simulators.google.container.node_defaults import accelerator_of, quota_metric
@@ -116,7 +117,7 @@ class GoogleCloud:
                     return
             known = {each.name: each for each in self.node_groups()}
             if nodes > self.auto_nodes.get(group, 0):
-                self._check_auto_quota(known[group], nodes)
+                self._check_auto_start(known[group], nodes)
             self.auto_nodes[group] = nodes
 
     def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
@@ -222,50 +223,42 @@ class GoogleCloud:
 
     # What keeps nodes from starting.
 
+    def limit(self, metric: str) -> int:
+        """GPUs that the project may have of a metric."""
+        return self.faults.quota.get(metric, DEFAULT_QUOTA)
+
     def check_start(self, pool: CloudResource, wanted: int) -> None:
         """Raises ApiError where the pool cannot have `wanted` nodes: GKE itself makes a pool that
         can have none, and Compute Engine refuses its first node."""
-        if wanted:
-            check_boot_disk(pool.state["config"])
-            reserved.check_start(self, pool, wanted)
-            self._check_quota(pool, wanted)
-
-    def _check_quota(self, pool: CloudResource, wanted: int) -> None:
-        gpus = accelerator_of(pool.state)
-        if gpus is None or reserved.affinity(pool.state):
-            return  # it is the reservation that counts
-        metric = quota_metric(pool.state)
-        region = region_of(pool.state["locations"][0])
-        for name, scope in ((metric, f"region {region}"), (GLOBAL_GPU_QUOTA, "all regions")):
-            others = sum(
-                other.nodes * used[1]
-                for other in self.of(NODE_POOL)
-                if other.identity != pool.identity
-                and not reserved.affinity(other.state)
-                and (used := accelerator_of(other.state))
-                and (name == GLOBAL_GPU_QUOTA or quota_metric(other.state) == name)
-            )
-            self._within(name, scope, others + wanted * gpus[1])
-
-    def _check_auto_quota(self, group: NodeGroup, wanted: int) -> None:
-        name = group.node.labels.get(nodes.ACCELERATOR_LABEL)
-        if name is None:
+        if not wanted:
             return
-        count = int(group.node.labels[ACCELERATOR_COUNT_LABEL])
-        gpu_model = ACCELERATORS[name]
-        metric = gpu_model.quota_metric_preemptible if group.spot else gpu_model.quota_metric
-        self._within(metric, "the cluster's region", wanted * count)
-        self._within(GLOBAL_GPU_QUOTA, "all regions", wanted * count)
+        check_boot_disk(pool.state["config"])
+        reserved.check_start(self, pool, wanted)
+        gpus = accelerator_of(pool.state)
+        if gpus and not reserved.affinity(pool.state):  # else it is the reservation that counts
+            region = region_of(pool.state["locations"][0])
+            metric = quota_metric(pool.state)
+            self._check_quota(pool.state["name"], wanted * gpus[1], metric, region)
 
-    def _within(self, metric: str, scope: str, units: int) -> None:
-        limit = self.faults.quota.get(metric, DEFAULT_QUOTA)
-        if units > limit:
-            raise ApiError(
-                403,
-                f"GCE quota exceeded: Quota '{metric}' exceeded. Limit: {limit}.0 in {scope}, "
-                f"needed: {units}.0",
-                reason="quotaExceeded",
-            )
+    def _check_auto_start(self, group: NodeGroup, wanted: int) -> None:
+        labels = group.node.labels
+        if name := labels.get(nodes.ACCELERATOR_LABEL):
+            gpu_model, gpus = ACCELERATORS[name], wanted * int(labels[ACCELERATOR_COUNT_LABEL])
+            metric = gpu_model.quota_metric_preemptible if group.spot else gpu_model.quota_metric
+            self._check_quota(group.name, gpus, metric, labels["topology.kubernetes.io/region"])
+
+    def _check_quota(self, group: str, gpus: int, metric: str, region: str) -> None:
+        """Raises ApiError where the project may not have so many GPUs in the group."""
+        for name, place in ((metric, region), (GLOBAL_GPU_QUOTA, None)):
+            units, limit = gpus + gpus_used(self, name, place, besides=group), self.limit(name)
+            if units > limit:
+                scope = f"region {place}" if place else "all regions"
+                raise ApiError(
+                    403,
+                    f"GCE quota exceeded: Quota '{name}' exceeded. Limit: {limit}.0 in {scope}, "
+                    f"needed: {units}.0",
+                    reason="quotaExceeded",
+                )
 
 
 def _missing_identity(member: str, accounts: set[str], pools: set[str], project: str) -> str | None:

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from components.catalog.gke import ACCELERATORS
+from components.catalog.gke import ACCELERATORS, region_of
+from simulators.google import nodes
 from simulators.google.api.call import Call, not_found
 from simulators.google.compute import resources
 from simulators.google.compute.resources import LINK
-from simulators.google.container.reserved import affinity
+from simulators.google.container.reserved import affinity, reserved_gpus
 from simulators.google.container.tokens import CLUSTER, NODE_POOL
 
 if TYPE_CHECKING:
@@ -62,9 +63,11 @@ class Running:
 
 
 def running(cloud: "GoogleCloud") -> Iterator[Running]:
-    """All nodes that run now. Hold the cloud's lock."""
-    groups = {group.name: group for group in cloud.node_groups()}
-    pools = {pool.identity.rpartition("/")[2]: pool for pool in cloud.of(NODE_POOL)}
+    """All nodes that run now, those that still boot among them. Hold the cloud's lock."""
+    pools = {pool.state["name"]: pool for pool in cloud.of(NODE_POOL)}
+    groups = {group.name: group for group in cloud.node_groups()} | {
+        name: nodes.group(pool, cloud.found(pool.parent or "")) for name, pool in pools.items()
+    }
     with_pools = {pool.parent for pool in pools.values()}
     # Nodes that no pool has are those of the cluster that makes its own.
     automatic = [one.identity for one in cloud.of(CLUSTER) if one.identity not in with_pools]
@@ -86,33 +89,46 @@ def running(cloud: "GoogleCloud") -> Iterator[Running]:
             )
 
 
+def gpus_used(cloud: "GoogleCloud", metric: str, region: str | None, besides: str = "") -> int:
+    """GPUs that count against a quota: those of the project's reservations, and those of all nodes
+    that come out of none, without the group `besides`. Without a region: whatever the metric, and
+    everywhere. Hold the cloud's lock."""
+    return reserved_gpus(cloud, metric if region else None, region) + sum(
+        one.count * one.gpus
+        for one in running(cloud)
+        if one.group != besides
+        and not one.reservation
+        and (region is None or (one.metric == metric and region_of(one.zone) == region))
+    )
+
+
 def _rows(call: Call, zone: str | None = None) -> list[dict[str, Any]]:
     found = []
-    for nodes in running(call.cloud):
-        project, cluster = nodes.cluster.split("/")[1], nodes.cluster.rpartition("/")[2]
-        if project != call.path["project"] or zone not in (None, nodes.zone):
+    for each in running(call.cloud):
+        project, cluster = each.cluster.split("/")[1], each.cluster.rpartition("/")[2]
+        if project != call.path["project"] or zone not in (None, each.zone):
             continue
-        place = f"{LINK}projects/{project}/zones/{nodes.zone}"
-        machine = nodes.labels.get("node.kubernetes.io/instance-type", "")
+        place = f"{LINK}projects/{project}/zones/{each.zone}"
+        machine = each.labels.get("node.kubernetes.io/instance-type", "")
         row: dict[str, Any] = {
             "kind": "compute#instance",
             "status": "RUNNING",
             "zone": place,
             "machineType": f"{place}/machineTypes/{machine}",
-            "labels": {"goog-k8s-cluster-name": cluster, "goog-k8s-node-pool-name": nodes.group},
-            "scheduling": {"provisioningModel": nodes.model},
+            "labels": {"goog-k8s-cluster-name": cluster, "goog-k8s-node-pool-name": each.group},
+            "scheduling": {"provisioningModel": each.model},
         }
-        if nodes.accelerator:
-            kind = f"{place}/acceleratorTypes/{nodes.accelerator}"
-            row["guestAccelerators"] = [{"acceleratorType": kind, "acceleratorCount": nodes.gpus}]
-        if nodes.reservation:
+        if each.accelerator:
+            kind = f"{place}/acceleratorTypes/{each.accelerator}"
+            row["guestAccelerators"] = [{"acceleratorType": kind, "acceleratorCount": each.gpus}]
+        if each.reservation:
             row["reservationAffinity"] = {
                 "consumeReservationType": "SPECIFIC_RESERVATION",
                 "key": "compute.googleapis.com/reservation-name",
-                "values": [nodes.reservation],
+                "values": [each.reservation],
             }
-        for number in range(nodes.count):
-            name = f"gke-{cluster}-{nodes.group}-{number}"
+        for number in range(each.count):
+            name = f"gke-{cluster}-{each.group}-{number}"
             found.append({"name": name, "selfLink": f"{place}/instances/{name}", **row})
     wanted = call.query.get("filter", "")
     return [resources.row(call, one) for one in found if resources.matches(one, wanted)]

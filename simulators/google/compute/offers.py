@@ -18,11 +18,8 @@ from simulators.google.api.call import Call, not_found
 from simulators.google.api.server import Answer
 from simulators.google.compute import instances, resources
 from simulators.google.compute.resources import LINK
-from simulators.google.container.reserved import reserved_gpus
 from tools.google_discovery import document
 
-_DEFAULT_QUOTA = 16
-"""GPUs, of every metric that `Faults.quota` does not set. Real projects often start with 0."""
 _ZONES = sorted({zone for zones in ACCELERATOR_ZONES.values() for zone in zones})
 
 
@@ -88,14 +85,7 @@ def _zones(call: Call) -> dict[str, Any]:
 
 
 def _quota(call: Call, metric: str, region: str | None) -> dict[str, Any]:
-    use = sum(
-        running.count * running.gpus
-        for running in instances.running(call.cloud)
-        if not running.reservation
-        and (region is None or (running.metric == metric and region_of(running.zone) == region))
-    )
-    use += reserved_gpus(call.cloud, metric if region else None, region)
-    limit = call.cloud.faults.quota.get(metric, _DEFAULT_QUOTA)
+    use, limit = instances.gpus_used(call.cloud, metric, region), call.cloud.limit(metric)
     return {"metric": metric, "limit": float(limit), "usage": float(use)}
 
 

@@ -321,13 +321,15 @@ def test_autopilot_nodes_with_fewer_gpus_are_cheaper() -> None:
 
 
 def test_autopilot_nodes_count_against_the_quota() -> None:
-    """Nodes that GKE brings by itself need GPU quota as well."""
+    """Nodes that GKE brings by itself need GPU quota as well, whatever their group."""
     stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 2})
     autopilot(stack)
     stack.cloud.set_size("autopilot-nvidia-tesla-t4-2", 1)
     with pytest.raises(Exception, match="GCE quota exceeded: Quota 'NVIDIA_T4_GPUS' exceeded"):
         stack.cloud.set_size("autopilot-nvidia-tesla-t4-2", 2)
     stack.cloud.set_size("autopilot-nvidia-tesla-t4-2-spot", 1)
+    with pytest.raises(Exception, match=r"Limit: 2.0 in region us-central1, needed: 3.0"):
+        stack.cloud.set_size("autopilot-nvidia-tesla-t4-1", 1)
 
 
 def test_autopilot_has_spot_nodes_for_those_who_select_them() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from simulators.cloud import RefusedError
+from simulators.google.container.tokens import NODE_POOL
 from simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import GoogleStack, t4
@@ -92,3 +93,24 @@ def test_two_pools_share_a_reservation() -> None:
     with pytest.raises(RefusedError, match=r"\(1 free, needed: 2\)"):
         made.cloud.set_size(other, 2)
     made.cloud.set_size(other, 1)
+
+
+def test_what_is_reserved_counts_against_the_quota() -> None:
+    """Whether it runs or not, and once: other pools get what is left."""
+    made = GoogleStack({"NVIDIA_T4_GPUS": 3}, reservations=[MINE, THEIRS])
+    made.cluster()
+    made.pool(nodeConfig=out_of("mine"), initialNodeCount=2)
+    made.pool("other", initialNodeCount=1)
+    with pytest.raises(Refused, match=r"Limit: 3.0 in region us-central1, needed: 4.0"):
+        made.pool("more", initialNodeCount=1)
+
+
+def test_nodes_that_boot_count_against_the_quota() -> None:
+    """Their machines are there, although the cluster does not see them yet."""
+    made = GoogleStack({"NVIDIA_T4_GPUS": 1})
+    made.cluster()
+    made.pool(initialNodeCount=1)
+    for pool in made.cloud.of(NODE_POOL):
+        pool.state["status"] = "PROVISIONING"
+    with pytest.raises(Refused, match=r"Limit: 1.0 in region us-central1, needed: 2.0"):
+        made.pool("more", initialNodeCount=1)
