@@ -53,7 +53,9 @@ def _update(call: Call) -> dict[str, Any]:
     return change(call, pool, state)
 
 
-def change(call: Call, pool: CloudResource, state: dict[str, Any]) -> dict[str, Any]:
+def change(
+    call: Call, pool: CloudResource, state: dict[str, Any], kind: str = "UPGRADE_NODES"
+) -> dict[str, Any]:
     """Makes `state` the pool's, where GKE allows it; the operation."""
     cluster = call.cloud.found(pool.parent or "")
     if state["version"] == "-":
@@ -69,7 +71,7 @@ def change(call: Call, pool: CloudResource, state: dict[str, Any]) -> dict[str, 
         at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
         seconds = NODE_SECONDS * float(-(-pool.nodes // at_once))
     pool.state = state
-    return operation(call, "UPGRADE_NODES", pool.identity, simulated_seconds=seconds)
+    return operation(call, kind, pool.identity, simulated_seconds=seconds)
 
 
 def recreates(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -113,8 +115,7 @@ def _set_autoscaling(call: Call) -> dict[str, Any]:
 def _set_management(call: Call) -> dict[str, Any]:
     pool = call.cloud.found(call.name)
     state = copy.deepcopy(pool.state) | {"management": call.body.get("management") or {}}
-    change(call, pool, state)
-    return operation(call, "SET_NODE_POOL_MANAGEMENT", pool.identity)
+    return change(call, pool, state, "SET_NODE_POOL_MANAGEMENT")
 
 
 _PREFIX = "container.projects.locations.clusters.nodePools."
