@@ -161,6 +161,7 @@ class NodePool(ContainerResource):
     # Updates: each in a request of its own, in the provider's order.
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        self._seconds.pop(identity, None)  # of an update that failed on the way
         scaling = _scaling(new)
         if scaling != _scaling(old):
             forced = ("minNodeCount", "totalMinNodeCount")

@@ -461,6 +461,18 @@ def test_an_update_that_outlasts_the_provider_fails() -> None:
     stack.up(POOL, "gpu", pool(nodeConfig=t4(diskSizeGb=300), **many), waits=6 * 3600)
 
 
+def test_an_update_after_a_failed_one_counts_its_own_time() -> None:
+    """The first one recreates twenty nodes and fails at the size; the next one recreates none."""
+    stack = GoogleStack(quota={"NVIDIA_T4_GPUS": 20, "GPUS_ALL_REGIONS": 20})
+    stack.cluster()
+    many = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}, "autoscaling": None}
+    stack.pool(nodeCount=20, initialNodeCount=None, **many)
+    larger = pool(nodeConfig=t4(diskSizeGb=200), initialNodeCount=None, **many)
+    with pytest.raises(Refused, match="GCE quota exceeded"):
+        stack.up(POOL, "gpu", larger | {"nodeCount": 21})
+    stack.up(POOL, "gpu", larger | {"nodeCount": 20})
+
+
 def test_a_short_cluster_name_is_another_to_the_provider() -> None:
     """As `pulumi import` writes it; the command that recovers gives such a pool the full name."""
     stack = GoogleStack()
