@@ -235,5 +235,6 @@ class AlertPolicy(Resource):
             if "name" in known:
                 condition.setdefault("name", known["name"])
         mask = [field for field in self._masked if body.get(field) != before.get(field)]
-        query = {"updateMask": ",".join(mask)}
-        self.client.call(self.service, "PATCH", self.path(identity), body, query)
+        if mask:
+            query = {"updateMask": ",".join(mask)}
+            self.client.call(self.service, "PATCH", self.path(identity), body, query)

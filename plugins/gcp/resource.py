@@ -82,7 +82,7 @@ class Resource(Handler):
         return self.identity(inputs)
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """Makes the API's what differs; asked only where something does."""
+        """Makes the API's what differs; asked only where more than `KEPT` does."""
         raise NotImplementedError
 
     def wait(self, operation: Mapping[str, Any], place: str, doing: str) -> None:
@@ -106,10 +106,17 @@ class Resource(Handler):
     ) -> dict[str, Any]:
         complete = self.completed(config, new)
         try:
-            self.change(identity, old, complete)
+            if self._differs(old, complete):
+                self.change(identity, old, complete)
         except CloudError as error:
             raise CloudError(f"Error updating {self.noun} {identity!r}: {error}") from None
         return self.fetch(identity, complete)
+
+    def _differs(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+        """Whether more than what the provider keeps to itself is another."""
+        names = {*old, *new} - KEPT.keys()
+        both = ((name, old.get(name), new.get(name)) for name in names)
+        return any(was != now and not self.same(name, was, now) for name, was, now in both)
 
     def on_delete(self, config: Config, identity: str, state: dict[str, Any]) -> None:
         if state.get("deletionPolicy") == "PREVENT":

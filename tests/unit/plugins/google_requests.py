@@ -85,6 +85,7 @@ _ALERT = {
 }
 _TILE = {"width": 24, "height": 16, "widget": {"title": "t", "text": {"content": "c"}}}
 _DASHBOARD = {"displayName": "GPUs", "mosaicLayout": {"columns": 48, "tiles": [_TILE]}}
+_RENAMED = _DASHBOARD | {"displayName": "All"}
 _IMAGES = {"format": "DOCKER", "repositoryId": "images", "location": "us-central1"}
 
 _OFFICE = {"displayName": "office", "cidrBlock": "203.0.113.0/24"}
@@ -184,6 +185,12 @@ _OF_POOL: Sequence[dict[str, Any]] = (
     ),
 )  # fmt: skip
 
+
+def _policies(token: str, name: str, inputs: dict[str, Any]) -> Sequence[tuple[str, str, Any]]:
+    """Of a deletion policy the API hears nothing."""
+    return [(token, name, inputs | {"deletionPolicy": each}) for each in ("ABANDON", "DELETE")]
+
+
 STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
     (NETWORK, "net", {"name": "net", "autoCreateSubnetworks": False, "routingMode": "REGIONAL"}),
     (SUBNETWORK, "nodes", _NODES),
@@ -194,10 +201,12 @@ STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
     (ROUTER, "router", {"name": "router", "network": _NET, **_PLACE}),
     (NAT, "nat", _NAT),
     (NAT, "nat", _NAT | {"maxPortsPerVm": 4096}),
+    *_policies(NAT, "nat", _NAT | {"maxPortsPerVm": 4096}),
     (NAT, "listed", _LISTED),
     (ROUTER, "router", {"name": "router", "network": _NET, "bgp": {"asn": 64514}, **_PLACE}),
     (FIREWALL, "wall", _WALL),
     (FIREWALL, "wall", _WALL | {"priority": 900}),
+    *_policies(FIREWALL, "wall", _WALL | {"priority": 900}),
     (ACCOUNT, "nodes", {"accountId": "nodes-of-dev", "displayName": "GPU nodes"}),
     (ACCOUNT, "nodes", {"accountId": "nodes-of-dev", "displayName": "Nodes", "description": "d"}),
     (MEMBER, "viewer", _VIEWER),
@@ -217,9 +226,11 @@ STEPS: Sequence[tuple[str, str, dict[str, Any]]] = (
     (REPOSITORY, "images", _IMAGES),
     (REPOSITORY, "images", _IMAGES | {"description": "x", "labels": {"a": "b"}}),
     (DASHBOARD, "gpus", {"dashboardJson": json.dumps(_DASHBOARD)}),
-    (DASHBOARD, "gpus", {"dashboardJson": json.dumps(_DASHBOARD | {"displayName": "All"})}),
+    (DASHBOARD, "gpus", {"dashboardJson": json.dumps(_RENAMED)}),
+    *_policies(DASHBOARD, "gpus", {"dashboardJson": json.dumps(_RENAMED)}),
     (ALERT, "down", _ALERT),
     (ALERT, "down", _ALERT | {"displayName": "is down"}),
+    *_policies(ALERT, "down", _ALERT | {"displayName": "is down"}),
     (CLUSTER, "dev", _CLUSTER),
     *((CLUSTER, "dev", _CLUSTER | change) for change in _CHANGES),
     (POOL, "gpu", _POOL),
