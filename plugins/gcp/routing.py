@@ -1,10 +1,12 @@
 """Routers, their NATs and firewall rules, as the provider makes and changes them."""
 
+import threading
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
+from plugins.gcp.client import Client
 from plugins.gcp.compute import ComputeResource, LoggedResource
 from plugins.gcp.resource import KEPT, relative
 
@@ -85,6 +87,11 @@ class RouterNat(ComputeResource):
     _sent_empty = ("natIps", "initialNatIps", "drainNatIps", "subnetworks", "nat64Subnetworks",
                    "rules")  # fmt: skip
 
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._routers = threading.Lock()
+        """Of two NATs at once, each would write the router without the other."""
+
     def completed(self, config: Config, inputs: Mapping[str, Any]) -> dict[str, Any]:
         complete = super().completed(config, inputs)
         return complete | {"router": str(inputs["router"]).rpartition("/")[2]}
@@ -129,25 +136,29 @@ class RouterNat(ComputeResource):
 
     def insert(self, inputs: Mapping[str, Any]) -> str:
         identity = self.identity(inputs)
-        nats = self._nats(identity)
-        if any(nat["name"] == inputs["name"] for nat in nats):
-            raise CloudError(
-                f"Unable to create RouterNat, existing object already found: {identity}"
-            )
-        self.patch(self.path(identity), {"nats": [*nats, self.expand(inputs)]})
+        with self._routers:
+            nats = self._nats(identity)
+            if any(nat["name"] == inputs["name"] for nat in nats):
+                raise CloudError(
+                    f"Unable to create RouterNat, existing object already found: {identity}"
+                )
+            self.patch(self.path(identity), {"nats": [*nats, self.expand(inputs)]})
         return identity
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        body, nats = self.expand(new), []
-        for nat in self._nats(identity):
-            if nat["name"] == new["name"]:
-                fixed = {name: nat.get(name) for name in self._fixed}
-                known = self.document.schemas[self.schema]["properties"]
-                others = {name: value for name, value in nat.items() if name not in known}
-                nats.append(body | fixed | others)
-            else:
-                nats.append(nat)
-        self.patch(self.path(identity), {"nats": nats})
+        body = self.expand(new)
+        known = self.document.schemas[self.schema]["properties"]
+
+        def changed(nat: dict[str, Any]) -> dict[str, Any]:
+            fixed = {name: nat.get(name) for name in self._fixed}
+            return body | fixed | {name: nat[name] for name in nat if name not in known}
+
+        with self._routers:
+            nats = self._nats(identity)
+            self.patch(
+                self.path(identity),
+                {"nats": [changed(one) if one["name"] == new["name"] else one for one in nats]},
+            )
 
     def fetch(self, identity: str, known: Mapping[str, Any]) -> dict[str, Any]:
         name = identity.rpartition("/")[2]
@@ -157,11 +168,13 @@ class RouterNat(ComputeResource):
         raise NotFoundError(f"the router has no NAT '{name}'")
 
     def remove(self, identity: str, state: Mapping[str, Any]) -> None:
-        nats, name = self._nats(identity), identity.rpartition("/")[2]
-        rest = [nat for nat in nats if nat["name"] != name]
-        if len(rest) == len(nats):
-            raise NotFoundError(f"the router has no NAT '{name}'")
-        self.patch(self.path(identity), {"nats": rest})
+        name = identity.rpartition("/")[2]
+        with self._routers:
+            nats = self._nats(identity)
+            rest = [nat for nat in nats if nat["name"] != name]
+            if len(rest) == len(nats):
+                raise NotFoundError(f"the router has no NAT '{name}'")
+            self.patch(self.path(identity), {"nats": rest})
 
     def _nats(self, identity: str) -> list[dict[str, Any]]:
         router = self.client.call(self.service, "GET", self.path(identity))

@@ -1,5 +1,9 @@
+import threading
+from contextlib import suppress
+
 import pytest
 
+from plugins.gcp.routing import RouterNat
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT,
@@ -107,6 +111,34 @@ def test_what_is_in_use_stays() -> None:
         stack.delete(token, name)
     stack.delete(NETWORK, "net")
     assert stack.cloud.list_resources() == []
+
+
+def test_two_nats_of_a_router_do_not_lose_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider writes the router's whole list, one NAT after the other."""
+    stack = GoogleStack()
+    network = stack.network()["network"]
+    stack.up(ROUTER, "router", {"name": "router", "network": network})
+    both_read, read = threading.Barrier(2), RouterNat._nats
+
+    def together(nat: RouterNat, identity: str) -> list[dict[str, object]]:
+        found = read(nat, identity)
+        with suppress(threading.BrokenBarrierError):
+            both_read.wait(0.5)
+        return found
+
+    monkeypatch.setattr(RouterNat, "_nats", together)
+    made = [
+        threading.Thread(
+            target=stack.up, args=(NAT, name, NAT_ALL | {"router": "router", "name": name})
+        )
+        for name in ("one", "two")
+    ]
+    for thread in made:
+        thread.start()
+    for thread in made:
+        thread.join()
+    (router,) = stack.cloud.of("compute.routers")
+    assert {nat["name"] for nat in router.state["nats"]} == {"one", "two"}
 
 
 def test_a_nat_goes_with_its_router() -> None:
