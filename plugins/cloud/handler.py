@@ -105,8 +105,6 @@ class ProviderSettings:
     )
     """Function token -> what answers an invoke."""
     faults: Faults = field(default_factory=Faults)
-    latency: Callable[[str, str], float] = lambda token, operation: 0.0
-    """(resource type token, operation) -> seconds that the operation takes longer."""
     changed: Callable[[], None] = lambda: None
     """Called after every create, update and delete that the cloud carried out."""
     check_config: Callable[[Mapping[str, Any]], list[Problem]] = lambda inputs: []

@@ -101,17 +101,15 @@ def merge(
     provider keeps it; what only the cloud knows stays."""
     merged: dict[str, Any] = {}
     for name, value in old.items():
-        inner = f"{pattern}.{name}" if pattern else name
-        kept = inner in known.kept_when_removed
+        kept = _pattern(pattern, name) in known.kept_when_removed
         if name in new or name not in old_inputs or kept:
             merged[name] = value
     for name, value in new.items():
         current = old.get(name)
         if isinstance(value, dict) and isinstance(current, dict):
-            inner = f"{pattern}.{name}" if pattern else name
             inputs = old_inputs.get(name)
             inputs = inputs if isinstance(inputs, dict) else {}
-            merged[name] = merge(inputs, current, value, known, inner)
+            merged[name] = merge(inputs, current, value, known, _pattern(pattern, name))
         elif _pattern(pattern, name) in known.kept_when_removed and (
             is_left_out(value, current) or (value == "" and current is not None)
         ):

@@ -16,7 +16,7 @@ def planned(
     inputs: Mapping[str, Any],
     output_only: Iterable[str],
     computed: Iterable[str],
-    means_none: Mapping[str, Collection[Any]] | None = None,
+    means_none: Mapping[str, Collection[Any]],
 ) -> dict[str, Any]:
     """The properties of a resource that is to be created. `computed` are paths such as
     `vpcConfig.vpcId` or `rules[].id`: unknown where they are unset or have a value of `means_none`,
@@ -27,7 +27,7 @@ def planned(
     for path in nested:
         parent, _, name = path.rpartition(".")
         for _, block in blocks(plan, parent):
-            if block.get(name) in (None, *(means_none or {}).get(path, ())):
+            if block.get(name) in (None, *means_none.get(path, ())):
                 block[name] = UNKNOWN
     return plan
 

@@ -131,7 +131,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any, context: Any) -> Any:
         with self._answering(context):
             handler, schema, known = self._type(Urn.parse(request.urn).type)
-            if reason := handler.plan(decode(request.olds), decode(request.news)):
+            news, olds = decode(request.news), decode(request.olds)
+            if reason := handler.plan(olds, news):
                 raise CloudError(f"1 error occurred: * {reason}")
             comparison = Comparison(
                 shape=schema.inputs,
@@ -140,7 +141,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
                 replaces=handler.forces_replacement,
                 foreseen=foreseen({}, known.foreseen, self._config(context)),
             )
-            news, olds = decode(request.news), decode(request.olds)
             for name in schema.misshaped(olds):
                 # As the official bridge reads a state, which knows its properties' shapes.
                 snake = re.sub(r"([A-Z])", lambda letter: f"_{letter[1].lower()}", name)
@@ -268,7 +268,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def _recorded(self, kind: str, urn: str) -> Iterator[None]:
         started, error = time.time(), None
         try:
-            time.sleep(self.settings.latency(Urn.parse(urn).type, kind))
             if kind == "read":
                 yield
             else:

@@ -2,7 +2,6 @@
 
 import itertools
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -98,14 +97,13 @@ class Operations:
         kind: str,
         target: str,
         *,
-        work: Callable[[], dict[str, Any] | None] | None = None,
-        seconds: float = 0.0,
+        work: Callable[[], None] | None = None,
         simulated_seconds: float = 0.0,
         result: dict[str, Any] | None = None,
     ) -> Operation:
         """An operation that runs: `work` is done beside the caller, without the cloud's lock, and
-        what it raises as ApiError is the operation's error. Without work and seconds it is done
-        when somebody asks for it."""
+        what it raises as ApiError is the operation's error. Without work it is done when
+        somebody asks for it."""
         number = next(_numbers)
         operation = Operation(
             form=form,
@@ -115,12 +113,12 @@ class Operations:
             name=f"operation-{number:013}",
             result=result or {},
             simulated_seconds=simulated_seconds,
-            runs=work is not None or seconds > 0,
+            runs=work is not None,
         )
         self._all[operation.identity] = operation
-        if operation.runs:
+        if work is not None:
             threading.Thread(
-                target=_run, args=(operation, work, seconds), name=operation.name, daemon=True
+                target=_run, args=(operation, work), name=operation.name, daemon=True
             ).start()
         return operation
 
@@ -138,18 +136,13 @@ class Operations:
         return operation
 
 
-def _run(
-    operation: Operation, work: Callable[[], dict[str, Any] | None] | None, seconds: float
-) -> None:
-    ends = time.monotonic() + seconds
+def _run(operation: Operation, work: Callable[[], None]) -> None:
     try:
-        if work is not None:
-            operation.result = work() or operation.result
+        work()
     except ApiError as error:
         operation.error = error
     except Exception as error:
         operation.error = ApiError(500, f"the simulator failed: {error!r}")
         raise
     finally:
-        time.sleep(max(0.0, ends - time.monotonic()))
         operation.done.set()
