@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from plugins.cloud.handler import CloudError
 from plugins.gcp import cluster_blocks, maintenance
 from plugins.gcp.locations import is_zone
+from plugins.gcp.translate import at
 
 if TYPE_CHECKING:
     from plugins.gcp.cluster import Cluster
@@ -39,6 +40,11 @@ _SWITCHES = {
     "enableL4IlbSubsetting": "desiredL4ilbSubsettingConfig",
     "enableShieldedNodes": "desiredShieldedNodes",
 }
+_DESIRED = {
+    "clusterAutoscaling": "desiredClusterAutoscaling",
+    "enableK8sBetaApis": "desiredK8sBetaApis",
+    "gkeAutoUpgradeConfig": "gkeAutoUpgradeConfig",
+}
 
 
 def change(kind: "Cluster", identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -50,6 +56,13 @@ def change(kind: "Cluster", identity: str, old: Mapping[str, Any], new: Mapping[
     def update(body: Mapping[str, Any], what: str) -> None:
         kind.send("PUT", identity, {"update": body}, f"updating {what}")
 
+    before, after = kind.expand(dict(old) | {"name": new["name"]} | _labels(old)), kind.expand(new)
+
+    def change_fields(names: Sequence[str]) -> None:
+        for name in names:
+            if differ(name) and (body := _field(kind, name, before, after)):
+                update(body, f"GKE cluster {name}")
+
     endpoints = cluster_blocks.endpoints(new)
     if endpoints != cluster_blocks.endpoints(old):
         update({"desiredControlPlaneEndpointsConfig": endpoints}, "GKE control plane endpoints")
@@ -59,7 +72,7 @@ def change(kind: "Cluster", identity: str, old: Mapping[str, Any], new: Mapping[
     ]
     if private[0] != private[1]:
         update({"desiredDefaultEnablePrivateNodes": private[1]}, "default enable private nodes")
-    _change_rest(kind, identity, old, new, _FIRST)
+    change_fields(_FIRST)
     zones = sorted(new.get("nodeLocations") or ())
     if zones != sorted(old.get("nodeLocations") or ()):
         location = new["location"]
@@ -72,9 +85,9 @@ def change(kind: "Cluster", identity: str, old: Mapping[str, Any], new: Mapping[
         services = {f"desired{name}": new.get(name[0].lower() + name[1:], "") for name in names}
         update(services, "GKE logging+monitoring service")
     if differ("networkPolicy"):
-        policy = kind.translated(new).get("networkPolicy", {})
+        body = {"networkPolicy": after["networkPolicy"]}
         path = f"{identity}:setNetworkPolicy"
-        kind.send("POST", path, {"networkPolicy": policy}, "updating GKE cluster network policy")
+        kind.send("POST", path, body, "updating GKE cluster network policy")
     if differ("enableLegacyAbac"):
         enabled = bool(new.get("enableLegacyAbac"))
         path = f"{identity}:setLegacyAbac"
@@ -91,7 +104,7 @@ def change(kind: "Cluster", identity: str, old: Mapping[str, Any], new: Mapping[
         policy = maintenance.expanded(new.get("maintenancePolicy"), current)
         path = f"{identity}:setMaintenancePolicy"
         kind.send("POST", path, {"maintenancePolicy": policy}, "updating GKE maintenance policy")
-    _change_rest(kind, identity, old, new, _THEN)
+    change_fields(_THEN)
     if new["effectiveLabels"] != old.get("effectiveLabels"):
         body = {
             "resourceLabels": new["effectiveLabels"],
@@ -101,58 +114,33 @@ def change(kind: "Cluster", identity: str, old: Mapping[str, Any], new: Mapping[
     if differ("removeDefaultNodePool") and new.get("removeDefaultNodePool"):
         kind.remove_default_pool(identity)
     rest = {*old, *new} - {*_FIRST, *_THEN, *_ENDPOINTS, *_NOT_SENT, *_BY_HAND}
-    _change_rest(kind, identity, old, new, sorted(rest))
+    change_fields(sorted(rest))
 
 
-def _change_rest(
-    kind: "Cluster",
-    identity: str,
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
-    names: Sequence[str],
-) -> None:
-    """Each of these inputs by the field of `ClusterUpdate` that is called as it."""
+def _field(
+    kind: "Cluster", name: str, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The field of `ClusterUpdate` for an input, which is mostly called as it; empty where the API
+    sees no difference."""
+    field = kind.renamed.get(name, name)
+    if field is None or at(before, field) == at(after, field):
+        return {}
     fields = kind.document.schemas["ClusterUpdate"]["properties"]
-    before, after = kind.expand(dict(old) | {"name": new["name"]} | _labels(old)), kind.expand(new)
-    for name in names:
-        if new.get(name) == old.get(name):
-            continue
-        field = kind.renamed.get(name, name)
-        if field is None:
-            continue
-        if _at(before, field) == _at(after, field):
-            continue
-        last = field.rpartition(".")[2]
-        desired, value = f"desired{last[0].upper()}{last[1:]}", _at(after, field)
-        if name in _SWITCHES:
-            desired, value = _SWITCHES[name], {"enabled": bool(value)}
-        elif name == "clusterAutoscaling":
-            desired = "desiredClusterAutoscaling"
-            value = cluster_blocks.autoscaling(new, kind.translated(new))
-        elif name == "addonsConfig":
-            value = cluster_blocks.addons(kind.document, value)
-        elif name == "enableK8sBetaApis":
-            desired = "desiredK8sBetaApis"
-            there = (_at(before, field) or {}).get("enabledApis", [])
-            value = {"enabledApis": [one for one in value["enabledApis"] if one not in there]}
-        elif name == "gkeAutoUpgradeConfig":
-            desired = name
-        if desired not in fields:
-            raise CloudError(f"the offline plugin does not change '{name}' of a cluster")
-        empty: Any = {} if "$ref" in fields[desired] else False
-        body = {desired: empty if value is None else value}
-        kind.send("PUT", identity, {"update": body}, f"updating GKE cluster {name}")
+    last, value = field.rpartition(".")[2], at(after, field)
+    desired = _DESIRED.get(name, f"desired{last[0].upper()}{last[1:]}")
+    if name in _SWITCHES:
+        desired, value = _SWITCHES[name], {"enabled": bool(value)}
+    elif name == "enableK8sBetaApis":
+        there = (at(before, field) or {}).get("enabledApis", [])
+        value = {"enabledApis": [one for one in value["enabledApis"] if one not in there]}
+    if desired not in fields:
+        raise CloudError(f"the offline plugin does not change '{name}' of a cluster")
+    empty: Any = {} if "$ref" in fields[desired] else False
+    return {desired: empty if value is None else value}
 
 
 def _labels(state: Mapping[str, Any]) -> dict[str, Any]:
     return {"effectiveLabels": state.get("effectiveLabels", {})}
-
-
-def _at(body: Mapping[str, Any], field: str) -> Any:
-    value: Any = body
-    for part in field.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
 
 
 def _meets(current: str, wanted: str) -> bool:

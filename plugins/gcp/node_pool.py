@@ -162,13 +162,13 @@ class NodePool(ContainerResource):
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         self._seconds.pop(identity, None)  # of an update that failed on the way
-        scaling = _scaling(new)
+        wanted, scaling = self.expand(new), _scaling(new)
         if scaling != _scaling(old):
             forced = ("minNodeCount", "totalMinNodeCount")
             sent = {k: v for k, v in (scaling or {}).items() if v or k in forced}
             update = {"desiredNodePoolId": new["name"], "desiredNodePoolAutoscaling": sent}
             self.send("PUT", new["parent"], {"update": update}, "updating GKE node pool")
-        self._change_config(identity, old, new)
+        self._change_config(identity, new["name"], self.expand(old)["config"], wanted["config"])
         if new.get("nodeCount") != old.get("nodeCount"):
             size = {"nodeCount": new.get("nodeCount") or 0}
             self.send("POST", f"{identity}:setSize", sparse(size), "updating GKE node pool size")
@@ -184,17 +184,17 @@ class NodePool(ContainerResource):
         if set(new.get("nodeLocations") or ()) != set(old.get("nodeLocations") or ()):
             self._update(identity, {"locations": list(new["nodeLocations"])}, "node locations")
         if new.get("upgradeSettings") != old.get("upgradeSettings"):
-            settings = sparse(self.translated(new).get("upgradeSettings", {}))
-            self._update(identity, {"upgradeSettings": settings}, "upgrade settings")
+            settings = {"upgradeSettings": wanted.get("upgradeSettings", {})}
+            self._update(identity, settings, "upgrade settings")
         if new.get("networkConfig") != old.get("networkConfig"):
-            network = self.translated(new).get("networkConfig", {})
-            body = {"nodePoolId": new["name"], "nodeNetworkConfig": network}
+            body = {"nodePoolId": new["name"], "nodeNetworkConfig": wanted["networkConfig"]}
             self._update(identity, body, "network_config")
 
-    def _change_config(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        before, after = self.expand(old)["config"], self.expand(new)["config"]
+    def _change_config(
+        self, identity: str, pool: str, before: Mapping[str, Any], after: Mapping[str, Any]
+    ) -> None:
         for name in _ORDER:
-            self._change_field(identity, new["name"], name, before, after)
+            self._change_field(identity, pool, name, before, after)
         differ = [name for name in {**before, **after} if before.get(name) != after.get(name)]
         if rest := sorted(set(differ) - {*_SIZES, *_ORDER}):
             raise CloudError(f"the offline plugin does not change '{rest[0]}' of a node pool")

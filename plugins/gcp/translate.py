@@ -77,16 +77,17 @@ def _block(
     for name, kind in kinds.items():
         inner = f"{path}.{name}" if path else name
         field = renamed.get(inner, name)
-        value = _at(body, field) if field is not None else None
+        value = at(body, field) if field is not None else None
         if value is not None:
             found[name] = _from_api(plain(kind), value, renamed, inner)
     return found
 
 
-def _at(body: Mapping[str, Any], field: str) -> Any:
+def at(body: Mapping[str, Any], field: str) -> Any:
+    """The value at a path of fields; None where there is none."""
     first, _, rest = field.partition(".")
     value = body.get(first)
-    return _at(value, rest) if rest and isinstance(value, Mapping) else None if rest else value
+    return at(value, rest) if rest and isinstance(value, Mapping) else None if rest else value
 
 
 def _from_api(kind: Any, value: Any, renamed: Renamed, path: str) -> Any:
