@@ -28,16 +28,12 @@ def _create(call: Call) -> dict[str, Any]:
         "name": identity,
         "createTime": now,
         "updateTime": now,
-        "registryUri": f"{location}-{_host(call.body['format'])}.pkg.dev/{project}/{name}",
+        "registryUri": f"{location}-{call.body['format'].lower()}.pkg.dev/{project}/{name}",
     }
     call.cloud.resources[identity] = CloudResource(
         token=TOKEN, display_name="repository", identity=identity, state=state
     )
-    return _done(call, call.name, identity, "Repository", state)
-
-
-def _host(format_: str) -> str:
-    return format_.lower()
+    return _done(call, "devtools.artifactregistry.v1.Repository", state)
 
 
 def _get(call: Call) -> dict[str, Any]:
@@ -68,15 +64,15 @@ def _patch(call: Call) -> dict[str, Any]:
 def _delete(call: Call) -> dict[str, Any]:
     call.cloud.found(call.name)
     call.cloud.remove(call.name)
-    return _done(call, call.name.rpartition("/repositories")[0], call.name, "", {})
+    return _done(call, "protobuf.Empty", {})
 
 
-def _done(call: Call, place: str, target: str, kind: str, result: dict[str, Any]) -> dict[str, Any]:
-    scope = "/".join(place.split("/")[:4])
-    form = f"devtools.artifactregistry.v1.{kind}" if kind else "protobuf.Empty"
+def _done(call: Call, form: str, result: dict[str, Any]) -> dict[str, Any]:
+    scope = "/".join(call.name.split("/")[:4])
     answer = {"@type": f"type.googleapis.com/google.{form}", **result}
-    operation = call.cloud.operations.begin("longrunning", scope, kind, target, result=answer)
-    return operation.body(call)
+    begun = call.cloud.operations.begin("longrunning", scope, call.method, call.name, result=answer)
+    body: dict[str, Any] = begun.body(call)
+    return body
 
 
 def _operation(call: Call) -> dict[str, Any]:
