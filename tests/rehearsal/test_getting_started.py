@@ -1,7 +1,8 @@
 """docs/getting-started, followed step by step in a fresh copy of the repository.
 
-What needs a real cloud is asked of the simulated one that the page's own rehearsal left running
-(`capacity`, `gpus`, `leftovers`), or of the engine's help (`pulumi`).
+What needs a real cloud is asked of the simulated one that the page's own rehearsal left running:
+`capacity`, `gpus`, `leftovers`, and what the engine is told, from `pulumi stack init` to `destroy`.
+Only how one signs in (`gcloud auth login`, `aws sso login`) nobody does here.
 """
 
 import os
@@ -23,6 +24,26 @@ from tools.sections import ROOT
 
 LIVE = ("capacity", "gpus", "leftovers")
 """Verbs that ask a cloud or cluster, here the rehearsal that the page has kept."""
+RUNNING = """
+import sys, time
+from kubernetes import client, config
+config.load_kube_config(sys.argv[1])
+for _ in range(120):
+    pods = client.CoreV1Api().list_namespaced_pod("default").items
+    if any(pod.status.phase in ("Running", "Succeeded") for pod in pods):
+        sys.exit()
+    time.sleep(1)
+sys.exit(f"none of {len(pods)} pods runs")
+"""
+"""In the place of `kubectl get pods`, which shows what is there: a reader waits for the sample."""
+EMPTIED = """
+cp Pulumi.{stack}.yaml written
+pulumi config set -s {stack} --path gpu-cluster:cluster.deletionProtection false
+pulumi up --yes -s {stack}
+pulumi destroy --yes -s {stack}
+pulumi stack rm --yes -s {stack}
+mv written Pulumi.{stack}.yaml
+"""
 NEEDS_A_CLUSTER = ("inventory", "job", "recover", "test-gpus")
 """Verbs whose answer only a cluster of one's own has; their arguments are checked elsewhere."""
 
@@ -90,6 +111,10 @@ def test_the_page_works(page: Path, tmp_path: Path) -> None:
             words = step.words
             if words[0] == "cp":
                 shutil.copy(folder / words[1], folder / words[2])
+            if kept and (told := as_told(step, stack)):
+                for command in told:
+                    done = in_sandbox(folder, stack, *command)
+                    assert done.returncode == 0, f"{step.text}: {done.stdout}{done.stderr}"
             if words[0] != NAME or words[1] in NEEDS_A_CLUSTER:
                 continue
             verb, arguments = words[1], words[2:]
@@ -105,6 +130,27 @@ def test_the_page_works(page: Path, tmp_path: Path) -> None:
     finally:
         if kept:
             run(folder, ["down", stack])
+
+
+def as_told(step: Command, stack: str) -> list[list[str]]:
+    """What a step does in the environment of the rehearsal that is kept; empty where it has nothing
+    to do there. A page that makes its stack does so on an account that is empty again."""
+    words = step.words
+    if words[:3] == ["pulumi", "stack", "init"]:
+        return [["sh", "-ec", EMPTIED.format(stack=stack)], ["sh", "-c", step.text]]
+    if words[0] == "kubectl" and "--kubeconfig" in words:
+        file = words[words.index("--kubeconfig") + 1]
+        return [["sh", "-c", f'exec "$0" -c "$1" {file}', sys.executable, RUNNING]]
+    if "pulumi" not in step.text.strip("(").replace(";", " ").split() or words[1] == "login":
+        return []
+    confirmed = " --yes" if words[1] in ("up", "destroy") else ""
+    return [["sh", "-c", f"{step.text}{confirmed}"]]
+
+
+def in_sandbox(folder: Path, stack: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command by the script that the kept rehearsal printed."""
+    script = folder / ".rehearsal" / stack / "run"
+    return subprocess.run([script, *words], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -68,7 +68,7 @@ def planned(preview: Preview, file: Path, *mutations: Mutation) -> Plan:
         if each != TRAIN
     ],
 )
-def test_nothing_is_made_anew(preview: Preview, file: Path) -> None:
+def test_nothing_is_replaced(preview: Preview, file: Path) -> None:
     """Neither a cluster nor a pool nor anything in it, and most resources are left alone."""
     plan = planned(preview, file)
     assert plan.errors == []
