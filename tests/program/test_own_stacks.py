@@ -33,7 +33,7 @@ READ_STACK_FILES = (
     "tests/unit/project/test_docs.py",
     "tests/unit/quality/test_faults.py",
     "tests/unit/stacks/test_cost.py",
-    "tests/unit/stacks/test_quota.py",
+    "tests/unit/stacks/test_capacity.py",
     "tests/policy/test_environments.py",
     "tests/program/test_environments.py",
     "tests/program/test_effects.py::test_every_start_is_accepted[gke]",
@@ -60,13 +60,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pytest_in(clone: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
     done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-4000:]
+    assert done.returncode == 0, f"{done.stdout[-4000:]}{done.stderr}"
     return done.stdout
 
 
 def test_the_users_stacks_are_stacks(clone: Path) -> None:
     """What is tried below is what a user has."""
     assert {*SAMPLES, *OWN} - {"autopilot"} == set(stacks(clone))
+    assert [each for each in READ_STACK_FILES if not (clone / each.split(":")[0]).is_file()] == []
 
 
 def test_no_test_is_of_a_users_stack(clone: Path) -> None:
