@@ -1,10 +1,14 @@
 """The real program, for every committed environment."""
 
 import json
+import shutil
+from pathlib import Path
 
 import pulumi
 import pytest
 
+from components import owners
+from stacks.files import EXAMPLES
 from stacks.urn import Urn, of_reference
 from tests.components.recording import Recording, record
 from tests.program.environments import STACKS, config_of, run_program
@@ -112,12 +116,15 @@ def test_a_pod_of_its_own_waits_for_the_device_plugin() -> None:
         assert any(urn.endswith("DaemonSet::nvidia-device-plugin") for urn in pod.depends_on)
 
 
-def test_a_copy_of_a_stack_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_of_a_stack_is_warned_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In a preview and in an `up`, as a warning: the stack may be another backend's."""
     said: list[str] = []
+    shutil.copy(EXAMPLES / "Pulumi.dev.yaml", tmp_path / "Pulumi.copy.yaml")
+    warn = owners.warn_of_shared
+    monkeypatch.setattr(owners, "warn_of_shared", lambda folder: warn(tmp_path))
     monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
     record(run_program, config=config_of("dev"), preview=True)
-    assert [line for line in said if "too, gpu-dev in us-central1-a" in line] == [
-        line for line in said if line.startswith("Pulumi.")
+    assert [line for line in said if line.startswith("Pulumi.")] == [
+        "Pulumi.copy.yaml makes this stack's cluster too, gpu-dev in us-central1-a: a destroy of "
+        "the one is the end of the other; give one of them another cluster.name"
     ]
-    assert any(line.startswith("Pulumi.dev.yaml makes this stack's cluster too") for line in said)

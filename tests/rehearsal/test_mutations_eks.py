@@ -9,6 +9,7 @@ import pytest
 
 from plugins.faults import Faults
 from rehearsal.scenario import Rehearsal
+from simulators.aws import eks
 from stacks.program import Mutation
 from stacks.urn import Urn
 from tests.rehearsal.conftest import (
@@ -408,9 +409,13 @@ def test_an_admin_whom_the_account_does_not_have_is_refused(rehearse: Rehearse) 
 
 
 @pytest.mark.prove
-def test_a_provider_that_is_configured_at_once_finds_nobody_admitted(rehearse: Rehearse) -> None:
+def test_a_provider_that_is_configured_at_once_finds_nobody_admitted(
+    rehearse: Rehearse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An access policy takes seconds to work, and the Kubernetes provider looks once: what it
     could not reach then, it cannot reach until the update ends."""
+    # Longer than a busy machine takes to start a provider.
+    monkeypatch.setattr(eks, "LATE_SECONDS", 120.0)
     early = patched(
         """
         from components.eks import cluster as eks
