@@ -176,8 +176,9 @@ def test_a_pool_lives(gke: Gke) -> None:
     assert changed["config"]["machineType"] == "n1-standard-8"
     assert changed["management"] == {"autoUpgrade": True}
     listed = gke.locations.operations().list(parent=LOCATION).execute()["operations"]
-    assert [one["operationType"] for one in listed][-2:] == [
-        "UPGRADE_NODES", "SET_NODE_POOL_MANAGEMENT",
+    assert [one["operationType"] for one in listed] == [
+        "CREATE_CLUSTER", "CREATE_NODE_POOL", "UPGRADE_NODES", "UPGRADE_NODES",
+        "SET_NODE_POOL_MANAGEMENT",
     ]  # fmt: skip
     assert "cannot have" in refused(
         gke.pools.update(name=POOL, body={"machineType": "n1-standard-96"})
