@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.catalog.gke import ACCELERATORS, region_of
 from simulators.google import nodes
-from simulators.google.api.call import Call, not_found
+from simulators.google.api.call import Call
 from simulators.google.compute import resources
 from simulators.google.compute.resources import LINK
 from simulators.google.container.reserved import affinity, reserved_gpus
@@ -102,8 +102,7 @@ def gpus_used(cloud: "GoogleCloud", metric: str, region: str | None, besides: st
     )
 
 
-def _rows(call: Call, zone: str | None = None) -> list[dict[str, Any]]:
-    found = []
+def _rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
     for each in running(call.cloud):
         project, cluster = each.cluster.split("/")[1], each.cluster.rpartition("/")[2]
         if project != call.path["project"] or zone not in (None, each.zone):
@@ -129,28 +128,7 @@ def _rows(call: Call, zone: str | None = None) -> list[dict[str, Any]]:
             }
         for number in range(each.count):
             name = f"gke-{cluster}-{each.group}-{number}"
-            found.append({"name": name, "selfLink": f"{place}/instances/{name}", **row})
-    wanted = call.query.get("filter", "")
-    return [resources.row(call, one) for one in found if resources.matches(one, wanted)]
+            yield {"name": name, "selfLink": f"{place}/instances/{name}", **row}
 
 
-def _get(call: Call) -> dict[str, Any]:
-    for one in _rows(call, call.path["zone"]):
-        if one["name"] == call.path["instance"]:
-            return one
-    raise not_found(call.name)
-
-
-def _list(call: Call) -> dict[str, Any]:
-    return resources.listed(call, "compute#instanceList", _rows(call, call.path["zone"]))
-
-
-def _aggregated(call: Call) -> dict[str, Any]:
-    return resources.aggregated(call, "compute#instanceAggregatedList", "instances", _rows(call))
-
-
-METHODS = {
-    "compute.instances.get": _get,
-    "compute.instances.list": _list,
-    "compute.instances.aggregatedList": _aggregated,
-}
+METHODS = resources.reads("instances", _rows)

@@ -1,7 +1,7 @@
 """What a project may use, and what each zone has: quotas, regions, zones, machine and accelerator
 types."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -130,43 +130,22 @@ def _offered(
     zones_of: Callable[[], Mapping[str, Iterable[str]]],
     row: Callable[[Call, str, str], dict[str, Any]],
 ) -> dict[str, Answer]:
-    """The three reads of a collection of what zones have."""
-    kind = f"compute#{collection.removesuffix('s')}"
+    """The reads of what zones have."""
 
-    def rows(call: Call, zone: str | None = None) -> list[dict[str, Any]]:
-        found = [
-            row(call, name, each)
-            for name, zones in zones_of().items()
-            for each in sorted(zones)
-            if zone in (None, each)
-        ]
-        return [one for one in found if resources.matches(one, call.query.get("filter", ""))]
+    def rows(call: Call, zone: str | None) -> Iterator[dict[str, Any]]:
+        for name, zones in zones_of().items():
+            for each in sorted(zones):
+                if zone in (None, each):
+                    yield row(call, name, each)
 
-    def get(call: Call) -> dict[str, Any]:
-        name = call.name.rpartition("/")[2]
-        for one in rows(call, call.path["zone"]):
-            if one["name"] == name:
-                return one
-        raise not_found(call.name)
-
-    def list_(call: Call) -> dict[str, Any]:
-        return resources.listed(call, f"{kind}List", rows(call, call.path["zone"]))
-
-    def aggregated(call: Call) -> dict[str, Any]:
-        return resources.aggregated(call, f"{kind}AggregatedList", collection, rows(call))
-
-    return {
-        f"compute.{collection}.get": get,
-        f"compute.{collection}.list": list_,
-        f"compute.{collection}.aggregatedList": aggregated,
-    }
+    return resources.reads(collection, rows)
 
 
 METHODS: Mapping[str, Answer] = {
-    "compute.projects.get": _project,
-    "compute.regions.get": lambda call: _region(call, call.path["region"]),
+    "compute.projects.get": lambda call: resources.row(call, _project(call)),
+    "compute.regions.get": lambda call: resources.row(call, _region(call, call.path["region"])),
     "compute.regions.list": _regions,
-    "compute.zones.get": lambda call: _zone(call, call.path["zone"]),
+    "compute.zones.get": lambda call: resources.row(call, _zone(call, call.path["zone"])),
     "compute.zones.list": _zones,
     **_offered("acceleratorTypes", _accelerator_zones, _accelerator),
     **_offered("machineTypes", _machine_zones, _machine),

@@ -5,11 +5,12 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from simulators.google.api.call import ApiError, Call, bad_request
+from simulators.google.api.call import ApiError, Call, bad_request, not_found
+from simulators.google.api.server import Answer
 from simulators.google.resource import CloudResource
 
 LINK = "https://www.googleapis.com/compute/v1/"
@@ -135,6 +136,37 @@ def aggregated_list(call: Call) -> dict[str, Any]:
         and matches(resource.state, call.query.get("filter", ""))
     ]
     return aggregated(call, f"{_kind(collection)}AggregatedList", collection, rows)
+
+
+def reads(
+    collection: str, rows: Callable[[Call, str | None], Iterable[dict[str, Any]]]
+) -> dict[str, Answer]:
+    """The three reads of a collection of what zones have. `rows`: those of a zone, or of all, with
+    the links of v1."""
+    kind = _kind(collection)
+
+    def found(call: Call, zone: str | None) -> list[dict[str, Any]]:
+        wanted = call.query.get("filter", "")
+        return [one for one in rows(call, zone) if matches(one, wanted)]
+
+    def get_one(call: Call) -> dict[str, Any]:
+        name = call.name.rpartition("/")[2]
+        for one in rows(call, call.path["zone"]):
+            if one["name"] == name:
+                return row(call, one)
+        raise not_found(call.name)
+
+    def list_zone(call: Call) -> dict[str, Any]:
+        return listed(call, f"{kind}List", found(call, call.path["zone"]))
+
+    def list_all(call: Call) -> dict[str, Any]:
+        return aggregated(call, f"{kind}AggregatedList", collection, found(call, None))
+
+    return {
+        f"compute.{collection}.get": get_one,
+        f"compute.{collection}.list": list_zone,
+        f"compute.{collection}.aggregatedList": list_all,
+    }
 
 
 def matches(row: Mapping[str, Any], wanted: str) -> bool:

@@ -1,6 +1,7 @@
 """Google's own client library against the simulated APIs: what it takes as an answer is the
 test."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -176,6 +177,22 @@ def test_zones_have_machines_and_accelerators(compute: Any) -> None:
     assert {"metric": "NVIDIA_L4_GPUS", "limit": 16.0, "usage": 0.0} in quotas
     # Compute Engine lists none of these for a region.
     assert not [one for one in quotas if one["metric"] == "NVIDIA_H100_GPUS"]
+
+
+def test_links_are_of_the_version_that_is_asked(google: Google) -> None:
+    """In lists and of one thing alike."""
+    beta, zone = google.client("compute", "beta"), {"project": "p", "zone": "us-central1-a"}
+    asked = [
+        beta.machineTypes().get(**zone, machineType="g2-standard-4"),
+        beta.machineTypes().list(**zone, filter="name=g2-standard-4"),
+        beta.zones().get(**zone),
+        beta.regions().get(**REGION),
+        beta.projects().get(project="p"),
+    ]
+    for request in asked:
+        said = json.dumps(request.execute())
+        assert "/compute/beta/projects/p" in said
+        assert "/compute/v1/" not in said
 
 
 def test_of_two_policies_that_were_read_together_the_second_is_refused(google: Google) -> None:
