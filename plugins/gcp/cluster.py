@@ -10,12 +10,10 @@ from plugins.gcp import cluster_blocks, cluster_updates, maintenance
 from plugins.gcp.addresses import is_network
 from plugins.gcp.container import ContainerResource, flat_node_config, node_config
 from plugins.gcp.locations import is_zone, location_of, region_in
-from plugins.gcp.resource import relative
+from plugins.gcp.resource import OWN_LABEL, relative, same_link
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,38}[a-z0-9])?")
 """resource_container_cluster.go, ValidateFunc of `name`."""
-_OWN = {"goog-pulumi-provisioned": "true"}
-"""The label that the provider puts on what it makes."""
 
 
 class Cluster(ContainerResource):
@@ -84,7 +82,7 @@ class Cluster(ContainerResource):
         for name, place in places.items():
             if inputs.get(name):
                 found[name] = relative(str(inputs[name]), place)
-        found["effectiveLabels"] = {**(inputs.get("resourceLabels") or {}), **_OWN}
+        found["effectiveLabels"] = {**(inputs.get("resourceLabels") or {}), **OWN_LABEL}
         return found
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,19 +146,10 @@ class Cluster(ContainerResource):
             )
         super().on_delete(config, identity, state)
 
-    def remove(self, identity: str, state: Mapping[str, Any]) -> None:
-        try:
-            self.send("DELETE", identity, None, "deleting GKE cluster")
-        except NotFoundError:
-            raise
-        except CloudError as error:
-            raise CloudError(f"Error deleting Cluster: {error}") from None
-
     def same(self, path: str, old: Any, new: Any) -> bool:
         if path not in ("network", "subnetwork"):
             return super().same(path, old, new)
-        ours, given = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
-        return ours == given or ("/" not in given and ours.rpartition("/")[2] == given)
+        return same_link(old, new)
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         if path.startswith("enableK8sBetaApis"):

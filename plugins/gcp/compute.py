@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from plugins.cloud.handler import Config
 from plugins.cloud.schema import UNKNOWN, Problem
-from plugins.gcp.resource import KEPT, Resource, relative
+from plugins.gcp.addresses import is_network
+from plugins.gcp.resource import KEPT, Resource, relative, same_link
 
 
 class ComputeResource(Resource):
@@ -18,10 +19,16 @@ class ComputeResource(Resource):
     def same(self, path: str, old: Any, new: Any) -> bool:
         links = ("network", "subnetwork", "router")
         named = path.startswith("subnetworks[") and path.endswith("].name")
-        return (named or path in links) and _same_link(old, new)
+        return (named or path in links) and same_link(old, new)
 
-    def wait(self, operation: Mapping[str, Any], place: str, doing: str) -> None:
-        self.client.wait(self.service, operation, place.rpartition("/")[0], doing)
+    def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        body, project = super().expand(inputs), inputs["project"]
+        if "network" in body:
+            body["network"] = relative(body["network"], f"projects/{project}/global/networks")
+        if "region" in body:
+            region = body["region"].rpartition("/")[2]
+            body["region"] = f"projects/{project}/global/regions/{region}"
+        return body
 
     def patch(self, identity: str, body: Mapping[str, Any], verb: str = "") -> None:
         """PATCH, or POST to a verb of the resource."""
@@ -97,21 +104,18 @@ class Subnetwork(LoggedResource):
         return [
             Problem(path, f"expected {path} to be a network such as 10.0.0.0/20, got '{value}'")
             for path, value in _ranges(inputs)
-            if value != UNKNOWN and not _is_network(value)
+            if value != UNKNOWN and not is_network(value)
         ]
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         # A range can only grow in place.
-        if path != "ipCidrRange" or not (_is_network(old) and _is_network(new)):
+        if path != "ipCidrRange" or not (is_network(old) and is_network(new)):
             return False
         before, after = ipaddress.ip_network(old), ipaddress.ip_network(new)
         return not (before.version == after.version and before.subnet_of(after))  # type: ignore[arg-type]
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        project, region = inputs["project"], str(inputs["region"]).rpartition("/")[2]
         body = super().expand(inputs)
-        body["network"] = relative(inputs["network"], f"projects/{project}/global/networks")
-        body["region"] = f"projects/{project}/global/regions/{region}"
         given = inputs.get("logConfig")
         body["logConfig"] = {"enable": bool(given)} | (
             {"metadataFields": [], **body["logConfig"]} if given else {}
@@ -147,23 +151,9 @@ class Subnetwork(LoggedResource):
                 self.patch(identity, {"fingerprint": now, **given})
 
 
-def _is_network(value: Any) -> bool:
-    try:
-        ipaddress.ip_network(value)
-    except ValueError:
-        return False
-    return "/" in str(value)
-
-
 def _ranges(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     if inputs.get("ipCidrRange"):
         yield "ipCidrRange", inputs["ipCidrRange"]
     for index, each in enumerate(inputs.get("secondaryIpRanges") or []):
         if isinstance(each, Mapping) and each.get("ipCidrRange"):
             yield f"secondaryIpRanges[{index}].ipCidrRange", each["ipCidrRange"]
-
-
-def _same_link(old: Any, new: Any) -> bool:
-    """A self link, a path and a bare name of the same resource are equal to the provider."""
-    a, b = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
-    return a == b or ("/" not in b and a.rpartition("/")[2] == b)

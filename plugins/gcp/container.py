@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from plugins.cloud.handler import CloudError, Config
+from plugins.cloud.handler import CloudError, Config, NotFoundError
 from plugins.cloud.immutable import given as is_given
 from plugins.gcp.resource import Resource, project_of
 
@@ -69,6 +69,14 @@ class ContainerResource(Resource):
         complete = self.completed(config, new)
         self.change(identity, old, complete)
         return self.fetch(identity, complete)
+
+    def remove(self, identity: str, state: Mapping[str, Any]) -> None:
+        try:
+            self.send("DELETE", identity, None, f"deleting GKE {self.noun}")
+        except NotFoundError:
+            raise
+        except CloudError as error:
+            raise CloudError(f"Error deleting {type(self).__name__}: {error}") from None
 
     def send(
         self, verb: str, path: str, body: Mapping[str, Any] | None, doing: str

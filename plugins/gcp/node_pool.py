@@ -150,14 +150,6 @@ class NodePool(ContainerResource):
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
         return self._seconds.pop(identity, 0.0)
 
-    def remove(self, identity: str, state: Mapping[str, Any]) -> None:
-        try:
-            self.send("DELETE", identity, None, "deleting GKE NodePool")
-        except NotFoundError:
-            raise
-        except CloudError as error:
-            raise CloudError(f"Error deleting NodePool: {error}") from None
-
     # Updates: each in a request of its own, in the provider's order.
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

@@ -6,10 +6,7 @@ from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
-from plugins.gcp.resource import KEPT, Resource
-
-_LABEL = {"goog-pulumi-provisioned": "true"}
-"""The provider puts it on whatever takes labels."""
+from plugins.gcp.resource import KEPT, OWN_LABEL, Resource
 
 
 class Service(Resource):
@@ -45,9 +42,6 @@ class Service(Resource):
         answer = self.client.call(self.service, "POST", f"{self.path(identity)}:enable", {})
         self.wait(answer, "", "enabling service")
         return identity
-
-    def wait(self, operation: Mapping[str, Any], place: str, doing: str) -> None:
-        self.client.wait(self.service, operation, "", doing)
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         if body["state"] != "ENABLED":
@@ -98,7 +92,7 @@ class Repository(Resource):
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         body = super().expand(inputs)
         body["format"] = inputs["format"].upper()
-        body["labels"] = (inputs.get("labels") or {}) | _LABEL
+        body["labels"] = (inputs.get("labels") or {}) | OWN_LABEL
         if inputs.get("cleanupPolicies"):
             body["cleanupPolicies"] = {one["id"]: one for one in inputs["cleanupPolicies"]}
         return body
@@ -114,7 +108,7 @@ class Repository(Resource):
             "name": name,
             "repositoryId": name,
             "labels": ours,
-            "pulumiLabels": ours | _LABEL,
+            "pulumiLabels": ours | OWN_LABEL,
             "effectiveLabels": dict(labels),
         }
 
@@ -124,9 +118,6 @@ class Repository(Resource):
         answer = self.client.call(self.service, "POST", place, self.expand(inputs), query)
         self.wait(answer, place, f"to create {self.noun}")
         return self.identity(inputs)
-
-    def wait(self, operation: Mapping[str, Any], place: str, doing: str) -> None:
-        self.client.wait(self.service, operation, place.rpartition("/")[0], doing)
 
     def change(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         body, before = self.expand(new), self.expand(old)

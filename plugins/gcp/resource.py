@@ -12,6 +12,8 @@ from tools.google_discovery import Document, document
 
 KEPT: Mapping[str, None] = {"deletionPolicy": None, "params": None}
 """Properties that the API does not tell: a state has them from the inputs."""
+OWN_LABEL = {"goog-pulumi-provisioned": "true"}
+"""What the provider puts on what it makes."""
 
 
 class Resource(Handler):
@@ -86,7 +88,9 @@ class Resource(Handler):
         raise NotImplementedError
 
     def wait(self, operation: Mapping[str, Any], place: str, doing: str) -> None:
-        """Until the API has done what it was asked for at this place."""
+        """Until the API has done what it was asked for at this place; some do it at once."""
+        if operation:
+            self.client.wait(self.service, operation, place.rpartition("/")[0], doing)
 
     # The engine's requests.
 
@@ -173,3 +177,9 @@ def relative(value: str, collection: str) -> str:
     """`projects/...` of a self link, of such a path, or of a bare name in `collection`."""
     _, found, path = value.partition("projects/")
     return f"projects/{path}" if found else f"{collection}/{value}"
+
+
+def same_link(old: Any, new: Any) -> bool:
+    """A self link, a path and a bare name of the same resource are equal to the provider."""
+    a, b = (str(each).partition("projects/")[2] or str(each) for each in (old, new))
+    return a == b or ("/" not in b and a.rpartition("/")[2] == b)

@@ -45,10 +45,6 @@ class Router(ComputeResource):
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         body = super().expand(inputs)
-        project, region = inputs["project"], str(inputs["region"]).rpartition("/")[2]
-        body["region"] = f"projects/{project}/global/regions/{region}"
-        if inputs.get("network"):
-            body["network"] = relative(inputs["network"], f"projects/{project}/global/networks")
         empty: dict[str, Any] = {name: [] for name in ("advertisedGroups", "advertisedIpRanges")}
         return body | {"bgp": empty | body["bgp"] if "bgp" in body else None}
 
@@ -212,8 +208,6 @@ class Firewall(LoggedResource):
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         body = super().expand(inputs)
-        place = f"projects/{inputs['project']}/global/networks"
-        body["network"] = relative(inputs["network"], place)
         given = body.get("logConfig")
         body["logConfig"] = {"enable": bool(given or inputs.get("enableLogging"))} | (given or {})
         return body
