@@ -177,8 +177,6 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             if request.preview:
                 return provider_pb2.CreateResponse(properties=_outputs(handler, plan))
             with self._recorded("create", request.urn):
-                if planned_errors := self.settings.faults.errors.get(token):
-                    raise CloudError(planned_errors.pop(0))
                 identity, outputs = handler.on_create(config, inputs)
                 if missing := left_out(plan, outputs):
                     # The rehearsal's own defect, and never passed over: the preview of a program

@@ -174,7 +174,7 @@ def test_an_error_of_the_cloud_ends_the_rehearsal(rehearse: Rehearse) -> None:
     rehearsal = rehearse(faults=Faults(errors={NODE_POOL: [stockout]}))
     (failure,) = rehearsal.failures
     assert failure.startswith(f"{NODE_POOL} ")
-    assert failure.endswith(stockout)
+    assert failure.endswith(f"{stockout}, backendError")
 
 
 def test_an_awaited_workload_does_not_hold_up_the_verdict(rehearse: Rehearse) -> None:

@@ -41,8 +41,7 @@ _CREATES = {
     "monitoring.projects.alertPolicies.create": "gcp:monitoring/alertPolicy:AlertPolicy",
     "monitoring.projects.dashboards.create": "gcp:monitoring/dashboard:Dashboard",
 }
-"""Method -> the key of `Faults.errors` that says which of its next calls fail. The offline plugin
-takes the error out first; with the official one the API has it."""
+"""Method -> the key of `ApiFaults.errors` that says which of its next calls fail."""
 _log = logging.getLogger(__name__)
 
 
