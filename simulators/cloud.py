@@ -32,7 +32,8 @@ class ApiFaults(Protocol):
     quota: dict[str, int]
     """Limits that replace the simulator's generous ones: metric name -> units."""
     errors: dict[str, list[str]]
-    """Operation, e.g. `eks:CreateNodegroup` -> errors that its next calls answer with, in turn."""
+    """Operation, e.g. `eks:CreateNodegroup` (of Google: type of what it makes, as Pulumi calls it)
+    -> errors that its next calls answer with, in turn."""
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from components.catalog.gke import ACCELERATORS, GLOBAL_GPU_QUOTA, region_of
-from plugins.faults import Faults
 from simulators.cloud import (
+    ApiFaults,
     ControlPlane,
     Mount,
     NodeGroup,
     NodeTemplate,
+    NoFaults,
     RefusedError,
     Scaler,
     TemplateComparison,
@@ -53,7 +54,7 @@ class GoogleCloud:
         self,
         *,
         control_plane: ControlPlane,
-        faults: Faults | None = None,
+        faults: ApiFaults | None = None,
         existing: Networks | None = None,
         reservations: Sequence[Reservation] = (),
     ) -> None:
@@ -61,7 +62,7 @@ class GoogleCloud:
         bought by then."""
         self.control_plane = control_plane
         self.reservations = tuple(reservations)
-        self.faults = faults if faults is not None else Faults()
+        self.faults = faults or NoFaults()
         self.lock = threading.RLock()
         self.operations = Operations()
         self.resources: dict[str, CloudResource] = {}

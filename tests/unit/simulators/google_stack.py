@@ -36,16 +36,11 @@ class GoogleStack(Engine):
         **errors: list[str],
     ) -> None:
         self.plane = Plane()
-        self.cloud = GoogleCloud(
-            control_plane=self.plane,
-            faults=Faults(quota=quota or {}, errors=errors),
-            reservations=reservations,
-        )
+        faults = Faults(quota=quota or {}, errors=errors)
+        self.cloud = GoogleCloud(control_plane=self.plane, faults=faults, reservations=reservations)
         api = serve_api(self.cloud, seen)
         weakref.finalize(self, api.stop)
-        settings = gcp.settings_for(
-            api.environment, faults=self.cloud.faults, changed=self.cloud.notify
-        )
+        settings = gcp.settings_for(api.environment, faults=faults, changed=self.cloud.notify)
         super().__init__(settings, {"project": "p", "region": "us-central1"})
 
     def network(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from plugins import gcp
+from plugins.faults import Faults
 from simulators.cloud import Wanted
 from simulators.google import GoogleCloud, serve_api
 from simulators.google_inventory import Missing, Networks, Out, Subnetwork
@@ -37,7 +38,7 @@ class SharedStack(GoogleStack):
         self.cloud = GoogleCloud(control_plane=self.plane, existing=there)
         self.api = serve_api(self.cloud)
         settings = gcp.settings_for(
-            self.api.environment, faults=self.cloud.faults, changed=self.cloud.notify
+            self.api.environment, faults=Faults(), changed=self.cloud.notify
         )
         Engine.__init__(self, settings, {"project": "p", "region": "us-central1"})
 
