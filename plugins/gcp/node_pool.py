@@ -27,6 +27,11 @@ _ORDER = (
     "taints", "tags", "resourceManagerTags", "resourceLabels", "labels", "imageType", *_BY_ID,
 )  # fmt: skip
 """Fields of a `NodeConfig` in the provider's order (node_config.go); all sizes are in one."""
+_OWN = (
+    "cluster", "deletionPolicy", "ignoreNodeCountChanges", "location", "managedInstanceGroupUrls",
+    "namePrefix", "networkConfig.createPodRange", "nodeCount", "operation", "project",
+)  # fmt: skip
+"""Properties without a field: the provider's own, or put together by hand."""
 
 
 class NodePool(ContainerResource):
@@ -46,30 +51,17 @@ class NodePool(ContainerResource):
     )
     renamed: ClassVar[Mapping[str, str | None]] = {
         **NODE_CONFIG,
-        "cluster": None,
-        "deletionPolicy": None,
-        "ignoreNodeCountChanges": None,
-        "location": None,
+        **dict.fromkeys(_OWN),
         "maintenancePolicies": None,
-        "managedInstanceGroupUrls": None,
         "maxPodsPerNode": "maxPodsConstraint.maxPodsPerNode",
-        "namePrefix": None,
         "networkConfig.additionalPodNetworkConfigs[].maxPodsPerNode":
             "maxPodsPerNode.maxPodsPerNode",
-        "networkConfig.createPodRange": None,
         "networkConfig.podCidrOverprovisionConfig.disabled": "disable",
         "nodeConfig": "config",
-        "nodeCount": None,
         "nodeDrainConfigs": None,
         "nodeLocations": "locations",
-        "operation": None,
-        "project": None,
     }  # fmt: skip
-    virtual = frozenset(
-        {"cluster", "deletionPolicy", "ignoreNodeCountChanges", "location", "namePrefix",
-         "nodeCount", "project", "autoscaling", "operation", "managedInstanceGroupUrls",
-         "networkConfig.createPodRange"}
-    )  # fmt: skip
+    virtual = frozenset({*_OWN, "autoscaling"})
     kept = ("cluster", "deletionPolicy", "ignoreNodeCountChanges", "namePrefix")
 
     def __init__(self, client: Any) -> None:
