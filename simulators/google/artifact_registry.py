@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from simulators.google.api import operations
 from simulators.google.api.call import ApiError, Call, bad_request
 from simulators.google.resource import CloudResource
 
@@ -42,9 +43,7 @@ def _get(call: Call) -> dict[str, Any]:
 
 def _list(call: Call) -> dict[str, Any]:
     found = [one.state for one in call.cloud.of(TOKEN) if one.identity.startswith(f"{call.name}/")]
-    start, most = int(call.query.get("pageToken") or 0), int(call.query.get("pageSize") or 100)
-    more = {"nextPageToken": str(start + most)} if len(found) > start + most else {}
-    return {"repositories": found[start : start + most]} | more
+    return call.page("repositories", found, 100)
 
 
 def _patch(call: Call) -> dict[str, Any]:
@@ -75,10 +74,6 @@ def _done(call: Call, form: str, result: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def _operation(call: Call) -> dict[str, Any]:
-    return call.cloud.operations.get(call.name).body(call)
-
-
 _START = "artifactregistry.projects.locations"
 METHODS = {
     f"{_START}.repositories.create": _create,
@@ -86,5 +81,5 @@ METHODS = {
     f"{_START}.repositories.list": _list,
     f"{_START}.repositories.patch": _patch,
     f"{_START}.repositories.delete": _delete,
-    f"{_START}.operations.get": _operation,
+    f"{_START}.operations.get": operations.get,
 }

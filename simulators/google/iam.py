@@ -59,9 +59,7 @@ def _get(call: Call) -> dict[str, Any]:
 
 def _list(call: Call) -> dict[str, Any]:
     found = [one.state for one in call.cloud.of(TOKEN) if one.identity.startswith(f"{call.name}/")]
-    start, most = int(call.query.get("pageToken") or 0), int(call.query.get("pageSize") or 20)
-    more = {"nextPageToken": str(start + most)} if len(found) > start + most else {}
-    return {"accounts": found[start : start + most]} | more
+    return call.page("accounts", found, 20)
 
 
 def _patch(call: Call) -> dict[str, Any]:

@@ -109,9 +109,7 @@ def _get(call: Call) -> dict[str, Any]:
 def _list(call: Call) -> dict[str, Any]:
     collection = call.name.rpartition("/")[2]
     found = [one.state for one in call.cloud.of(f"monitoring.{collection}")]
-    start, most = int(call.query.get("pageToken") or 0), int(call.query.get("pageSize") or 100)
-    more = {"nextPageToken": str(start + most)} if len(found) > start + most else {}
-    return {collection: found[start : start + most]} | more
+    return call.page(collection, found, 100)
 
 
 def _delete(call: Call) -> dict[str, Any]:

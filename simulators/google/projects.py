@@ -3,6 +3,7 @@
 from typing import Any
 
 from simulators.google import policies
+from simulators.google.api import operations
 from simulators.google.api.call import Call, bad_request
 from simulators.google.resource import PROJECT_NUMBER, CloudResource
 
@@ -21,8 +22,7 @@ def _get(call: Call) -> dict[str, Any]:
 
 
 def _state(call: Call, identity: str) -> dict[str, Any]:
-    project, name = identity.split("/")[1], identity.rpartition("/")[2]
-    enabled = f"projects/{project}/services/{name}" in call.cloud.resources
+    name, enabled = identity.rpartition("/")[2], identity in call.cloud.resources
     return {
         "name": f"projects/{PROJECT_NUMBER}/services/{name}",
         "parent": f"projects/{PROJECT_NUMBER}",
@@ -41,9 +41,7 @@ def _services(call: Call) -> dict[str, Any]:
         raise bad_request(f"a rehearsal does not simulate the filter '{wanted}'")
     names = sorted(one.identity for one in call.cloud.of(SERVICE))
     inside = [name for name in names if name.startswith(f"{call.name}/")]
-    start, most = int(call.query.get("pageToken") or 0), int(call.query.get("pageSize") or 50)
-    more = {"nextPageToken": str(start + most)} if len(inside) > start + most else {}
-    return {"services": [_state(call, name) for name in inside[start : start + most]]} | more
+    return call.page("services", [_state(call, name) for name in inside], 50)
 
 
 def _enable(call: Call) -> dict[str, Any]:
@@ -78,10 +76,6 @@ def _done(call: Call, result: dict[str, Any], kind: str) -> dict[str, Any]:
     return operation.body(call)
 
 
-def _operation(call: Call) -> dict[str, Any]:
-    return call.cloud.operations.get(call.name).body(call)
-
-
 METHODS = {
     "cloudresourcemanager.projects.get": _get,
     "cloudresourcemanager.projects.getIamPolicy": policies.get,
@@ -91,5 +85,5 @@ METHODS = {
     "serviceusage.services.enable": _enable,
     "serviceusage.services.batchEnable": _enable_all,
     "serviceusage.services.disable": _disable,
-    "serviceusage.operations.get": _operation,
+    "serviceusage.operations.get": operations.get,
 }

@@ -69,3 +69,11 @@ class Call:
     body: dict[str, Any] = field(default_factory=dict)
     endpoint: str = ""
     """URL of this server, e.g. `http://127.0.0.1:12345`."""
+
+    def page(self, key: str, rows: list[Any], most: int, size: str = "pageSize") -> dict[str, Any]:
+        """One page of rows under `key`, and `nextPageToken` where there are more. `most`: rows of a
+        page for which the request names no `size`."""
+        start, length = int(self.query.get("pageToken") or 0), int(self.query.get(size) or most)
+        end = start + length
+        more = {"nextPageToken": str(end)} if len(rows) > end else {}
+        return {key: rows[start:end]} | more

@@ -146,3 +146,9 @@ def _run(operation: Operation, work: Callable[[], None]) -> None:
         raise
     finally:
         operation.done.set()
+
+
+def get(call: Call) -> dict[str, Any]:
+    """The operation that the call names, or waits for."""
+    begun: Operation = call.cloud.operations.get(call.name.removesuffix("/wait"))
+    return begun.body(call)

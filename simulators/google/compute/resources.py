@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from simulators.google.api import operations
 from simulators.google.api.call import ApiError, Call, bad_request, not_found
 from simulators.google.api.server import Answer
 from simulators.google.resource import CloudResource
@@ -98,12 +99,8 @@ def delete(call: Call) -> dict[str, Any]:
 
 
 def page(call: Call, rows: list[Any]) -> dict[str, Any]:
-    """`items`, and `nextPageToken` where there are more."""
-    start, most = int(call.query.get("pageToken") or 0), int(call.query.get("maxResults") or 500)
-    answer: dict[str, Any] = {"items": rows[start : start + most]}
-    if len(rows) > start + most:
-        answer["nextPageToken"] = str(start + most)
-    return answer
+    """One page of rows, as all collections of Compute Engine have it."""
+    return call.page("items", rows, 500, size="maxResults")
 
 
 def listed(call: Call, kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -194,10 +191,6 @@ def operation(call: Call, kind: str, target: str) -> dict[str, Any]:
     return call.cloud.operations.begin("compute", scope, kind, target).body(call)
 
 
-def _operation(call: Call) -> dict[str, Any]:
-    return call.cloud.operations.get(call.name.removesuffix("/wait")).body(call)
-
-
 def row(call: Call, state: Mapping[str, Any]) -> dict[str, Any]:
     """A resource or a list as this version of the API shows it."""
     return {name: shown(call, each) for name, each in state.items()}
@@ -234,7 +227,7 @@ def full_name(call: Call, value: str, collection: str) -> str:
 
 
 METHODS = {
-    f"compute.{scope}Operations.{verb}": _operation
+    f"compute.{scope}Operations.{verb}": operations.get
     for scope in ("global", "region", "zone")
     for verb in ("get", "wait")
 }

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from components.catalog.gke import CHANNEL_DEFAULTS
+from simulators.google.api import operations
 from simulators.google.api.call import Call
 from simulators.google.api.operations import Operation
 from simulators.google.container.locations import IMAGES, MINORS, check_location
@@ -35,10 +36,6 @@ def without_defaults(value: Any) -> Any:
             if each or isinstance(each, Mapping)
         }
     return [without_defaults(each) for each in value] if isinstance(value, list) else value
-
-
-def _get(call: Call) -> dict[str, Any]:
-    return call.cloud.operations.get(call.name).body(call)
 
 
 def _list(call: Call) -> dict[str, Any]:
@@ -75,7 +72,7 @@ def _server_config(call: Call) -> dict[str, Any]:
 
 _PREFIX = "container.projects.locations."
 METHODS = {
-    f"{_PREFIX}operations.get": _get,
+    f"{_PREFIX}operations.get": operations.get,
     f"{_PREFIX}operations.list": _list,
     f"{_PREFIX}getServerConfig": _server_config,
 }
