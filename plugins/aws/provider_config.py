@@ -1,12 +1,11 @@
 """The AWS provider's own configuration: what it accepts, and the tags that go on everything."""
 
-import difflib
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from plugins.cloud.handler import CloudError, Config
-from plugins.cloud.schema import UNKNOWN, Problem, block
+from plugins.cloud.schema import UNKNOWN, Problem, block, unread
 
 _SIMULATED = frozenset(
     {
@@ -31,16 +30,7 @@ def check_config(inputs: Mapping[str, Any]) -> list[Problem]:
     import pulumi_aws.provider  # half a second, which not everybody needs
 
     known = block(pulumi_aws.provider.ProviderArgs).properties
-    problems = []
-    for name in inputs:
-        if name.startswith("__") or name in _SIMULATED:
-            continue
-        if name in known:
-            problems.append(Problem(name, f"a rehearsal does not simulate 'aws:{name}'"))
-        else:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f": did you mean 'aws:{close[0]}'?" if close else ""
-            problems.append(Problem(name, f"'aws:{name}' is no setting of the provider{hint}"))
+    problems = unread("aws", known, _SIMULATED, inputs)
     if not inputs.get("region"):
         problems.append(Problem("region", "'aws:region' is not set: set it, e.g. to us-east-1"))
     if not problems and UNKNOWN not in inputs.values():

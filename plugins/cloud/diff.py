@@ -1,7 +1,5 @@
 """What changed between a resource as it is and its new inputs, and what of it replaces."""
 
-import typing
-from collections import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,7 +7,7 @@ from typing import Any, Literal
 from plugins import sdk
 from plugins.cloud.immutable import Facts
 from plugins.cloud.inputs import is_left_out
-from plugins.cloud.schema import UNKNOWN, Block, block, key_path, plain
+from plugins.cloud.schema import UNKNOWN, Block, block, element_of, key_path
 
 Kind = Literal["add", "delete", "update"]
 
@@ -110,7 +108,7 @@ class Comparison:
     def _lists(
         self, inputs: list[Any], old: list[Any], new: list[Any], kind: Any, path: str, pattern: str
     ) -> Iterator[Change]:
-        element = _element_of(kind)
+        element = element_of(kind) or Any
         each = f"{pattern}[]" if not _is_plain_list(self.facts, pattern) else pattern
         if is_left_out(new, old) and pattern in self.facts.kept_when_removed:
             return
@@ -170,7 +168,7 @@ def patterns_beneath(value: Any, kind: Any, pattern: str) -> Iterator[str]:
     yield pattern
     if isinstance(value, list):
         for element in value:
-            yield from patterns_beneath(element, _element_of(kind), f"{pattern}[]")
+            yield from patterns_beneath(element, element_of(kind) or Any, f"{pattern}[]")
     elif isinstance(value, dict) and (shape := _block_of(kind)):
         for name, each in value.items():
             if each is not None:
@@ -181,12 +179,6 @@ def patterns_beneath(value: Any, kind: Any, pattern: str) -> Iterator[str]:
 
 def _block_of(kind: Any) -> Block | None:
     return block(kind) if sdk.is_input_type(kind) else None
-
-
-def _element_of(kind: Any) -> Any:
-    if typing.get_origin(kind) in (list, abc.Sequence):
-        return plain(typing.get_args(kind)[0])
-    return Any
 
 
 def _ignored(path: str, ignored: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ import re
 import types
 import typing
 from collections import abc
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -110,12 +110,17 @@ def property_at(shape: Block, pattern: str) -> Any:
     """The type of the property at `a.b[].c`; None where there is none."""
     name, _, rest = pattern.partition(".")
     kind = shape.properties.get(name.removesuffix("[]"))
-    if typing.get_origin(kind) in (list, abc.Sequence):
-        kind = plain(typing.get_args(kind)[0])
+    kind = element_of(kind) or kind
     if not rest:
         return kind
     nested = sdk.is_input_type(kind)
     return property_at(block(kind), rest) if nested else None
+
+
+def element_of(kind: Any) -> Any | None:
+    """The type of a list's elements; None for any other type."""
+    listed = typing.get_origin(kind) in (list, abc.Sequence)
+    return plain(typing.get_args(kind)[0]) if listed else None
 
 
 def plain(hint: Any) -> Any:
@@ -189,6 +194,21 @@ def fit_block(
             inner = f"{path}.{name}" if path else name
             problems.append(Problem(inner, f"missing required property '{inner}'"))
     return fitted
+
+
+def unread(
+    package: str, known: Collection[str], read: Collection[str], inputs: Iterable[str]
+) -> list[Problem]:
+    """What of a provider's own configuration the provider does not have, or nobody reads here."""
+    return [
+        Problem(name, f"a rehearsal does not simulate '{package}:{name}'")
+        if name in known
+        else Problem(
+            name, f"the provider has no setting '{package}:{name}'{did_you_mean(name, known)}"
+        )
+        for name in inputs
+        if name not in read and not name.startswith("__")
+    ]
 
 
 def did_you_mean(name: str, allowed: Collection[str]) -> str:

@@ -4,7 +4,6 @@ speaks.
 It knows types, names, defaults and differences; what a cloud does is its handlers' part.
 """
 
-import importlib.metadata
 import logging
 import re
 import threading
@@ -37,6 +36,7 @@ from plugins.cloud.schema import (
     resource_schema,
 )
 from plugins.cloud.wire import decode, encode, mark_secrets
+from plugins.official import sdk_version
 from stacks.urn import Urn
 from tools.peers import OwnOnly
 
@@ -74,8 +74,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return _empty()
 
     def GetPluginInfo(self, request: Any, context: Any) -> Any:
-        version = importlib.metadata.version(f"pulumi-{self.settings.package}")
-        return plugin_pb2.PluginInfo(version=version)
+        return plugin_pb2.PluginInfo(version=sdk_version(self.settings.package))
 
     def GetSchema(self, request: Any, context: Any) -> Any:
         return provider_pb2.GetSchemaResponse(schema=f'{{"name": "{self.settings.package}"}}')

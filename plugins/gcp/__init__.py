@@ -5,10 +5,8 @@ No rule of Google Cloud stands here: the API at the other end has them.
 
 from collections.abc import Callable, Mapping
 
-import pulumi_gcp.provider
-
 from plugins.cloud.handler import ProviderSettings
-from plugins.cloud.schema import Problem, block, did_you_mean
+from plugins.cloud.schema import Problem, block, unread
 from plugins.faults import Faults
 from plugins.gcp.client import Client
 from plugins.gcp.cluster import Cluster
@@ -78,11 +76,6 @@ def settings_for(
 
 def check_config(inputs: Mapping[str, object]) -> list[Problem]:
     """What is wrong with a provider's configuration, or not read here."""
-    known = block(pulumi_gcp.provider.ProviderArgs).properties
-    return [
-        Problem(name, f"a rehearsal does not simulate 'gcp:{name}'")
-        if name in known
-        else Problem(name, f"the provider has no setting 'gcp:{name}'{did_you_mean(name, known)}")
-        for name in inputs
-        if name not in _READ and not name.startswith("__")
-    ]
+    import pulumi_gcp.provider  # a part of a second, which not everybody needs
+
+    return unread("gcp", block(pulumi_gcp.provider.ProviderArgs).properties, _READ, inputs)

@@ -4,14 +4,12 @@ Most are called the same. `renamed` has the rest: the path of a property, with `
 -> its field, None for a property that the API does not have, `a.b` for a field in a block.
 """
 
-import typing
-from collections import abc
 from collections.abc import Mapping
 from typing import Any
 
 from plugins import sdk
 from plugins.cloud.handler import CloudError
-from plugins.cloud.schema import plain
+from plugins.cloud.schema import element_of, plain
 from tools.google_discovery import Document
 
 Renamed = Mapping[str, str | None]
@@ -91,9 +89,8 @@ def at(body: Mapping[str, Any], field: str) -> Any:
 
 
 def _from_api(kind: Any, value: Any, renamed: Renamed, path: str) -> Any:
-    if typing.get_origin(kind) in (list, abc.Sequence) and isinstance(value, list):
-        (element,) = typing.get_args(kind)
-        return [_from_api(plain(element), each, renamed, f"{path}[]") for each in value]
+    if (element := element_of(kind)) and isinstance(value, list):
+        return [_from_api(element, each, renamed, f"{path}[]") for each in value]
     if sdk.is_output_type(kind) and isinstance(value, Mapping):
         return _block(sdk.output_types(kind), value, renamed, path)
     if kind is int and isinstance(value, str):

@@ -18,7 +18,7 @@ import yaml
 
 from plugins import sdk
 from plugins.cloud.immutable import Facts, facts
-from plugins.cloud.schema import UNKNOWN, Block, block, plain
+from plugins.cloud.schema import UNKNOWN, Block, block, element_of
 from quality.fidelity.declared import Declared
 from quality.fidelity.packages import Package
 
@@ -96,9 +96,8 @@ def _paths(
 
 def _element(kind: Any) -> tuple[Any, str]:
     """The type of a list's elements and `[]`; any other type is its own."""
-    if typing.get_origin(kind) in (list, abc.Sequence):
-        return plain(typing.get_args(kind)[0]), "[]"
-    return kind, ""
+    element = element_of(kind)
+    return (element, "[]") if element else (kind, "")
 
 
 def _of_path(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from plugins import sdk
-from plugins.cloud.schema import UNKNOWN, plain, resource_schema
+from plugins.cloud.schema import UNKNOWN, element_of, plain, resource_schema
 
 
 def from_preview(
@@ -33,15 +33,14 @@ def kubernetes_object(
 
 
 def _filled(value: Any, kind: Any) -> Any:
-    listed = typing.get_origin(kind) in (list, abc.Sequence)
+    element = element_of(kind)
     if value == UNKNOWN:
-        if listed:
+        if element:
             return []
         if typing.get_origin(kind) in (dict, abc.Mapping):
             return {}
         return {bool: False, int: 0, float: 0.0, str: ""}.get(kind)
-    if isinstance(value, list) and listed:
-        element = plain(typing.get_args(kind)[0])
+    if isinstance(value, list) and element:
         return [_filled(each, element) for each in value]
     if isinstance(value, Mapping) and sdk.is_output_type(kind):
         kinds = sdk.output_types(kind)

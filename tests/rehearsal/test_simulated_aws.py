@@ -452,7 +452,7 @@ def test_the_providers_settings_are_read_strictly() -> None:
     """A region is needed; unknown settings and those with no meaning here are refused."""
     assert check_config({"region": "us-east-1", "profile": "dev"}) == []
     words = {
-        "regoin": "did you mean 'aws:region'",
+        "regoin": "did you mean 'region'",
         "endpoints": "does not simulate 'aws:endpoints'",
     }
     for name, text in words.items():
