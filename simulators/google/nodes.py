@@ -11,6 +11,7 @@ from components.catalog.gke import (
 )
 from simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate, ProvidedBy
 from simulators.google.container.node_defaults import accelerator_of, max_pods
+from simulators.google.container.node_pools import least
 from simulators.google.resource import CloudResource
 
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
@@ -37,11 +38,11 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
     state = pool.state
     config = state["config"]
     scaling = state.get("autoscaling") or {}
-    zones = len(state["locations"])
-    least = most = pool.nodes
+    fewest = most = pool.nodes
     if scaling.get("enabled"):
-        least = scaling.get("totalMinNodeCount") or scaling.get("minNodeCount", 0) * zones
-        most = scaling.get("totalMaxNodeCount") or scaling.get("maxNodeCount", 0) * zones
+        fewest = least(state)
+        per_zone = scaling.get("maxNodeCount", 0) * len(state["locations"])
+        most = scaling.get("totalMaxNodeCount") or per_zone
     shape = NodeTemplate(
         labels=_labels(state, cluster.state),
         taints=tuple(
@@ -60,7 +61,7 @@ def group(pool: CloudResource, cluster: CloudResource) -> NodeGroup:
     plugin: ProvidedBy = "pod" if has_gpus and own_plugin else "cloud"
     return NodeGroup(
         name=state["name"],
-        min_nodes=least,
+        min_nodes=fewest,
         max_nodes=most,
         target_nodes=pool.kept_nodes,
         template=shape,
@@ -102,10 +103,9 @@ def gke_sharing(given: Mapping[str, Any], gpus: tuple[Accelerator, int]) -> GpuS
 
 def driver_version(config: Mapping[str, Any]) -> str | None:
     """`gpuDriverVersion` of the pool's GPUs; None without GPUs that name one."""
-    for given in config.get("accelerators") or ():
-        version = (given.get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion")
-        return None if version is None else str(version)
-    return None
+    installation = _first_gpu(config).get("gpuDriverInstallationConfig") or {}
+    version: str | None = installation.get("gpuDriverVersion")
+    return version
 
 
 def node_os(image_type: str) -> Literal["cos", "ubuntu", "other"]:
