@@ -102,7 +102,7 @@ class AwsCloud:
             unwaited=nodes.why_no_wait(account, group) if row.gpus else "",
             revision=group.revision,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
-            sharing=nodes.sharing(account, group),
+            sharing=nodes.sharing(group),
         )
 
     def set_size(self, group: str, nodes: int) -> None:
@@ -119,7 +119,7 @@ class AwsCloud:
                 )
             if nodes > len(running(account, held)):
                 cluster = account.clusters[held.cluster]
-                if wrong := why_not_started(account, cluster, held.row, nodes):
+                if wrong := why_not_started(account, cluster, held, nodes):
                     raise RefusedError(f"{wrong['code']}: {wrong['message']}")
             stay = len(kept(account, held))
             set_elastic(account, held, max(nodes - stay, 0))

@@ -26,6 +26,9 @@ class Group:
     scaling_group: str
     template: str
     """The launch template that EKS made for the group."""
+    data: Mapping[str, Any]
+    """What the version of a launch template that was asked for held then; empty without one. EKS
+    made its own of it: whoever deletes the other one changes nothing here."""
     elastic: set[str] = field(default_factory=set)
     """Instances that stand for nodes which the rehearsal's autoscaler started."""
     revision: int = 0

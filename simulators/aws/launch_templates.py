@@ -7,11 +7,11 @@ from simulators.aws.account import Account
 from simulators.aws.api import Refusal
 
 
-def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The data of the version that `{id|name, version}` means; None where nothing is meant. Raises
+def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The data of the version that `{id|name, version}` means; empty where nothing is meant. Raises
     Refusal where there is no such thing."""
     if not reference:
-        return None
+        return {}
     ec2, name = account.backend("ec2"), reference.get("id") or reference.get("name")
     identity = reference.get("id") or ec2.launch_template_name_to_ids.get(name)
     template = ec2.launch_templates.get(identity)

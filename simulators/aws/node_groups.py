@@ -41,23 +41,23 @@ def create_nodegroup(account: Account, params: Params) -> Row:
     given = {"scalingConfig": _DEFAULT_SIZE} | {
         key: value for key, value in params.items() if key != "clientRequestToken"
     }
-    row = _complete(account, given, cluster)
+    row, data = _complete(account, given, cluster)
     ami_releases.check_new(row, cluster.row["version"])
     check_offers(account, row["instanceTypes"], row["subnets"])
-    wanted = row["scalingConfig"]["desiredSize"]
-    wrong = why_not_started(account, cluster, row, wanted)
     scaling, template = make_group(account, cluster, row)
-    at = now()
-    arn = account.arn("eks", f"nodegroup/{params['clusterName']}/{name}/{uuid.uuid4()}")
+    group = Group(row=row, given=given, scaling_group=scaling, template=template, data=data)
+    wanted, at = row["scalingConfig"]["desiredSize"], now()
+    wrong = why_not_started(account, cluster, group, wanted)
     row |= {
-        "nodegroupArn": arn,
+        "nodegroupArn": account.arn(
+            "eks", f"nodegroup/{params['clusterName']}/{name}/{uuid.uuid4()}"
+        ),
         "createdAt": at,
         "modifiedAt": at,
         "status": "CREATE_FAILED" if wrong else "ACTIVE",
         "health": {"issues": [wrong] if wrong else []},
         "resources": {"autoScalingGroups": [{"name": scaling}]},
     }
-    group = Group(row=row, given=given, scaling_group=scaling, template=template)
     cluster.groups[name] = group
     if not wrong:
         resize(account, group, wanted)
@@ -69,27 +69,28 @@ def create_nodegroup(account: Account, params: Params) -> Row:
     return {"nodegroup": _shown(account, group) | {"status": "CREATING"}}
 
 
-def _complete(account: Account, given: Params, cluster: Cluster, version: str = "") -> Row:
-    """Checks everything that EKS checks at once, and returns the complete properties; of the
-    cluster's version where nobody names another."""
-    template = template_data(account, given.get("launchTemplate"))
+def _complete(
+    account: Account, given: Params, cluster: Cluster, version: str = ""
+) -> tuple[Row, Row]:
+    """Checks everything that EKS checks at once, and returns the complete properties, of the
+    cluster's version where nobody names another, and the launch template's data."""
+    data = template_data(account, given.get("launchTemplate"))
+    template = data if given.get("launchTemplate") else None
     rows: Sequence[InstanceType] = [
         instance(account, name) for name in rules.types_of(given, template)
     ]
     row = rules.complete(dict(given), rows, template, version or cluster.row["version"])
     rules.check(row, given, rows, template, cluster.row["version"])
-    return row
+    return row, data
 
 
-def why_not_started(
-    account: Account, cluster: Cluster, row: Mapping[str, Any], nodes: int
-) -> Row | None:
+def why_not_started(account: Account, cluster: Cluster, group: Group, nodes: int) -> Row | None:
     """Why nodes of this group would not start, or not join the cluster, as an issue."""
-    name = row["nodegroupName"]
-    if reason := why_nodes_fail(account, cluster, row):
+    name = group.row["nodegroupName"]
+    if reason := why_nodes_fail(account, cluster, group.row):
         words = f"Instances failed to join the kubernetes cluster: {reason}"
         return issue("NodeCreationFailure", words, name)
-    if reason := why_not_launched(account, row, nodes):
+    if reason := why_not_launched(account, group, nodes):
         return issue("AsgInstanceLaunchFailures", reason, name)
     return None
 
@@ -99,7 +100,7 @@ def _shown(account: Account, group: Group) -> Row:
     row = dict(group.row)
     desired = held(account, group.scaling_group).desired_capacity
     row["scalingConfig"] = row["scalingConfig"] | {"desiredSize": desired}
-    if "ImageId" in (template_data(account, row.get("launchTemplate")) or {}):
+    if "ImageId" in group.data:
         del row["version"], row["releaseVersion"]
     return row
 
@@ -136,10 +137,10 @@ def update_nodegroup_config(account: Account, params: Params) -> Row:
     there = len(running(account, group))
     nodes = scaling["desiredSize"] if "scalingConfig" in params else there
     given = group.given | changes | {"scalingConfig": scaling}
-    _complete(account, given, cluster, row["version"])
-    if nodes > there and (wrong := why_not_started(account, cluster, row, nodes)):
+    _, data = _complete(account, given, cluster, row["version"])
+    if nodes > there and (wrong := why_not_started(account, cluster, group, nodes)):
         raise Refusal("InvalidRequestException", f"{wrong['code']}: {wrong['message']}")
-    group.given = given
+    group.given, group.data = given, data
     row |= changes | {"scalingConfig": scaling, "modifiedAt": now()}
     if "scalingConfig" in params:
         asg = held(account, group.scaling_group)
@@ -164,14 +165,14 @@ def update_nodegroup_version(account: Account, params: Params) -> Row:
             given.pop("releaseVersion", None)
         if not changes:
             given["version"] = cluster.row["version"]
-    new = _complete(account, given, cluster, given.get("version") or old["version"])
+    new, data = _complete(account, given, cluster, given.get("version") or old["version"])
     if not renewed:
         new |= {key: old[key] for key in image}
     ami_releases.check_update(old, new)
     recycled = _versions(old) != _versions(new)
     group.revision += recycled
-    group.given = given
-    group.row = old | new | {"modifiedAt": now()}
+    group.given, group.data = given, data
+    group.row = old | new | {"tags": old["tags"], "modifiedAt": now()}
     nodes = len(running(account, group))
     update = old.get("updateConfig") or {}
     share = nodes * update.get("maxUnavailablePercentage", 0) // 100

@@ -11,7 +11,6 @@ from simulators.aws.account import Account
 from simulators.aws.ami_types import drives
 from simulators.aws.eks import Group, subnets
 from simulators.aws.instances import instance
-from simulators.aws.launch_templates import template_data
 from simulators.aws.scaling import group_tags, kept
 from simulators.aws.user_data import host_sharing
 from simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
@@ -106,7 +105,7 @@ def node(account: Account, group: Group) -> NodeTemplate:
         NodeTaint(key=taint["key"], value=taint.get("value") or "", effect=EFFECTS[taint["effect"]])
         for taint in held.get("taints") or []
     )
-    capacity = _capacity(held, row, _template_data(account, held))
+    capacity = _capacity(group, row)
     return NodeTemplate(labels=labels, taints=taints, capacity=capacity)
 
 
@@ -118,15 +117,11 @@ def node_os(group: Mapping[str, Any]) -> Literal["al2023", "bottlerocket", "othe
     return "al2023" if image.startswith("AL2023") else "other"
 
 
-def sharing(account: Account, group: Group) -> GpuSharing:
+def sharing(group: Group) -> GpuSharing:
     """How a device plugin of the node's own shares the GPUs: Bottlerocket's, from its user data."""
-    return _host_sharing(group.row, _template_data(account, group.row))
-
-
-def _host_sharing(group: Mapping[str, Any], data: Mapping[str, Any]) -> GpuSharing:
     # moto keeps user data as an object of its own, or as the text that it was given.
-    text = str(data.get("UserData") or "")
-    return host_sharing(text) if node_os(group) == "bottlerocket" else GpuSharing()
+    text = str(group.data.get("UserData") or "")
+    return host_sharing(text) if node_os(group.row) == "bottlerocket" else GpuSharing()
 
 
 def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[str, str]:
@@ -140,13 +135,7 @@ def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[s
     }
 
 
-def _template_data(account: Account, group: Mapping[str, Any]) -> dict[str, Any]:
-    return template_data(account, group.get("launchTemplate")) or {}
-
-
-def _capacity(
-    group: Mapping[str, Any], row: InstanceType, data: Mapping[str, Any]
-) -> dict[str, str]:
+def _capacity(group: Group, row: InstanceType) -> dict[str, str]:
     """What EKS leaves for pods (amazon-eks-ami, nodeadm's kubelet defaults): of CPU it keeps 6 % of
     the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest; of memory
     255 MiB, 11 MiB for each pod and 100 MiB below which pods are evicted; of the disk a tenth and
@@ -155,25 +144,25 @@ def _capacity(
     for size, share in _CPU_TIERS:
         kept += min(rest, size) * share
         rest = max(rest - size, 0)
-    disk = disk_gib(group, data)
+    disk = _disk_gib(group)
     capacity = {
         "cpu": f"{round((row.vcpu - kept) * 1000)}m",
         "memory": f"{round(row.memory_gib * 1024) - 255 - 11 * MAX_PODS - 100}Mi",
         "ephemeral-storage": f"{round(disk * 1024 * 0.9) - 1024}Mi",
         "pods": str(MAX_PODS),
     }
-    if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group):
-        capacity[GPU] = str(int(row.gpus) * _host_sharing(group, data).replicas)
+    if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
+        capacity[GPU] = str(int(row.gpus) * sharing(group).replicas)
     return capacity
 
 
-def disk_gib(group: Mapping[str, Any], data: Mapping[str, Any]) -> int:
+def _disk_gib(group: Group) -> int:
     """The size of the volume that images and pods are on; Bottlerocket has one of its own."""
-    device = "/dev/xvdb" if node_os(group) == "bottlerocket" else "/dev/xvda"
-    for mapping in data.get("BlockDeviceMappings") or []:
+    device = "/dev/xvdb" if node_os(group.row) == "bottlerocket" else "/dev/xvda"
+    for mapping in group.data.get("BlockDeviceMappings") or []:
         if mapping.get("DeviceName") == device and mapping.get("Ebs", {}).get("VolumeSize"):
             return int(mapping["Ebs"]["VolumeSize"])
-    return int(group.get("diskSize") or catalog.DEFAULT_DISK_GIB)
+    return int(group.row.get("diskSize") or catalog.DEFAULT_DISK_GIB)
 
 
 def why_no_wait(account: Account, group: Group) -> str:

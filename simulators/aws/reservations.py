@@ -13,9 +13,8 @@ from typing import Any
 
 from simulators.aws.account import NUMBER, Account
 from simulators.aws.api import Params, Refusal, operation
-from simulators.aws.eks import subnets
+from simulators.aws.eks import Group, subnets
 from simulators.aws.instances import why_no_quota
-from simulators.aws.launch_templates import template_data
 from simulators.reservations import Reservation
 
 _FILTERS = {
@@ -44,9 +43,8 @@ class Target:
     """Whether nothing starts beside the reservations."""
 
 
-def target_of(account: Account, row: Mapping[str, Any]) -> Target | None:
-    """What a node group's launch template says; None where it names no reservation."""
-    template = template_data(account, row.get("launchTemplate")) or {}
+def _target(template: Mapping[str, Any]) -> Target | None:
+    """What a launch template's data say; None where they name no reservation."""
     specification = template.get("CapacityReservationSpecification") or {}
     target = specification.get("CapacityReservationTarget") or {}
     one, group = (target.get(f"CapacityReservation{end}") for end in ("Id", "ResourceGroupArn"))
@@ -62,10 +60,10 @@ def target_of(account: Account, row: Mapping[str, Any]) -> Target | None:
     )
 
 
-def why_not_launched(account: Account, row: Mapping[str, Any], nodes: int) -> str:
+def why_not_launched(account: Account, group: Group, nodes: int) -> str:
     """Why EC2 does not start `nodes` nodes of this node group, as Auto Scaling says it; empty where
     it does. What is reserved counted against the quota when it was reserved."""
-    target = target_of(account, row)
+    row, target = group.row, _target(group.data)
     if target is not None and target.only:
         return _why_not_reserved(account, row, target, nodes) if nodes else ""
     spot = row["capacityType"] == "SPOT"
@@ -110,10 +108,10 @@ def _chosen(account: Account, identity: str) -> list[Reservation]:
     return [one] if (one := account.reservations.get(identity)) else []
 
 
-def place_of_next(account: Account, row: Mapping[str, Any]) -> str | None:
+def place_of_next(account: Account, group: Group) -> str | None:
     """The reservation that this node group's next instance is in; None beside them."""
-    target = target_of(account, row)
-    fitting = _fitting(account, row, target) if target else []
+    target = _target(group.data)
+    fitting = _fitting(account, group.row, target) if target else []
     taken = _taken(account)
     return next((one.name for one in fitting if _free(one, taken)), None)
 

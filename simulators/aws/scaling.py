@@ -153,10 +153,10 @@ def settle(account: Account, asg: Any) -> None:
         # The rehearsal's autoscaler ends its own.
         _end(account, asg, max(asg.instance_states, key=lambda s: s.instance.id not in elastic))
     while len(asg.instance_states) < wanted:
-        if owner and (reason := why_not_launched(account, owner.row, len(asg.instance_states) + 1)):
+        if owner and (reason := why_not_launched(account, owner, len(asg.instance_states) + 1)):
             _note(asg, "Launching a new EC2 instance", failed=reason)
             return
-        place = place_of_next(account, owner.row) if owner else None
+        place = place_of_next(account, owner) if owner else None
         _note(asg, f"Launching a new EC2 instance: {_launch(account, asg, place)}")
 
 
