@@ -3,7 +3,6 @@
 import re
 import uuid
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import yaml
@@ -11,7 +10,7 @@ import yaml
 from components.kube.taints import keeps_away, tolerated
 from simulators.aws.account import Account
 from simulators.aws.api import Params, Refusal, operation, page
-from simulators.aws.eks import Cluster, Row, begun, cluster_of, now
+from simulators.aws.eks import Cluster, Row, begun, cluster_of, issue, now
 from simulators.aws.evaluation import allowed
 from simulators.aws.node_join_checks import guarded
 from simulators.aws.nodes import EFFECTS
@@ -60,8 +59,8 @@ _WORKS_AS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 """Addon -> the service account of the pods that ask EC2, and what for: action -> on what. No pod
-gets the node's role, and one without rights ends again and again. Whether the vpc-cni may is
-`joining`'s."""
+gets the node's role, and one without rights ends again and again. Whether the vpc-cni may,
+`node_join_checks` says."""
 _VOLUME_TAGS = {
     f"{prefix}Tag/ebs.csi.aws.com/cluster": "true" for prefix in ("aws:Request", "ec2:Resource")
 }
@@ -101,7 +100,6 @@ def create_addon(account: Account, params: Params) -> Row:
         "modifiedAt": at,
         "tags": params.get("tags") or {},
         "namespaceConfig": {"namespace": _NAMESPACES[name]},
-        "podIdentityAssociations": [],
         **{key: params[key] for key in _CHANGEABLE if key in params},
     }
     try:
@@ -115,18 +113,28 @@ def create_addon(account: Account, params: Params) -> Row:
 _CHANGEABLE = ("addonVersion", "serviceAccountRoleArn", "configurationValues")
 
 
+def _owned(cluster: Cluster, row: Row) -> dict[str, Row]:
+    """Id -> pod identity association that the addon owns."""
+    return {
+        identity: each
+        for identity, each in cluster.associations.items()
+        if each.get("ownerArn") == row["addonArn"]
+    }
+
+
 def _drop(cluster: Cluster, name: str) -> None:
-    row = cluster.addons.pop(name)
-    for key in [k for k, each in cluster.associations.items() if each.get("ownerArn") == row[
-            "addonArn"]]:  # fmt: skip
-        del cluster.associations[key]
+    for identity in _owned(cluster, cluster.addons.pop(name)):
+        del cluster.associations[identity]
 
 
 def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
-    """With its health as it is now: EKS goes on trying."""
+    """With its associations and its health as they are now: EKS goes on trying."""
     reason = _why_degraded(account, cluster, row)
-    issues = [{"code": reason[0], "message": reason[1], "resourceIds": []}] if reason else []
-    return row | {"status": "DEGRADED" if issues else "ACTIVE", "health": {"issues": issues}}
+    return row | {
+        "podIdentityAssociations": [e["associationArn"] for e in _owned(cluster, row).values()],
+        "status": "DEGRADED" if reason else "ACTIVE",
+        "health": {"issues": [issue(*reason)] if reason else []},
+    }
 
 
 def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, str] | None:
@@ -144,8 +152,7 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
     association = cluster.association(_NAMESPACES[name], account_name)
     role = association["roleArn"] if association else row.get("serviceAccountRoleArn")
     if role is None:
-        given = [cluster.associations[arn.rpartition("/")[2]]["serviceAccount"]
-                 for arn in row["podIdentityAssociations"]]  # fmt: skip
+        given = [each["serviceAccount"] for each in _owned(cluster, row).values()]
         return (
             "AccessDenied",
             f"its pods run as the service account {account_name}, which has no role"
@@ -205,28 +212,30 @@ def _has_nodes(account: Account, cluster: Cluster) -> bool:
 
 
 def _associate(account: Account, cluster: Cluster, row: Row, wanted: list[Row]) -> None:
-    """Makes the pod identity associations that the addon owns these."""
-    had = {
-        key: each
-        for key, each in cluster.associations.items()
-        if each.get("ownerArn") == row["addonArn"]
-    }
+    """Makes the pod identity associations that the addon owns these, all of them or none."""
+    before = dict(cluster.associations)
+    had = {(e["serviceAccount"], e["roleArn"]): key for key, e in _owned(cluster, row).items()}
     asked = [(each["serviceAccount"], each["roleArn"]) for each in wanted]
-    for key, each in had.items():
-        if (each["serviceAccount"], each["roleArn"]) not in asked:
-            with guarded(account, undo=partial(cluster.associations.__setitem__, key, each)):
-                del cluster.associations[key]
-    kept_pairs = [(each["serviceAccount"], each["roleArn"]) for each in had.values()]
-    for name, role in asked:
-        if (name, role) not in kept_pairs:
-            given = {"clusterName": row["clusterName"], "namespace": _NAMESPACES[row["addonName"]],
-                     "serviceAccount": name, "roleArn": role}  # fmt: skip
-            associate(account, given, owner=row["addonArn"])
-    row["podIdentityAssociations"] = [
-        each["associationArn"]
-        for each in cluster.associations.values()
-        if each.get("ownerArn") == row["addonArn"]
-    ]
+
+    def undo() -> None:
+        cluster.associations = before
+
+    try:
+        with guarded(account, undo=undo):
+            for pair in had.keys() - asked:
+                del cluster.associations[had[pair]]
+            for name, role in asked:
+                if (name, role) not in had:
+                    given = {
+                        "clusterName": row["clusterName"],
+                        "namespace": _NAMESPACES[row["addonName"]],
+                        "serviceAccount": name,
+                        "roleArn": role,
+                    }
+                    associate(account, given, owner=row["addonArn"])
+    except Refusal:
+        undo()
+        raise
 
 
 def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
