@@ -7,6 +7,7 @@ from typing import Any
 
 from simulators.aws.ami_types import PATCHES, READ, newest_release
 from simulators.aws.api import Refusal
+from simulators.aws.cluster_rules import minor
 
 _AL2023 = re.compile(r"(\d+\.\d+)\.(\d+)-(\d{8})")
 _BOTTLEROCKET = re.compile(r"\d+\.\d+\.\d+-[0-9a-f]{8}")
@@ -57,8 +58,8 @@ def check_exists(group: Mapping[str, Any]) -> None:
 
 def _order(group: Mapping[str, Any]) -> tuple[int, ...]:
     found = _AL2023.fullmatch(str(group["releaseVersion"]))
-    minor = tuple(int(part) for part in group["version"].split("."))
-    return (*minor, int(found[3]), int(found[2])) if found else minor
+    version = minor(group["version"])
+    return (*version, int(found[3]), int(found[2])) if found else version
 
 
 def _is_day(text: str) -> bool:

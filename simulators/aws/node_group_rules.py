@@ -7,6 +7,7 @@ from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from simulators.aws.ami_types import has_driver, newest_release
 from simulators.aws.api import Refusal
+from simulators.aws.cluster_rules import minor
 
 _DEFAULT_TYPE = "t3.medium"
 _AL2_LAST = (1, 32)
@@ -88,7 +89,7 @@ def check(
     _check_marks(group)
     _check_image(group, types)
     _check_template(given, group, template)
-    if _minor(group["version"]) > _minor(cluster_version):
+    if minor(group["version"]) > minor(cluster_version):
         _refuse(
             f"Nodegroup Kubernetes version {group['version']} cannot be newer than the cluster's "
             f"{cluster_version}"
@@ -129,7 +130,7 @@ def _check_marks(group: Mapping[str, Any]) -> None:
 
 def _check_image(group: Mapping[str, Any], types: Sequence[InstanceType]) -> None:
     image, version = group["amiType"], group["version"]
-    if image in catalog.REMOVED_AMI_TYPES and _minor(version) > _AL2_LAST:
+    if image in catalog.REMOVED_AMI_TYPES and minor(version) > _AL2_LAST:
         _refuse(
             f"AMI Type {image} is only supported for kubernetes versions 1.32 or earlier: take "
             f"{catalog.REMOVED_AMI_TYPES[image]}"
@@ -193,10 +194,6 @@ def _check_market(given: Mapping[str, Any], template: Mapping[str, Any], block: 
         _refuse("a capacity block needs capacityReservationTarget.capacityReservationId")
     if block and (given.get("instanceTypes") or not template.get("InstanceType")):
         _refuse("with a capacity block the instance type is in the launch template only")
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2])
 
 
 def _refuse(words: str) -> None:
