@@ -148,14 +148,16 @@ def associate_access_policy(account: Account, params: Params) -> Row:
         words = "accessScope.namespaces goes with the type namespace, and only with it"
         raise _invalid(words)
     at = now()
+    scope = {"namespaces": [], **scope}
     known = cluster.policies.setdefault(principal, {})
+    if policy not in known or known[policy]["accessScope"] != scope:
+        cluster.granted[principal, policy] = time.monotonic()
     known[policy] = {
         "policyArn": policy,
-        "accessScope": {"namespaces": [], **scope},
+        "accessScope": scope,
         "associatedAt": known.get(policy, {}).get("associatedAt", at),
         "modifiedAt": at,
     }
-    cluster.granted[principal] = time.monotonic()
     return {
         "clusterName": params["clusterName"],
         "principalArn": principal,

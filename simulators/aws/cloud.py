@@ -205,8 +205,9 @@ class AwsCloud:
         if self._later is not None:
             self._later.cancel()
             self._later = None
-        if seconds := max((each for each in due if each is not None), default=None):
-            self._later = threading.Timer(seconds, self.notify)
+        waits = [seconds for seconds in due if seconds is not None]
+        if waits:
+            self._later = threading.Timer(min(waits), self.notify)
             self._later.daemon = True
             self._later.start()
 

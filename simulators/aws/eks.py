@@ -58,8 +58,9 @@ class Cluster:
     associations: dict[str, Row] = field(default_factory=dict)
     """Id -> pod identity association."""
     updates: dict[str, Row] = field(default_factory=dict)
-    granted: dict[str, float] = field(default_factory=dict)
-    """Principal ARN -> when it first had an access policy, on the monotonic clock."""
+    granted: dict[tuple[str, str], float] = field(default_factory=dict)
+    """(principal ARN, policy ARN) -> since when it has the access policy in its scope, on the
+    monotonic clock."""
     grew: float = 0.0
     """When its newest node group was made, on the monotonic clock."""
     identified: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -202,17 +203,15 @@ def list_tags(account: Account, params: Params) -> Row:
     return {"tags": _tagged(account, params["resourceArn"])}
 
 
-def access_admins(cluster: Cluster) -> list[str]:
-    """Who may do everything in the cluster."""
+def access_admins(cluster: Cluster) -> list[tuple[str, str]]:
+    """Who may do everything in the cluster: principals, each with the policy that says so."""
     return [
-        principal
+        (principal, policy)
         for principal, entry in cluster.entries.items()
+        for policy, row in cluster.policies.get(principal, {}).items()
         if entry["type"] == "STANDARD"
-        and any(
-            row["accessScope"]["type"] == "cluster"
-            and policy.endswith("/AmazonEKSClusterAdminPolicy")
-            for policy, row in cluster.policies.get(principal, {}).items()
-        )
+        and row["accessScope"]["type"] == "cluster"
+        and policy.endswith("/AmazonEKSClusterAdminPolicy")
     ]
 
 
@@ -223,17 +222,17 @@ LATE_SECONDS = 10.0
 def access_granted(cluster: Cluster) -> bool:
     """Whether anybody may use the cluster as its administrator: before that, `aws eks get-token`
     gives a token that the API server refuses. The person who rehearses is taken for that one."""
-    return any(_effective(cluster, principal) for principal in access_admins(cluster))
+    return any(_seconds_left(cluster, admin) <= 0 for admin in access_admins(cluster))
 
 
 def access_due(cluster: Cluster) -> float | None:
     """Seconds until access is granted that nobody has yet; None where nobody waits for any."""
-    waiting = [name for name in access_admins(cluster) if not _effective(cluster, name)]
-    return LATE_SECONDS if waiting else None
+    left = (_seconds_left(cluster, admin) for admin in access_admins(cluster))
+    return min((seconds for seconds in left if seconds > 0), default=None)
 
 
-def _effective(cluster: Cluster, principal: str) -> bool:
-    """Whether an access policy works already. EKS says that it takes several seconds after the
-    answer: less than a node group does, which takes minutes in AWS and no time here."""
-    granted = cluster.granted.get(principal, 0.0)
-    return granted < cluster.grew or time.monotonic() - granted >= LATE_SECONDS
+def _seconds_left(cluster: Cluster, admin: tuple[str, str]) -> float:
+    """Until an access policy works; 0 or less where it does. EKS says that it takes several seconds
+    after the answer: less than a node group does, which takes minutes in AWS and no time here."""
+    granted = cluster.granted.get(admin, float("-inf"))
+    return 0.0 if granted < cluster.grew else granted + LATE_SECONDS - time.monotonic()

@@ -8,6 +8,7 @@ from typing import Any
 from components.catalog.eks import QUOTA_CODES, QUOTA_SERVICE
 from simulators.aws.account import NUMBER, Account
 from simulators.aws.api import Params, Refusal, operation, page
+from simulators.aws.eks import access_admins
 from simulators.aws.instances import DEFAULT_VCPUS, instance
 from simulators.aws.roles import role_name
 
@@ -54,21 +55,13 @@ def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
     key = account.asking.response.get_access_key()
     identity, arn, number = account.backend("sts").get_caller_identity(key, account.region)
     if arn.endswith(":user/moto"):
-        admins = [] if key == "rehearsal" else _admins(account)
+        found = [who for each in account.clusters.values() for who, _ in access_admins(each)]
+        admins = [] if key == "rehearsal" else found
         identity, arn = "AIDAREHEARSAL", (admins or [f"arn:aws:iam::{NUMBER}:user/rehearsal"])[0]
         number = arn.split(":")[4]
         if ":role/" in arn:
             arn = f"arn:aws:sts::{number}:assumed-role/{role_name(arn)}/rehearsal"
     return {"UserId": identity, "Account": number, "Arn": arn}
-
-
-def _admins(account: Account) -> list[str]:
-    return [
-        principal
-        for cluster in account.clusters.values()
-        for principal, entry in cluster.entries.items()
-        if entry["type"] == "STANDARD"
-    ]
 
 
 @operation("ec2", "DescribeCapacityBlockOfferings")
