@@ -48,7 +48,7 @@ def _make(ec2: Any, cluster: str, subnet: str, one: Wanted) -> list[tuple[str, s
         tags = [{"Key": "kubernetes.io/created-for/pvc/name", "Value": one.name.partition("/")[2]}]
         volume = ec2.create_volume(
             AvailabilityZone=place["AvailabilityZone"],
-            Size=1,
+            Size=one.gib or 1,
             TagSpecifications=[{"ResourceType": "volume", "Tags": tags}],
         )
         return [("volume", volume["VolumeId"])]

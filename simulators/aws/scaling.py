@@ -279,14 +279,16 @@ def check_termination(account: Account, params: Params) -> None:
 @rule("autoscaling", "CreateOrUpdateTags", "DeleteTags")
 def check_tags(account: Account, params: Params) -> None:
     """Refused: keys and values that are too long, the prefix aws:, more than 50 tags."""
+    keys: dict[str, set[str]] = {}
     for tag in params["Tags"]:
         key, value, group = tag["Key"], tag.get("Value") or "", tag["ResourceId"]
-        tags = group_tags(account, group)
+        there = keys.setdefault(group, set(group_tags(account, group)))
         if len(key) > 128 or len(value) > 256:
             words = f"tag '{key}': a key has at most 128 characters, a value 256"
             raise Refusal("ValidationError", words)
         if key.startswith("aws:"):
             raise Refusal("ValidationError", f"tag key '{key}': aws: is reserved")
-        if key not in tags and len(tags) >= _MOST_TAGS:
-            words = f"an Auto Scaling group takes {_MOST_TAGS} tags, {group} has them"
+        there.add(key)
+        if len(there) > _MOST_TAGS:
+            words = f"an Auto Scaling group takes {_MOST_TAGS} tags, {group} would have more"
             raise Refusal("LimitExceeded", words)
