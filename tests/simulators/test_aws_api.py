@@ -4,32 +4,17 @@ the shapes of botocore's models, and refuses in AWS's words.
 
 import base64
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from simulators.cloud import GpuSharing
-from tests.simulators.aws_account import Account, account, role
+from tests.simulators.aws_account import Account, role
+
+pytestmark = pytest.mark.usefixtures("emptied")
 
 ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
-
-
-@pytest.fixture(scope="module")
-def ml() -> Iterator[Account]:
-    """A cluster, which each test leaves as it was."""
-    with account() as made:
-        made.cluster()
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def emptied(ml: Account) -> Iterator[None]:
-    """No node group outlives its test."""
-    yield
-    for name in ml.eks.list_nodegroups(clusterName="ml")["nodegroups"]:
-        ml.eks.delete_nodegroup(clusterName="ml", nodegroupName=name)
 
 
 def refused(error: pytest.ExceptionInfo[ClientError]) -> tuple[str, str]:

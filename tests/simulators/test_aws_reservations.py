@@ -13,6 +13,8 @@ from simulators.cloud import RefusedError
 from simulators.reservations import Reservation
 from tests.simulators.aws_account import Account, account
 
+pytestmark = pytest.mark.usefixtures("emptied")
+
 GROUP = "arn:aws:resource-groups:us-east-1:123456789012:group/gpus"
 NUMBERS = itertools.count()
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -35,14 +37,6 @@ def ml() -> Iterator[Account]:
     with account(ALL) as made:
         made.cluster()
         yield made
-
-
-@pytest.fixture(autouse=True)
-def emptied(ml: Account) -> Iterator[None]:
-    """No node group outlives its test."""
-    yield
-    for name in ml.eks.list_nodegroups(clusterName="ml")["nodegroups"]:
-        ml.eks.delete_nodegroup(clusterName="ml", nodegroupName=name)
 
 
 def group(ml: Account, name: str, target: str, **changes: Any) -> None:
