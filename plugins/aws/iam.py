@@ -62,14 +62,16 @@ class Role(IamKind):
         }
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        self.iam.update_assume_role_policy(
-            RoleName=identity, PolicyDocument=new["assumeRolePolicy"]
-        )
-        self.iam.update_role(
-            RoleName=identity,
-            Description=new.get("description", ""),
-            MaxSessionDuration=new["maxSessionDuration"],
-        )
+        if old.get("assumeRolePolicy") != new["assumeRolePolicy"]:
+            self.iam.update_assume_role_policy(
+                RoleName=identity, PolicyDocument=new["assumeRolePolicy"]
+            )
+        if any(old.get(name) != new.get(name) for name in ("description", "maxSessionDuration")):
+            self.iam.update_role(
+                RoleName=identity,
+                Description=new.get("description", ""),
+                MaxSessionDuration=new["maxSessionDuration"],
+            )
         boundary = new.get("permissionsBoundary")
         if old.get("permissionsBoundary") != boundary:
             if boundary:
