@@ -17,7 +17,6 @@ class RouteTable(Ec2Kind):
     noun = "route_table"
     supported_inputs = ("vpcId", "routes", "tags")
     sent = ("vpcId",)
-    computed = ("routes", "propagatingVgws")
     outputs = {"vpcId": "VpcId", "ownerId": "OwnerId"}  # noqa: RUF012
 
     def create(self, inputs: dict[str, Any]) -> str:
@@ -67,7 +66,6 @@ class Route(Ec2Kind):
     token = "aws:ec2/route:Route"
     noun = "route"
     supported_inputs = ("routeTableId", "destinationCidrBlock", *_TARGETS)
-    computed = ("instanceId", "networkInterfaceId")
 
     def create(self, inputs: dict[str, Any]) -> str:
         self.ec2.create_route(**self._request(inputs))
@@ -159,11 +157,10 @@ class VpcEndpoint(Ec2Kind):
     documents = ("policy",)
     supported_inputs = (
         "vpcId", "serviceName", "vpcEndpointType", "routeTableIds", "subnetIds",
-        "securityGroupIds", "policy", "privateDnsEnabled", "tags",
+        "securityGroupIds", "policy", "tags",
     )  # fmt: skip
-    computed = ("policy", "ipAddressType", "routeTableIds", "securityGroupIds", "subnetIds")
     sent = ("vpcId", "serviceName", "vpcEndpointType", "routeTableIds", "subnetIds",
-            "securityGroupIds", "privateDnsEnabled")  # fmt: skip
+            "securityGroupIds")  # fmt: skip
     outputs = {  # noqa: RUF012
         "vpcId": "VpcId",
         "serviceName": "ServiceName",
