@@ -66,10 +66,6 @@ class Cluster(EksKind):
         "deletionProtection", "enabledClusterLogTypes", "encryptionConfig", "forceUpdateVersion",
         "kubernetesNetworkConfig", "upgradePolicy", "zonalShiftConfig", "tags",
     )  # fmt: skip
-    computed = (
-        "version", "accessConfig", "kubernetesNetworkConfig", "upgradePolicy",
-        "vpcConfig.clusterSecurityGroupId", "vpcConfig.vpcId", "vpcConfig.publicAccessCidrs",
-    )  # fmt: skip
 
     def forces_replacement(self, path: str, old: Any, new: Any) -> bool:
         """Secrets that are encrypted stay so: EKS takes a key back from no cluster."""
@@ -194,7 +190,6 @@ class AccessEntry(EksKind):
     supported_inputs = (
         "clusterName", "principalArn", "kubernetesGroups", "type", "userName", "tags",
     )  # fmt: skip
-    computed = ("kubernetesGroups", "userName")
 
     def _request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         names = {"kubernetesGroups": "kubernetesGroups", "userName": "username"}
@@ -273,7 +268,6 @@ class PodIdentityAssociation(EksKind):
     supported_inputs = (
         "clusterName", "namespace", "serviceAccount", "roleArn", "disableSessionTags", "tags",
     )  # fmt: skip
-    computed = ("policy", "targetRoleArn")
 
     def create(self, inputs: dict[str, Any]) -> str:
         names = [name for name in self.supported_inputs if name != "tags" and name in inputs]
@@ -312,7 +306,6 @@ class Addon(EksKind):
         "podIdentityAssociations", "resolveConflictsOnCreate", "resolveConflictsOnUpdate",
         "serviceAccountRoleArn", "tags",
     )  # fmt: skip
-    computed = ("addonVersion", "configurationValues")
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         found = super().validate_preview(config, inputs)

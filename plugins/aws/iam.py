@@ -12,6 +12,7 @@ class IamKind(Kind):
     """A resource of IAM, which has no region."""
 
     regional = False
+    computed = ()
 
     @property
     def iam(self) -> Any:
@@ -28,7 +29,6 @@ class Role(IamKind):
         "name", "path", "assumeRolePolicy", "description", "maxSessionDuration",
         "forceDetachPolicies", "permissionsBoundary", "tags",
     )  # fmt: skip
-    computed = ("namePrefix", "managedPolicyArns", "inlinePolicies")
 
     def create(self, inputs: dict[str, Any]) -> str:
         given = {
@@ -103,7 +103,6 @@ class OpenIdConnectProvider(IamKind):
 
     token = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
     supported_inputs = ("url", "clientIdLists", "thumbprintLists", "tags")
-    computed = ("thumbprintLists",)
 
     def create(self, inputs: dict[str, Any]) -> str:
         answer = self.iam.create_open_id_connect_provider(

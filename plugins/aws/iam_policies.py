@@ -13,7 +13,6 @@ class Policy(IamKind):
     token = "aws:iam/policy:Policy"
     documents = ("policy",)
     supported_inputs = ("name", "path", "policy", "description", "tags")
-    computed = ("namePrefix",)
 
     def create(self, inputs: dict[str, Any]) -> str:
         answer = self.iam.create_policy(
@@ -74,7 +73,6 @@ class RolePolicy(IamKind):
     token = "aws:iam/rolePolicy:RolePolicy"
     documents = ("policy",)
     supported_inputs = ("name", "role", "policy")
-    computed = ("namePrefix",)
 
     def create(self, inputs: dict[str, Any]) -> str:
         self._put(inputs)

@@ -20,7 +20,6 @@ class Key(Kind):
         "keyUsage", "customerMasterKeySpec", "deletionWindowInDays", "multiRegion",
         "bypassPolicyLockoutSafetyCheck", "tags",
     )  # fmt: skip
-    computed = ("policy", "description", "multiRegion", "rotationPeriodInDays")
 
     @property
     def kms(self) -> Any:
@@ -111,7 +110,6 @@ class Alias(Kind):
 
     token = "aws:kms/alias:Alias"
     supported_inputs = ("name", "targetKeyId")
-    computed = ("namePrefix",)
 
     def create(self, inputs: dict[str, Any]) -> str:
         name = _alias_name(inputs["name"])
@@ -163,7 +161,6 @@ class LogGroup(Kind):
         "skipDestroy",
         "tags",
     )
-    computed = ("namePrefix", "logGroupClass", "deletionProtectionEnabled")
 
     @property
     def logs(self) -> Any:

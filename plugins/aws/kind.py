@@ -26,10 +26,7 @@ class Kind(Handler):
     documents: ClassVar[tuple[str, ...]] = ()
     """Inputs that are JSON: how they are written does not count."""
     regional: ClassVar[bool] = True
-
-    def __init_subclass__(cls) -> None:
-        if cls.regional and "region" not in cls.computed:
-            cls.computed = (*cls.computed, "region")
+    computed: tuple[str, ...] = ("region",)
 
     def __init__(self, api: Api) -> None:
         self.api = api

@@ -26,7 +26,6 @@ class LaunchTemplate(Ec2Kind):
         "networkInterfaces", "placement", "tagSpecifications", "userData", "vpcSecurityGroupIds",
         "keyName", "cpuOptions", "iamInstanceProfile", "privateDnsNameOptions",
     )  # fmt: skip
-    computed = ("defaultVersion",)
     outputs = {  # noqa: RUF012
         "name": "LaunchTemplateName",
         "defaultVersion": "DefaultVersionNumber",

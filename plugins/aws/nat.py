@@ -13,7 +13,6 @@ class Eip(Ec2Kind):
     token = "aws:ec2/eip:Eip"
     noun = "elastic_ip"
     supported_inputs = ("domain", "tags")
-    computed = ("domain", "networkBorderGroup", "publicIpv4Pool", "instance", "networkInterface")
     outputs = {  # noqa: RUF012
         "allocationId": "AllocationId",
         "publicIp": "PublicIp",
@@ -55,7 +54,6 @@ class NatGateway(Ec2Kind):
     noun = "nat_gateway"
     supported_inputs = ("allocationId", "connectivityType", "subnetId", "availabilityMode", "tags")
     sent = ("allocationId", "availabilityMode", "connectivityType", "subnetId")
-    computed = ("availabilityMode", "privateIp", "vpcId", "secondaryPrivateIpAddresses")
     outputs = {  # noqa: RUF012
         "subnetId": "SubnetId",
         "vpcId": "VpcId",

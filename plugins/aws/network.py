@@ -20,7 +20,6 @@ class Vpc(Ec2Kind):
         "tags",
     )
     sent = ("cidrBlock", "instanceTenancy")
-    computed = ("cidrBlock", "enableDnsHostnames", "enableNetworkAddressUsageMetrics")
     outputs = {  # noqa: RUF012
         "cidrBlock": "CidrBlock",
         "instanceTenancy": "InstanceTenancy",
@@ -85,7 +84,6 @@ class Subnet(Ec2Kind):
         "enableResourceNameDnsARecordOnLaunch", "enableResourceNameDnsAaaaRecordOnLaunch", "tags",
     )  # fmt: skip
     sent = ("vpcId", "availabilityZone", "availabilityZoneId", "cidrBlock")
-    computed = ("availabilityZone", "availabilityZoneId", "cidrBlock")
     outputs = {  # noqa: RUF012
         "vpcId": "VpcId",
         "arn": "SubnetArn",
@@ -126,7 +124,6 @@ class InternetGateway(Ec2Kind):
     token = "aws:ec2/internetGateway:InternetGateway"
     noun = "internet_gateway"
     supported_inputs = ("vpcId", "tags")
-    computed = ("vpcId",)
     outputs = {"ownerId": "OwnerId", "vpcId": "Attachments[0].VpcId"}  # noqa: RUF012
 
     def create(self, inputs: dict[str, Any]) -> str:

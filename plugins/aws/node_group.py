@@ -31,10 +31,6 @@ class NodeGroup(EksKind):
         "launchTemplate", "nodeRepairConfig", "releaseVersion", "taints", "updateConfig",
         "version", "forceUpdateVersion", "tags",
     )  # fmt: skip
-    computed = (
-        "nodeGroupName", "nodeGroupNamePrefix", "amiType", "capacityType", "diskSize",
-        "instanceTypes", "releaseVersion", "updateConfig", "nodeRepairConfig", "version",
-    )  # fmt: skip
 
     def __init__(self, api: Api) -> None:
         super().__init__(api)

@@ -20,7 +20,6 @@ class SecurityGroup(Ec2Kind):
     supported_inputs: ClassVar[tuple[str, ...]] = (
         "name", "description", "vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags",
     )  # fmt: skip
-    computed = ("vpcId", "ingress", "egress", "namePrefix")
     outputs = {  # noqa: RUF012
         "name": "GroupName",
         "description": "Description",
@@ -67,6 +66,7 @@ class DefaultSecurityGroup(SecurityGroup):
 
     token = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
     supported_inputs = ("vpcId", "ingress", "egress", "revokeRulesOnDelete", "tags")
+    computed = ("region", "vpcId", "ingress", "egress")
 
     def create(self, inputs: dict[str, Any]) -> str:
         filters = {"vpc-id": inputs.get("vpcId", ""), "group-name": "default"}

@@ -24,9 +24,11 @@ class Handler:
     """One resource type. Properties are plain values in camelCase, as on the wire."""
 
     computed: tuple[str, ...] = ()
-    """Inputs that the cloud fills in where they are unset: unknown in a preview of a create.
-    Paths such as `vpcConfig.vpcId` or `rules[].id` are those of a block that is given. Whatever a
-    create returns beyond its inputs must be here; the server refuses it otherwise."""
+    """Inputs that the cloud fills in where they are unset: unknown in a preview of a create. Here
+    are only those that `immutable.yaml` does not name, as optional and computed or as no inputs.
+    Paths such as `masterAuth.clientKey` or `rules[].id` are those of a block that is given.
+    Whatever a create returns beyond its inputs must be in one of both; the server refuses it
+    otherwise."""
     secrets: tuple[str, ...] = ()
     """Paths of outputs that the official provider marks secret."""
     update_seconds: float = 3600.0

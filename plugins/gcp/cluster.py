@@ -23,14 +23,7 @@ class Cluster(ContainerResource):
     noun = "cluster"
     schema = "Cluster"
     place = "projects/{project}/locations/{location}/clusters"
-    computed = (
-        "project",
-        "enableShieldedNodes",
-        "masterAuth.clusterCaCertificate",
-        "masterAuth.clientCertificateConfig",
-        "privateClusterConfig.privateEndpoint",
-        "privateClusterConfig.publicEndpoint",
-    )
+    computed = ("enableShieldedNodes", "masterAuth.clientCertificateConfig")
     secrets = ("masterAuth.clientKey",)
     renamed = cluster_blocks.RENAMED
     virtual = cluster_blocks.VIRTUAL

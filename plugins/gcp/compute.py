@@ -44,7 +44,6 @@ class Network(ComputeResource):
     noun = "Network"
     schema = "Network"
     place = "projects/{project}/global/networks"
-    computed = ("project", "routingMode", "mtu", "bgpBestPathSelectionMode")
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,
         "project": None,
@@ -90,8 +89,6 @@ class Subnetwork(LoggedResource):
     noun = "Subnetwork"
     schema = "Subnetwork"
     place = "projects/{project}/regions/{region}/subnetworks"
-    computed = ("project", "region", "purpose", "stackType", "privateIpv6GoogleAccess",
-                "privateIpGoogleAccess")  # fmt: skip
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,
         "project": None,

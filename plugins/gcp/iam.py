@@ -18,7 +18,6 @@ class Account(Resource):
     api = ("iam", "v1")
     schema = "ServiceAccount"
     place = "projects/{project}/serviceAccounts"
-    computed = ("project",)
     kept = ("deletionPolicy", "createIgnoreAlreadyExists")
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,

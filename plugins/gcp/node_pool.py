@@ -42,13 +42,6 @@ class NodePool(ContainerResource):
     schema = "NodePool"
     # resource_container_node_pool.go, Timeouts (google-beta@93c65b2d).
     update_seconds = 2 * 3600.0
-    computed = (
-        "nodeCount",
-        "nodeConfig.effectiveTaints",
-        "project",
-        "upgradeSettings",
-        "nodeLocations",
-    )
     renamed: ClassVar[Mapping[str, str | None]] = {
         **NODE_CONFIG,
         **dict.fromkeys(_OWN),

@@ -16,7 +16,6 @@ class Service(Resource):
     noun = "Project Service"
     service = "SERVICE_USAGE"
     place = "projects/{project}/services"
-    computed = ("project",)
     kept = ("deletionPolicy", "disableOnDestroy", "disableDependentServices",
             "checkIfServiceHasUsageOnDestroy")  # fmt: skip
 
@@ -70,7 +69,6 @@ class Repository(Resource):
     schema = "Repository"
     place = "projects/{project}/locations/{location}/repositories"
     key = "repositoryId"
-    computed = ("project", "location")
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,
         **dict.fromkeys(("project", "location", "repositoryId", "name", "cleanupPolicies")),
@@ -135,7 +133,6 @@ class Dashboard(Resource):
     noun = "Dashboard"
     service = "MONITORING"
     place = "v1/projects/{project}/dashboards"
-    computed = ("project",)
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
         text = inputs.get("dashboardJson", UNKNOWN)
@@ -195,7 +192,6 @@ class AlertPolicy(Resource):
     api = ("monitoring", "v3")
     schema = "AlertPolicy"
     place = "v3/projects/{project}/alertPolicies"
-    computed = ("project", "conditions[].name")
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,
         "project": None,

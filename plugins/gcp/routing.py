@@ -21,7 +21,6 @@ class Router(ComputeResource):
     noun = "Router"
     schema = "Router"
     place = "projects/{project}/regions/{region}/routers"
-    computed = ("project", "region")
     renamed: ClassVar[Mapping[str, str | None]] = {**KEPT, "project": None, "routerId": "id"}
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
@@ -63,16 +62,7 @@ class RouterNat(ComputeResource):
     noun = "RouterNat"
     schema = "RouterNat"
     place = "projects/{project}/regions/{region}/routers"
-    computed = (
-        "project",
-        "region",
-        "minPortsPerVm",
-        "natIpAllocateOption",
-        "autoNetworkTier",
-        "enableDynamicPortAllocation",
-        "enableEndpointIndependentMapping",
-        "endpointTypes",
-    )
+    computed = ("natIpAllocateOption",)
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,
         **dict.fromkeys(("project", "region", "router")),
@@ -184,7 +174,7 @@ class Firewall(LoggedResource):
     noun = "Firewall"
     schema = "Firewall"
     place = "projects/{project}/global/firewalls"
-    computed = ("project", "direction", "destinationRanges", "sourceRanges", "enableLogging")
+    computed = ("sourceRanges",)
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,
         "project": None,

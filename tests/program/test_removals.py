@@ -19,12 +19,6 @@ from quality.faults.changes import MADE, changed, table
 from stacks.files import EXAMPLES
 from tests.program.effects import STACK_OF, declared, read
 
-AMAZON = {
-    "aws:eks/addon:Addon": {"addonVersion"},
-    "aws:eks/nodeGroup:NodeGroup": {"releaseVersion", "version", "amiType", "instanceTypes"},
-    "aws:eks/cluster:Cluster": {"version", "accessConfig", "kubernetesNetworkConfig"},
-}
-"""What is optional and computed there, of what this program declares."""
 STAYS: Mapping[str, Mapping[str, tuple[Lasting, str, str, str]]] = {
     "gke": {
         "cluster.zones": (gke.CLUSTER, "zones", '["us-central1-a"]', "[]"),
@@ -67,8 +61,9 @@ def kept(platform: str) -> set[str]:
             continue
         for (token, name), given in inputs(config).items():
             known = facts().get(token)
-            stays = AMAZON.get(token, set()) | (known.kept_when_removed if known else set())
-            if stays & set(lost(given, without.get((token, name), given))):
+            if known and known.kept_when_removed & set(
+                lost(given, without.get((token, name), given))
+            ):
                 found.add(change.key)
     return found
 

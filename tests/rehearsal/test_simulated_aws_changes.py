@@ -279,3 +279,46 @@ def test_an_update_that_outlasts_the_provider_fails(fresh: AwsStack) -> None:
         fresh.up(aws.GROUP, "train-gpu", newer)
     newest = versioned(fresh, releaseVersion="1.35.7-20261016")
     fresh.up(aws.GROUP, "train-gpu", newest, waits=2 * 3600)
+
+
+def test_what_aws_filled_in_stays_once_nobody_gives_it(fresh: AwsStack) -> None:
+    """An input that is optional and computed in the official provider's schema: its removal is no
+    difference, and an update for something else leaves it as it is."""
+    subnets = fresh.cluster()
+    vpc = fresh.state[fresh.urn(aws.VPC, "net")][0]
+    assert fresh.diff(aws.GATEWAY, "net", {})[0] == {}
+    fresh.up(aws.GATEWAY, "net", {"tags": {"a": "b"}})
+    (gateway,) = fresh.cloud.account.client("ec2").describe_internet_gateways()["InternetGateways"]
+    assert [each["VpcId"] for each in gateway["Attachments"]] == [vpc]
+    given = aws.group(subnets, capacityType="ON_DEMAND", diskSize=50, version="1.35")
+    fresh.up(aws.GROUP, "train-gpu", given)
+    for name in ("amiType", "capacityType", "diskSize", "instanceTypes", "version"):
+        rest = {key: value for key, value in given.items() if key != name}
+        assert fresh.diff(aws.GROUP, "train-gpu", rest)[0] == {}, name
+    assert fresh.diff(aws.GROUP, "train-gpu", given | {"diskSize": 60})[0] == {
+        "diskSize": "UPDATE_REPLACE"
+    }
+    bare = aws.cluster(subnets)
+    del bare["version"], bare["accessConfig"]
+    assert fresh.diff(aws.CLUSTER, "ml", bare)[0] == {}
+
+
+def test_a_role_with_new_tags_is_not_asked_for_its_trust_again(fresh: AwsStack) -> None:
+    """IAM's calls follow what changed: moto's own check of a trust policy refuses `sts:*`."""
+    role = {"name": "wide", "assumeRolePolicy": aws.trust("ec2.amazonaws.com", "sts:*")}
+    fresh.up(aws.ROLE, "wide", role)
+    made = fresh.up(aws.ROLE, "wide", role | {"tags": {"team": "ml"}})
+    assert made["tags"] == {"team": "ml"}
+    assert fresh.up(aws.ROLE, "wide", role | {"description": "all"})["description"] == "all"
+    narrow = role | {"assumeRolePolicy": aws.trust("ec2.amazonaws.com")}
+    assert "sts:AssumeRole" in fresh.up(aws.ROLE, "wide", narrow)["assumeRolePolicy"]
+
+
+def test_private_names_of_an_endpoint_are_refused(fresh: AwsStack) -> None:
+    """moto drops a change of them, so they are not simulated."""
+    given = {"vpcId": "vpc-1", "serviceName": "com.amazonaws.us-east-1.s3"}
+    token = "aws:ec2/vpcEndpoint:VpcEndpoint"
+    assert fresh.check(token, "s3", given)[1] == []
+    assert fresh.check(token, "s3", given | {"privateDnsEnabled": True})[1] == [
+        f"a rehearsal does not simulate 'privateDnsEnabled' of {token}"
+    ]
