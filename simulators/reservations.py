@@ -5,7 +5,7 @@ They stand in `inventories/<stack>.yaml` under `reservations`. Where nobody wrot
 as the stack's pools want them, and the report says so.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -193,8 +193,3 @@ def _words(stack: str, at: str, value: object) -> tuple[str, ...]:
 
 def _wrong(stack: str, at: str, reason: str) -> StackError:
     return StackError(f"simulators/inventories/{stack}.yaml reservations{at}: {reason}")
-
-
-def by_name(found: Sequence[Reservation]) -> Mapping[str, Reservation]:
-    """AWS's, by ID."""
-    return {one.name: one for one in found}

@@ -28,10 +28,10 @@ from plugins.aws.security_groups import (
     SecurityGroupIngressRule,
 )
 from plugins.cloud.handler import Config
-from plugins.cloud.server import ProviderServer, ProviderSettings
+from plugins.cloud.server import ProviderSettings
 from plugins.faults import Faults
 
-__all__ = ["serve", "settings_for"]
+__all__ = ["settings_for"]
 
 _KINDS = (
     AccessEntry, AccessPolicyAssociation, Addon, Alias, Cluster, DefaultSecurityGroup, Eip,
@@ -42,7 +42,7 @@ _KINDS = (
 )  # fmt: skip
 
 
-def settings_for(environment: Mapping[str, str], faults: Faults | None = None) -> ProviderSettings:
+def settings_for(environment: Mapping[str, str], faults: Faults) -> ProviderSettings:
     """The provider for the API that `AWS_ENDPOINT_URL` names."""
     api = Api(environment)
 
@@ -59,14 +59,9 @@ def settings_for(environment: Mapping[str, str], faults: Faults | None = None) -
             "aws:index/getCallerIdentity:getCallerIdentity": caller,
             "aws:index/getPartition:getPartition": _partition,
         },
-        faults=faults or Faults(),
+        faults=faults,
         check_config=check_config,
     )
-
-
-def serve(environment: Mapping[str, str], faults: Faults) -> ProviderServer:
-    """Starts the provider on loopback; its `port` goes to the engine."""
-    return ProviderServer(settings_for(environment, faults))
 
 
 def _partition(config: Config, arguments: Mapping[str, Any]) -> dict[str, Any]:

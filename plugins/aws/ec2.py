@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from plugins.aws.kind import CloudError, Kind, NotFoundError, mapping, pairs, pascal, pick
+from plugins.aws.kind import Kind, NotFoundError, mapping, pairs, pascal, pick
 
 GONE = ("deleting", "deleted", "Deleted")
 """EC2 shows NAT gateways and endpoints for a while after they were deleted, moto for ever."""
@@ -59,17 +59,6 @@ class Ec2Kind(Kind):
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         row = self.row(identity)
         return pick(row, self.outputs) | {"tagsAll": mapping(row.get("Tags"))}
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        changed = [
-            name
-            for name in self.supported_inputs
-            if name != "tags" and old.get(name) != new.get(name)
-        ]
-        if changed:
-            raise CloudError(
-                f"a rehearsal does not simulate a change of '{changed[0]}' of {self.token}"
-            )
 
     def set_tags(
         self, identity: str, state: Mapping[str, Any], tags: Mapping[str, str], gone: list[str]

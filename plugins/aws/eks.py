@@ -250,9 +250,6 @@ class AccessPolicyAssociation(EksKind):
                     return {name: instant(row[name]) for name in ("associatedAt", "modifiedAt")}
         raise NotFoundError(f"ResourceNotFoundException: {policy} is not associated")
 
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        raise CloudError("an access policy association cannot be changed")
-
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         cluster, principal, policy = identity.split("#")
         self.eks.disassociate_access_policy(

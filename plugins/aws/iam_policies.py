@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plugins.aws.iam import IamKind, document_text
-from plugins.aws.kind import CloudError, NotFoundError, mapping, pairs, pick
+from plugins.aws.kind import NotFoundError, mapping, pairs, pick
 
 
 class Policy(IamKind):
@@ -115,9 +115,6 @@ class RolePolicyAttachment(IamKind):
         if policy not in self._attached(role):
             raise NotFoundError(f"NoSuchEntity: {policy} is not attached to {role}")
         return {"role": role, "policyArn": policy}
-
-    def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        raise CloudError("an attachment cannot be changed")
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         self.iam.detach_role_policy(RoleName=state["role"], PolicyArn=state["policyArn"])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from plugins import aws
+from plugins.cloud.server import ProviderServer
 from rehearsal.simulators import Rehearsed, RunningSimulator, settings_in
 from simulators import inventory
 from simulators.aws import AwsCloud
@@ -41,7 +42,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
     )
     ending.callback(cloud.close)
     endpoint = {"AWS_ENDPOINT_URL": cloud.endpoint}
-    server = aws.serve(endpoint, of.faults)
+    server = ProviderServer(aws.settings_for(endpoint, of.faults))
     ending.callback(server.stop)
     return RunningSimulator(
         cloud=cloud,

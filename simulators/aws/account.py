@@ -18,7 +18,7 @@ from simulators.aws import api
 from simulators.aws.existing_network import lay_out
 from simulators.cloud import ApiFaults, ControlPlane, NoFaults
 from simulators.inventory import Network
-from simulators.reservations import Reservation, by_name
+from simulators.reservations import Reservation
 from tools.peers import close_to_others
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Account:
         self.region = ""
         """Set by the first request; a rehearsal simulates one region."""
         self._existing = existing
-        self.reservations = by_name(reservations)
+        self.reservations = {one.name: one for one in reservations}
         """By ID."""
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""

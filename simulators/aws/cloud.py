@@ -170,18 +170,6 @@ class AwsCloud:
             differences=[*node_template_check.compare(template, node), *filter(None, late)],
         )
 
-    def scaling_group_tags(self, group: str) -> dict[str, str]:
-        """The tags of a node group's Auto Scaling group, read through the AWS API."""
-        with self.account.lock:
-            return group_tags(self.account, self.account.groups[group].scaling_group)
-
-    def access_granted(self, cluster: str) -> bool:
-        """Whether `aws eks get-token` gives a token that the cluster takes: not before an access
-        policy association makes somebody its administrator."""
-        with self.account.lock:
-            held = self.account.clusters.get(cluster)
-            return held is not None and access_granted(held)
-
     def on_change(self, callback: Callable[[], None]) -> None:
         """The callback runs on the thread of the operation that changed something, unlocked."""
         with self._lock:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
 from components.kube import quantity
-from simulators.aws.nodes import EKS_LABELS, GPU, LABEL_TAG, RESOURCE_TAG, TAINT_TAG
+from simulators.aws.nodes import EKS_LABELS, LABEL_TAG, RESOURCE_TAG, TAINT_TAG
 from simulators.cloud import NodeTaint, NodeTemplate
 
 _BY_ITSELF = ("cpu", "memory", "pods")
@@ -19,13 +19,9 @@ _SLACK = Decimal("0.9")
 tenth."""
 
 
-def compare(template: NodeTemplate, node: NodeTemplate, *, shared: int = 1) -> list[str]:
-    """The differences, one line each: the tag, and what it would cause.
-
-    `shared`: pods per GPU as the device plugin's configuration has it; the node's own number is
-    that of its GPUs.
-    """
-    return [*_labels(template, node), *_taints(template, node), *_resources(template, node, shared)]
+def compare(template: NodeTemplate, node: NodeTemplate) -> list[str]:
+    """The differences, one line each: the tag, and what it would cause."""
+    return [*_labels(template, node), *_taints(template, node), *_resources(template, node)]
 
 
 def real(tags: Mapping[str, str], node: NodeTemplate) -> dict[str, str | None]:
@@ -80,14 +76,11 @@ def _shown(taint: NodeTaint) -> str:
     return f"{taint.value}:{taint.effect}"
 
 
-def _resources(template: NodeTemplate, node: NodeTemplate, shared: int) -> Iterator[str]:
+def _resources(template: NodeTemplate, node: NodeTemplate) -> Iterator[str]:
     for name in sorted({*template.capacity, *node.capacity} - set(_BY_ITSELF)):
         tag = f"{RESOURCE_TAG}{name}"
         given, real = template.capacity.get(name), node.capacity.get(name)
-        has = quantity.parse(real or "0") * (shared if name == GPU else 1)
-        shown = real or "none"
-        if name == GPU and shared > 1:
-            shown = f"{float(has):g} ({real} shared by {shared} pods each)"
+        has, shown = quantity.parse(real or "0"), real or "none"
         try:
             expected = quantity.parse(given or "0")
         except ValueError:

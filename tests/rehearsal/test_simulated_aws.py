@@ -16,6 +16,8 @@ import pytest
 from plugins.aws.provider_config import check_config, default_tags
 from plugins.cloud.handler import CloudError
 from plugins.cloud.schema import UNKNOWN
+from simulators.aws.eks import access_granted
+from simulators.aws.scaling import group_tags
 from simulators.cloud import RefusedError, Scaler, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
@@ -269,7 +271,7 @@ def test_the_tags_are_what_the_autoscaler_believes(fresh: AwsStack) -> None:
     )  # fmt: skip
     (row,) = client.describe_auto_scaling_groups()["AutoScalingGroups"]
     read = {tag["Key"]: tag["Value"] for tag in row["Tags"]}
-    assert read == fresh.cloud.scaling_group_tags("train-gpu")
+    assert read == group_tags(fresh.cloud.account, row["AutoScalingGroupName"])
     assert read["k8s.io/cluster-autoscaler/node-template/label/role"] == "train-gpu"
     assert read["k8s.io/cluster-autoscaler/k8s-ml"] == "owned"
 
@@ -409,21 +411,22 @@ def test_access_comes_with_the_policy_and_not_at_once(
     fresh.group(subnets)
     entry = {"clusterName": "k8s-ml", "principalArn": fresh.role("admin", "ec2.amazonaws.com")}
     fresh.up(aws.ENTRY, "admin", entry)
-    assert not fresh.cloud.access_granted("k8s-ml")
+    cluster = fresh.cloud.account.clusters["k8s-ml"]
+    assert not access_granted(cluster)
     scope = {"policyArn": aws.ADMIN_POLICY, "accessScope": {"type": "cluster"}}
     fresh.up(aws.ACCESS, "admin", entry | scope)
-    assert not fresh.cloud.access_granted("k8s-ml")
+    assert not access_granted(cluster)
     fresh.up(aws.GROUP, "another", aws.group(subnets, nodeGroupName="another"))
-    assert fresh.cloud.access_granted("k8s-ml")
+    assert access_granted(cluster)
     fresh.delete(aws.ACCESS, "admin")
-    assert not fresh.cloud.access_granted("k8s-ml")
+    assert not access_granted(cluster)
     monkeypatch.setattr("simulators.aws.eks.LATE_SECONDS", 0.5)
     fresh.up(aws.ACCESS, "admin", entry | scope)
-    assert not fresh.cloud.access_granted("k8s-ml")
+    assert not access_granted(cluster)
     time.sleep(0.6)
-    assert fresh.cloud.access_granted("k8s-ml")
+    assert access_granted(cluster)
     fresh.delete(aws.ACCESS, "admin")
-    assert not fresh.cloud.access_granted("k8s-ml")
+    assert not access_granted(cluster)
 
 
 def test_a_launch_template_renews_its_version(fresh: AwsStack) -> None:

@@ -88,13 +88,6 @@ def test_a_changed_taint_is_told_from_both_sides() -> None:
     assert len(lines) == 2
 
 
-def test_shared_gpus_count_once_for_each_pod_that_shares_them() -> None:
-    """The tag of a time-sliced pool says GPUs times replicas."""
-    assert compare(promise(gpus="16"), NODE, shared=4) == []
-    (line,) = compare(promise(gpus="4"), NODE, shared=4)
-    assert "the nodes have 16 (4 shared by 4 pods each)" in line
-
-
 def test_taints_in_the_clouds_own_spelling_are_dropped() -> None:
     """Cluster Autoscaler reads `<value>:<effect>` in Kubernetes spelling and nothing else."""
     tags = {
