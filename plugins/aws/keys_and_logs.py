@@ -1,13 +1,10 @@
 """KMS keys and aliases, and CloudWatch log groups."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from plugins.aws.kind import Config, Kind, NotFoundError
-from plugins.cloud.schema import UNKNOWN, Problem
-
-_SHORTEST_WINDOW_DAYS, _LONGEST_WINDOW_DAYS = 7, 30
+from plugins.aws.iam import document_text
+from plugins.aws.kind import Kind, NotFoundError
 
 
 class Key(Kind):
@@ -58,9 +55,6 @@ class Key(Kind):
             raise NotFoundError(f"NotFoundException: key {identity} is pending deletion")
         tags = self.kms.list_resource_tags(KeyId=identity)["Tags"]
         policy = self.kms.get_key_policy(KeyId=identity, PolicyName="default")["Policy"]
-        before = state.get("policy")
-        if isinstance(before, str) and UNKNOWN not in before:
-            policy = before if json.loads(before) == json.loads(policy) else policy
         return {
             "arn": row["Arn"],
             "keyId": row["KeyId"],
@@ -70,13 +64,13 @@ class Key(Kind):
                 "KeyRotationEnabled"
             ],
             "multiRegion": False,
-            "policy": policy,
+            "policy": document_text(policy, state.get("policy")),
             "tagsAll": {tag["TagKey"]: tag["TagValue"] for tag in tags},
         }
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._switch(identity, old, new)
-        if "description" in new:
+        if "description" in new and old.get("description") != new["description"]:
             self.kms.update_key_description(KeyId=identity, Description=new["description"])
         if "policy" in new and old.get("policy") != new["policy"]:
             self.kms.put_key_policy(KeyId=identity, PolicyName="default", Policy=new["policy"])
@@ -89,16 +83,8 @@ class Key(Kind):
         self.kms.tag_resource(KeyId=identity, Tags=_key_tags(tags))
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        window = state.get("deletionWindowInDays") or _LONGEST_WINDOW_DAYS
+        window = state.get("deletionWindowInDays") or 30
         self.kms.schedule_key_deletion(KeyId=identity, PendingWindowInDays=window)
-
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        found = super().validate_preview(config, inputs)
-        window = inputs.get("deletionWindowInDays")
-        if isinstance(window, int) and not _SHORTEST_WINDOW_DAYS <= window <= _LONGEST_WINDOW_DAYS:
-            words = f"expected deletionWindowInDays to be in the range 7 to 30, got {window}"
-            found.append(Problem("deletionWindowInDays", words))
-        return found
 
 
 def _key_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from plugins.aws.ec2 import Ec2Kind
-from plugins.aws.kind import NotFoundError
 
 
 class Eip(Ec2Kind):
@@ -28,11 +27,7 @@ class Eip(Ec2Kind):
         return str(answer["AllocationId"])
 
     def row(self, identity: str) -> dict[str, Any]:
-        """The address as the API has it; raises NotFoundError."""
-        for row in self.ec2.describe_addresses()["Addresses"]:
-            if row.get("AllocationId") == identity:
-                return dict(row)
-        raise NotFoundError(f"InvalidAllocationID.NotFound: '{identity}' does not exist")
+        return dict(self.ec2.describe_addresses(AllocationIds=[identity])["Addresses"][0])
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)

@@ -7,8 +7,9 @@ from typing import Any
 
 from plugins.aws.api import SECONDS, Api
 from plugins.aws.api_request import request
+from plugins.aws.ec2 import one
 from plugins.aws.eks import EksKind, last_error, waited
-from plugins.aws.kind import CloudError, Kind, NotFoundError
+from plugins.aws.kind import CloudError, Kind
 
 _RENAMED = {"nodeGroupName": "nodegroupName", "subnetIds": "subnets", "nodeRoleArn": "nodeRole"}
 _UNSENT = ("tags", "tagsAll", "nodeGroupNamePrefix", "forceUpdateVersion", "region")
@@ -165,14 +166,9 @@ class Tag(Kind):
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         group, _, key = identity.partition(",")
         filters = {"auto-scaling-group": group, "key": key}
-        answer = self.autoscaling.describe_tags(
-            Filters=[{"Name": name, "Values": [value]} for name, value in filters.items()]
-        )
-        for tag in answer["Tags"]:
-            shown = {"key": key, "value": tag["Value"], "propagateAtLaunch": tag[
-                "PropagateAtLaunch"]}  # fmt: skip
-            return {"autoscalingGroupName": group, "tag": shown}
-        raise NotFoundError(f"no tag {key} on the Auto Scaling group {group}")
+        tag = one(self.autoscaling.describe_tags, "Tags", filters)
+        shown = {"key": key, "value": tag["Value"], "propagateAtLaunch": tag["PropagateAtLaunch"]}
+        return {"autoscalingGroupName": group, "tag": shown}
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         self.autoscaling.create_or_update_tags(Tags=self._wanted(new))

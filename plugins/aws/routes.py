@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from plugins.aws.ec2 import Ec2Kind
+from plugins.aws.ec2 import Ec2Kind, one
 from plugins.aws.kind import CloudError, NotFoundError
 
 _TARGETS = ("gatewayId", "natGatewayId")
@@ -122,31 +122,24 @@ class RouteTableAssociation(Ec2Kind):
         )
         return str(answer["AssociationId"])
 
-    def _of(self, subnet: str) -> dict[str, Any] | None:
-        for table in self.ec2.describe_route_tables()["RouteTables"]:
-            for each in table["Associations"]:
-                if each.get("SubnetId") == subnet:
-                    return {"RouteTableId": table["RouteTableId"], **each}
-        return None
+    def _of(self, subnet: str) -> dict[str, Any]:
+        """By subnet: another route table gives the association another id."""
+        filters = {"association.subnet-id": subnet}
+        table = one(self.ec2.describe_route_tables, "RouteTables", filters)
+        return next(each for each in table["Associations"] if each.get("SubnetId") == subnet)
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
-        # By subnet: another route table gives the association another id.
-        found = self._of(state["subnetId"])
-        if found is None:
-            raise NotFoundError(f"InvalidAssociationID.NotFound: {identity} does not exist")
-        return {"routeTableId": found["RouteTableId"]}
+        return {"routeTableId": self._of(state["subnetId"])["RouteTableId"]}
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        found = self._of(new["subnetId"])
-        assert found is not None
+        association = self._of(new["subnetId"])["RouteTableAssociationId"]
         self.ec2.replace_route_table_association(
-            AssociationId=found["RouteTableAssociationId"], RouteTableId=new["routeTableId"]
+            AssociationId=association, RouteTableId=new["routeTableId"]
         )
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        found = self._of(state["subnetId"])
-        assert found is not None
-        self.ec2.disassociate_route_table(AssociationId=found["RouteTableAssociationId"])
+        association = self._of(state["subnetId"])["RouteTableAssociationId"]
+        self.ec2.disassociate_route_table(AssociationId=association)
 
 
 class VpcEndpoint(Ec2Kind):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from plugins.aws.ec2 import Ec2Kind, one
-from plugins.aws.kind import NotFoundError, pascal
+from plugins.aws.kind import pascal
 
 _ANYWHERE = {
     "IpProtocol": "-1",
@@ -135,13 +135,6 @@ class SecurityGroupIngressRule(Ec2Kind):
         identity: str = answer["SecurityGroupRules"][0]["SecurityGroupRuleId"]
         self.set_tags(identity, inputs, inputs.get("tagsAll") or {}, [])
         return identity
-
-    def row(self, identity: str) -> dict[str, Any]:
-        """The rule as the API has it; raises NotFoundError."""
-        for row in self.ec2.describe_security_group_rules()["SecurityGroupRules"]:
-            if row["SecurityGroupRuleId"] == identity:
-                return dict(row)
-        raise NotFoundError(f"InvalidSecurityGroupRuleId.NotFound: '{identity}' does not exist")
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)

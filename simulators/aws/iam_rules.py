@@ -48,8 +48,7 @@ def _role(account: Account, params: Params) -> Any:
 
 @rule("iam", "DeleteRole")
 def delete_role(account: Account, params: Params) -> None:
-    """Refused while a cluster or a node group that still stands works with it, and while it has
-    policies."""
+    """Refused while a cluster or a node group that still stands works with it."""
     role = _role(account, params)
     if used := sorted(users(account, role.arn)):
         raise Refusal(
@@ -57,11 +56,6 @@ def delete_role(account: Account, params: Params) -> None:
             f"IAM would delete the role '{role.name}', but {', '.join(used)} works with it and "
             "could no longer be changed or deleted cleanly: delete that first",
         )
-    for names, what in ((role.managed_policies, "detach all policies"),
-                        (role.policies, "delete policies")):  # fmt: skip
-        if names:
-            words = f"Cannot delete entity, must {what} first: {', '.join(names)}"
-            raise Refusal("DeleteConflict", words)
 
 
 @rule("iam", "DeletePolicy")

@@ -4,9 +4,7 @@ Both come from moto's copy of EC2's own answers (5.2.5 describes P6-B300 and G7,
 from the program's catalog: what that still knows and EC2 does not is refused here as in AWS.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
+from collections.abc import Sequence
 
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
@@ -23,10 +21,13 @@ _ULTRA_SERVERS = ("p6e-gb200.36xlarge", "p6e-gb300.36xlarge")
 
 def instance(account: Account, name: str) -> InstanceType:
     """The instance type; raises Refusal in EKS's words where EC2 describes none."""
+    # Its API answers with the same rows, a request for each.
+    from moto.ec2.models.instance_types import INSTANCE_TYPES
+
     priced = catalog.instance_type(name)
     if name in _ULTRA_SERVERS and priced:
         return priced
-    row = _described(name)
+    row = INSTANCE_TYPES.get(name)
     if row is None:
         raise Refusal(
             "InvalidParameterException",
@@ -67,14 +68,6 @@ def check_offers(account: Account, types: Sequence[str], ids: Sequence[str]) -> 
                 "specifying an Availability Zone or choosing "
                 f"{', '.join(has) or 'another instance type'}.",
             )
-
-
-@cache
-def _described(name: str) -> Mapping[str, Any] | None:
-    # Its API answers with the same rows, a request for each.
-    from moto.ec2.models.instance_types import INSTANCE_TYPES
-
-    return INSTANCE_TYPES.get(name)
 
 
 def _quota(name: str) -> Quota:

@@ -260,16 +260,6 @@ def create_vpc_endpoint(account: Account, params: Params) -> None:
         account.backend("ec2").get_route_table(table)
 
 
-@rule("ec2", "DeleteVpcEndpoints")
-def delete_vpc_endpoints(account: Account, params: Params) -> Iterator[None]:
-    """moto keeps the interfaces of some."""
-    ec2 = account.backend("ec2")
-    yield
-    for identity in params["VpcEndpointIds"]:
-        for interface in getattr(ec2.vpc_end_points.get(identity), "network_interface_ids", []):
-            ec2.enis.pop(interface, None)
-
-
 @rule("ec2", "CreateSecurityGroup")
 def create_security_group(account: Account, params: Params) -> None:
     """Refused: a name that looks like an id."""
@@ -314,13 +304,3 @@ def authorize(account: Account, params: Params) -> None:
             if account.backend("ec2").get_security_group_from_id(pair["GroupId"]) is None:
                 words = f"The security group '{pair['GroupId']}' does not exist"
                 raise Refusal("InvalidGroup.NotFound", words)
-
-
-@rule("ec2", "ModifyLaunchTemplate")
-def modify_launch_template(account: Account, params: Params) -> None:
-    """Refused: a default that there is not."""
-    template = account.backend("ec2").launch_templates.get(params.get("LaunchTemplateId"))
-    default = params.get("DefaultVersion", "1")
-    if template and default.isdigit() and int(default) > len(template.versions):
-        words = f"no version {default}"
-        raise Refusal("InvalidLaunchTemplateId.VersionNotFound", words)

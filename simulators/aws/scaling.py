@@ -94,7 +94,6 @@ def make_group(account: Account, cluster: Cluster, row: Mapping[str, Any]) -> tu
 
 def drop_group(account: Account, group: Group) -> None:
     """Deletes the group with its tags, instances and launch template."""
-    resize(account, group, 0)
     account.backend("autoscaling").delete_auto_scaling_group(group.scaling_group)
     account.backend("ec2").delete_launch_template(group.template, None)
 
