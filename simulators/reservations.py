@@ -16,8 +16,7 @@ from components.eks.settings import EksSettings
 from components.gke.reservation import parse
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
-from simulators.inventory import INVENTORIES, Network, inventory
-from stacks.names import StackError
+from simulators.inventory import INVENTORIES, Network, inventory, shown, wrong
 
 _KEYS = (
     "type", "zone", "count", "used", "accelerator", "gpus", "block", "group", "start", "end",
@@ -73,7 +72,7 @@ def reservations(
     named = ", ".join(one.group or one.name for one in derived)
     return derived, [
         f"these reservations are simulated: {named}; no inventory describes them, so they are as "
-        f"the pools want them: simulators/inventories/{stack}.yaml says type, zone and count of "
+        f"the pools want them: {shown(stack)} says type, zone and count of "
         "each"
     ]
 
@@ -144,28 +143,30 @@ def _of_gke(own: GkeSettings) -> Iterator[Reservation]:
 
 def _checked(stack: str, found: Any) -> Iterator[Reservation]:
     if not isinstance(found, dict):
-        raise _wrong(stack, "", f"is not a map of reservations; write one as mine: {_EXAMPLE}")
+        raise wrong(
+            stack, ".reservations", f"is not a map of reservations; write one as mine: {_EXAMPLE}"
+        )
     for name, row in found.items():
-        at = f".{name}"
+        at = f".reservations.{name}"
         if not isinstance(row, dict):
-            raise _wrong(stack, at, f"{row!r} is not a reservation; write it as {_EXAMPLE}")
+            raise wrong(stack, at, f"{row!r} is not a reservation; write it as {_EXAMPLE}")
         for key in row:
             if key not in _KEYS:
-                raise _wrong(stack, f"{at}.{key}", f"there is no such key; allowed: "
+                raise wrong(stack, f"{at}.{key}", f"there is no such key; allowed: "
                              f"{', '.join(_KEYS)}")  # fmt: skip
         for key in ("type", "zone"):
             if not isinstance(row.get(key), str):
-                raise _wrong(stack, f"{at}.{key}", f"{row.get(key)!r} is not the name of a {key}")
+                raise wrong(stack, f"{at}.{key}", f"{row.get(key)!r} is not the name of a {key}")
         block = row.get("block", False)
         counts = {key: row.get(key, 0) for key in ("count", "used", "gpus")}
         for key, value in counts.items():
             if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise _wrong(stack, f"{at}.{key}", f"{value!r} is not a number of {key}")
+                raise wrong(stack, f"{at}.{key}", f"{value!r} is not a number of {key}")
         if not isinstance(block, bool):
-            raise _wrong(stack, f"{at}.block", f"{block!r} is not a boolean (true or false)")
+            raise wrong(stack, f"{at}.block", f"{block!r} is not a boolean (true or false)")
         on_aws = ID.fullmatch(str(name)) is not None
         if not on_aws and (block or "group" in row):
-            raise _wrong(stack, at, "is not the ID of a Capacity Reservation, such as "
+            raise wrong(stack, at, "is not the ID of a Capacity Reservation, such as "
                          "cr-0123456789abcdef0")  # fmt: skip
         times = {key: _time(stack, f"{at}.{key}", row.get(key)) for key in ("start", "end")}
         yield Reservation(
@@ -181,15 +182,11 @@ def _time(stack: str, at: str, value: object) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, datetime):  # YAML reads 2026-11-22T11:30:00Z as one
-        raise _wrong(stack, at, f"{value!r} is not a time such as 2026-11-22T11:30:00Z")
+        raise wrong(stack, at, f"{value!r} is not a time such as 2026-11-22T11:30:00Z")
     return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 def _words(stack: str, at: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise _wrong(stack, at, f"{value!r} is not a list")
+        raise wrong(stack, at, f"{value!r} is not a list")
     return tuple(map(str, value))
-
-
-def _wrong(stack: str, at: str, reason: str) -> StackError:
-    return StackError(f"simulators/inventories/{stack}.yaml reservations{at}: {reason}")

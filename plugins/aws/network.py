@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plugins.aws.ec2 import Ec2Kind, one
-from plugins.aws.kind import CloudError
+from plugins.aws.kind import CloudError, pascal
 
 
 class Vpc(Ec2Kind):
@@ -37,14 +37,14 @@ class Vpc(Ec2Kind):
     def _set_dns(self, identity: str, inputs: Mapping[str, Any]) -> None:
         for name in ("enableDnsSupport", "enableDnsHostnames"):
             if name in inputs:
-                attribute = {name[0].upper() + name[1:]: {"Value": inputs[name]}}
+                attribute = {pascal(name): {"Value": inputs[name]}}
                 self.ec2.modify_vpc_attribute(VpcId=identity, **attribute)
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)
         for name in ("enableDnsSupport", "enableDnsHostnames"):
             answer = self.ec2.describe_vpc_attribute(VpcId=identity, Attribute=name)
-            now[name] = answer[name[0].upper() + name[1:]]["Value"]
+            now[name] = answer[pascal(name)]["Value"]
         main = one(
             self.ec2.describe_route_tables,
             "RouteTables",

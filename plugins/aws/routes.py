@@ -153,7 +153,7 @@ class VpcEndpoint(Ec2Kind):
         "securityGroupIds", "policy", "tags",
     )  # fmt: skip
     sent = ("vpcId", "serviceName", "vpcEndpointType", "routeTableIds", "subnetIds",
-            "securityGroupIds")  # fmt: skip
+            "securityGroupIds", "policyDocument")  # fmt: skip
     outputs = {  # noqa: RUF012
         "vpcId": "VpcId",
         "serviceName": "ServiceName",
@@ -166,11 +166,8 @@ class VpcEndpoint(Ec2Kind):
     }
 
     def create(self, inputs: dict[str, Any]) -> str:
-        request = {name[0].upper() + name[1:]: inputs[name] for name in self.sent if name in inputs}
-        if "policy" in inputs:
-            request["PolicyDocument"] = inputs["policy"]
-        answer = self.ec2.create_vpc_endpoint(**request, **self.specification(inputs))
-        return str(answer["VpcEndpoint"]["VpcEndpointId"])
+        policy = {"policyDocument": inputs["policy"]} if "policy" in inputs else {}
+        return super().create(inputs | policy)
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
         now = super().read(identity, state)

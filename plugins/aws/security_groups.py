@@ -149,7 +149,7 @@ class SecurityGroupIngressRule(Ec2Kind):
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         names = ("ipProtocol", "cidrIpv4", "fromPort", "toPort", "description")
-        rule = {name[0].upper() + name[1:]: new[name] for name in names if name in new}
+        rule = {pascal(name): new[name] for name in names if name in new}
         if peer := new.get("referencedSecurityGroupId"):
             rule["ReferencedGroupId"] = peer
         self.ec2.modify_security_group_rules(

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulators.aws.account import NUMBER, Account
-from simulators.aws.api import Params, Refusal, operation, page
-from simulators.aws.clusters import entry_row
-from simulators.aws.eks import Cluster, Row, cluster_of, now
+from simulators.aws.api import Params, Refusal, invalid, operation, page
+from simulators.aws.eks import Cluster, Row, cluster_of, entry_row, found, now, policy_row
 
 _PRINCIPAL = re.compile(r"arn:aws[a-z-]*:iam::(?P<account>[0-9]{12}):((?P<kind>user|role)/.+|root)")
 _POLICY = re.compile(r"arn:aws[a-z-]*:eks::aws:cluster-access-policy/(?P<name>.+)")
@@ -30,12 +29,12 @@ def create_access_entry(account: Account, params: Params) -> Row:
             "The cluster's authentication mode must be set to one of [API, API_AND_CONFIG_MAP] to "
             "perform this operation.",
         )
-    found = _PRINCIPAL.fullmatch(principal)
-    if not found:  # aws-samples/appmod-blueprints 319
-        raise _invalid("The principalArn parameter format is not valid")
-    if found["account"] == NUMBER and found["kind"] and not _is_there(account, principal):
+    parts = _PRINCIPAL.fullmatch(principal)
+    if not parts:  # aws-samples/appmod-blueprints 319
+        raise invalid("The principalArn parameter format is not valid")
+    if parts["account"] == NUMBER and parts["kind"] and not _is_there(account, principal):
         # terraform-aws-modules/terraform-aws-eks 2969
-        raise _invalid("The specified principalArn is invalid: invalid principal.")
+        raise invalid("The specified principalArn is invalid: invalid principal.")
     if principal in cluster.entries:
         raise Refusal(
             "ResourceInUseException",
@@ -59,19 +58,15 @@ def _is_there(account: Account, principal: str) -> bool:
 def _check(given: Mapping[str, Any]) -> None:
     if given.get("type", "STANDARD") == "STANDARD":
         if any(group.startswith("system:") for group in given.get("kubernetesGroups") or []):
-            raise _invalid("The kubernetes group name cannot start with system:")
+            raise invalid("The kubernetes group name cannot start with system:")
     elif given.get("kubernetesGroups") or given.get("username"):
-        raise _invalid("kubernetesGroups and username are only for the type STANDARD")
+        raise invalid("kubernetesGroups and username are only for the type STANDARD")
 
 
 def _entry(account: Account, params: Params) -> tuple[Cluster, Row]:
     cluster, principal = cluster_of(account, params["clusterName"]), params["principalArn"]
-    if principal not in cluster.entries:
-        raise Refusal(
-            "ResourceNotFoundException",
-            f"The specified principalArn could not be found: {principal}",
-        )
-    return cluster, cluster.entries[principal]
+    words = f"The specified principalArn could not be found: {principal}"
+    return cluster, found(cluster.entries, principal, words)
 
 
 @operation("eks", "DescribeAccessEntry")
@@ -84,12 +79,12 @@ def describe_access_entry(account: Account, params: Params) -> Row:
 def list_access_entries(account: Account, params: Params) -> Row:
     """Principals; those with a policy where one is given."""
     cluster, policy = cluster_of(account, params["clusterName"]), params.get("associatedPolicyArn")
-    found = [
+    listed = [
         principal
         for principal in cluster.entries
         if policy is None or policy in cluster.policies.get(principal, {})
     ]
-    return page(params, "accessEntries", found)
+    return page(params, "accessEntries", listed)
 
 
 @operation("eks", "UpdateAccessEntry")
@@ -138,30 +133,25 @@ def associate_access_policy(account: Account, params: Params) -> Row:
             "Access policies can only be associated with entries of the type STANDARD, "
             f"{principal} has {kind}",
         )
-    found = _POLICY.fullmatch(policy)
-    if not found or found["name"] not in ACCESS_POLICIES:
-        raise _invalid(
+    named = _POLICY.fullmatch(policy)
+    if not named or named["name"] not in ACCESS_POLICIES:
+        raise invalid(
             f"The policyArn parameter format is not valid: {policy}: there are "
             f"{', '.join(ACCESS_POLICIES)} under arn:aws:eks::aws:cluster-access-policy/"
         )
     if (scope["type"] == "namespace") != bool(scope.get("namespaces")):
         words = "accessScope.namespaces goes with the type namespace, and only with it"
-        raise _invalid(words)
-    at = now()
-    scope = {"namespaces": [], **scope}
+        raise invalid(words)
     known = cluster.policies.setdefault(principal, {})
-    if policy not in known or known[policy]["accessScope"] != scope:
+    row, before = policy_row(policy, scope), known.get(policy, {})
+    if before.get("accessScope") != row["accessScope"]:
         cluster.granted[principal, policy] = time.monotonic()
-    known[policy] = {
-        "policyArn": policy,
-        "accessScope": scope,
-        "associatedAt": known.get(policy, {}).get("associatedAt", at),
-        "modifiedAt": at,
-    }
+    row["associatedAt"] = before.get("associatedAt", row["associatedAt"])
+    known[policy] = row
     return {
         "clusterName": params["clusterName"],
         "principalArn": principal,
-        "associatedAccessPolicy": known[policy],
+        "associatedAccessPolicy": row,
     }
 
 
@@ -186,7 +176,3 @@ def disassociate_access_policy(account: Account, params: Params) -> Row:
         raise Refusal("ResourceNotFoundException", f"{params['policyArn']} is not associated")
     del known[params["policyArn"]]
     return {}
-
-
-def _invalid(words: str) -> Refusal:
-    return Refusal("InvalidParameterException", words)

@@ -9,14 +9,13 @@ import yaml
 
 from components.kube.taints import keeps_away, tolerated
 from simulators.aws.account import Account
-from simulators.aws.api import Params, Refusal, operation, page
-from simulators.aws.eks import Cluster, Row, begun, cluster_of, issue, now
+from simulators.aws.api import Params, Refusal, invalid, operation, page
+from simulators.aws.eks import Cluster, Row, begun, cluster_of, found, issue, kept, now
 from simulators.aws.evaluation import allowed
 from simulators.aws.node_join_checks import guarded
 from simulators.aws.nodes import EFFECTS
 from simulators.aws.pod_identity import associate
 from simulators.aws.roles import policies, role_name, role_of
-from simulators.aws.scaling import kept
 
 _NAMESPACES = {
     "vpc-cni": "kube-system",
@@ -81,8 +80,7 @@ def create_addon(account: Account, params: Params) -> Row:
     where its pods have no node, or a role that lacks a right."""
     cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
     if name not in _NAMESPACES:
-        raise Refusal(
-            "InvalidParameterException",
+        raise invalid(
             f"Addon {name} specified is not supported: there are {', '.join(_NAMESPACES)}",
         )
     if name in cluster.addons:
@@ -177,7 +175,7 @@ def _check(account: Account, params: Params) -> None:
     version = params.get("addonVersion")
     if version is not None and not _VERSION.fullmatch(version):
         words = f"addonVersion {version} is invalid: it has the form v1.2.3-eksbuild.1"
-        raise Refusal("InvalidParameterException", words)
+        raise invalid(words)
     if role := params.get("serviceAccountRoleArn"):
         role_of(account, role)
     if not (text := params.get("configurationValues")):
@@ -188,11 +186,10 @@ def _check(account: Account, params: Params) -> None:
         values = str(error).splitlines()[0]
     if not isinstance(values, Mapping):
         words = f"ConfigurationValue is not in valid JSON or YAML format: {values}"
-        raise Refusal("InvalidParameterException", words)
+        raise invalid(words)
     known = _CONFIGURATION.get(params["addonName"])
     if known and (strange := [key for key in values if key not in known]):
-        raise Refusal(
-            "InvalidParameterException",
+        raise invalid(
             "ConfigurationValue provided in request is not supported: Json schema validation "
             f"failed with error: [$.{strange[0]}: is not defined in the schema and the schema "
             "does not allow additional properties]",
@@ -240,10 +237,8 @@ def _associate(account: Account, cluster: Cluster, row: Row, wanted: list[Row]) 
 
 def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
     cluster, name = cluster_of(account, params["clusterName"]), params["addonName"]
-    if name not in cluster.addons:
-        words = f"No addon: {name} found in cluster: {params['clusterName']}"
-        raise Refusal("ResourceNotFoundException", words)
-    return cluster, cluster.addons[name]
+    words = f"No addon: {name} found in cluster: {params['clusterName']}"
+    return cluster, found(cluster.addons, name, words)
 
 
 @operation("eks", "DescribeAddon")

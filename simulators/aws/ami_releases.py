@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulators.aws.ami_types import PATCHES, READ, newest_release
-from simulators.aws.api import Refusal
+from simulators.aws.api import invalid
 from simulators.aws.cluster_rules import minor
 
 _AL2023 = re.compile(r"(\d+\.\d+)\.(\d+)-(\d{8})")
@@ -17,7 +17,7 @@ def check_new(group: Mapping[str, Any], cluster_version: str) -> None:
     """Raises Refusal where a new group has another version than its cluster: "this is the only
     accepted specified value" (API_CreateNodegroup)."""
     if group["version"] != cluster_version:
-        raise _invalid(
+        raise invalid(
             f"Requested Nodegroup Kubernetes version {group['version']} "
             f"is invalid. Allowed version is {cluster_version}"
         )
@@ -30,7 +30,7 @@ def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     if old["releaseVersion"] != new["releaseVersion"]:
         check_exists(new)
     if old["amiType"] == new["amiType"] and _order(new) < _order(old):
-        raise _invalid(
+        raise invalid(
             f"You cannot roll back a node group to an earlier Kubernetes "
             f"version or AMI version: from {old['version']}, {old['releaseVersion']} to "
             f"{new['version']}, {new['releaseVersion']}"
@@ -50,7 +50,7 @@ def check_exists(group: Mapping[str, Any]) -> None:
     if found is not None and found[3] == READ:
         known = known and int(found[2]) == PATCHES.get(version)
     if not known:
-        raise _invalid(
+        raise invalid(
             f"Requested Nodegroup release version {release} is invalid. "
             f"Allowed release version is {newest_release(version)}"
         )
@@ -68,7 +68,3 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _invalid(words: str) -> Refusal:
-    return Refusal("InvalidParameterException", words)

@@ -40,6 +40,11 @@ class Refusal(RefusedError):
         self.code, self.message = code, message
 
 
+def invalid(words: str) -> Refusal:
+    """What is wrong with a request's parameters, as EKS calls it."""
+    return Refusal("InvalidParameterException", words)
+
+
 def operation(service: str, *names: str) -> Callable[[Operation], Operation]:
     """The function answers these operations, whatever moto would."""
 
@@ -61,11 +66,18 @@ def rule(service: str, *names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def page(params: Params, key: str, names: Sequence[Any]) -> dict[str, Any]:
-    """One page of a list of EKS: `maxResults` of them after `nextToken`."""
-    first = int(params.get("nextToken") or 0)
-    last = first + (params.get("maxResults") or 100)
-    more = {"nextToken": str(last)} if last < len(names) else {}
+def page(
+    params: Params,
+    key: str,
+    names: Sequence[Any],
+    *,
+    after: str = "nextToken",
+    most: str = "maxResults",
+) -> dict[str, Any]:
+    """One page of a list: at most `most` of them after `after`, named as EKS does unless given."""
+    first = int(params.get(after) or 0)
+    last = first + (params.get(most) or 100)
+    more = {after: str(last)} if last < len(names) else {}
     return {key: list(names[first:last]), **more}
 
 
@@ -216,4 +228,4 @@ def _check(key: tuple[str, str], which: str, value: Any) -> None:
         if which == "output_shape":  # a defect of the simulator itself
             raise AssertionError(f"{key}: {report.generate_report()}")
         words = "; ".join(line.strip() for line in report.generate_report().splitlines())
-        raise Refusal("InvalidParameterException", words)
+        raise invalid(words)

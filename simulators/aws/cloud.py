@@ -8,13 +8,13 @@ from simulators.aws.account import Account
 from simulators.aws.addons import why_unrepaired
 from simulators.aws.ami_types import has_driver
 from simulators.aws.attached import Parts, attach
-from simulators.aws.eks import Group, access_due, access_granted
+from simulators.aws.eks import Group, access_due, access_granted, bounds, group_tags, kept, running
 from simulators.aws.instances import instance
 from simulators.aws.list_resources import list_resources
 from simulators.aws.node_groups import why_not_started
 from simulators.aws.nodes import GPU
 from simulators.aws.permissions import why_late, why_not_scaled
-from simulators.aws.scaling import bounds, group_tags, kept, resize, running, set_elastic
+from simulators.aws.scaling import outside, resize, set_elastic
 from simulators.cloud import (
     ApiFaults,
     ControlPlane,
@@ -84,22 +84,23 @@ class AwsCloud:
         account, held = self.account, group.row
         row, image = instance(account, held["instanceTypes"][0]), held["amiType"]
         least, most = bounds(account, group)
-        stay = kept(account, group)
+        stay, node = kept(account, group), nodes.node(account, group)
         return NodeGroup(
             name=name,
             min_nodes=least,
             max_nodes=most,
             target_nodes=len(stay),
             instances=tuple(f"aws:///{each.availability_zone}/{each.id}" for each in stay),
-            template=nodes.template(account, group),
-            node=nodes.node(account, group),
+            # Where EKS keeps a node of the group, Cluster Autoscaler goes by it.
+            template=node if stay else nodes.template(account, group),
+            node=node,
             # Without NVIDIA's image nobody brings a driver: no installer is made for these images.
             driver="cloud" if has_driver(image) or not row.gpus else "pod",
             plugin="cloud" if nodes.node_os(held) == "bottlerocket" or not row.gpus else "pod",
             node_os=nodes.node_os(held),
             spot=held["capacityType"] == "SPOT",
             on_demand_per_hour=row.on_demand,
-            unwaited=nodes.why_no_wait(account, group) if row.gpus else "",
+            unwaited=nodes.why_no_wait(node) if row.gpus else "",
             revision=group.revision,
             gpus=int(row.gpus) if row.vendor == "NVIDIA" else 0,
             sharing=nodes.sharing(group),
@@ -113,10 +114,7 @@ class AwsCloud:
             held = account.groups[group]
             least, most = bounds(account, held)
             if nodes > most:
-                raise RefusedError(
-                    f"ValidationError: New SetDesiredCapacity value {nodes} is above max value "
-                    f"{most} for the AutoScalingGroup."
-                )
+                raise outside(nodes, "above max", most)
             if nodes > len(running(account, held)):
                 cluster = account.clusters[held.cluster]
                 if wrong := why_not_started(account, cluster, held, nodes):

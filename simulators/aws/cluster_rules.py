@@ -9,7 +9,7 @@ from typing import Any
 from components.addresses import is_example
 from components.catalog import eks as catalog
 from simulators.aws.account import Account
-from simulators.aws.api import Refusal
+from simulators.aws.api import Refusal, invalid
 from simulators.aws.eks import Cluster, subnets
 
 _MODES = ("CONFIG_MAP", "API_AND_CONFIG_MAP", "API")
@@ -20,7 +20,7 @@ def check_name(name: str) -> None:
     """Raises Refusal for a name that a cluster cannot have."""
     if not catalog.CLUSTER_NAME.fullmatch(name) or len(name) > catalog.CLUSTER_NAME_MAX:
         words = f"'name' ('{name}') must be 1 to 100 letters, digits, '-' and '_', no sign first"
-        raise _invalid(words)
+        raise invalid(words)
 
 
 def check_version(inputs: Mapping[str, Any]) -> None:
@@ -30,12 +30,12 @@ def check_version(inputs: Mapping[str, Any]) -> None:
         return
     known = ", ".join(catalog.KUBERNETES_VERSIONS)
     if version not in catalog.KUBERNETES_VERSIONS:
-        raise _invalid(f"unsupported Kubernetes version {version}: EKS has {known}")
+        raise invalid(f"unsupported Kubernetes version {version}: EKS has {known}")
     support = catalog.support(version, datetime.date.today())
     policy = (inputs.get("upgradePolicy") or {}).get("supportType", "EXTENDED")
     if support == "ended" or (support == "extended" and policy == "STANDARD"):
         words = "has ended" if support == "ended" else "is extended, supportType is STANDARD"
-        raise _invalid(f"unsupported Kubernetes version {version}: its support {words}")
+        raise invalid(f"unsupported Kubernetes version {version}: its support {words}")
 
 
 def check_update(row: Mapping[str, Any], version: str) -> None:
@@ -43,7 +43,7 @@ def check_update(row: Mapping[str, Any], version: str) -> None:
     check_version({**row, "version": version})
     before = minor(row["version"])
     if minor(version) != (before[0], before[1] + 1):
-        raise _invalid(
+        raise invalid(
             f"Unsupported Kubernetes minor version update from {row['version']} to {version}"
         )
 
@@ -51,7 +51,7 @@ def check_update(row: Mapping[str, Any], version: str) -> None:
 def check_mode(was: str, becomes: str) -> None:
     """Raises Refusal for an authentication mode that cannot follow the old one."""
     if _MODES.index(becomes) < _MODES.index(was):
-        raise _invalid(f"Unsupported authentication mode update from {was} to {becomes}")
+        raise invalid(f"Unsupported authentication mode update from {was} to {becomes}")
 
 
 def check_groups(cluster: Cluster) -> None:
@@ -76,9 +76,9 @@ def check_network(account: Account, name: str, config: Mapping[str, Any]) -> str
     found = subnets(account, config["subnetIds"])
     vpcs = {subnet.vpc_id for subnet in found}
     if len(vpcs) > 1:
-        raise _invalid(f"Subnets specified must be in the same VPC, got {', '.join(sorted(vpcs))}")
+        raise invalid(f"Subnets specified must be in the same VPC, got {', '.join(sorted(vpcs))}")
     if len({subnet.availability_zone for subnet in found}) < catalog.MIN_SUBNETS:
-        raise _invalid("Subnets specified must be in at least two different AZs")
+        raise invalid("Subnets specified must be in at least two different AZs")
     excluded = catalog.CONTROL_PLANE_EXCLUDED_ZONES.get(account.region)
     for subnet in found:
         if subnet.availability_zone_id == excluded:
@@ -91,10 +91,10 @@ def check_network(account: Account, name: str, config: Mapping[str, Any]) -> str
                 f"cluster. Retry and choose from these availability zones: {', '.join(good)}",
             )
     if not (config.get("endpointPublicAccess", True) or config.get("endpointPrivateAccess")):
-        raise _invalid("Private and public endpoint access cannot be false")
+        raise invalid("Private and public endpoint access cannot be false")
     for group in config.get("securityGroupIds") or []:
         if account.backend("ec2").get_security_group_from_id(group) is None:
-            raise _invalid(f"The security group '{group}' does not exist")
+            raise invalid(f"The security group '{group}' does not exist")
     return str(vpcs.pop())
 
 
@@ -105,7 +105,7 @@ def check_zones(account: Account, stands: Sequence[str], wanted: Sequence[str]) 
     zone = {row.id: row.availability_zone for row in rows}
     first, other = (sorted({zone[each] for each in subnets}) for subnets in (stands, wanted))
     if first != other:
-        raise _invalid(
+        raise invalid(
             f"Provided subnets belong to the AZs '{','.join(other)}'. "
             f"But they should belong to the exact set of AZs '{','.join(first)}' in which subnets "
             "were provided during cluster creation."
@@ -115,11 +115,11 @@ def check_zones(account: Account, stands: Sequence[str], wanted: Sequence[str]) 
 def check_public_networks(config: Mapping[str, Any]) -> None:
     """Raises Refusal for networks from which nothing ever comes to a public endpoint."""
     given = {text: _network(text) for text in config.get("publicAccessCidrs") or []}
-    invalid = [text for text, block in given.items() if block is None]
+    broken = [text for text, block in given.items() if block is None]
     private = [text for text, block in given.items() if block and not _is_public(block)]
-    for words, found in (("invalid", invalid), ("not allowed", private)):
+    for words, found in (("invalid", broken), ("not allowed", private)):
         if found:
-            raise _invalid(
+            raise invalid(
                 f"The following CIDRs are {words} in publicAccessCidrs: [{', '.join(found)}]"
             )
 
@@ -142,11 +142,7 @@ def check_key(account: Account, config: Mapping[str, Any]) -> None:
     key = config["provider"]["keyArn"]
     state = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]["KeyState"]
     if state != "Enabled":
-        raise _invalid(f"the KMS key {key} is {state}")
-
-
-def _invalid(words: str) -> Refusal:
-    return Refusal("InvalidParameterException", words)
+        raise invalid(f"the KMS key {key} is {state}")
 
 
 def minor(version: str) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from simulators.aws.account import NUMBER, Account
-from simulators.aws.api import Params, Refusal, operation, page
+from simulators.aws.api import Params, Refusal, invalid, operation, page
 from simulators.aws.cluster_rules import (
     check_groups,
     check_key,
@@ -22,7 +22,7 @@ from simulators.aws.cluster_rules import (
     check_zones,
     minor,
 )
-from simulators.aws.eks import Cluster, Row, begun, cluster_of, issue, now
+from simulators.aws.eks import Cluster, Row, begun, cluster_of, entry_row, issue, now, policy_row
 from simulators.aws.node_join_checks import why_cluster_fails
 from simulators.aws.roles import require_trust
 
@@ -65,15 +65,7 @@ def create_cluster(account: Account, params: Params) -> Row:
     if cluster.row["accessConfig"]["bootstrapClusterCreatorAdminPermissions"]:
         creator = f"arn:aws:iam::{NUMBER}:root"
         cluster.entries[creator] = entry_row(account, name, creator, {"type": "STANDARD"})
-        at = now()
-        cluster.policies[creator] = {
-            _ADMIN: {
-                "policyArn": _ADMIN,
-                "accessScope": {"type": "cluster", "namespaces": []},
-                "associatedAt": at,
-                "modifiedAt": at,
-            }
-        }
+        cluster.policies[creator] = {_ADMIN: policy_row(_ADMIN, {"type": "cluster"})}
     _log(account, cluster)
     threading.Thread(target=_start, args=(account, cluster), name="eks", daemon=True).start()
     return {"cluster": cluster.row}
@@ -139,24 +131,6 @@ def _start(account: Account, cluster: Cluster) -> None:
             cluster.row["certificateAuthority"] = {"data": data}
         cluster.row["status"] = "FAILED" if failed else "ACTIVE"
     account.changed()
-
-
-def entry_row(account: Account, cluster: str, principal: str, given: Mapping[str, Any]) -> Row:
-    """An access entry with what EKS fills in."""
-    digest = hashlib.sha256(principal.encode()).hexdigest()[:32]
-    path, at = "/".join(principal.split(":")[4:]), now()
-    return {
-        "clusterName": cluster,
-        "principalArn": principal,
-        "kubernetesGroups": [],
-        "accessEntryArn": account.arn("eks", f"access-entry/{cluster}/{path}/{digest}"),
-        "createdAt": at,
-        "modifiedAt": at,
-        "tags": {},
-        "username": principal,
-        "type": "STANDARD",
-        **given,
-    }
 
 
 def _security_group(account: Account, name: str, vpc: str) -> str:
@@ -240,7 +214,7 @@ def update_cluster_config(account: Account, params: Params) -> Row:
         config = stands | params["resourcesVpcConfig"]
         check_zones(account, stands["subnetIds"], config["subnetIds"])
         if check_network(account, row["name"], config) != stands["vpcId"]:
-            raise Refusal("InvalidParameterException", "Subnets must be in the cluster's VPC")
+            raise invalid("Subnets must be in the cluster's VPC")
         check_public_networks(config)
         row["resourcesVpcConfig"] = config
         if any(stands[name] != config[name] for name in _PLACES):

@@ -3,17 +3,19 @@
 A row is what the API shows of a thing, in the shape of botocore's model.
 """
 
+import hashlib
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from simulators.aws.account import Account
-from simulators.aws.api import SECONDS, Params, Refusal, operation, page
+from simulators.aws.api import SECONDS, Params, Refusal, invalid, operation, page
 
 Row = dict[str, Any]
+Found = TypeVar("Found")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,19 +86,52 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def found(rows: Mapping[str, Found], key: str, words: str) -> Found:
+    """What is there under the key; raises Refusal with `words`."""
+    if key not in rows:
+        raise Refusal("ResourceNotFoundException", words)
+    return rows[key]
+
+
 def cluster_of(account: Account, name: str) -> Cluster:
     """The cluster; raises Refusal."""
-    if name not in account.clusters:
-        raise Refusal("ResourceNotFoundException", f"No cluster found for name: {name}.")
-    return account.clusters[name]
+    return found(account.clusters, name, f"No cluster found for name: {name}.")
 
 
 def group_of(account: Account, params: Params) -> Group:
     """The node group; raises Refusal."""
     groups, name = cluster_of(account, params["clusterName"]).groups, params["nodegroupName"]
+    return found(groups, name, f"No node group found for name: {name}.")
+
+
+def held(account: Account, name: str) -> Any:
+    """moto's Auto Scaling group; raises Refusal."""
+    groups = account.backend("autoscaling").autoscaling_groups
     if name not in groups:
-        raise Refusal("ResourceNotFoundException", f"No node group found for name: {name}.")
+        raise Refusal("ValidationError", f"AutoScalingGroup name not found - {name}")
     return groups[name]
+
+
+def group_tags(account: Account, name: str) -> dict[str, str]:
+    """The group's tags, as Cluster Autoscaler reads them."""
+    return {tag["Key"]: tag["Value"] for tag in held(account, name).tags}
+
+
+def bounds(account: Account, group: Group) -> tuple[int, int]:
+    """The least and the most nodes that the group may have, as the Auto Scaling API has them."""
+    row = held(account, group.scaling_group)
+    return row.min_size, row.max_size
+
+
+def running(account: Account, group: Group) -> list[Any]:
+    """The instances of a node group."""
+    return [state.instance for state in held(account, group.scaling_group).instance_states]
+
+
+def kept(account: Account, group: Group) -> list[Any]:
+    """Those of them that EKS or another client of AWS wanted; the others stand for nodes of the
+    rehearsal's autoscaler."""
+    return [each for each in running(account, group) if each.id not in group.elastic]
 
 
 def issue(code: str, message: str, *ids: str) -> Row:
@@ -104,12 +139,41 @@ def issue(code: str, message: str, *ids: str) -> Row:
     return {"code": code, "message": message, "resourceIds": list(ids)}
 
 
+def entry_row(account: Account, cluster: str, principal: str, given: Mapping[str, Any]) -> Row:
+    """An access entry with what EKS fills in."""
+    digest = hashlib.sha256(principal.encode()).hexdigest()[:32]
+    path, at = "/".join(principal.split(":")[4:]), now()
+    return {
+        "clusterName": cluster,
+        "principalArn": principal,
+        "kubernetesGroups": [],
+        "accessEntryArn": account.arn("eks", f"access-entry/{cluster}/{path}/{digest}"),
+        "createdAt": at,
+        "modifiedAt": at,
+        "tags": {},
+        "username": principal,
+        "type": "STANDARD",
+        **given,
+    }
+
+
+def policy_row(policy: str, scope: Mapping[str, Any]) -> Row:
+    """An access policy of an entry, associated now."""
+    at = now()
+    return {
+        "policyArn": policy,
+        "accessScope": {"namespaces": [], **scope},
+        "associatedAt": at,
+        "modifiedAt": at,
+    }
+
+
 def subnets(account: Account, ids: Sequence[str]) -> list[Any]:
     """moto's subnets; raises Refusal."""
     known = {subnet.id: subnet for subnet in account.backend("ec2").describe_subnets()}
     for each in ids:
         if each not in known:
-            raise Refusal("InvalidParameterException", f"The subnet ID '{each}' does not exist")
+            raise invalid(f"The subnet ID '{each}' does not exist")
     return [known[each] for each in ids]
 
 
@@ -135,10 +199,9 @@ def begun(
 
 def _updates(account: Account, params: Params) -> dict[str, Row]:
     keys = ("nodegroupName", "addonName")
-    found = cluster_of(account, params["name"]).updates
     return {
         name: each["row"]
-        for name, each in found.items()
+        for name, each in cluster_of(account, params["name"]).updates.items()
         if all(each.get(key) == params.get(key) for key in keys)
     }
 
@@ -152,10 +215,8 @@ def list_updates(account: Account, params: Params) -> Row:
 @operation("eks", "DescribeUpdate")
 def describe_update(account: Account, params: Params) -> Row:
     """What became of a change."""
-    found = _updates(account, params)
-    if params["updateId"] not in found:
-        raise Refusal("ResourceNotFoundException", f"No update found for ID: {params['updateId']}")
-    return {"update": found[params["updateId"]]}
+    words = f"No update found for ID: {params['updateId']}"
+    return {"update": found(_updates(account, params), params["updateId"], words)}
 
 
 def _rows(account: Account) -> Iterator[tuple[str, Row]]:

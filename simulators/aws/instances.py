@@ -10,8 +10,8 @@ from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from components.catalog.eks_instances import Quota
 from simulators.aws.account import Account
-from simulators.aws.api import Refusal
-from simulators.aws.eks import subnets
+from simulators.aws.api import Refusal, invalid
+from simulators.aws.eks import running, subnets
 
 DEFAULT_VCPUS = 2048
 """Of every quota that `Faults.quota` does not set. New accounts often have 0 for GPUs."""
@@ -29,8 +29,7 @@ def instance(account: Account, name: str) -> InstanceType:
         return priced
     row = INSTANCE_TYPES.get(name)
     if row is None:
-        raise Refusal(
-            "InvalidParameterException",
+        raise invalid(
             f"The following supplied instance types do not exist: [{name}]",
         )
     gpus = row.get("GpuInfo", {}).get("Gpus", [])
@@ -91,8 +90,7 @@ def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool,
         if other != group and each.row["capacityType"] != "CAPACITY_BLOCK":
             theirs = instance(account, each.row["instanceTypes"][0])
             if quota_name(theirs, spot=each.row["capacityType"] == "SPOT") == name:
-                held = account.backend("autoscaling").autoscaling_groups[each.scaling_group]
-                used += theirs.vcpu * len(held.instance_states)
+                used += theirs.vcpu * len(running(account, each))
     limit = account.faults.quota.get(name, DEFAULT_VCPUS)
     if used + nodes * row.vcpu <= limit:
         return ""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from simulators.aws.account import Account
-from simulators.aws.api import Refusal
+from simulators.aws.api import Refusal, invalid
 
 
 def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict
     identity = reference.get("id") or ec2.launch_template_name_to_ids.get(name)
     template = ec2.launch_templates.get(identity)
     if template is None:
-        raise Refusal("InvalidParameterException", f"The launch template {name} does not exist")
+        raise invalid(f"The launch template {name} does not exist")
     version = str(reference.get("version") or "$Default")
     number = {"$Default": template.default_version_number, "$Latest": len(template.versions)}.get(
         version, version
@@ -29,7 +29,6 @@ def template_data(account: Account, reference: Mapping[str, Any] | None) -> dict
                     words = f"The security group '{group}' does not exist"
                     raise Refusal("InvalidGroup.NotFound", words)
             return data
-    raise Refusal(
-        "InvalidParameterException",
+    raise invalid(
         f"You requested an invalid launch template version: {name} has no version {version}",
     )

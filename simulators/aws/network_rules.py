@@ -19,11 +19,16 @@ def _gateways(account: Account) -> list[Any]:
 def _interfaces(account: Account, **of: str) -> list[str]:
     """Network interfaces of a `subnet` or a `vpc`, with what they are for."""
     return [
-        f"{each.id} ({each.description})" if each.description else each.id
+        _named(each)
         for each in account.backend("ec2").enis.values()
         if of.get("subnet") in (None, each.subnet.id)
         and of.get("vpc") in (None, each.subnet.vpc_id)
     ]
+
+
+def _named(interface: Any) -> str:
+    described = f" ({interface.description})" if interface.description else ""
+    return f"{interface.id}{described}"
 
 
 def _refuse_used(word: str, identity: str, users: list[str]) -> None:
@@ -273,7 +278,7 @@ def delete_security_group(account: Account, params: Params) -> None:
     """Refused while interfaces or rules of other groups use it."""
     ec2, identity = account.backend("ec2"), params.get("GroupId")
     users = [
-        f"{each.id} ({each.description})" if each.description else each.id
+        _named(each)
         for each in ec2.enis.values()
         if identity in [group.id for group in each.group_set]
     ]

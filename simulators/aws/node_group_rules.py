@@ -6,7 +6,7 @@ from typing import Any
 from components.catalog import eks as catalog
 from components.catalog.eks import InstanceType
 from simulators.aws.ami_types import has_driver, newest_release
-from simulators.aws.api import Refusal
+from simulators.aws.api import Refusal, invalid
 from simulators.aws.cluster_rules import minor
 
 _DEFAULT_TYPE = "t3.medium"
@@ -36,7 +36,7 @@ def types_of(inputs: Mapping[str, Any], template: Mapping[str, Any] | None) -> l
             "Cannot specify instance types in launch template and API request",
         )
     if len(own) > catalog.MAX_INSTANCE_TYPES:
-        _refuse(f"at most {catalog.MAX_INSTANCE_TYPES} instance types, got {len(own)}")
+        raise invalid(f"at most {catalog.MAX_INSTANCE_TYPES} instance types, got {len(own)}")
     return list(own) or [in_template or _DEFAULT_TYPE]
 
 
@@ -81,7 +81,7 @@ def check(
     """
     name = group["nodegroupName"]
     if not catalog.NODE_GROUP_NAME.fullmatch(name) or len(name) > catalog.NODE_GROUP_NAME_MAX:
-        _refuse(
+        raise invalid(
             f"nodegroupName '{name}' must be 1 to {catalog.NODE_GROUP_NAME_MAX} letters, digits, "
             "'-' and '_', no sign first"
         )
@@ -90,7 +90,7 @@ def check(
     _check_image(group, types)
     _check_template(given, group, template)
     if minor(group["version"]) > minor(cluster_version):
-        _refuse(
+        raise invalid(
             f"Nodegroup Kubernetes version {group['version']} cannot be newer than the cluster's "
             f"{cluster_version}"
         )
@@ -100,38 +100,44 @@ def check_scaling(scaling: Mapping[str, int]) -> None:
     """Raises Refusal unless min <= desired <= max."""
     least, most, wanted = (scaling[name] for name in ("minSize", "maxSize", "desiredSize"))
     if least > most:
-        _refuse(f"Minimum capacity {least} can't be greater than maximum size {most}")
+        raise invalid(f"Minimum capacity {least} can't be greater than maximum size {most}")
     if least > wanted:
-        _refuse(f"Minimum capacity {least} can't be greater than desired size {wanted}")
+        raise invalid(f"Minimum capacity {least} can't be greater than desired size {wanted}")
     if wanted > most:
-        _refuse(f"desired capacity {wanted} can't be greater than max size {most}")
+        raise invalid(f"desired capacity {wanted} can't be greater than max size {most}")
     if most > MAX_NODES:
-        _refuse(f"max size {most} is above the quota of {MAX_NODES} nodes per node group")
+        raise invalid(f"max size {most} is above the quota of {MAX_NODES} nodes per node group")
 
 
 def _check_marks(group: Mapping[str, Any]) -> None:
     for key, value in (group.get("labels") or {}).items():
         if len(key) > catalog.LABEL_KEY_MAX:
-            _refuse(f"label key '{key}' is longer than {catalog.LABEL_KEY_MAX} characters")
+            raise invalid(f"label key '{key}' is longer than {catalog.LABEL_KEY_MAX} characters")
         if not catalog.LABEL_VALUE_MIN <= len(value) <= catalog.LABEL_VALUE_MAX:
-            _refuse(f"the value of label '{key}' must have 1 to 63 characters, got {len(value)}")
+            raise invalid(
+                f"the value of label '{key}' must have 1 to 63 characters, got {len(value)}"
+            )
         if key.startswith(_RESERVED):
-            _refuse(f"label '{key}' cannot contain reserved prefixes [{', '.join(_RESERVED)}]")
+            raise invalid(
+                f"label '{key}' cannot contain reserved prefixes [{', '.join(_RESERVED)}]"
+            )
     taints = group.get("taints") or []
     for taint in taints:
         if len(taint["key"]) > catalog.TAINT_KEY_MAX:
-            _refuse(f"taint key '{taint['key']}' is longer than {catalog.TAINT_KEY_MAX}")
+            raise invalid(f"taint key '{taint['key']}' is longer than {catalog.TAINT_KEY_MAX}")
         if len(taint.get("value") or "") > catalog.TAINT_VALUE_MAX:
-            _refuse(f"the value of taint '{taint['key']}' is longer than {catalog.TAINT_VALUE_MAX}")
+            raise invalid(
+                f"the value of taint '{taint['key']}' is longer than {catalog.TAINT_VALUE_MAX}"
+            )
     seen = [(taint["key"], taint["effect"]) for taint in taints]
     if len(set(seen)) < len(seen):
-        _refuse("Duplicate taint keys with the same effect are not allowed")
+        raise invalid("Duplicate taint keys with the same effect are not allowed")
 
 
 def _check_image(group: Mapping[str, Any], types: Sequence[InstanceType]) -> None:
     image, version = group["amiType"], group["version"]
     if image in catalog.REMOVED_AMI_TYPES and minor(version) > _AL2_LAST:
-        _refuse(
+        raise invalid(
             f"AMI Type {image} is only supported for kubernetes versions 1.32 or earlier: take "
             f"{catalog.REMOVED_AMI_TYPES[image]}"
         )
@@ -140,12 +146,12 @@ def _check_image(group: Mapping[str, Any], types: Sequence[InstanceType]) -> Non
     if has_driver(image):
         wrong += [row.name for row in types if row.vendor != "NVIDIA"]
     if wrong:
-        _refuse(
+        raise invalid(
             f"[{', '.join(dict.fromkeys(wrong))}] is not a valid instance type for requested "
             f"amiType {image}"
         )
     if len({row.arch for row in types}) > 1:
-        _refuse("instance types of one node group must have the same architecture")
+        raise invalid("instance types of one node group must have the same architecture")
 
 
 def _check_template(
@@ -154,27 +160,27 @@ def _check_template(
     block = group["capacityType"] == "CAPACITY_BLOCK"
     if template is None:
         if block:
-            _refuse(
+            raise invalid(
                 "capacityType CAPACITY_BLOCK needs a launch template with "
                 "instanceMarketOptions.marketType capacity-block"
             )
         return
     if given.get("diskSize"):
-        _refuse("Disk size must be specified within the launch template.")
+        raise invalid("Disk size must be specified within the launch template.")
     if given.get("remoteAccess"):
-        _refuse("Remote access configuration cannot be specified with a launch template.")
+        raise invalid("Remote access configuration cannot be specified with a launch template.")
     for member in _TEMPLATE_REFUSED:
         if template.get(member):
-            _refuse(f"the launch template must not set {member}")
+            raise invalid(f"the launch template must not set {member}")
     for interface in template.get("NetworkInterfaces") or []:
         if interface.get("SubnetId"):
-            _refuse("the launch template must not set a subnet: the node group has them")
+            raise invalid("the launch template must not set a subnet: the node group has them")
     if template.get("ImageId") and given.get("amiType", "CUSTOM") != "CUSTOM":
-        _refuse("amiType must be CUSTOM or unset where the launch template has an imageId")
+        raise invalid("amiType must be CUSTOM or unset where the launch template has an imageId")
     if group["amiType"] == "CUSTOM" and not template.get("ImageId"):
-        _refuse("amiType CUSTOM needs a launch template with an imageId")
+        raise invalid("amiType CUSTOM needs a launch template with an imageId")
     if template.get("ImageId") and (given.get("releaseVersion") or given.get("version")):
-        _refuse("version and releaseVersion cannot be given with an imageId of one's own")
+        raise invalid("version and releaseVersion cannot be given with an imageId of one's own")
     _check_market(given, template, block)
 
 
@@ -184,17 +190,13 @@ def _check_market(given: Mapping[str, Any], template: Mapping[str, Any], block: 
         "CapacityReservationTarget"
     ) or {}
     if market == "spot":
-        _refuse("the launch template must not ask for Spot: set capacityType to SPOT")
+        raise invalid("the launch template must not ask for Spot: set capacityType to SPOT")
     if block != (market == "capacity-block"):
-        _refuse(
+        raise invalid(
             "capacityType CAPACITY_BLOCK and instanceMarketOptions.marketType capacity-block go "
             f"together, got {given.get('capacityType', 'ON_DEMAND')} and {market}"
         )
     if block and not target.get("CapacityReservationId"):
-        _refuse("a capacity block needs capacityReservationTarget.capacityReservationId")
+        raise invalid("a capacity block needs capacityReservationTarget.capacityReservationId")
     if block and (given.get("instanceTypes") or not template.get("InstanceType")):
-        _refuse("with a capacity block the instance type is in the launch template only")
-
-
-def _refuse(words: str) -> None:
-    raise Refusal("InvalidParameterException", words)
+        raise invalid("with a capacity block the instance type is in the launch template only")

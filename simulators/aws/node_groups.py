@@ -8,15 +8,27 @@ from components.catalog.eks import InstanceType
 from simulators.aws import ami_releases
 from simulators.aws import node_group_rules as rules
 from simulators.aws.account import Account
-from simulators.aws.api import Params, Refusal, operation, page
-from simulators.aws.clusters import entry_row
-from simulators.aws.eks import Cluster, Group, Row, begun, cluster_of, group_of, issue, now, subnets
+from simulators.aws.api import Params, Refusal, invalid, operation, page
+from simulators.aws.eks import (
+    Cluster,
+    Group,
+    Row,
+    begun,
+    cluster_of,
+    entry_row,
+    group_of,
+    held,
+    issue,
+    now,
+    running,
+    subnets,
+)
 from simulators.aws.instances import check_offers, instance
 from simulators.aws.launch_templates import template_data
 from simulators.aws.node_join_checks import why_nodes_fail
 from simulators.aws.reservations import why_not_launched
 from simulators.aws.roles import require_trust
-from simulators.aws.scaling import drop_group, held, make_group, resize, running
+from simulators.aws.scaling import drop_group, make_group, resize
 from simulators.cloud import NODE_SECONDS
 
 _DEFAULT_SIZE = {"minSize": 1, "maxSize": 2, "desiredSize": 2}
@@ -36,7 +48,7 @@ def create_nodegroup(account: Account, params: Params) -> Row:
     for subnet in subnets(account, params["subnets"]):
         if subnet.vpc_id != vpc:
             words = f"the subnet {subnet.id} is not in the cluster's VPC {vpc}"
-            raise Refusal("InvalidParameterException", words)
+            raise invalid(words)
     require_trust(account, params["nodeRole"], "ec2.amazonaws.com", "sts:AssumeRole")
     given = {"scalingConfig": _DEFAULT_SIZE} | {
         key: value for key, value in params.items() if key != "clientRequestToken"

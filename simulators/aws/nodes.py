@@ -9,9 +9,8 @@ from components.catalog.eks import InstanceType
 from components.kube import quantity
 from simulators.aws.account import Account
 from simulators.aws.ami_types import drives
-from simulators.aws.eks import Group, subnets
+from simulators.aws.eks import Group, group_tags, subnets
 from simulators.aws.instances import instance
-from simulators.aws.scaling import group_tags, kept
 from simulators.aws.user_data import host_sharing
 from simulators.cloud import GpuSharing, NodeTaint, NodeTemplate
 
@@ -37,10 +36,8 @@ _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 
 def template(account: Account, group: Group) -> NodeTemplate:
-    """The node that Cluster Autoscaler expects. Where EKS keeps a node of the group, it goes by it;
-    else by the template, of which it drops silently what it cannot read."""
-    if kept(account, group):
-        return node(account, group)
+    """The node that Cluster Autoscaler expects of a group without any: of the template at zero it
+    drops silently what it cannot read."""
     shape = template_at_zero(account, group)
     readable = {
         name: each for name, each in shape.capacity.items() if quantity.or_none(each) is not None
@@ -165,11 +162,11 @@ def _disk_gib(group: Group) -> int:
     return int(group.row.get("diskSize") or catalog.DEFAULT_DISK_GIB)
 
 
-def why_no_wait(account: Account, group: Group) -> str:
+def why_no_wait(node: NodeTemplate) -> str:
     """Why Cluster Autoscaler takes a node without GPUs yet for one that never has any.
 
     kubernetes/autoscaler cloudprovider/aws/README.md, "Special note on GPU instances": a node that
     has the label and offers no GPU counts as one that is still coming up.
     """
     label = "k8s.amazonaws.com/accelerator"
-    return "" if label in node(account, group).labels else f"its nodes have no label {label}"
+    return "" if label in node.labels else f"its nodes have no label {label}"

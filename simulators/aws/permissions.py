@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from simulators.aws.account import Account
-from simulators.aws.eks import Group
+from simulators.aws.eks import Group, group_tags, held
 from simulators.aws.evaluation import UnsimulatedConditionError, allowed
 from simulators.aws.roles import policies, role_name
-from simulators.aws.scaling import group_tags, held
 from simulators.cloud import RefusedError, Scaler
 
 _LOOK = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from simulators.aws.account import Account
 from simulators.aws.api import Params, Refusal, operation, page
-from simulators.aws.eks import Cluster, Row, cluster_of, now
+from simulators.aws.eks import Cluster, Row, cluster_of, found, now
 from simulators.aws.node_join_checks import guarded
 from simulators.aws.roles import require_pod_trust
 
@@ -51,10 +51,8 @@ def create_association(account: Account, params: Params) -> Row:
 
 def _row(account: Account, params: Params) -> tuple[Cluster, Row]:
     cluster, identity = cluster_of(account, params["clusterName"]), params["associationId"]
-    if identity not in cluster.associations:
-        words = f"No association found with association ID {identity}"
-        raise Refusal("ResourceNotFoundException", words)
-    return cluster, cluster.associations[identity]
+    words = f"No association found with association ID {identity}"
+    return cluster, found(cluster.associations, identity, words)
 
 
 @operation("eks", "DescribePodIdentityAssociation")

@@ -43,9 +43,8 @@ def get_service_quota(account: Account, params: Params) -> dict[str, Any]:
 def list_service_quotas(account: Account, params: Params) -> dict[str, Any]:
     """EC2's vCPU quotas."""
     codes = _NAMES if params["ServiceCode"] == QUOTA_SERVICE else {}
-    listed = {"nextToken": params.get("NextToken"), "maxResults": params.get("MaxResults")}
-    found = page(listed, "Quotas", [_quota(account, code) for code in codes])
-    return {"NextToken" if key == "nextToken" else key: found[key] for key in found}
+    rows = [_quota(account, code) for code in codes]
+    return page(params, "Quotas", rows, after="NextToken", most="MaxResults")
 
 
 @operation("sts", "GetCallerIdentity")

@@ -13,7 +13,7 @@ from typing import Any
 
 from simulators.aws.account import NUMBER, Account
 from simulators.aws.api import Params, Refusal, operation
-from simulators.aws.eks import Group, subnets
+from simulators.aws.eks import Group, running, subnets
 from simulators.aws.instances import why_no_quota
 from simulators.reservations import Reservation
 
@@ -135,13 +135,12 @@ def _free(one: Reservation, taken: Mapping[str, int]) -> int:
 
 def _taken(account: Account, besides: str = "") -> Counter[str]:
     """Reservation -> instances of node groups in it, other than those of the group `besides`."""
-    groups = account.backend("autoscaling").autoscaling_groups
     return Counter(
-        state.instance.capacity_reservation_id
+        each.capacity_reservation_id
         for name, group in account.groups.items()
         if name != besides
-        for state in groups[group.scaling_group].instance_states
-        if getattr(state.instance, "capacity_reservation_id", None)
+        for each in running(account, group)
+        if getattr(each, "capacity_reservation_id", None)
     )
 
 

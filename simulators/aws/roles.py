@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from simulators.aws.account import NUMBER, Account
-from simulators.aws.api import Refusal
+from simulators.aws.api import invalid
 from simulators.aws.evaluation import Document, allowed, trusts
 
 POD_IDENTITY = "pods.eks.amazonaws.com"
@@ -25,10 +25,10 @@ def _role(account: Account, arn: str) -> Any:
 def role_of(account: Account, arn: str) -> Any:
     """The role as IAM has it; raises Refusal in EKS's words where there is none."""
     if ":role/" not in arn:
-        raise Refusal("InvalidParameterException", f"'{arn}' is not the ARN of a role")
+        raise invalid(f"'{arn}' is not the ARN of a role")
     found = _role(account, arn)
     if found is None:
-        raise Refusal("InvalidParameterException", f"The role with ARN {arn} does not exist")
+        raise invalid(f"The role with ARN {arn} does not exist")
     return found
 
 
@@ -43,8 +43,7 @@ def require_trust(
     trust = document(role_of(account, arn).assume_role_policy_document)
     if not trusts(trust, service, *actions, context=context):
         told = ", ".join(f"{key}={value}" for key, value in (context or {}).items())
-        raise Refusal(
-            "InvalidParameterException",
+        raise invalid(
             f"The trust policy of the role {arn} does not let {service} take it: it needs "
             f"{' and '.join(actions)}" + (f", with {told}" * bool(told)),
         )

@@ -13,7 +13,7 @@ from typing import Any
 
 from simulators.aws.account import Account
 from simulators.aws.api import Params, Refusal, operation, page, rule
-from simulators.aws.eks import Cluster, Group, subnets
+from simulators.aws.eks import Cluster, Group, group_tags, held, running, subnets
 from simulators.aws.reservations import place_of_next, why_not_launched
 
 _KIND = "auto-scaling-group"
@@ -96,36 +96,6 @@ def drop_group(account: Account, group: Group) -> None:
     """Deletes the group with its tags, instances and launch template."""
     account.backend("autoscaling").delete_auto_scaling_group(group.scaling_group)
     account.backend("ec2").delete_launch_template(group.template, None)
-
-
-def held(account: Account, name: str) -> Any:
-    """moto's Auto Scaling group; raises Refusal."""
-    groups = account.backend("autoscaling").autoscaling_groups
-    if name not in groups:
-        raise Refusal("ValidationError", f"AutoScalingGroup name not found - {name}")
-    return groups[name]
-
-
-def group_tags(account: Account, name: str) -> dict[str, str]:
-    """The group's tags, as Cluster Autoscaler reads them."""
-    return {tag["Key"]: tag["Value"] for tag in held(account, name).tags}
-
-
-def bounds(account: Account, group: Group) -> tuple[int, int]:
-    """The least and the most nodes that the group may have, as the Auto Scaling API has them."""
-    row = held(account, group.scaling_group)
-    return row.min_size, row.max_size
-
-
-def running(account: Account, group: Group) -> list[Any]:
-    """The instances of a node group."""
-    return [state.instance for state in held(account, group.scaling_group).instance_states]
-
-
-def kept(account: Account, group: Group) -> list[Any]:
-    """Those of them that EKS or another client of AWS wanted; the others stand for nodes of the
-    rehearsal's autoscaler."""
-    return [each for each in running(account, group) if each.id not in group.elastic]
 
 
 def resize(account: Account, group: Group, nodes: int) -> None:
@@ -227,9 +197,7 @@ def describe_scaling_activities(account: Account, params: Params) -> dict[str, A
         if name in (None, each.name)
         for row in vars(each).get("activities", [])
     ]
-    listed = {"nextToken": params.get("NextToken"), "maxResults": params.get("MaxRecords")}
-    found = page(listed, "Activities", rows)
-    return {"NextToken" if key == "nextToken" else key: found[key] for key in found}
+    return page(params, "Activities", rows, after="NextToken", most="MaxRecords")
 
 
 @rule("autoscaling", "SetDesiredCapacity", "UpdateAutoScalingGroup")
@@ -242,15 +210,18 @@ def check_size(account: Account, params: Params) -> None:
             "ValidationError",
             f"Max bound, {most}, must be greater than or equal to min bound, {least}",
         )
-    for bound, wrong in (("above max", wanted is not None and wanted > most),
-                         ("below min", wanted is not None and wanted < least)):  # fmt: skip
-        if wrong:
-            value = most if bound == "above max" else least
-            raise Refusal(
-                "ValidationError",
-                f"New SetDesiredCapacity value {wanted} is {bound} value {value} for the "
-                "AutoScalingGroup.",
-            )
+    if wanted is not None and wanted > most:
+        raise outside(wanted, "above max", most)
+    if wanted is not None and wanted < least:
+        raise outside(wanted, "below min", least)
+
+
+def outside(wanted: int, bound: str, value: int) -> Refusal:
+    """The refusal of a capacity beyond a bound of the group."""
+    return Refusal(
+        "ValidationError",
+        f"New SetDesiredCapacity value {wanted} is {bound} value {value} for the AutoScalingGroup.",
+    )
 
 
 @rule("autoscaling", "TerminateInstanceInAutoScalingGroup")

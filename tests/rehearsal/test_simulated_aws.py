@@ -16,8 +16,7 @@ import pytest
 from plugins.aws.provider_config import check_config, default_tags
 from plugins.cloud.handler import CloudError
 from plugins.cloud.schema import UNKNOWN
-from simulators.aws.eks import access_granted
-from simulators.aws.scaling import group_tags
+from simulators.aws.eks import access_granted, group_tags
 from simulators.cloud import RefusedError, Scaler, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
