@@ -477,13 +477,15 @@ def test_nothing_of_the_persons_own_aws_settings_is_used(monkeypatch: pytest.Mon
 def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
     """A load balancer's network interfaces keep their subnet, its security group the VPC."""
     balancer = Wanted(uid="1234-5678", kind="load balancer", name="default/web")
-    claim = Wanted(uid="9abc", kind="disk", name="default/data")
+    claim = Wanted(uid="9abc", kind="disk", name="default/data", gib=7)
     with stack() as made:
         made.cluster()
         before = made.cloud.list_resources()
         handles = made.cloud.attach([balancer, claim])
         assert handles["1234-5678"] == "a12345678.us-east-1.elb.amazonaws.com"
         assert handles["9abc"].startswith("ebs.csi.aws.com:vol-")
+        (volume,) = made.cloud.account.client("ec2").describe_volumes()["Volumes"]
+        assert volume["Size"] == 7
         made.cloud.attach([])
         assert made.cloud.list_resources() == before
         made.cloud.attach([balancer, claim])
