@@ -18,6 +18,8 @@ from typing import Any
 
 CHUNK = 65_536
 CONNECT_SECONDS = 5.0
+NODE_ADDRESS = "10.128.0.2"
+"""Of every simulated node. On somebody's own network it may be a machine, and is never asked."""
 
 
 class PodNetwork:
@@ -95,6 +97,11 @@ class _Tunnel(socketserver.StreamRequestHandler):
             self.wfile.write(b"HTTP/1.1 405 Only CONNECT\r\n\r\n")
             return
         address, _, port = words[1].decode().rpartition(":")
+        if address == NODE_ADDRESS:
+            self.wfile.write(
+                b"HTTP/1.1 502 the node is simulated, and no container runs on it\r\n\r\n"
+            )
+            return
         target = self.server.network.target(address.strip("[]"), int(port))
         try:
             other = socket.create_connection(target, CONNECT_SECONDS)

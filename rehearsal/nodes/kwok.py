@@ -5,6 +5,7 @@ from pathlib import Path
 import yaml
 
 import tools
+from rehearsal.control_plane.pod_network import NODE_ADDRESS
 from rehearsal.processes import Processes
 
 STAGES = Path(__file__).with_name("stages")
@@ -34,7 +35,7 @@ class Kwok:
                 f"--kubeconfig={kubeconfig}",
                 f"--config={config}",
                 f"--manage-nodes-with-annotation-selector={selector}",
-                "--node-ip=10.128.0.2",
+                f"--node-ip={NODE_ADDRESS}",
                 "--cidr=10.0.0.0/16",
                 "--node-lease-duration-seconds=40",
             ],

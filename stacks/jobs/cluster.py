@@ -128,14 +128,22 @@ class JobCluster:
         ]
         if not pods:
             raise CheckError(
-                f"{name} has no worker {worker} yet: gpu-cluster job list says what it waits for"
+                f"{name} has no worker {worker} now: gpu-cluster job list says how far it is"
             )
         last = max(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
         with _refusals("to read its log", name):
-            answer = self._core.read_namespaced_pod_log(
-                last["metadata"]["name"], self.namespace, follow=follow, _preload_content=False,
-                _request_timeout=None if follow else TIMEOUT_SECONDS,
-            )  # fmt: skip
+            try:
+                answer = self._core.read_namespaced_pod_log(
+                    last["metadata"]["name"], self.namespace, follow=follow, _preload_content=False,
+                    _request_timeout=None if follow else TIMEOUT_SECONDS,
+                )  # fmt: skip
+            except ApiException as error:
+                if error.status != 404 and error.status < 500:
+                    raise
+                node = (last.get("spec") or {}).get("nodeName") or "its node"
+                raise CheckError(
+                    f"{name}: {node} gives no log of worker {worker}: {_message(error)}"
+                ) from None
             for line in answer:
                 yield line.decode(errors="replace").rstrip("\n")
 
@@ -245,8 +253,12 @@ def _refusals(what: str, job: str = "") -> Iterator[None]:
 def _refused(error: ApiException, what: str) -> str:
     if error.status in (401, 403):
         return f"you are not allowed {what}: HTTP {error.status}; ask whoever runs the cluster"
+    return f"the cluster refuses it: {_message(error)}"
+
+
+def _message(error: ApiException) -> str:
     try:
-        message = json.loads(error.body)["message"]
+        said = json.loads(error.body)["message"]
     except (ValueError, TypeError, KeyError):
-        message = error.reason
-    return f"the cluster refuses it: {message}"
+        said = error.reason
+    return " ".join(str(said).split())

@@ -1,6 +1,7 @@
 """A user's training job on the JobSet and Kueue of a stack, with a kubeconfig and a job file."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -81,9 +82,18 @@ def test_a_user_submits_lists_and_cancels_a_job(
     assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
     assert "has one of that name already" in user.submit()[2]
     until = time.monotonic() + SECONDS
-    while user.states() != ["completed"]:
-        assert time.monotonic() < until, user.states()
+    logs = []
+    while (states := user.states()) != ["completed"]:
+        assert time.monotonic() < until, states
+        if states == ["running"]:
+            logs.append(user.run("logs", "first"))
         time.sleep(0.5)
+    # Its node is simulated, or gone again.
+    for code, said, error in (*logs, user.run("logs", "first")):
+        assert (code, said) == (ExitCode.UNKNOWN, "")
+        assert re.fullmatch(
+            r"gpu-cluster job logs: first: \S+ gives no log of worker 0: .+\n", error
+        )
     policy = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/first"
     (owner,) = api.get(policy)["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("JobSet", "first")

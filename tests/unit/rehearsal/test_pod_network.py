@@ -85,6 +85,12 @@ def test_who_cannot_be_reached_is_said(network: PodNetwork) -> None:
     assert b"refused" in head
 
 
+def test_a_simulated_node_is_nowhere(network: PodNetwork) -> None:
+    """Whoever has its address on the network of this machine is not asked for a log."""
+    head = said(network, b"CONNECT 10.128.0.2:10250 HTTP/1.1")
+    assert head == b"HTTP/1.1 502 the node is simulated, and no container runs on it\r\n\r\n"
+
+
 def test_it_is_a_proxy_for_connections_alone(network: PodNetwork) -> None:
     """Anything but CONNECT is refused."""
     assert said(network, b"GET / HTTP/1.1").startswith(b"HTTP/1.1 405 ")

@@ -35,6 +35,13 @@ JOB = Job(
         "metadata": {"name": "first", "labels": MARK},
     },
 )  # fmt: skip
+WORKER = {
+    "metadata": {
+        "name": "first", "creationTimestamp": "2026-11-22T00:00:00Z",
+        "annotations": {"batch.kubernetes.io/job-completion-index": "0"},
+    },
+    "spec": {"nodeName": "gpu-1"},
+}  # fmt: skip
 EVERYTHING = [POLICIES, CONFIG_MAPS, JOB_SETS]
 
 
@@ -65,7 +72,8 @@ class Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length) or "{}")
         path = self.path.partition("?")[0].removeprefix("/apis/").removeprefix("/api/")
-        kept, collection = self.server.objects, path if path.endswith("s") else path[:-6]
+        kept = self.server.objects
+        collection = path if path.endswith("s") else path.rpartition("/")[0]
         status = self.server.refused.get((self.command, path if path in kept else collection), 200)
         answer: Any = {}
         if status == 0:
@@ -91,13 +99,14 @@ class Handler(BaseHTTPRequestHandler):
             answer = {"items": rows}
         else:
             answer = kept[path]
+        broken = path.endswith("/log") and status == 200
         text = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text) * (2 if path.endswith("/log") else 1)))
+        self.send_header("Content-Length", str(len(text) * (2 if broken else 1)))
         self.end_headers()
         self.wfile.write(text)
-        if path.endswith("/log"):
+        if broken:
             self.close_connection = True  # in the middle of it
 
     def do_GET(self) -> None:
@@ -207,11 +216,25 @@ def test_a_cluster_that_is_gone_is_one_line(server: Server, cluster: JobCluster)
     server.objects[f"{JOB_SETS}/first"] = dict(JOB.job_set)
     with pytest.raises(CheckError, match=r"^first: the cluster does not answer: "):
         cluster.cancel("first")
-    server.objects[f"{PODS}/first"] = {
-        "metadata": {
-            "name": "first", "creationTimestamp": "2026-11-22T00:00:00Z",
-            "annotations": {"batch.kubernetes.io/job-completion-index": "0"},
-        }
-    }  # fmt: skip
+    server.objects[f"{PODS}/first"] = WORKER
     with pytest.raises(CheckError, match=r"^first: the cluster does not answer: "):
         list(cluster.log("first", 0, follow=True))
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (404, "first: gpu-1 gives no log of worker 0: not today"),
+        (500, "first: gpu-1 gives no log of worker 0: not today"),
+        (403, "first: you are not allowed to read its log: HTTP 403; ask whoever runs the cluster"),
+    ],
+)
+def test_a_node_without_a_log_is_named(
+    server: Server, cluster: JobCluster, status: int, says: str
+) -> None:
+    """One that is gone or does not answer; the rights are the user's own."""
+    server.objects = {f"{JOB_SETS}/first": dict(JOB.job_set), f"{PODS}/first": WORKER}
+    server.refused = {("GET", f"{PODS}/first"): status}
+    with pytest.raises(CheckError) as said:
+        list(cluster.log("first", 0, follow=False))
+    assert str(said.value) == says
