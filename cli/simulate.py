@@ -12,11 +12,14 @@ import click
 
 from cli.options import json_option
 from cli.rehearse import built, linux_only
+from components.platforms import PLATFORMS
 from stacks.outcome import ExitCode
 
 
 @click.command(epilog="Example: gpu-cluster simulate google")
-@click.argument("cloud", type=click.Choice(["google", "aws"]))
+@click.argument(
+    "cloud", type=click.Choice(sorted({each.cloud for each in PLATFORMS.values() if each.cloud}))
+)
 @json_option
 @linux_only
 def simulate(cloud: str, as_json: bool) -> ExitCode:

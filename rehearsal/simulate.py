@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from components.platforms import PLATFORMS
 from plugins.faults import Faults
 from rehearsal import simulators
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.processes import Processes
-
-PLATFORMS: Mapping[str, str] = {"google": "gke", "aws": "eks"}
-"""Cloud -> the platform whose rehearsals simulate it."""
 
 
 @contextmanager
@@ -26,7 +24,7 @@ def simulated(cloud: str, folder: Path) -> Iterator[Mapping[str, str]]:
         control_plane = LocalControlPlane(folder, processes)
         ending.callback(control_plane.stop)
         served = simulators.serve(
-            PLATFORMS[cloud],
+            next(name for name, each in PLATFORMS.items() if each.cloud == cloud),
             simulators.Rehearsed(
                 stack="simulated",
                 control_plane=control_plane,
