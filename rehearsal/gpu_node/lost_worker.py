@@ -13,10 +13,10 @@ from rehearsal.control_plane.cluster_cache import ClusterCache
 from rehearsal.gpu_node.status import View
 from rehearsal.nodes.pods import phase
 from rehearsal.scenario import Failure
+from rehearsal.verify.workers import JOB_SET
 
 SECONDS = 180.0
 """How long a worker may take to its first checkpoint, or from its start to the end."""
-_JOB_SET = "jobset.sigs.k8s.io/jobset-name"
 _STEP = re.compile(r"^step (\d+): loss ([0-9.]+)", re.MULTILINE)
 _WROTE = re.compile(r"^step (\d+): wrote ", re.MULTILINE)
 _RESUMED = re.compile(r"^resumed from step (\d+)$", re.MULTILINE)
@@ -76,7 +76,7 @@ class LostWorker:
         found = [
             (str(pod["metadata"]["creationTimestamp"]), str(pod["metadata"]["name"]))
             for pod in self._cache.pods
-            if pod["metadata"].get("labels", {}).get(_JOB_SET) == self._job
+            if pod["metadata"].get("labels", {}).get(JOB_SET) == self._job
         ]
         return max(found)[1] if found else ""
 
