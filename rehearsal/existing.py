@@ -19,9 +19,8 @@ from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Scaler, Templat
 from simulators.inventory import Machine
 from stacks.files import EngineLoader
 from stacks.names import StackError
+from stacks.settings import CLUSTER, REACHED_BY
 
-_CLUSTER = "gpu-cluster:cluster"
-_REACHED_BY = ("kubeconfig", "kubeconfigFile", "context")
 _PODS = "110"
 _DISK = "500Gi"
 _OWN_GROUPS = (".sh", ".x-k8s.io")
@@ -71,10 +70,10 @@ def on_its_own_cluster(stack_file: Path) -> list[str]:
     """Takes out of the copy of a stack's file which cluster the stack goes to: a rehearsal has its
     own, and reaches nobody else's. Returns what the report has to say of it."""
     document = yaml.load(stack_file.read_text(), EngineLoader)
-    cluster = document["config"][_CLUSTER]
-    if not (given := [key for key in _REACHED_BY if key in cluster]):
+    cluster = document["config"][CLUSTER]
+    if not (given := [key for key in REACHED_BY if key in cluster]):
         return []
-    document["config"][_CLUSTER] = {k: v for k, v in cluster.items() if k not in _REACHED_BY}
+    document["config"][CLUSTER] = {k: v for k, v in cluster.items() if k not in REACHED_BY}
     stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
     return [f"cluster.{', cluster.'.join(given)} left out: a rehearsal has a cluster of its own"]
 

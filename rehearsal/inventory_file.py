@@ -11,10 +11,9 @@ from typing import Any
 import yaml
 
 from components.existing.settings import ExistingSettings
-from rehearsal.simulators import NOWHERE
 from simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError
-from stacks.settings import config_of, settings_of
+from stacks.settings import NOWHERE, config_of, settings_of
 
 GPU = "nvidia.com/gpu"
 _OWN = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")

@@ -1,6 +1,5 @@
 """Which simulators a stack's platform needs, and how they are served to the engine."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -16,17 +15,7 @@ from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from simulators import inventory
 from simulators.cloud import Cloud
 from stacks.outcome import CheckError
-from stacks.settings import config_in, settings_of
-
-NOWHERE = json.dumps(
-    {
-        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-        "clusters": [{"name": "a", "cluster": {}}],
-        "users": [{"name": "a", "user": {}}],
-        "current-context": "a",
-    }
-)
-"""For settings that are read before the rehearsal's own cluster has a kubeconfig."""
+from stacks.settings import NOWHERE, config_in, settings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

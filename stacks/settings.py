@@ -18,7 +18,19 @@ from stacks.owners import refuse_shared
 
 ROOT = files.ROOT
 CLUSTER = "gpu-cluster:cluster"
+REACHED_BY = ("kubeconfig", "kubeconfigFile", "context")
+"""Settings of an existing cluster that say how it is reached."""
 OUTPUT_SECONDS = 60.0
+NOWHERE = json.dumps(
+    {
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        "clusters": [{"name": "a", "cluster": {}}],
+        "users": [{"name": "a", "user": {}}],
+        "current-context": "a",
+    }
+)
+"""A kubeconfig for settings that are read where there is none of the user's: in a check of the file
+alone, and before a rehearsal's own cluster has one."""
 
 
 def config_of(stack: str, root: Path = ROOT) -> dict[str, Any]:
@@ -57,17 +69,21 @@ def settings_of(
 
     `kubeconfig` (content) takes the place of the one that an existing cluster's settings name.
     """
-    if kubeconfig is not None and platform_of(config) == "existing":
-        cluster = {
-            key: value
-            for key, value in config[CLUSTER].items()
-            if key not in ("kubeconfig", "kubeconfigFile", "context")
-        }
-        config = {**config, CLUSTER: {**cluster, "kubeconfig": kubeconfig}}
+    if kubeconfig is not None:
+        config = with_kubeconfig(config, kubeconfig)
     try:
         return from_config(flat(config), ROOT)
     except ValueError as error:
         raise CheckError(f"Pulumi.{stack}.yaml: {error}") from None
+
+
+def with_kubeconfig(config: Mapping[str, Any], kubeconfig: str) -> dict[str, Any]:
+    """The config with the content of this kubeconfig for an existing cluster's; of another platform
+    as it is."""
+    if platform_of(config) != "existing":
+        return dict(config)
+    others = {key: value for key, value in config[CLUSTER].items() if key not in REACHED_BY}
+    return {**config, CLUSTER: {**others, "kubeconfig": kubeconfig}}
 
 
 def own_kubeconfig(stack: str, config: Mapping[str, Any]) -> str | None:

@@ -21,9 +21,8 @@ from stacks.names import StackError
 from stacks.outcome import Answer, ExitCode
 from stacks.owners import refuse_shared
 from stacks.positions import composed, duplicates, position
-from stacks.settings import flat
+from stacks.settings import CLUSTER, NOWHERE, flat, with_kubeconfig
 
-CLUSTER = "gpu-cluster:cluster"
 _MOST = 100
 """Findings after which nothing more is read."""
 _HINT = re.compile(r"there is no such key; did you mean '([^']+)'|is called (\S+) now")
@@ -32,16 +31,6 @@ _DEPENDED_ON = (
     CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch", "gpu-cluster:serviceAccounts",
     "gpu-cluster:volumeClaims",
 )  # fmt: skip
-_OWN_KUBECONFIG = ("kubeconfig", "kubeconfigFile", "context")
-_STAND_IN = json.dumps(
-    {
-        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
-        "clusters": [{"name": "a", "cluster": {}}],
-        "users": [{"name": "a", "user": {}}],
-        "current-context": "a",
-    }
-)
-"""For an existing cluster: whether this machine has the user's kubeconfig is another question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +112,7 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
     """What the program says of the config, and of the rest of it once that is put right.
     `source`: where the files are that it names."""
     plain: dict[str, Any] = json.loads(json.dumps(config, default=str))
-    rest: dict[str, Any] | None = _with_a_kubeconfig(plain)
+    rest: dict[str, Any] | None = with_kubeconfig(plain, NOWHERE)
     for _ in range(_MOST):
         if rest is None:
             return
@@ -133,14 +122,6 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
         except ValueError as error:
             yield str(error)
             rest = _put_right(rest, str(error))
-
-
-def _with_a_kubeconfig(config: dict[str, Any]) -> dict[str, Any]:
-    cluster = config.get(CLUSTER)
-    if not isinstance(cluster, dict) or cluster.get("platform") != "existing":
-        return config
-    kept = {key: value for key, value in cluster.items() if key not in _OWN_KUBECONFIG}
-    return {**config, CLUSTER: kept | {"kubeconfig": _STAND_IN}}
 
 
 def _put_right(config: dict[str, Any], message: str) -> dict[str, Any] | None:

@@ -14,8 +14,8 @@ import pulumi
 import yaml
 from pulumi.runtime import mocks, stack
 
-from rehearsal.simulators import NOWHERE
 from stacks.files import EXAMPLES, ROOT, SAMPLES
+from stacks.settings import NOWHERE
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, of what no sample declares."""

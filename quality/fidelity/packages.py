@@ -13,7 +13,7 @@ from plugins.faults import Faults
 from plugins.kubernetes.schema import input_class
 from plugins.kubernetes.server import KubernetesProviderServer
 from quality.fidelity.states import from_preview, kubernetes_object
-from rehearsal.simulators import NOWHERE
+from stacks.settings import NOWHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
