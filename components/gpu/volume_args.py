@@ -12,7 +12,7 @@ from components.kube import quantity
 
 RESERVED = ("shared-memory", "driver")
 """Volumes that this program itself gives to pods."""
-TAKEN = {"/dev/shm": "sharedMemory sets its size", names.DRIVER_MOUNT: "the driver's libraries are"}
+TAKEN = {"/dev/shm": "the pod's shared memory is", names.DRIVER_MOUNT: "the driver's libraries are"}
 """Mount path of such a volume -> why no other can be there."""
 FILES_LIMIT = 1_000_000
 """Bytes of all files of a volume: the API server takes ConfigMaps of 1 MiB."""
