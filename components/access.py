@@ -120,5 +120,5 @@ class Access:
 
 def bucket_claim(account: str, bucket: str) -> str:
     """The PersistentVolumeClaim by which pods of the account mount the bucket, where its driver
-    needs one."""
-    return f"{account}-{bucket}"
+    needs one. A dot is in no account's name, and in no name of `volumeClaims`."""
+    return f"{account}.{bucket}"

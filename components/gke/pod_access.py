@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_gcp as gcp
 
-from components.access import ServiceAccountArgs
+from components.access import ServiceAccountArgs, bucket_claim
 from components.catalog.gke import FILESTORE_CLASSES
 from components.cluster import Runs
 
@@ -44,7 +44,7 @@ class GkePodAccess(pulumi.ComponentResource):
             granted[account] = [
                 *(
                     gcp.storage.BucketIAMMember(
-                        f"{account}-{bucket}",
+                        bucket_claim(account, bucket),
                         bucket=bucket,
                         role=BUCKET_ROLES[right],
                         member=member,

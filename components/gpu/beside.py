@@ -60,8 +60,8 @@ class PodAccounts(pulumi.ComponentResource):
         cluster: Cluster,
     ) -> list[pulumi.Resource]:
         claim = bucket_claim(account, bucket)
-        # The name of a volume is the whole cluster's.
-        name = f"{namespace}-{claim}"
+        # The name of a volume is the whole cluster's, and no namespace has a dot.
+        name = f"{namespace}.{claim}"
         options = driver.mount_options if right == "read" else (
             *driver.mount_options, *driver.write_options
         )  # fmt: skip

@@ -6,7 +6,7 @@ Each function raises ValueError with one line that begins with the key's path.
 import re
 from collections.abc import Mapping
 
-from components.access import Access, ServiceAccountArgs, bucket_claim
+from components.access import Access, ServiceAccountArgs
 from components.catalog import kubernetes as names
 from components.decode import at, decode_map
 from components.gpu.volume_args import VolumeClaimArgs
@@ -37,19 +37,3 @@ def read_claims(path: str, value: object) -> Mapping[str, VolumeClaimArgs]:
         if reason := names.invalid_dns_label(name):
             raise ValueError(f"{path}.{name}: {reason}")
     return claims
-
-
-def check_apart(
-    path: str, accounts: Mapping[str, ServiceAccountArgs], claims: Mapping[str, VolumeClaimArgs]
-) -> None:
-    """Refuses a claim under the name of one by which an account mounts a bucket."""
-    taken = {
-        bucket_claim(account, bucket): f"serviceAccounts.{account}.buckets.{bucket}"
-        for account, args in accounts.items()
-        for bucket in args.buckets
-    }
-    for name in claims:
-        if name in taken:
-            raise ValueError(
-                f"{path}.{name}: is the name of what mounts {taken[name]}; take another"
-            )

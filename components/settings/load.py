@@ -18,7 +18,7 @@ from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.pod_args import Beside
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
-from components.settings.beside import check_apart, read_accounts, read_claims
+from components.settings.beside import read_accounts, read_claims
 from components.settings.model import Settings
 from components.settings.validate import check_gpu_test, check_pool_name, check_workloads
 
@@ -103,7 +103,6 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         ),
         claims=read_claims(f"{NAMESPACE}:volumeClaims", values["volumeClaims"]),
     )
-    check_apart(f"{NAMESPACE}:volumeClaims", beside.accounts, beside.claims)
     jobs = read_training_jobs(
         f"{NAMESPACE}:trainingJobs", values["trainingJobs"], batch, pools, beside, root
     )

@@ -138,14 +138,14 @@ def test_eks_mounts_a_bucket_by_a_volume_and_its_claim() -> None:
         each.inputs["metadata"]["name"]: each.inputs["spec"]
         for each in found.of("kubernetes:core/v1:PersistentVolume")
     }
-    data, out = volumes["default-trainer-data"], volumes["default-trainer-out"]
+    data, out = volumes["default.trainer.data"], volumes["default.trainer.out"]
     assert data["csi"] == {
-        "driver": "s3.csi.aws.com", "volumeHandle": "default-trainer-data",
+        "driver": "s3.csi.aws.com", "volumeHandle": "default.trainer.data",
         "volumeAttributes": {
             "bucketName": "data", "authenticationSource": "pod", "stsRegion": "us-east-1",
         },
     }  # fmt: skip
-    assert data["claimRef"] == {"namespace": "default", "name": "trainer-data"}
+    assert data["claimRef"] == {"namespace": "default", "name": "trainer.data"}
     assert data["mountOptions"] == ["region us-east-1", "allow-other", "read-only"]
     assert out["mountOptions"] == [
         "region us-east-1", "allow-other", "allow-delete", "allow-overwrite",
@@ -156,11 +156,33 @@ def test_eks_mounts_a_bucket_by_a_volume_and_its_claim() -> None:
         each.inputs["metadata"]["name"]: each.inputs["spec"]
         for each in found.of("kubernetes:core/v1:PersistentVolumeClaim")
     }
-    assert claims["trainer-data"]["volumeName"] == "default-trainer-data"
-    assert claims["trainer-data"]["storageClassName"] == ""
+    assert claims["trainer.data"]["volumeName"] == "default.trainer.data"
+    assert claims["trainer.data"]["storageClassName"] == ""
     spec = pod(found)["spec"]
     named = {each["name"]: each for each in spec["volumes"]}
-    assert named["data"]["persistentVolumeClaim"] == {"claimName": "trainer-data"}
+    assert named["data"]["persistentVolumeClaim"] == {"claimName": "trainer.data"}
+
+
+ALIKE = {
+    "a": {"buckets": {"b-data": "read"}, "namespace": "team"},
+    "a-b": {"buckets": {"data": "read"}, "namespace": "team"},
+    "b": {"buckets": {"data": "read"}, "namespace": "team-a"},
+}
+"""With hyphens between them, namespace, account and bucket would be the same words."""
+
+
+@pytest.mark.parametrize("stack", ["train-gke", "train"])
+def test_no_two_accounts_meet_in_one_name(stack: str) -> None:
+    """Neither to the engine nor to the cluster; nor does a claim of the stack meet a bucket's."""
+    claims = {"a-b-data": {"size": "1Gi", "namespace": "team"}}
+    found = declared(stack, serviceAccounts=ALIKE, volumeClaims=claims)
+    urns = [each.urn for each in found.resources]
+    assert len(urns) == len(set(urns))
+    assert len(found.of("gcp:storage/bucketIAMMember:BucketIAMMember")) in (0, 3)
+    for kind, made in (("PersistentVolume", 3), ("PersistentVolumeClaim", 4)):
+        objects = [each.inputs["metadata"] for each in found.of(f"kubernetes:core/v1:{kind}")]
+        assert len(objects) == (made if stack == "train" else made - 3)
+        assert len({(each.get("namespace"), each["name"]) for each in objects}) == len(objects)
 
 
 def test_without_buckets_no_driver_comes() -> None:

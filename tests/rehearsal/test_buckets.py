@@ -58,13 +58,13 @@ EKS = "Job default/sample-gpu-job starts no container: bucket "
 MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
     "GKE: a role that does not read": (
         "train-gke",
-        [changed(GRANT, 'props["role"] = "roles/storage.objectCreator"', name="trainer-data")],
+        [changed(GRANT, 'props["role"] = "roles/storage.objectCreator"', name="trainer.data")],
         f"{GKE}data: googleapi: Error 403: {MEMBER} may not read it: it has none of "
         "roles/storage.objectViewer, ",
     ),
     "GKE: a role that does not write": (
         "train-gke",
-        [changed(GRANT, 'props["role"] = "roles/storage.objectViewer"', name="trainer-out")],
+        [changed(GRANT, 'props["role"] = "roles/storage.objectViewer"', name="trainer.out")],
         f"{GKE}out: googleapi: Error 403: {MEMBER} may not write to it: ",
     ),
     "GKE: the role is another account's": (
@@ -143,7 +143,7 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
     "EKS: the volume cannot be overwritten": (
         "train",
         [changed(VOLUME, 'props["spec"]["mount_options"].remove("allow-overwrite")',
-                 name="default-trainer-out")],
+                 name="default.trainer.out")],
         f"{EKS}out: mounted without allow-overwrite",
     ),
 }  # fmt: skip
