@@ -1,6 +1,7 @@
 """What a user says of a pod's files: where each volume is mounted, and what is in it."""
 
 import posixpath
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +53,7 @@ class VolumeArgs:
 
     def __post_init__(self) -> None:
         path = self.mount_path
-        if not path.startswith("/") or posixpath.normpath(path) != path or path == "/":
+        if not _absolute(path):
             raise ValueError(
                 f"mountPath: {path!r} is not an absolute path in the container, such as /data"
             )
@@ -93,19 +94,19 @@ class VolumeArgs:
                 raise ValueError(f"memory: {self.memory} is not above zero")
         else:
             path = str(self.host_file)
-            if not path.startswith("/") or posixpath.normpath(path) != path or path == "/":
+            if not _absolute(path):
                 raise ValueError(f"hostFile: {path!r} is not the absolute path of a file")
 
     def _check_files(self) -> None:
         seen: dict[str, str] = {}
         for position, file in enumerate(self.files):
-            path = posixpath.normpath(file)
-            if path.startswith(("/", "..")) or path == ".":
+            path = Path(file)
+            if path.is_absolute() or ".." in path.parts or not path.name:
                 raise ValueError(
                     f"files[{position}]: {file!r} is not a file of this repository; give its path "
                     "from the folder of the stack's file"
                 )
-            name = posixpath.basename(path)
+            name = path.name
             if not names.CONFIG_KEY.fullmatch(name):
                 raise ValueError(
                     f"files[{position}]: {name!r} cannot be a file of a ConfigMap; allowed: "
@@ -145,13 +146,18 @@ class VolumeArgs:
                     f"{key}: {file!r} holds a private key, and whoever reads ConfigMaps would too; "
                     "make a Secret and name it in secret"
                 )
-            found[posixpath.basename(file)] = text
+            found[Path(file).name] = text
         if (size := sum(len(text.encode()) for text in found.values())) > FILES_LIMIT:
             raise ValueError(
                 f"files: have {size:,} bytes together, and a ConfigMap at most {FILES_LIMIT:,}; "
                 "put them into the image or a bucket"
             )
         return found
+
+
+def _absolute(path: str) -> bool:
+    """Whether it is the path of one place below the root, written in one way alone."""
+    return re.match("/[^/]", path) is not None and posixpath.normpath(path) == path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
