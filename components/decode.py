@@ -17,9 +17,9 @@ from components.renamed import RENAMED
 T = TypeVar("T")
 P = ParamSpec("P")
 NAMESPACE = "gpu-cluster"
+"""Of this project's keys in a stack's config."""
 EXAMPLE = "example"
 """In the metadata of a field of args: what its key may be, for whoever left it out."""
-"""Of this project's keys in a stack's config."""
 
 _WORDS = {
     str: "a string",

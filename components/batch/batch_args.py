@@ -75,8 +75,7 @@ class QueueRequest:
     pool: GpuPool
     pods: int
     gpus: int
-    """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
-    `maxNodes` times what a node has allocatable."""
+    """GPUs of one pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
