@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from components.batch.batch_args import BatchArgs
+from components.batch.batch_args import BatchArgs, QueueRequest
 from components.batch.training_args import TrainingArgs, invalid_name
 from components.cluster import GpuPool
 from components.decode import at, decode, decode_map, unknown
 from components.gpu.pod_args import Beside
 from components.gpu.pod_parts import contents_of
+from components.gpu.workload_args import WorkloadArgs
 
 Pools = Mapping[str, GpuPool]
 
@@ -21,7 +22,7 @@ def read_batch(path: str, value: object, pools: Pools) -> BatchArgs | None:
     args = decode(path, BatchArgs, value)
     for name, queue in args.queues.items():
         for position, pool in enumerate(queue.pools):
-            quota = _pool(f"{path}.queues.{name}.pools[{position}]", pool, pools)
+            quota = pool_at(f"{path}.queues.{name}.pools[{position}]", pool, pools)
             at(f"{path}.queues.{name}", queue.quota, quota)
     return args if args.job_set or args.queues else None
 
@@ -37,16 +38,30 @@ def read_training_jobs(
     for name, job in jobs.items():
         if reason := invalid_name(name):
             raise ValueError(f"{path}.{name}: {reason}")
-        pool = _pool(f"{path}.{name}.pool", job.pool, pools)
-        at(f"{path}.{name}", job.check_fits, pool)
-        at(f"{path}.{name}", (batch or BatchArgs()).check_queue, job.request(pool))
-        at(f"{path}.{name}", job.check_beside, beside,
-           namespace=job.namespace, nodes=job.nodes, pool=pool)  # fmt: skip
-        at(f"{path}.{name}", contents_of, job, root)
+        pool = pool_at(f"{path}.{name}.pool", job.pool, pools)
+        check_pods(f"{path}.{name}", job, job.request(pool), batch, beside, root)
     return jobs
 
 
-def _pool(path: str, name: str, pools: Pools) -> GpuPool:
+def check_pods(
+    path: str,
+    args: WorkloadArgs | TrainingArgs,
+    request: QueueRequest,
+    batch: BatchArgs | None,
+    beside: Beside,
+    root: Path,
+) -> None:
+    """Refuses pods that no node could carry, that would never leave their queue, or that name what
+    is not there. `request`: what they ask for all at once, queue or none."""
+    at(path, args.check_fits, request.pool)
+    at(path, (batch or BatchArgs()).check_queue, request)
+    at(path, args.check_beside, beside,
+       namespace=request.namespace, nodes=request.pods, pool=request.pool)  # fmt: skip
+    at(path, contents_of, args, root)
+
+
+def pool_at(path: str, name: str, pools: Pools) -> GpuPool:
+    """The pool that the key at `path` names."""
     if name not in pools:
         allowed = unknown(name, pools) if pools else "gpuPools has none"
         raise ValueError(f"{path}: {name!r} is not a pool; {allowed}")

@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from components.batch.batch_args import BatchArgs, QueueRequest
+from components.batch.load import Pools, check_pods, pool_at
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
-from components.decode import NAMESPACE, at, unknown
+from components.decode import NAMESPACE, at
 from components.gpu.acceptance_args import GpuTestArgs, job_name
 from components.gpu.pod_args import Beside
-from components.gpu.pod_parts import contents_of
 from components.gpu.workload_args import WorkloadArgs
-
-Pools = Mapping[str, GpuPool]
 
 
 def check_pool_name(name: str) -> None:
@@ -43,19 +41,15 @@ def check_workloads(
             raise ValueError(f"{path}: {reason}")
         if name in jobs:
             raise ValueError(f"{path}: is a training job's name too; take another")
-        pool = _pool(f"{path}.pool", workload.pool, pools)
-        at(path, workload.check_fits, pool)
-        at(path, (batch or BatchArgs()).check_queue, _request(workload, pool))
-        at(path, workload.check_beside, beside,
-           namespace=workload.namespace, nodes=workload.pods, pool=pool)  # fmt: skip
-        at(path, contents_of, workload, root)
+        pool = pool_at(f"{path}.pool", workload.pool, pools)
+        check_pods(path, workload, _request(workload, pool), batch, beside, root)
 
 
 def check_gpu_test(args: GpuTestArgs, pools: Pools, workloads: Mapping[str, WorkloadArgs]) -> None:
     """Refuses pools that cannot be measured so, and a workload under the name of such a Job."""
     path = f"{NAMESPACE}:gpuTest"
     for position, name in enumerate(args.pools):
-        at(path, args.check_on, _pool(f"{path}.pools[{position}]", name, pools))
+        at(path, args.check_on, pool_at(f"{path}.pools[{position}]", name, pools))
         other = workloads.get(job_name(name))
         if other is not None and other.namespace == args.namespace:
             raise ValueError(
@@ -72,10 +66,3 @@ def _request(workload: WorkloadArgs, pool: GpuPool) -> QueueRequest:
         pods=workload.pods,
         gpus=workload.gpus,
     )
-
-
-def _pool(path: str, name: str, pools: Pools) -> GpuPool:
-    if name not in pools:
-        allowed = unknown(name, pools) if pools else "gpuPools has none"
-        raise ValueError(f"{path}: {name!r} is not a pool; {allowed}")
-    return pools[name]
