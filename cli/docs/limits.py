@@ -248,7 +248,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
     },
     "ExistingSharingArgs": {"replicas": between(2)},
     "WorkloadArgs": {
-        **_WORKLOAD,
         "gpus": between(0),
         "replicas": between(0),
         "completions": between(1),
@@ -264,6 +263,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "resource": one_of(GPU_RESOURCE),
     },
     "PodArgs": {
+        **_WORKLOAD,
         "volumes": names(DNS_LABEL | {"not": one_of("shared-memory", "driver")}),
         "image_pull_secrets": items(SUBDOMAIN),
     },
@@ -318,7 +318,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "nominal_quota": values(between(1)),
     },
     "TrainingArgs": {
-        **_WORKLOAD,
         "nodes": between(1),
         "gpus": between(1),
         "command": {"minItems": 1},

@@ -55,8 +55,7 @@ def check_pods(
     is not there. `request`: what they ask for all at once, queue or none."""
     at(path, args.check_fits, request.pool)
     at(path, (batch or BatchArgs()).check_queue, request)
-    at(path, args.check_beside, beside,
-       namespace=request.namespace, nodes=request.pods, pool=request.pool)  # fmt: skip
+    at(path, args.check_beside, beside, nodes=request.pods, pool=request.pool)
     at(path, contents_of, args, root)
 
 

@@ -19,7 +19,6 @@ from components.cluster import Cluster, GpuPool
 from components.gpu.beside import ROOT, declare_files
 from components.gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
 from components.gpu.running import staying
-from components.gpu.workload_args import ResourcesArgs
 
 WORKERS = "workers"
 MASTER_PORT = 29500
@@ -206,8 +205,8 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
     if pool.driver_libraries is not None:
         mounts.append({"name": "driver", "mountPath": names.DRIVER_MOUNT, "readOnly": True})
         search = {"LD_LIBRARY_PATH": names.DRIVER_SEARCH_PATH}
-    resources = {"limits": {**_quantities(args.limits), pool.resource: str(gpus)}}
-    if requests := _quantities(args.requests):
+    resources = {"limits": {**args.limits.quantities(), pool.resource: str(gpus)}}
+    if requests := args.requests.quantities():
         # Nothing empty in a custom resource: Kueue writes it back without, which looks changed.
         resources["requests"] = requests
     return {
@@ -232,8 +231,3 @@ def _worker(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> di
         "securityContext": {"allowPrivilegeEscalation": False},
         "volumeMounts": mounts,
     }
-
-
-def _quantities(given: ResourcesArgs) -> dict[str, str]:
-    amounts = {"cpu": given.cpu, "memory": given.memory}
-    return {name: amount for name, amount in amounts.items() if amount is not None}

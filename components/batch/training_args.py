@@ -1,14 +1,13 @@
 """What a user says of a training job on several nodes, and whether its pool can carry it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from components.batch.batch_args import QueueRequest
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.gpu.pod_args import PodArgs
-from components.gpu.workload_args import ResourcesArgs, check_room
-from components.kube import quantity
+from components.gpu.resources_args import check_room
 
 _LONGEST_NAME = 40
 """Of 63 characters of a pod's name; the rest is `-workers-0-` with an index and a suffix."""
@@ -20,25 +19,16 @@ class TrainingArgs(PodArgs):
 
     pool: str
     """The GPU pool on which the workers run."""
-    image: str
-    """The workers' image; it has `torchrun` on its PATH, as PyTorch's images do."""
     nodes: int
     """How many worker pods there are, each on a node of its own."""
     command: Sequence[str]
-    """What torchrun starts once for each GPU, and its arguments: `[train.py, --epochs, "3"]`."""
+    """What torchrun starts once for each GPU, and its arguments: `[train.py, --epochs, "3"]`. The
+    image has `torchrun` on its PATH, as PyTorch's images do."""
     gpus: int | None = None
     """The GPUs of each worker; left out, all of a node."""
     queue: str | None = None
     """The queue of `batch.queues` in which the job waits until the GPUs for all workers are
     free."""
-    namespace: str = "default"
-    """The namespace; it must exist."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables of every worker."""
-    requests: ResourcesArgs = field(default_factory=ResourcesArgs)
-    """What each worker requests."""
-    limits: ResourcesArgs = field(default_factory=ResourcesArgs)
-    """What each worker may use at most."""
     max_restarts: int = 3
     """How often all workers start again after one of them failed."""
     wait: bool = False
@@ -47,26 +37,16 @@ class TrainingArgs(PodArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is another class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
-        if reason := names.invalid_image(self.image):
-            raise ValueError(f"image: {reason}")
         if not self.command:
             raise ValueError("command: is empty; give the script that torchrun starts")
-        if reason := names.invalid_dns_label(self.namespace):
-            raise ValueError(f"namespace: {self.namespace!r} {reason}")
         for key, value in (("nodes", self.nodes), ("gpus", self.gpus)):
             if value is not None and value < 1:
                 raise ValueError(f"{key}: {value} is too small; allowed: 1 or more")
         if self.max_restarts < 0:
             raise ValueError(f"maxRestarts: {self.max_restarts} is negative; allowed: 0 or more")
-        for name in self.env:
-            if not name or "=" in name:
-                raise ValueError(f"env.{name}: is not the name of an environment variable")
-            if name in ("MASTER_ADDR", "MASTER_PORT"):
+        for name in ("MASTER_ADDR", "MASTER_PORT"):
+            if name in self.env:
                 raise ValueError(f"env.{name}: is the job's own; drop it")
-        for resource in ("cpu", "memory"):
-            low, high = getattr(self.requests, resource), getattr(self.limits, resource)
-            if low and high and quantity.parse(low) > quantity.parse(high):
-                raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
 
     def worker_gpus(self, pool: GpuPool) -> int:
         """GPUs of one worker on `pool`."""

@@ -113,7 +113,6 @@ def _pod_spec(
     name: str, args: GpuTestArgs, pool: GpuPool, config_map: kubernetes.core.v1.ConfigMap
 ) -> PodSpecArgsDict:
     gpus = args.gpus_on(pool)
-    requests = {"cpu": args.requests.cpu, "memory": args.requests.memory}
     libraries, search = {}, {}
     if pool.driver_libraries:
         libraries = {names.DRIVER_MOUNT: pool.driver_libraries}
@@ -153,7 +152,7 @@ def _pod_spec(
                 "working_dir": _FOLDER,
                 "env": environment,
                 "resources": {
-                    "requests": {key: amount for key, amount in requests.items() if amount},
+                    "requests": args.requests.quantities(),
                     "limits": {pool.resource: str(gpus)},
                 },
                 "security_context": {"allow_privilege_escalation": False},

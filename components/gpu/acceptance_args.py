@@ -7,7 +7,7 @@ from typing import Literal
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.gpu.acceptance_request import ThresholdsArgs
-from components.gpu.workload_args import ResourcesArgs, check_room
+from components.gpu.resources_args import ResourcesArgs, check_room
 
 LEAST_MEMORY = "8Gi"
 """PyTorch with CUDA takes 4 GiB of a node's memory, pinned buffers and NCCL some more."""

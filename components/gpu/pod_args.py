@@ -1,4 +1,4 @@
-"""What workloads and training jobs have in common: who their pods are, their files and secrets."""
+"""What workloads and training jobs have in common: image, resources, account, files, secrets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,9 @@ from components.access import ServiceAccountArgs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import unknown
+from components.gpu.resources_args import ResourcesArgs
 from components.gpu.volume_args import RESERVED, VolumeArgs, VolumeClaimArgs
+from components.kube import quantity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,16 @@ class Beside:
 class PodArgs:
     """Of pods on GPU nodes, whatever makes them."""
 
+    image: str
+    """The container's image."""
+    namespace: str = "default"
+    """The namespace; it must exist."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables."""
+    requests: ResourcesArgs = field(default_factory=ResourcesArgs)
+    """What one pod requests."""
+    limits: ResourcesArgs = field(default_factory=ResourcesArgs)
+    """What one pod may use at most."""
     service_account: str | None = None
     """Who the pods are in the cloud: one of `serviceAccounts`. Left out, nobody. In neither case do
     they get a token for the Kubernetes API."""
@@ -51,6 +63,23 @@ class PodArgs:
     does not open. Somebody else makes them, in the pods' namespace."""
 
     def __post_init__(self) -> None:
+        if reason := names.invalid_image(self.image):
+            raise ValueError(f"image: {reason}")
+        if reason := names.invalid_dns_label(self.namespace):
+            raise ValueError(f"namespace: {self.namespace!r} {reason}")
+        for key in self.env:
+            if not key or "=" in key:
+                raise ValueError(f"env.{key}: is not the name of an environment variable")
+        for resource in ("cpu", "memory"):
+            low, high = getattr(self.requests, resource), getattr(self.limits, resource)
+            if low and high and quantity.parse(low) > quantity.parse(high):
+                raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
+        self._check_volumes()
+        for position, secret in enumerate(self.image_pull_secrets):
+            if reason := names.invalid_dns_subdomain(secret):
+                raise ValueError(f"imagePullSecrets[{position}]: {secret!r} {reason}")
+
+    def _check_volumes(self) -> None:
         paths: dict[str, str] = {}
         for name, volume in self.volumes.items():
             if reason := names.invalid_dns_label(name):
@@ -68,14 +97,11 @@ class PodArgs:
                     f"volumes.{name}.bucket: {volume.bucket} is mounted with the rights of the "
                     "pod's service account, and there is none; set serviceAccount"
                 )
-        for position, secret in enumerate(self.image_pull_secrets):
-            if reason := names.invalid_dns_subdomain(secret):
-                raise ValueError(f"imagePullSecrets[{position}]: {secret!r} {reason}")
 
-    def check_beside(self, beside: Beside, *, namespace: str, nodes: int, pool: GpuPool) -> None:
+    def check_beside(self, beside: Beside, *, nodes: int, pool: GpuPool) -> None:
         """Raises ValueError where the pods, on at most `nodes` nodes at once, name what the stack
         does not declare, or what they could not mount there."""
-        account = self._account(beside, namespace)
+        account = self._account(beside)
         for name, volume in self.volumes.items():
             path = f"volumes.{name}"
             if volume.host_file and not pool.host_paths:
@@ -85,10 +111,10 @@ class PodArgs:
             if volume.bucket and account is not None:
                 _check_right(path, volume, str(self.service_account), account)
             if volume.claim is not None:
-                _check_claim(path, volume, beside.claims, namespace, nodes)
+                _check_claim(path, volume, beside.claims, self.namespace, nodes)
 
-    def _account(self, beside: Beside, namespace: str) -> ServiceAccountArgs | None:
-        name = self.service_account
+    def _account(self, beside: Beside) -> ServiceAccountArgs | None:
+        name, namespace = self.service_account, self.namespace
         if name is None:
             return None
         if name not in beside.accounts:

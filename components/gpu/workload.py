@@ -24,7 +24,7 @@ from components.gpu.awaiting import awaited
 from components.gpu.beside import ROOT, declare_files
 from components.gpu.pod_parts import PodParts, contents_of, pod_parts
 from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
-from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
+from components.gpu.workload_args import ProbeArgs, WorkloadArgs
 from components.kube import quantity
 
 _WAIT_SECONDS = 1800
@@ -217,13 +217,8 @@ def _probe(probe: ProbeArgs | None) -> ProbeArgsDict | None:
 
 
 def _resources(args: WorkloadArgs, pool: GpuPool) -> ResourceRequirementsArgsDict:
-    limits = _quantities(args.limits)
+    limits = args.limits.quantities()
     if args.gpus:
         # In the limits: for an extended resource, Kubernetes takes the request from there.
         limits[pool.resource] = str(args.gpus)
-    return {"requests": _quantities(args.requests), "limits": limits}
-
-
-def _quantities(given: ResourcesArgs) -> dict[str, str]:
-    amounts = {"cpu": given.cpu, "memory": given.memory}
-    return {name: amount for name, amount in amounts.items() if amount is not None}
+    return {"requests": args.requests.quantities(), "limits": limits}

@@ -7,6 +7,7 @@ from typing import Literal
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, GpuPool
 from components.gpu.pod_args import PodArgs
+from components.gpu.resources_args import check_room
 from components.kube import quantity
 
 _API_VERSIONS = {
@@ -31,45 +32,6 @@ class ProbeArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourcesArgs:
-    """Quantities as Kubernetes writes them: `200m`, `256Mi`."""
-
-    cpu: str | None = None
-    """A quantity, such as `500m` or `4`."""
-    memory: str | None = None
-    """A quantity, such as `16Gi`."""
-
-    def __post_init__(self) -> None:
-        for key, text in (("cpu", self.cpu), ("memory", self.memory)):
-            if text is not None:
-                try:
-                    amount = quantity.parse(text)
-                except ValueError as error:
-                    raise ValueError(f"{key}: {error}") from None
-                if amount <= 0:
-                    raise ValueError(f"{key}: {text!r} is not above zero")
-
-
-def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) -> None:
-    """Raises ValueError where a pod asks for more CPU or memory than any node of `pool` has."""
-    for resource, most, unit in (
-        ("cpu", pool.cpu_millis, "m"),
-        ("memory", pool.memory_mib, "Mi"),
-    ):
-        # A limit alone is also the request.
-        for key, given in (("requests", requests), ("limits", limits)):
-            asked: str | None = getattr(given, resource)
-            if asked is None:
-                continue
-            if most is not None and quantity.parse(asked) > quantity.parse(f"{most}{unit}"):
-                raise ValueError(
-                    f"{key}.{resource}: {asked} is more than a node of pool {pool.name} has for "
-                    f"pods, {most}{unit}; ask for less, or give the pool larger nodes"
-                )
-            break
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadArgs(PodArgs):
     """A deployment, pod or job on a GPU pool. The pool alone says how its nodes are reached."""
 
@@ -77,31 +39,21 @@ class WorkloadArgs(PodArgs):
     """What runs: a Deployment, a Pod or a Job."""
     pool: str
     """The GPU pool on which it runs."""
-    image: str
-    """The container's image."""
     gpus: int = 1
     """How many units of the pool's GPU resource one pod has. A pod with 0, with an NVIDIA runtime,
     sees every GPU of its node, also those that others hold."""
-    namespace: str = "default"
-    """The namespace; it must exist."""
     replicas: int | None = None
     """How many pods a deployment has; left out, 1."""
     command: Sequence[str] = ()
     """The container's command; left out, the image's."""
     args: Sequence[str] = ()
     """The arguments of the command; left out, the image's."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables."""
     ports: Mapping[str, int] = field(default_factory=dict)
     """The container's ports: their names and numbers."""
     readiness_probe: ProbeArgs | None = None
     """When the container is ready, asked over HTTP."""
     liveness_probe: ProbeArgs | None = None
     """When the container is restarted, asked over HTTP."""
-    requests: ResourcesArgs = field(default_factory=ResourcesArgs)
-    """What one pod requests."""
-    limits: ResourcesArgs = field(default_factory=ResourcesArgs)
-    """What one pod may use at most."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the image is pulled; left out, Kubernetes' default."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
@@ -131,12 +83,8 @@ class WorkloadArgs(PodArgs):
     def __post_init__(self) -> None:
         # A dataclass with slots is another class, which zero-argument super() does not find.
         PodArgs.__post_init__(self)
-        if reason := names.invalid_image(self.image):
-            raise ValueError(f"image: {reason}")
         if self.gpus < 0:
             raise ValueError(f"gpus: {self.gpus} is negative; allowed: 0 or more")
-        if reason := names.invalid_dns_label(self.namespace):
-            raise ValueError(f"namespace: {self.namespace!r} {reason}")
         self._check_legacy()
         self._check_kind("replicas", self.replicas, "deployment", least=0)
         self._check_kind("completions", self.completions, "job", least=1)
@@ -161,17 +109,10 @@ class WorkloadArgs(PodArgs):
                 raise ValueError(
                     f"{key}.port: {probe.port!r} is not a port of this workload; allowed: {have}"
                 )
-        for resource in ("cpu", "memory"):
-            low, high = getattr(self.requests, resource), getattr(self.limits, resource)
-            if low and high and quantity.parse(low) > quantity.parse(high):
-                raise ValueError(f"requests.{resource}: {low} is above limits.{resource} {high}")
         for key, value in self.node_selector.items():
             if reason := names.invalid_label_key(key) or names.invalid_label_value(value):
                 raise ValueError(f"nodeSelector.{key}: {reason}")
         self._check_shared_memory()
-        for key in self.env:
-            if not key or "=" in key:
-                raise ValueError(f"env.{key}: is not the name of an environment variable")
         if self.driver_libraries is not None and not self.driver_libraries.startswith("/"):
             raise ValueError(
                 f"driverLibraries: {self.driver_libraries!r} is not an absolute path on the host"

@@ -12,8 +12,9 @@ from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.declare import declare_batch
 from components.batch.training_args import TrainingArgs
 from components.cluster import GPU_TAINT, Sharing, Taint
+from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
-from components.gpu.workload_args import ResourcesArgs, WorkloadArgs
+from components.gpu.workload_args import WorkloadArgs
 from stacks.urn import Urn
 from tests.components.recording import Recording, Registration, record
 from tests.components.test_gpu_layer import cluster, pool

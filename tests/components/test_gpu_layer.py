@@ -9,8 +9,9 @@ import pytest
 
 from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint, Toleration
 from components.gpu.driver import DriverInstaller
+from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
-from components.gpu.workload_args import ProbeArgs, ResourcesArgs, WorkloadArgs
+from components.gpu.workload_args import ProbeArgs, WorkloadArgs
 from tests.components.recording import Recording, Registration, record
 
 DAEMON_SET = "kubernetes:apps/v1:DaemonSet"

@@ -1,0 +1,50 @@
+"""CPU and memory of a pod, and whether a node of its pool has as much."""
+
+from dataclasses import dataclass
+
+from components.cluster import GpuPool
+from components.kube import quantity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcesArgs:
+    """Quantities as Kubernetes writes them: `200m`, `256Mi`."""
+
+    cpu: str | None = None
+    """A quantity, such as `500m` or `4`."""
+    memory: str | None = None
+    """A quantity, such as `16Gi`."""
+
+    def __post_init__(self) -> None:
+        for key, text in (("cpu", self.cpu), ("memory", self.memory)):
+            if text is not None:
+                try:
+                    amount = quantity.parse(text)
+                except ValueError as error:
+                    raise ValueError(f"{key}: {error}") from None
+                if amount <= 0:
+                    raise ValueError(f"{key}: {text!r} is not above zero")
+
+    def quantities(self) -> dict[str, str]:
+        """As a container's `resources` have them: those that are given."""
+        amounts = {"cpu": self.cpu, "memory": self.memory}
+        return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+def check_room(requests: ResourcesArgs, limits: ResourcesArgs, pool: GpuPool) -> None:
+    """Raises ValueError where a pod asks for more CPU or memory than any node of `pool` has."""
+    for resource, most, unit in (
+        ("cpu", pool.cpu_millis, "m"),
+        ("memory", pool.memory_mib, "Mi"),
+    ):
+        # A limit alone is also the request.
+        for key, given in (("requests", requests), ("limits", limits)):
+            asked: str | None = getattr(given, resource)
+            if asked is None:
+                continue
+            if most is not None and quantity.parse(asked) > quantity.parse(f"{most}{unit}"):
+                raise ValueError(
+                    f"{key}.{resource}: {asked} is more than a node of pool {pool.name} has for "
+                    f"pods, {most}{unit}; ask for less, or give the pool larger nodes"
+                )
+            break
