@@ -4,9 +4,9 @@
 official one sends, for `test_official_requests.py`.
 """
 
-import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 
 from plugins.cloud.wire import encode
 from plugins.faults import Faults
+from plugins.official import running
 from simulators.google import GoogleCloud, serve_api
 from simulators.google.api.server import Request
 from tests.unit.plugins.google_requests import writes
@@ -50,17 +51,9 @@ class OfficialStack(GoogleStack):
         self.cloud = GoogleCloud(control_plane=self.plane, faults=Faults())
         self.requests: list[Request] = []
         self.api = serve_api(self.cloud, self.requests.append)
-        environment = {**os.environ, **self.api.environment}
-        environment.pop("GOOGLE_APPLICATION_CREDENTIALS", None)
-        self.process = subprocess.Popen(
-            [plugin, "127.0.0.1:1"],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        self.provider = _Stub(int(self.process.stdout.readline()))  # type: ignore[assignment]
+        self.process = ExitStack()
+        port = self.process.enter_context(running(Path(plugin), self.api.environment))
+        self.provider = _Stub(port)  # type: ignore[assignment]
         config = {"project": "p", "region": "us-central1"}
         self.provider.Configure(
             provider_pb2.ConfigureRequest(
@@ -72,8 +65,7 @@ class OfficialStack(GoogleStack):
 
     def stop(self) -> None:
         """Ends the plugin and the API."""
-        self.process.kill()
-        self.process.wait()
+        self.process.close()
         self.api.stop()
 
 
