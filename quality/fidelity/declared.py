@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import json
 import runpy
 import tempfile
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ import yaml
 from pulumi.runtime import mocks, stack
 
 from stacks.files import EXAMPLES, ROOT, SAMPLES
-from stacks.settings import NOWHERE
+from stacks.settings import NOWHERE, flat
 
 BEYOND = Path(__file__).with_name("beyond_the_samples.yaml")
 """Package -> resource type -> inputs, of what no sample declares."""
@@ -115,4 +114,4 @@ def _config(sample: str, kubeconfig: str) -> dict[str, str]:
     values = yaml.safe_load((EXAMPLES / f"Pulumi.{sample}.yaml").read_text())["config"]
     if values["gpu-cluster:cluster"]["platform"] == "existing":
         values["gpu-cluster:cluster"]["kubeconfigFile"] = kubeconfig
-    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
+    return flat(values)
