@@ -51,7 +51,9 @@ class Declared:
 
 def declared(package: str) -> list[Declared]:
     """The resources of a package that the samples declare, each shape once, in their order."""
-    found = [each for sample in SAMPLES for each in _of(sample) if _is_of(package, each.token)]
+    found = [
+        each for sample in SAMPLES for each in _of(sample) if each.token.startswith(f"{package}:")
+    ]
     tokens = {each.token for each in found}
     for token, inputs in yaml.safe_load(BEYOND.read_text()).get(package, {}).items():
         if token in tokens:
@@ -61,10 +63,6 @@ def declared(package: str) -> list[Declared]:
     for each in found:
         seen.setdefault((each.token, frozenset(_paths(each.inputs))), each)
     return list(seen.values())
-
-
-def _is_of(package: str, token: str) -> bool:
-    return token.startswith(f"{package}:")
 
 
 def _paths(value: Any, path: str = "") -> list[str]:

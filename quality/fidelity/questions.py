@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,6 @@ class Step:
     keys: tuple[str, ...] = ()
     """The top-level properties that replace."""
     first_delete: bool = False
-    changes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Refused(Exception):
@@ -120,7 +119,6 @@ class Plugin:
             what="replace" if answer.replaces else "update" if some else "same",
             keys=tuple(sorted(keys)),
             first_delete=bool(answer.replaces) and answer.deleteBeforeReplace,
-            changes=found,
         )
 
     def preview(self, token: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
