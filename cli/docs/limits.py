@@ -105,8 +105,7 @@ _EKS_LABELS = {
     "propertyNames": {**_LABELS["propertyNames"], "maxLength": eks.LABEL_KEY_MAX},
     "additionalProperties": {**_LABELS["additionalProperties"], "minLength": eks.LABEL_VALUE_MIN},
 }
-# An editor's patterns have no named groups.
-_RESERVATION = matching(re.compile(re.sub(r"\?P<\w+>", "?:", PATH.pattern)))
+_RESERVATION = matching(PATH)
 _WORKLOAD = {"image": IMAGE, "namespace": DNS_LABEL, "env": ENV}
 
 LIMITS: Mapping[str, Mapping[str, Fragment]] = {
