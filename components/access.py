@@ -116,6 +116,12 @@ class Access:
             raise ValueError(
                 f"buckets: platform {platform} mounts none; take volumes with existingClaim"
             )
+        if self.buckets is not None and not self.buckets.inline:
+            for bucket in account.buckets:
+                if reason := names.invalid_dns_subdomain(bucket):
+                    raise ValueError(
+                        f"buckets.{bucket}: on platform {platform} a bucket's name {reason}"
+                    )
 
 
 def bucket_claim(account: str, bucket: str) -> str:

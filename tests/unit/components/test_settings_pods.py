@@ -35,6 +35,12 @@ def test_refuses_what_pods_could_not_have(entry: dict[str, Any]) -> None:
             "trainer.policies: platform gke-autopilot has none; it has roles",
         ),
         (
+            "train",
+            {"buckets": {"my_data": "read"}},
+            "trainer.buckets.my_data: on platform eks a bucket's name must be lowercase letters, "
+            "digits, hyphens and dots, with a letter or digit at both ends of each part",
+        ),
+        (
             "onprem",
             {"buckets": {"data": "read"}},
             "trainer.buckets: platform existing mounts none; take volumes with existingClaim",
