@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from pulumi_kubernetes.apps.v1 import DaemonSetSpecArgsDict
 from pulumi_kubernetes.core.v1 import (
-    AffinityArgsDict,
     EnvVarArgsDict,
     SecurityContextArgsDict,
     VolumeArgsDict,
@@ -22,6 +21,7 @@ from components.catalog import images
 from components.catalog import kubernetes as names
 from components.cluster import GPU_RESOURCE, Cluster, GpuPool, Toleration
 from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.node_affinity import affinity_to
 
 NAME = "dcgm-exporter"
 PORT = 9400
@@ -93,7 +93,7 @@ def spec(group: Group, args: MonitoringArgs, counters: str) -> DaemonSetSpecArgs
             },
             "spec": {
                 "runtime_class_name": group.runtime_class,
-                "affinity": _on_nodes_of(group.pools),
+                "affinity": affinity_to(pool.node_selector for pool in group.pools),
                 "tolerations": [toleration.manifest() for toleration in _tolerations(group.pools)],
                 "automount_service_account_token": False,
                 "containers": [
@@ -169,22 +169,3 @@ def _tolerations(pools: Sequence[GpuPool]) -> list[Toleration]:
     every_gpu = Toleration(key=GPU_RESOURCE)
     others = [one for pool in pools for one in pool.tolerations if one.key != GPU_RESOURCE]
     return list(dict.fromkeys([every_gpu, *others]))
-
-
-def _on_nodes_of(pools: Sequence[GpuPool]) -> AffinityArgsDict:
-    return {
-        "node_affinity": {
-            "required_during_scheduling_ignored_during_execution": {
-                # Terms are alternatives: a node of any of the pools will do.
-                "node_selector_terms": [
-                    {
-                        "match_expressions": [
-                            {"key": key, "operator": "In", "values": [value]}
-                            for key, value in pool.node_selector.items()
-                        ]
-                    }
-                    for pool in pools
-                ]
-            }
-        }
-    }

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.core.v1 import (
-    AffinityArgsDict,
     ContainerArgsDict,
     EnvVarArgsDict,
     PodSpecArgsDict,
@@ -23,6 +22,7 @@ from pulumi_kubernetes.core.v1 import (
 from components.catalog import images
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool, Toleration
+from components.gpu.node_affinity import affinity_to
 from components.gpu.sharing import (
     CONFIG_FILE,
     CONFIG_MOUNT,
@@ -162,7 +162,8 @@ def _on_nodes_of(group: _Group, container: ContainerArgsDict) -> PodSpecArgsDict
     return {
         "priority_class_name": "system-node-critical",
         "runtime_class_name": group.runtime_class,
-        "affinity": _affinity(group.pools),
+        # Elsewhere the plugin finds no driver, and crashes for ever.
+        "affinity": affinity_to(_labels(pool) for pool in group.pools),
         "tolerations": [toleration.manifest() for toleration in dict.fromkeys(tolerations)],
         "automount_service_account_token": False,
         "containers": [container],
@@ -228,26 +229,6 @@ def _volumes(group: _Group) -> tuple[list[VolumeArgsDict], list[VolumeMountArgsD
         volumes += mps_volumes()
         mounts += mps_mounts()
     return volumes, mounts
-
-
-def _affinity(pools: Sequence[GpuPool]) -> AffinityArgsDict:
-    """Only where there are GPUs: elsewhere the plugin finds no driver, and crashes for ever."""
-    return {
-        "node_affinity": {
-            "required_during_scheduling_ignored_during_execution": {
-                # Terms are alternatives: a node of any of the pools will do.
-                "node_selector_terms": [
-                    {
-                        "match_expressions": [
-                            {"key": key, "operator": "In", "values": [value]}
-                            for key, value in _labels(pool).items()
-                        ]
-                    }
-                    for pool in pools
-                ]
-            }
-        }
-    }
 
 
 def _labels(pool: GpuPool) -> dict[str, str]:

@@ -11,11 +11,9 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pulumi_kubernetes.apps.v1 import DaemonSetSpecArgsDict
 from pulumi_kubernetes.core.v1 import (
-    AffinityArgsDict,
     ContainerArgsDict,
     EnvVarArgsDict,
     NodeSelectorRequirementArgsDict,
-    NodeSelectorTermArgsDict,
     PodSpecArgsDict,
     VolumeArgsDict,
 )
@@ -23,8 +21,14 @@ from pulumi_kubernetes.core.v1 import (
 from components.catalog import images
 from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool, Installer
+from components.gpu.node_affinity import affinity_to
 
 _COS_DRIVER_DIR = names.GKE_DRIVER_DIRECTORY
+_WITHOUT_GKES: Sequence[NodeSelectorRequirementArgsDict] = (
+    {"key": names.GKE_ACCELERATOR, "operator": "Exists"},
+    {"key": names.GKE_GPU_DRIVER_VERSION, "operator": "DoesNotExist"},
+)
+"""Nodes on which GKE does not install the driver itself."""
 
 
 class DriverInstaller(pulumi.ComponentResource):
@@ -75,7 +79,7 @@ def _spec(name: str, pools: Sequence[GpuPool]) -> DaemonSetSpecArgsDict:
             "spec": {
                 **pod,
                 "priority_class_name": "system-node-critical",
-                "affinity": _on_nodes_of(pools),
+                "affinity": affinity_to((pool.node_selector for pool in pools), _WITHOUT_GKES),
                 "tolerations": [{"operator": "Exists"}],
                 "automount_service_account_token": False,
             },
@@ -86,32 +90,6 @@ def _spec(name: str, pools: Sequence[GpuPool]) -> DaemonSetSpecArgsDict:
 def _installer(pools: Sequence[GpuPool]) -> Installer:
     (installer,) = {pool.installer for pool in pools if pool.installer}
     return installer
-
-
-def _on_nodes_of(pools: Sequence[GpuPool]) -> AffinityArgsDict:
-    return {
-        "node_affinity": {
-            "required_during_scheduling_ignored_during_execution": {
-                # Terms are alternatives: a node of any of the pools will do.
-                "node_selector_terms": [_nodes_of(pool) for pool in pools]
-            }
-        }
-    }
-
-
-def _nodes_of(pool: GpuPool) -> NodeSelectorTermArgsDict:
-    expressions: list[NodeSelectorRequirementArgsDict] = [
-        {"key": key, "operator": "In", "values": [value]}
-        for key, value in pool.node_selector.items()
-    ]
-    return {
-        "match_expressions": [
-            *expressions,
-            {"key": names.GKE_ACCELERATOR, "operator": "Exists"},
-            # There, GKE installs the driver itself.
-            {"key": names.GKE_GPU_DRIVER_VERSION, "operator": "DoesNotExist"},
-        ]
-    }
 
 
 def _cos_pod(image: str | None) -> PodSpecArgsDict:
