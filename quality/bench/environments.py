@@ -1,6 +1,5 @@
 """The committed environments and others like them, as the engine hands their config over."""
 
-import json
 from typing import Any
 
 import yaml
@@ -13,11 +12,6 @@ def values_of(stack: str) -> dict[str, Any]:
     """The stack file's config, as YAML has it."""
     config: dict[str, Any] = yaml.safe_load(stack_file(ROOT, stack).read_text())["config"]
     return config
-
-
-def flat(values: dict[str, Any]) -> dict[str, str]:
-    """`namespace:key` -> text; structured values as JSON."""
-    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
 
 
 def platform_of(stack: str) -> str:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from functools import partial
 
-from quality.bench.environments import flat, values_of
+from quality.bench.environments import values_of
 from quality.bench.measure import Comparison, Section, alternately
 from quality.bench.processes import child
 from stacks.files import SAMPLES
+from stacks.settings import flat
 
 LIMIT = 1.3
 POD_KINDS = ("pulumi_kubernetes.apps.v1", "pulumi_kubernetes.batch.v1")
