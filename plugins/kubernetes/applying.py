@@ -1,6 +1,5 @@
-"""Objects put onto a cluster and taken off again, by server-side apply as one field manager."""
+"""Objects put onto a cluster and taken off again: created, then applied as one field manager."""
 
-import secrets
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +21,8 @@ from plugins.kubernetes.resource import Resource
 
 _RETRIES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """Seconds between attempts while a namespace or a custom resource's definition is not there yet."""
+CREATOR = "pulumi-kubernetes"
+"""The field manager of a new object, as the official provider names it."""
 _CONFLICT_HELP = (
     "https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/"
     "managing-resources-with-server-side-apply/#handle-field-conflicts-on-existing-resources"
@@ -70,33 +71,20 @@ def _create(
     cluster: Cluster, resource: Resource, inputs: Object, manager: str, settings: Settings
 ) -> Object:
     kind, preview = kind_of(inputs), resource.preview
-    force = settings.patch_force or is_true(inputs, PATCH_FORCE)
-    may_exist = force or preview or settings.upsert or is_patch(resource.token, inputs)
-    if not may_exist and _found(cluster, inputs):
+    if settings.upsert or is_patch(resource.token, inputs):
+        force = preview or settings.patch_force or is_true(inputs, PATCH_FORCE)
+        return _apply(cluster, inputs, manager, force=force, preview=preview)
+    try:
+        return cluster.create(kind, inputs, CREATOR, dry_run=preview)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
         raise ApiError(
-            409,
-            "AlreadyExists",
+            error.status,
+            error.reason,
             f'{cluster.kind(kind)[0]} "{name_of(inputs)}" already exists: import it, choose '
             "another name, or set the provider's upsertExistingObjects",
-        )
-    try:
-        return _apply(cluster, inputs, manager, force=force or preview, preview=preview)
-    except ApiError as error:
-        if not (preview and "field is immutable" in str(error)):
-            raise
-        # A replacement under the same name: the old object is still there and would be compared.
-        metadata = {**inputs["metadata"], "name": f"{name_of(inputs)}{secrets.token_hex(3)}"}
-        return _apply(cluster, {**inputs, "metadata": metadata}, manager, force=True, preview=True)
-
-
-def _found(cluster: Cluster, obj: Object) -> bool:
-    try:
-        cluster.get(kind_of(obj), namespace_of(obj), name_of(obj))
-    except ApiError as error:
-        if error.status == 404:
-            return False
-        raise
-    return True
+        ) from None
 
 
 def update(
@@ -113,11 +101,56 @@ def update(
         version = live["metadata"]["resourceVersion"]
         whole = {**inputs, "metadata": {**inputs["metadata"], "resourceVersion": version}}
         return cluster.replace(kind_of(inputs), whole, manager, dry_run=resource.preview)
-    wanted = inputs
+    wanted, preview, created = inputs, resource.preview, _created(live)
+    if created and not preview and not is_patch(resource.token, inputs):
+        live = _take_over(cluster, live, manager)
     for ignored in resource.ignore_changes:
         wanted = _ignoring(wanted, live, manager, differences.parse(ignored))
-    force = settings.patch_force or is_true(inputs, PATCH_FORCE)
-    return _apply(cluster, wanted, manager, force=force, preview=resource.preview)
+    force = settings.patch_force or is_true(inputs, PATCH_FORCE) or bool(preview and created)
+    return _apply(cluster, wanted, manager, force=force, preview=preview)
+
+
+def _take_over(cluster: Cluster, live: Object, manager: str) -> Object:
+    """Makes the field manager's own what the provider created, before the next apply."""
+    kind = kind_of(live)
+    for _ in _RETRIES:
+        created = _created(live)
+        if not created:
+            break
+        try:
+            return cluster.own(kind, live, _taken_over(live, created, manager))
+        except ApiError as error:
+            if error.status != 409:
+                raise
+            # A controller was at the object in between.
+            live = cluster.get(kind, namespace_of(live), name_of(live))
+    return live
+
+
+def _created(live: Object) -> list[Object]:
+    """What the provider manages of an object since it made it, which was no apply."""
+    managed = live["metadata"].get("managedFields") or []
+    ours = (entry for entry in managed if entry["manager"] == CREATOR)
+    return [entry for entry in ours if entry["operation"] == "Update"]
+
+
+def _taken_over(live: Object, created: list[Object], manager: str) -> list[Object]:
+    """Who manages which fields, with all that was created as the field manager's own."""
+    own: Object = {}
+    others = []
+    for entry in live["metadata"]["managedFields"]:
+        ours = entry["manager"] == manager and entry["operation"] == "Apply"
+        if not ours and entry not in created:
+            others.append(entry)
+            continue
+        fields = _union(own.get("fieldsV1") or {}, entry.get("fieldsV1") or {})
+        own = {**entry, "manager": manager, "operation": "Apply", "fieldsV1": fields}
+    return [*others, own]
+
+
+def _union(one: Object, other: Object) -> Object:
+    """All fields of two sets."""
+    return {**one, **{name: _union(one.get(name, {}), inside) for name, inside in other.items()}}
 
 
 def relinquish(cluster: Cluster, live: Object, manager: str) -> None:

@@ -3,7 +3,7 @@
 import copy
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from plugins.kubernetes.objects import Kind, Object
 from plugins.kubernetes.provider_args import KubeconfigError, Settings, load_kubeconfig
 
 APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
 _POOL = 64
 """Connections to the API server that may be open at once; the engine works on many resources."""
 
@@ -91,6 +92,21 @@ class Cluster:
         query = {"labelSelector": selector} if selector else {}
         items: list[Object] = self._call("GET", self.path(kind, namespace), query).get("items", [])
         return items
+
+    def create(self, kind: Kind, obj: Object, manager: str, *, dry_run: bool) -> Object:
+        """POST; fields that the kind does not have are refused."""
+        query = {"fieldManager": manager, "fieldValidation": "Strict"}
+        if dry_run:
+            query["dryRun"] = "All"
+        namespace = (obj.get("metadata") or {}).get("namespace") or ""
+        return self._call("POST", self.path(kind, namespace), query, obj)
+
+    def own(self, kind: Kind, live: Object, managed: Sequence[Object]) -> Object:
+        """Writes who manages which fields of the object, if it is still as it was read."""
+        metadata = live["metadata"]
+        patch = {"managedFields": managed, "resourceVersion": metadata["resourceVersion"]}
+        path = self.path(kind, metadata.get("namespace") or "", metadata["name"])
+        return self._call("PATCH", path, body={"metadata": patch}, content=MERGE)
 
     def apply(self, kind: Kind, obj: Object, manager: str, *, force: bool, dry_run: bool) -> Object:
         """Server-side apply; fields that the kind does not have are refused."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from components.kube.quantity import or_none
 from plugins.kubernetes.objects import Kind, Object, kind_of
-from plugins.kubernetes.wire import Unknown
+from plugins.kubernetes.wire import Unknown, has_unknown
 
 Change = Literal["add", "delete", "update"]
 Path = tuple[str | int, ...]
@@ -89,42 +89,46 @@ def replacing(
     return (*_IDENTITY, *paths)
 
 
-def changes(old: Any, new: Any, *, typed: bool = True) -> Iterator[tuple[Path, Change, Any]]:
+def changes(old: Any, new: Any) -> Iterator[tuple[Path, Change, Any]]:
     """Every path that differs, how, and its new value.
 
-    `old` is what the live object has of the last inputs. `typed`: a kind that the API server knows
-    by heart drops empty values, so that an empty new value and none are the same.
+    `old` is what the live object has of the last inputs. Where anything is unknown, quantities are
+    compared as they are written, since the official provider knows no types then.
     """
-    yield from _changes((), old, new, typed)
+    yield from _changes((), old, new, known=not has_unknown(new))
 
 
-def _changes(path: Path, old: Any, new: Any, typed: bool) -> Iterator[tuple[Path, Change, Any]]:
+def _changes(path: Path, old: Any, new: Any, known: bool) -> Iterator[tuple[Path, Change, Any]]:
     if isinstance(old, dict) and isinstance(new, dict):
         for name, value in new.items():
             if name in old:
-                yield from _changes((*path, name), old[name], value, typed)
-            elif value or not typed:
+                yield from _changes((*path, name), old[name], value, known)
+            else:
                 yield (*path, name), "add", value
-        for name, value in old.items():
-            if name not in new and (value or not typed):
+        for name in old:
+            if name not in new:
                 yield (*path, name), "delete", None
     elif isinstance(old, list) and isinstance(new, list):
         for index, (before, after) in enumerate(zip(old, new, strict=False)):
-            yield from _changes((*path, index), before, after, typed)
+            yield from _changes((*path, index), before, after, known)
         for index in range(len(old), len(new)):
             yield (*path, index), "add", new[index]
         for index in range(len(new), len(old)):
             yield (*path, index), "delete", None
-    elif isinstance(new, Unknown) or not _same(path, old, new):
+    elif isinstance(new, Unknown) and isinstance(old, dict):
+        # To the official provider it is an object that has none of these.
+        for name in old:
+            yield (*path, name), "delete", None
+    elif isinstance(new, Unknown) or not _same(path, old, new, known):
         yield path, "update", new
 
 
-def _same(path: Path, old: Any, new: Any) -> bool:
+def _same(path: Path, old: Any, new: Any, known: bool) -> bool:
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     if old == new:
         return True
-    if _QUANTITIES.isdisjoint(str(part) for part in path):
+    if not known or _QUANTITIES.isdisjoint(str(part) for part in path):
         return False
     before, after = or_none(old), or_none(new)
     return before is not None and before == after
@@ -146,7 +150,10 @@ def _reaches(value: Any, parts: list[str]) -> bool:
     if not parts:
         return True
     if parts[0] == "*":
-        return isinstance(value, list) and any(_reaches(item, parts[1:]) for item in value)
+        # Go's JSONPath finds everything in a list that is empty, gone or not known yet.
+        if not isinstance(value, list) or not value:
+            return True
+        return any(_reaches(item, parts[1:]) for item in value)
     return isinstance(value, dict) and parts[0] in value and _reaches(value[parts[0]], parts[1:])
 
 

@@ -1,6 +1,5 @@
 """Kubernetes objects as the provider sees them: kinds, names, annotations, the state's shape."""
 
-import base64
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from plugins.kubernetes.wire import (
     Properties,
     Secret,
-    has_unknown,
+    Unknown,
     mark_secrets,
     plain,
     rename_keys,
@@ -111,12 +110,18 @@ def to_properties(obj: Object) -> Properties:
     return properties
 
 
+def metadata_of(obj: Object) -> Object:
+    """Its metadata; empty where there is none, and where a preview does not know it yet."""
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
 def name_of(obj: Object) -> Any:
-    return (obj.get("metadata") or {}).get("name")
+    return metadata_of(obj).get("name")
 
 
 def namespace_of(obj: Object) -> str:
-    namespace = (obj.get("metadata") or {}).get("namespace")
+    namespace = metadata_of(obj).get("namespace")
     return namespace if isinstance(namespace, str) else ""
 
 
@@ -134,8 +139,7 @@ def split_id(identifier: str) -> tuple[str, str]:
 
 def annotation(obj: Object, name: str) -> str:
     """An annotation's value, empty where it is absent or not yet known."""
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    annotations = metadata_of(obj).get("annotations")
     value = annotations.get(name) if isinstance(annotations, dict) else None
     return value if isinstance(value, str) else ""
 
@@ -146,9 +150,11 @@ def is_true(obj: Object, name: str) -> bool:
 
 def autonamed(obj: Object, name: str) -> Object:
     """The object under a name that the user did not choose."""
-    metadata = dict(obj.get("metadata") or {})
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), AUTONAMED: "true"}
-    return {**obj, "metadata": {**metadata, "name": name}}
+    metadata = metadata_of(obj)
+    annotations = metadata.get("annotations")
+    if not isinstance(annotations, Unknown):
+        annotations = {**(annotations or {}), AUTONAMED: "true"}
+    return {**obj, "metadata": {**metadata, "annotations": annotations, "name": name}}
 
 
 def random_suffix(seed: bytes) -> str:
@@ -177,19 +183,6 @@ def without_read_only(obj: Object) -> Object:
         return obj
     kept = {name: value for name, value in metadata.items() if name not in READ_ONLY_METADATA}
     return {**obj, "metadata": kept}
-
-
-def normalise(obj: Object) -> Object:
-    """The object as the API server would keep it, so far as inputs and state are compared."""
-    obj = without_read_only(obj)
-    text = obj.get("stringData")
-    if kind_of(obj) != SECRET or not isinstance(text, dict) or has_unknown(text):
-        return obj
-    encoded = {name: base64.b64encode(str(item).encode()).decode() for name, item in text.items()}
-    return {
-        **{name: value for name, value in obj.items() if name != "stringData"},
-        "data": {**(obj.get("data") or {}), **encoded},
-    }
 
 
 def prune(live: Any, inputs: Any) -> Any:

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 
 from plugins.kubernetes import differences, schema
+from plugins.kubernetes.normalising import normalise
 from plugins.kubernetes.objects import (
     AUTONAMED,
     CLUSTER_SCOPED,
+    SECRET,
     Kind,
     Object,
     autonamed,
@@ -15,9 +17,9 @@ from plugins.kubernetes.objects import (
     kind_of,
     kind_of_token,
     marked,
+    metadata_of,
     name_of,
     namespace_of,
-    normalise,
     parse_checkpoint,
     prune,
     random_suffix,
@@ -26,7 +28,7 @@ from plugins.kubernetes.objects import (
 from plugins.kubernetes.provider_args import Settings
 from plugins.kubernetes.readiness import rule_for
 from plugins.kubernetes.resource import Autonaming, Difference, ProviderError, Resource
-from plugins.kubernetes.wire import Properties
+from plugins.kubernetes.wire import Properties, Unknown
 
 Scope = Callable[[Kind], bool]
 """Whether a kind that is not Kubernetes' own lives in namespaces."""
@@ -71,10 +73,12 @@ def checked(
     `namespace`: the default one, empty where it is not known.
     """
     kind = supported_kind(resource.token)
-    found = list(schema.faults(resource.token, new))
-    obj, before = without_read_only(from_properties(new)), from_properties(old)
+    found = list(schema.faults(resource.token, without_read_only(new)))
+    obj, before = from_properties(new), from_properties(old)
+    # A Secret's text stays where it was given, so that it is not less secret than it was.
+    obj = without_read_only(obj) if kind_of(obj) == SECRET else normalise(obj)
     patch = is_patch(resource.token, obj)
-    if (obj.get("metadata") or {}).get("generateName"):
+    if not name_of(obj) and metadata_of(obj).get("generateName"):
         raise ProviderError(
             "the `.metadata.generateName` field is not supported in Server-Side Apply mode"
         )
@@ -82,13 +86,13 @@ def checked(
         if not name_of(obj):
             raise ProviderError("patch resources require the `.metadata.name` field to be set")
         kind = Kind(kind.group, kind.version, str(obj["kind"]))
-    if not name_of(obj):
-        if before and is_true(before, AUTONAMED):
-            obj = autonamed(obj, name_of(before))
-        else:
-            obj = autonamed(obj, _new_name(resource, seed, autonaming))
-    if namespace and "namespace" not in obj["metadata"] and namespaced(kind, scope):
-        obj["metadata"] = {**obj["metadata"], "namespace": namespace}
+    if not isinstance(obj.get("metadata"), Unknown):
+        if not name_of(obj):
+            kept = before and is_true(before, AUTONAMED)
+            name = name_of(before) if kept else _new_name(resource, seed, autonaming)
+            obj = autonamed(obj, name)
+        if namespace and "namespace" not in obj["metadata"] and namespaced(kind, scope):
+            obj["metadata"] = {**obj["metadata"], "namespace": namespace}
     if kind_of(obj) != kind:
         found.append(("kind", f"{kind_of(obj)} is given in a resource of type {resource.token}"))
     try:
@@ -115,7 +119,7 @@ def difference(
     old_inputs, live = parse_checkpoint(state)
     inputs = normalise(from_properties(new))
     kind = kind_of(inputs)
-    old = normalise(prune(live, normalise(old_inputs)))
+    old = prune(live, normalise(old_inputs))
     old = {**old, "apiVersion": live.get("apiVersion"), "kind": live.get("kind")}
     old = _placed(old, kind, scope)
     inputs = _placed(inputs, kind, scope)
@@ -131,7 +135,7 @@ def difference(
         paths = ("metadata.name", "metadata.namespace")
     found = {
         differences.text(path): (change, differences.replaces(path, value, paths))
-        for path, change, value in differences.changes(old, inputs, typed=schema.is_builtin(kind))
+        for path, change, value in differences.changes(old, inputs)
         if not any(differences.covers(each, path) for each in resource.ignore_changes)
     }
     replaces = [path for path, (_, replace) in found.items() if replace]
@@ -150,10 +154,10 @@ def keeps_its_name(inputs: Object, live: Object) -> bool:
 
 def _placed(obj: Object, kind: Kind, scope: Scope) -> Object:
     """The object with the namespace that it really is in, so that leaving it out is no change."""
-    metadata = {
-        name: item for name, item in (obj.get("metadata") or {}).items() if name != "namespace"
-    }
+    if isinstance(obj.get("metadata"), Unknown):
+        return obj
+    metadata = {name: item for name, item in metadata_of(obj).items() if name != "namespace"}
     if namespaced(kind, scope):
-        given = (obj.get("metadata") or {}).get("namespace")
+        given = metadata_of(obj).get("namespace")
         metadata["namespace"] = "default" if given in (None, "") else given
     return {**obj, "metadata": metadata}

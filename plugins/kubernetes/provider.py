@@ -14,6 +14,7 @@ from dataclasses import replace
 from plugins.kubernetes import applying, planning
 from plugins.kubernetes.api_error import ApiError
 from plugins.kubernetes.cluster import Cluster, NoMatch, Unreachable
+from plugins.kubernetes.normalising import normalise
 from plugins.kubernetes.objects import (
     PATCH_FIELD_MANAGER,
     REPLACE_UNREADY,
@@ -29,7 +30,6 @@ from plugins.kubernetes.objects import (
     marked,
     name_of,
     namespace_of,
-    normalise,
     object_id,
     parse_checkpoint,
     propagation,
@@ -136,8 +136,11 @@ class Provider:
                 f"exist. Verify that any required CRDs have been created: {error}"
             ) from None
         except ApiError as error:
-            if resource.preview and error.status in (403, 404):
-                return "", given  # no right to the dry run, or the namespace is of this update
+            known = error.status in (403, 404) or error.reason == "AlreadyExists"
+            if resource.preview and known:
+                # No right to the dry run, or the namespace is of this update, or a replacement
+                # takes the place of what is still there.
+                return "", given
             raise ProviderError(
                 f'resource "{resource.urn}" was not successfully created by the Kubernetes API '
                 f"server: {error}"

@@ -41,9 +41,26 @@ def input_class(token: str) -> type | None:
     return found if isinstance(found, type) else None
 
 
+def class_of(kind: Kind) -> type | None:
+    """The class of a kind's inputs; None where it is none of Kubernetes' own."""
+    return input_class(f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}")
+
+
 def is_builtin(kind: Kind) -> bool:
     """Whether the SDK has a class for the kind, i.e. it is one of Kubernetes' own."""
-    return input_class(f"kubernetes:{kind.group or 'core'}/{kind.version}:{kind.kind}") is not None
+    return class_of(kind) is not None
+
+
+@functools.cache
+def fields(struct: type) -> dict[str, list[Any]]:
+    """The types that each property of a class of inputs may have; [] is any."""
+    return {name: _options(kind) for name, kind in sdk.input_types(struct).items()}
+
+
+def items(options: list[Any]) -> list[Any]:
+    """The types that the items of a list may have, where one of these types is a list."""
+    sequence = _generic(options, collections.abc.Sequence)
+    return [] if sequence is None else _options(typing.get_args(sequence)[0])
 
 
 def faults(token: str, properties: Properties) -> Iterator[tuple[str, str]]:
@@ -85,7 +102,7 @@ def _struct_faults(path: Path, value: Properties, struct: type) -> Iterator[tupl
         else:
             near = difflib.get_close_matches(name, fields) or sorted(fields)
             yield path_text((*path, name)), f"unknown property: use {' or '.join(near)}"
-    for name in sorted(_required(struct) - value.keys()):
+    for name in sorted(required(struct) - value.keys()):
         yield path_text((*path, name)), "missing: this property is required"
 
 
@@ -131,7 +148,8 @@ def _literals(option: Any) -> tuple[Any, ...]:
 
 
 @functools.cache
-def _required(struct: type) -> frozenset[str]:
+def required(struct: type) -> frozenset[str]:
+    """The properties that a class of inputs cannot do without."""
     wire = sdk.input_names(struct)
     parameters = list(inspect.signature(struct.__init__).parameters.values())[1:]  # type: ignore[misc]
     needed = [each.name for each in parameters if each.default is inspect.Parameter.empty]

@@ -76,9 +76,37 @@ def test_created_state(engine: Connection, plane: LocalControlPlane) -> None:
     assert id == "default/made"
     assert state["__inputs"] == inputs
     assert state["__initialApiVersion"] == "v1"
-    assert state["metadata"]["managedFields"][0]["manager"] == state["__fieldManager"]
+    assert [each["manager"] for each in state["metadata"]["managedFields"]] == ["pulumi-kubernetes"]
+    assert state["__fieldManager"].startswith("pulumi-kubernetes-")
     live = plane.api.get("/api/v1/namespaces/default/configmaps/made")
     assert live["metadata"]["uid"] == state["metadata"]["uid"]
+
+
+def test_an_update_takes_over_what_was_created(
+    engine: Connection, plane: LocalControlPlane
+) -> None:
+    """What an update no longer has is gone from the object, as from one that was always applied."""
+    _, state = engine.create(engine.check(config_map("owned", data={"a": "1", "b": "1"})))
+    fewer = engine.check(config_map("owned", data={"a": "2"}))
+    assert engine.update(state, fewer, preview=True)["data"]["a"] == "2"
+    new = engine.update(state, fewer)
+    assert new["data"] == {"a": "2"}
+    managed = plane.api.get("/api/v1/namespaces/default/configmaps/owned")["metadata"]
+    assert [(each["manager"], each["operation"]) for each in managed["managedFields"]] == [
+        (state["__fieldManager"], "Apply")
+    ]
+
+
+def test_a_replacement_is_previewed_beside_what_it_replaces(engine: Connection) -> None:
+    """Under the same name, with a change that an update of the old object could not make."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}}
+    container = {"name": "c", "image": "registry.example/x:1"}
+    engine.create(pod | {"metadata": pod["metadata"] | {"annotations": SKIP},
+                         "spec": {"containers": [container]}})  # fmt: skip
+    args = pod | {"spec": {"containers": [container | {"args": ["more"]}]}}
+    assert engine.create(args, preview=True)[0] == ""
+    with pytest.raises(Refused, match="image: Required value"):
+        engine.create(pod | {"spec": {"containers": [{"name": "c"}]}}, preview=True)
 
 
 def test_existing_objects_are_refused(

@@ -101,6 +101,13 @@ def test_job_template_replaces() -> None:
     assert diff(workload("Job"), new).replaces == ["spec.template.spec.containers[0].image"]
 
 
+def test_unknown_metadata_replace() -> None:
+    """As the official provider plans: an object without the old name is another one."""
+    found = diff(obj("ConfigMap"), obj("ConfigMap") | {"metadata": UNKNOWN})
+    assert sorted(found.replaces) == ["metadata.name", "metadata.namespace"]
+    assert not found.delete_before_replace
+
+
 def pod(**spec: Any) -> dict[str, Any]:
     return obj("Pod", spec={"containers": [{"name": "c", "image": "x:1"}], **spec})
 

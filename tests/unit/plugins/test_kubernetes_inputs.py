@@ -69,6 +69,13 @@ def test_unknown_names_stay_unknown() -> None:
     assert inputs["metadata"]["name"] is UNKNOWN
 
 
+def test_unknown_metadata_stay_unknown() -> None:
+    """Metadata that come from another resource whole are not named, and not refused."""
+    inputs, faults = check("core/v1:ConfigMap", config_map(metadata=UNKNOWN))
+    assert faults == []
+    assert inputs["metadata"] is UNKNOWN
+
+
 def test_autonaming_configuration() -> None:
     """The engine's proposed name is taken; with autonaming off a name is required."""
     named = Autonaming(mode="enforce", name="chosen")
