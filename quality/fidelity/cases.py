@@ -71,6 +71,8 @@ def _of_resource(package: Package, of: Declared, *, given_alone: bool) -> Iterat
         named = Declared(stack=of.stack, token=of.token, name=name, inputs=of.inputs)
         yield Case(of=named, kind="name", path="", before=None, after=given)
     for path, kind, needed in _paths(shape, known, "", of.token, package.deepest):
+        if path in package.fixed:
+            continue
         if not given_alone or Values.at(base, path) is not None:
             yield from _of_path(of, base, shape, known, path, kind, needed)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from plugins import sdk
 from plugins.cloud.schema import UNKNOWN, plain, resource_schema
+from plugins.kubernetes.api_error import ApiError
+from quality.fidelity.behind import Behind
 from quality.fidelity.cases import Case
 from quality.fidelity.packages import Package
 from quality.fidelity.questions import Checked, Plugin, Refused, Step
@@ -23,6 +25,11 @@ class Verdict:
     """None where `Check` refused, or where there was nothing before."""
     unknown: frozenset[str] | None = None
     """The outputs that a preview of a new resource does not know; None where there was none."""
+
+    @property
+    def short(self) -> str:
+        """`refused`, `accepted`, or what becomes of the resource."""
+        return "refused" if _refuses(self) else self.step.what if self.step else "accepted"
 
     @property
     def line(self) -> str:
@@ -77,10 +84,13 @@ def _refuses(verdict: Verdict) -> bool:
 class Judge:
     """Asks one plugin; each Check of the same inputs once."""
 
-    def __init__(self, package: Package, plugin: Plugin, state: "Judge | None" = None) -> None:
+    def __init__(
+        self, package: Package, plugin: Plugin, behind: Behind, state: "Judge | None" = None
+    ) -> None:
         """`state`: whose plugin says what state a resource has; left out, this one's."""
         self._package = package
         self._plugin = plugin
+        self._behind = behind
         self._of_state = state or self
         self._checked: dict[str, Checked] = {}
         self._states: dict[str, dict[str, Any]] = {}
@@ -90,10 +100,13 @@ class Judge:
         token, name = case.of.token, case.of.name
         if case.before is None:
             found = self._plugin.check(token, name, case.after, {})
-            return self._new(case, found, preview=case.kind == "name")
+            return self._new(case, found, preview=self._behind.dry_runs or case.kind == "name")
         old = self._check(case)
         if old.refused:
             return Verdict(check="refused", reason="; ".join(old.refused))
+        if self._behind.dry_runs:
+            # Each plugin would choose another name where none is given.
+            old = self._of_state._check(case)
         new = self._plugin.check(token, name, case.after, old.inputs)
         if new.refused:
             return Verdict(check="refused", reason="; ".join(new.refused))
@@ -101,12 +114,32 @@ class Judge:
             state = self._of_state.state(case) | self._names(old.inputs)
         except Refused as error:
             # Where the other has no state, there is nothing more to compare than refusals.
-            if self._of_state is self:
+            if self._of_state is self and not self._behind.dry_runs:
                 return Verdict(check="refused", reason=str(error))
             return self._new(case, old, preview=True)
         step = self._plugin.diff(token, name, state=state, old=old.inputs, new=new.inputs)
+        if self._behind.dry_runs:
+            return Verdict(check="accepted", step=self._tried(case, step, state, new.inputs))
         new_one = self._new(case, new, preview=case.kind in PREVIEWED)
         return Verdict(check="accepted", step=step, unknown=new_one.unknown)
+
+    def _tried(
+        self, case: Case, step: Step, state: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> Step:
+        """The step, or the API server's refusal of its dry run."""
+        token, name = case.of.token, case.of.name
+        try:
+            if step.what == "update":
+                self._plugin.update(token, name, state=state, new=new)
+            elif step.what == "replace":
+                # The engine has a replacement checked as a new resource, which names it again.
+                again = self._plugin.check(token, name, case.after, {})
+                if again.refused:
+                    return Step(what="refused", reason="; ".join(again.refused))
+                self._plugin.preview(token, name, again.inputs)
+        except Refused as error:
+            return Step(what="refused", reason=str(error))
+        return step
 
     def state(self, case: Case) -> dict[str, Any]:
         """A resource that was made from the case's `before`: what a preview of it says, with
@@ -116,10 +149,19 @@ class Judge:
             raise Refused("it refuses the inputs")
         if key not in self._states:
             token, name, inputs = case.of.token, case.of.name, self._check(case).inputs
-            self._states[key] = self._package.state(
-                token, inputs, lambda: self._plugin.preview(token, name, inputs)
-            )
+            try:
+                self._states[key] = self._behind.state(
+                    token, inputs, lambda: self._plugin.preview(token, name, inputs)
+                )
+            except ApiError as error:
+                raise Refused(f"it cannot be made: {error}") from None
         return self._states[key]
+
+    def forget(self) -> None:
+        """The resource is taken away, if a cloud has it."""
+        if self._behind.dry_runs:
+            self._behind.forget()
+            self._states.clear()
 
     def _names(self, checked: Mapping[str, Any]) -> dict[str, Any]:
         return {name: checked[name] for name in NAMED if name in checked.get("__defaults", ())}
@@ -133,7 +175,7 @@ class Judge:
         return self._checked[key]
 
     def _new(self, case: Case, found: Checked, *, preview: bool) -> Verdict:
-        if found.refused or not preview or not self._package.previews:
+        if found.refused or not preview:
             return Verdict(
                 check="refused" if found.refused else "accepted", reason="; ".join(found.refused)
             )
@@ -141,6 +183,8 @@ class Judge:
             outputs = self._plugin.preview(case.of.token, case.of.name, found.inputs)
         except Refused as error:
             return Verdict(check="refused", reason=str(error))
+        if not self._package.previews:
+            return Verdict(check="accepted")
         return Verdict(check="accepted", unknown=frozenset(_unknown(case.of.token, outputs)))
 
 
@@ -172,11 +216,13 @@ def _leaves(outputs: Mapping[str, Any], kinds: Mapping[str, Any]) -> Iterator[tu
 
 
 def compared(
-    package: Package, cases: Iterable[Case], offline: Plugin, official: Plugin
+    package: Package, cases: Iterable[Case], offline: Plugin, official: Plugin, behind: Behind
 ) -> Iterator[Answer]:
     """All answers, in the order of the cases. The state is the official plugin's on both sides."""
-    theirs = Judge(package, official)
-    ours = Judge(package, offline, theirs)
+    theirs = Judge(package, official, behind)
+    ours = Judge(package, offline, behind, theirs)
     for case in cases:
+        behind.prepare(case.of)
         judged = theirs.verdict(case)
         yield Answer(case=case, offline=ours.verdict(case), official=judged)
+        theirs.forget()

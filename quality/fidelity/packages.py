@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from plugins import gcp
 from plugins.cloud.schema import Block, block, resource_schema
@@ -12,8 +11,7 @@ from plugins.cloud.server import ProviderServer
 from plugins.faults import Faults
 from plugins.kubernetes.schema import input_class
 from plugins.kubernetes.server import KubernetesProviderServer
-from quality.fidelity.states import from_preview, kubernetes_object
-from stacks.settings import NOWHERE
+from quality.fidelity.behind import Behind, empty_cluster, nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,15 +20,17 @@ class Package:
 
     title: str
     config: Mapping[str, str]
-    """The provider's, on both sides."""
+    """The provider's, on both sides, beside what stands behind them asks for."""
     environment: Mapping[str, str]
     """Of the official plugin: it must reach nobody."""
     offline: Callable[[], AbstractContextManager[int]]
     """Starts the offline plugin; its port."""
     shape: Callable[[str], Block]
     """The inputs of a resource type."""
-    state: Callable[[str, Mapping[str, Any], Callable[[], Mapping[str, Any]]], dict[str, Any]]
-    """(type, checked inputs, what a preview says) -> the state of a resource made of them."""
+    behind: Callable[[], AbstractContextManager[Behind]]
+    """Starts what both plugins reach."""
+    fixed: frozenset[str] = frozenset()
+    """Inputs that the SDK's classes set themselves, so that no program can ask for others."""
     deepest: int
     """Levels of blocks that are asked about."""
     previews: bool
@@ -66,17 +66,18 @@ PACKAGES: Mapping[str, Package] = {
         environment={"GOOGLE_OAUTH_ACCESS_TOKEN": "nobody's"},
         offline=_google,
         shape=lambda token: resource_schema(token).inputs,
-        state=from_preview,
+        behind=nothing,
         deepest=9,
         previews=True,
     ),
     "kubernetes": Package(
         title="Kubernetes",
-        config={"kubeconfig": NOWHERE},
+        config={},
         environment={},
         offline=_kubernetes,
         shape=_kubernetes_shape,
-        state=kubernetes_object,
+        behind=empty_cluster,
+        fixed=frozenset({"apiVersion", "kind"}),
         deepest=5,
         previews=False,
     ),

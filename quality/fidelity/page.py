@@ -20,8 +20,11 @@ and gives one of a wrong type. The verdict is the same where both accept or refu
 the resource, update it or replace it, for the same inputs, and delete it first or last.
 
 The state before a change is what the official plugin's preview says of a new resource, with an
-empty value for each that only the cloud knows. The official plugin reaches no cloud. No row is
-written by hand; why a difference stays, `quality/fidelity/reasons.yaml` says.
+empty value for each that only the cloud knows; Google's official plugin reaches no cloud. Behind
+both Kubernetes plugins stands the rehearsal's own control plane, without its controllers: the
+object is made there, its state is what the API server says, and each plugin previews the update or
+the replacement that it plans, so that the API server's dry run has its say. No row is written by
+hand; why a difference stays, `quality/fidelity/reasons.yaml` says.
 """
 
 
@@ -47,6 +50,11 @@ def _section(of: Mapping[str, Any]) -> Iterator[str]:
         f"On {of['date']}: official plugin {versions['official']}, offline plugin for the SDK "
         f"{versions['sdk']}. Of {of['cases']:,} cases {of['same']} % got the same verdict."
     )
+    if "same but for versions" in of:
+        yield (
+            f"But for inputs that not all versions have, {of['same but for versions']} % did. The "
+            f"official plugin's verdicts: {_counted(of['verdicts'])}."
+        )
     if of["previews"]:
         yield (
             f"Of {of['previews']:,} previews of new resources {of['same outputs']} % left the same "
@@ -61,6 +69,10 @@ def _section(of: Mapping[str, Any]) -> Iterator[str]:
         yield "What differs:\n"
         yield from table(("Type", "Case", "Offline", "Official", "Why it stays"), _rows(of))
         yield ""
+
+
+def _counted(verdicts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in verdicts.items())
 
 
 def _rows(of: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -15,7 +15,8 @@ from plugins.official import running
 from stacks.outcome import CheckError
 
 _SEED = b"the same generated names on both sides"
-_UNLIMITED = [("grpc.max_receive_message_length", -1)]
+_UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_metadata_size", 2**24)]
+"""An error may have a whole state in its metadata."""
 _KINDS = provider_pb2.PropertyDiff.Kind
 
 
@@ -130,6 +131,21 @@ class Plugin:
             ),
         )
         return decode(answer.properties)
+
+    def update(
+        self, token: str, name: str, *, state: Mapping[str, Any], new: Mapping[str, Any]
+    ) -> None:
+        """What a preview says of an update: nothing, or it raises Refused."""
+        self._asked(
+            self._stub.Update,
+            provider_pb2.UpdateRequest(
+                id=str(state["id"]),
+                urn=_urn(token, name),
+                olds=_struct(state),
+                news=_struct(new),
+                preview=True,
+            ),
+        )
 
     def _asked(self, call: Any, request: Any) -> Any:
         try:

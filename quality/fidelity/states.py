@@ -9,18 +9,14 @@ from plugins import sdk
 from plugins.cloud.schema import UNKNOWN, element_of, plain, resource_schema
 
 
-def from_preview(
-    token: str, inputs: Mapping[str, Any], preview: Callable[[], Mapping[str, Any]]
-) -> dict[str, Any]:
+def from_preview(token: str, preview: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """The outputs of a preview with an empty value of its type for each that is unknown."""
     kinds = resource_schema(token).kinds
     state = {name: _filled(value, plain(kinds.get(name))) for name, value in preview().items()}
     return {**state, "id": "an-id"}
 
 
-def kubernetes_object(
-    token: str, inputs: Mapping[str, Any], preview: Callable[[], Mapping[str, Any]]
-) -> dict[str, Any]:
+def kubernetes_object(token: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The object as it was declared, and what the provider notes beside it."""
     metadata = inputs.get("metadata", {})
     return {

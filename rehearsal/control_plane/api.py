@@ -53,9 +53,13 @@ class Api:
         """Merges into an object and returns it as it then is; raises ApiError."""
         return self._call("PATCH", path, patch, content=kind)
 
-    def apply(self, path: str, manifest: Object) -> Object:
-        """Server-side apply as the field manager `rehearsal`, which wins every conflict."""
-        query = {"fieldManager": "rehearsal", "force": "true"}
+    def put(self, path: str, manifest: Object) -> Object:
+        """Replaces an object as a whole; raises ApiError."""
+        return self._call("PUT", path, manifest)
+
+    def apply(self, path: str, manifest: Object, *, manager: str = "rehearsal") -> Object:
+        """Server-side apply as a field manager, which wins every conflict."""
+        query = {"fieldManager": manager, "force": "true"}
         return self._call("PATCH", path, manifest, content=APPLY, query=query)
 
     def delete(self, path: str, *, grace: int | None = None) -> None:

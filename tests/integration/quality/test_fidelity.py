@@ -1,20 +1,23 @@
 """The comparison of plugins: its questions, and what counts as a difference."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
 from plugins.cloud import server
 from plugins.cloud.immutable import facts
+from plugins.kubernetes.api_error import ApiError
 from quality.fidelity import fidelity
+from quality.fidelity.behind import Nothing
 from quality.fidelity.cases import Case, all_cases
 from quality.fidelity.compare import Answer, Verdict, compared
 from quality.fidelity.declared import Declared, declared
 from quality.fidelity.packages import PACKAGES
-from quality.fidelity.questions import Plugin
+from quality.fidelity.questions import Checked, Plugin, Refused, Step
 
 GCP = PACKAGES["gcp"]
 NETWORK = "gcp:compute/network:Network"
@@ -66,7 +69,7 @@ def test_kubernetes_has_its_questions_as_well() -> None:
 def test_a_plugin_does_not_differ_from_itself(
     network: list[Case], plugins: tuple[Plugin, Plugin]
 ) -> None:
-    found = list(compared(GCP, fidelity.spread(network, 60), *plugins))
+    found = list(compared(GCP, fidelity.spread(network, 60), *plugins, Nothing()))
     assert len(found) == 60
     assert not [answer.case.label for answer in found if answer.differs]
     assert {answer.offline.step.what for answer in found if answer.offline.step} == {
@@ -92,10 +95,10 @@ def test_what_one_of_the_two_does_not_know_is_found(
     for case in network:
         if (case.kind, case.path) not in expected:
             continue
-        official = next(iter(compared(GCP, [case], *plugins))).official
+        official = next(iter(compared(GCP, [case], *plugins, Nothing()))).official
         with monkeypatch.context() as patch:
             patch.setattr(server, "facts", lambda: {**facts(), NETWORK: broken})
-            offline = next(iter(compared(GCP, [case], *plugins))).offline
+            offline = next(iter(compared(GCP, [case], *plugins, Nothing()))).offline
         answers.append(Answer(case=case, offline=offline, official=official))
     assert {(a.case.kind, a.case.path): a.differs for a in answers} == expected
 
@@ -143,3 +146,75 @@ def test_a_plugin_that_crashes_has_refused_and_is_started_again() -> None:
         assert plugin.check(NETWORK, "net", inputs, {}).refused == ["the plugin crashed"]
         assert not plugin.check(NETWORK, "net", inputs, {}).refused
         plugin.close()
+
+
+class _Served:
+    """What stands behind the plugins below: it has what it is told to make, until it forgets."""
+
+    dry_runs = True
+    config: Mapping[str, str] = {}
+
+    def __init__(self) -> None:
+        self.there: list[Mapping[str, Any]] = []
+
+    def prepare(self, of: Declared) -> None:
+        """Nothing is needed."""
+
+    def state(
+        self, token: str, inputs: Mapping[str, Any], preview: Callable[[], Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        if inputs.get("a") == "bad":
+            raise ApiError(422, "Invalid", "bad")
+        self.there.append(inputs)
+        return {**inputs, "id": "x"}
+
+    def forget(self) -> None:
+        self.there.clear()
+
+
+class _Asked:
+    """A plugin that takes all inputs, plans what it is told to, and lets an API server decide."""
+
+    def __init__(self, behind: _Served, what: str) -> None:
+        self._behind, self._what = behind, what
+
+    def check(self, token: str, name: str, inputs: Any, old: Any) -> Checked:
+        return Checked(inputs, [])
+
+    def diff(self, token: str, name: str, *, state: Any, old: Any, new: Any) -> Step:
+        return Step(what="same" if old == new else self._what)
+
+    def update(self, token: str, name: str, *, state: Any, new: Any) -> None:
+        assert self._behind.there, "there is nothing to update"
+        self.preview(token, name, new)
+
+    def preview(self, token: str, name: str, inputs: Any) -> Mapping[str, Any]:
+        if inputs.get("a") == "bad":
+            raise Refused("the dry run says no")
+        return dict(inputs)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what", "expected"),
+    [
+        ({"a": "1"}, {"a": "1"}, "update", "same"),
+        ({"a": "1"}, {"a": "2"}, "update", "update"),
+        ({"a": "1"}, {"a": "2"}, "replace", "replace"),
+        ({"a": "1"}, {"a": "bad"}, "update", "refused"),
+        ({"a": "1"}, {"a": "bad"}, "replace", "refused"),
+        ({"a": "bad"}, {"a": "1"}, "update", "refused"),
+        (None, {"a": "1"}, "update", "accepted"),
+        (None, {"a": "bad"}, "update", "refused"),
+    ],
+)
+def test_a_dry_run_has_its_say(
+    before: dict[str, Any] | None, after: dict[str, Any], what: str, expected: str
+) -> None:
+    """Of a change against an object that is there, and gone once both plugins have answered."""
+    behind = _Served()
+    of = Declared(stack="", token="kubernetes:core/v1:ConfigMap", name="x", inputs={})
+    case = Case(of=of, kind="change", path="a", before=before, after=after)
+    plugin = cast(Plugin, _Asked(behind, what))
+    (answer,) = compared(PACKAGES["kubernetes"], [case], plugin, plugin, behind)
+    assert (answer.offline.short, answer.official.short) == (expected, expected)
+    assert behind.there == []

@@ -1,0 +1,166 @@
+"""What stands behind both plugins while they are compared: nothing, or an empty control plane."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from plugins.kubernetes.api_error import ApiError
+from plugins.kubernetes.objects import Kind, kind_of_token
+from quality.fidelity.declared import Declared
+from quality.fidelity.states import from_preview, kubernetes_object
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.processes import Processes
+
+Preview = Callable[[], Mapping[str, Any]]
+
+_BY_CONTROLLERS = ("kube-scheduler", "kube-controller-manager")
+"""Who would change objects between two questions."""
+_ACCOUNTS = ("default", "a-value", "another")
+"""Service accounts of every namespace, for the generated values of a pod's."""
+
+
+class Behind(Protocol):
+    """What both plugins reach."""
+
+    dry_runs: bool
+    """Whether a preview asks an API server, as it does in life."""
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The provider's, beside the package's own."""
+
+    def prepare(self, of: Declared) -> None:
+        """Makes what a resource needs before it can be asked about."""
+
+    def state(self, token: str, inputs: Mapping[str, Any], preview: Preview) -> dict[str, Any]:
+        """The state of a resource that was made of checked inputs; it is there until `forget`.
+        Raises ApiError where it cannot be made."""
+
+    def forget(self) -> None:
+        """Takes away what `state` made."""
+
+
+class Nothing:
+    """For plugins whose plan needs no cloud."""
+
+    dry_runs = False
+    config: Mapping[str, str] = {}
+
+    def prepare(self, of: Declared) -> None:
+        """There is nothing to make."""
+
+    def state(self, token: str, inputs: Mapping[str, Any], preview: Preview) -> dict[str, Any]:
+        return from_preview(token, preview)
+
+    def forget(self) -> None:
+        """There is nothing to take away."""
+
+
+class EmptyCluster:
+    """A real API server in front of an empty etcd, without the controllers."""
+
+    dry_runs = True
+
+    def __init__(self, plane: LocalControlPlane) -> None:
+        self._plane = plane
+        self.api = plane.api
+        self._made: list[str] = []
+        self._namespaces: set[str] = set()
+        self._kinds: dict[Kind, tuple[str, bool]] = {}
+        self._namespace("default")
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        kubeconfig = self._plane.kubeconfig.read_text()
+        # The offline plugin reads the argument, the official one the variable.
+        return {"kubeconfig": kubeconfig, "kubernetes:config:kubeconfig": kubeconfig}
+
+    def prepare(self, of: Declared) -> None:
+        """Its namespace, with service accounts."""
+        if namespace := of.inputs.get("metadata", {}).get("namespace"):
+            self._namespace(str(namespace))
+
+    def state(self, token: str, inputs: Mapping[str, Any], preview: Preview) -> dict[str, Any]:
+        state = kubernetes_object(token, inputs)
+        found = self._plural(kind_of_token(token))
+        if found is None:
+            return state  # a custom resource: neither plugin asks an API server that has no such
+        metadata = inputs["metadata"]
+        folder = self._path(kind_of_token(token), metadata.get("namespace", ""))
+        path = f"{folder}/{metadata['name']}"
+        live = self.api.apply(path, dict(inputs), manager=str(state["__fieldManager"]))
+        self._made = [path]
+        return {**live, **{name: value for name, value in state.items() if name.startswith("__")},
+                "id": state["id"]}  # fmt: skip
+
+    def forget(self) -> None:
+        for path in self._made:
+            try:
+                self.api.patch(path, {"metadata": {"finalizers": None}})
+                self.api.delete(path, grace=0)
+                if path.startswith("/api/v1/namespaces/") and path.count("/") == 4:
+                    # Nobody else empties it: the controllers do not run.
+                    whole = self.api.get(path) | {"spec": {"finalizers": []}}
+                    self.api.put(f"{path}/finalize", whole)
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+        self._made = []
+
+    def _namespace(self, name: str) -> None:
+        if name in self._namespaces:
+            return
+        self._namespaces.add(name)
+        path = f"/api/v1/namespaces/{name}"
+        metadata = {"name": name}
+        self.api.apply(path, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        for account in _ACCOUNTS:
+            document = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}
+            self.api.apply(f"{path}/serviceaccounts/{account}", document)
+
+    def _path(self, kind: Kind, namespace: str) -> str:
+        plural, namespaced = self._kinds[kind]
+        inside = f"/namespaces/{namespace or 'default'}" if namespaced else ""
+        return f"{_group(kind)}{inside}/{plural}"
+
+    def _plural(self, kind: Kind) -> tuple[str, bool] | None:
+        if kind not in self._kinds:
+            try:
+                listing = self.api.get(_group(kind))["resources"]
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                return None
+            for each in listing:
+                if "/" not in each["name"]:
+                    known = Kind(kind.group, kind.version, each["kind"])
+                    self._kinds[known] = each["name"], each["namespaced"]
+        return self._kinds.get(kind)
+
+
+def _group(kind: Kind) -> str:
+    return f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+
+
+@contextmanager
+def nothing() -> Iterator[Behind]:
+    """For Google Cloud."""
+    yield Nothing()
+
+
+@contextmanager
+def empty_cluster() -> Iterator[Behind]:
+    """For Kubernetes."""
+    with tempfile.TemporaryDirectory(prefix="compare-") as name:
+        folder = Path(name)
+        processes = Processes(folder / "logs", name)
+        plane = LocalControlPlane(folder, processes)
+        try:
+            plane.ensure_started()
+            processes.stop(*_BY_CONTROLLERS)
+            yield EmptyCluster(plane)
+        finally:
+            plane.stop()
+            processes.stop()
