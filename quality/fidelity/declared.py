@@ -105,7 +105,8 @@ def _of(sample: str) -> list[Declared]:
         kubeconfig.flush()
         # The SDK keeps its state in context variables: a fresh context is a fresh engine.
         contextvars.copy_context().run(run, _config(sample, kubeconfig.name))
-    return found
+    # What does not depend on each other is registered in any order.
+    return sorted(found, key=lambda each: (each.token, each.name))
 
 
 def _config(sample: str, kubeconfig: str) -> dict[str, str]:
