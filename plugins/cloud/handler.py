@@ -20,6 +20,14 @@ class NotFoundError(CloudError):
     """The thing does not exist (any more)."""
 
 
+class InitFailedError(CloudError):
+    """The cloud made it, but not to the end, and has it still."""
+
+    def __init__(self, identity: str, state: Mapping[str, Any], reason: str) -> None:
+        super().__init__(reason)
+        self.identity, self.state = identity, state
+
+
 class Handler:
     """One resource type. Properties are plain values in camelCase, as on the wire."""
 
@@ -40,7 +48,8 @@ class Handler:
         return []
 
     def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The id and all properties of the new thing; raises CloudError."""
+        """The id and all properties of the new thing; raises CloudError, or InitFailedError where
+        the state shall have it nevertheless."""
         raise NotImplementedError
 
     def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:

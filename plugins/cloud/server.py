@@ -17,11 +17,13 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from plugins import init_failed
 from plugins.cloud.diff import Change, Comparison
 from plugins.cloud.handler import (
     CloudError,
     Config,
     Handler,
+    InitFailedError,
     NotFoundError,
     Operation,
     ProviderSettings,
@@ -175,7 +177,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             plan |= foreseen(inputs, known.known_early(inputs), config)
             if request.preview:
                 return provider_pb2.CreateResponse(properties=_outputs(handler, plan))
-            with self._recorded("create", request.urn):
+            with (
+                _keeping(context, request.urn, handler),
+                self._recorded("create", request.urn),
+            ):
                 identity, outputs = handler.on_create(config, inputs)
                 if missing := left_out(plan, outputs):
                     # The rehearsal's own defect, and never passed over: the preview of a program
@@ -280,6 +285,16 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             )
             with self._lock:
                 self.operations.append(operation)
+
+
+@contextmanager
+def _keeping(context: Any, urn: str, handler: Handler) -> Iterator[None]:
+    """What was made half way is the engine's, in the words of the official bridge."""
+    try:
+        yield
+    except InitFailedError as error:
+        reason = f"creating {urn}: 1 error occurred:\n\t* {error}\n\n"
+        init_failed.abort(context, error.identity, _outputs(handler, error.state), [reason])
 
 
 def _outputs(handler: Handler, outputs: Mapping[str, Any]) -> Any:

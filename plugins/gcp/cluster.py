@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from plugins.cloud.handler import CloudError, Config, NotFoundError
+from plugins.cloud.handler import CloudError, Config, InitFailedError, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
 from plugins.gcp import cluster_blocks, cluster_updates, maintenance
 from plugins.gcp.addresses import is_network
@@ -99,10 +99,18 @@ class Cluster(ContainerResource):
         body = self.expand(inputs)
         if zones:
             body["locations"] = [*zones, location] if is_zone(location) else zones
-        self.send("POST", place, {"cluster": body}, "creating GKE cluster")
+        operation = self.client.call(self.service, "POST", place, {"cluster": body})
         identity = self.identity(inputs)
-        if inputs.get("removeDefaultNodePool"):
-            self.remove_default_pool(identity)
+        try:
+            self.waited(operation, place, "creating GKE cluster")
+            if inputs.get("removeDefaultNodePool"):
+                self.remove_default_pool(identity)
+        except CloudError as error:
+            if self.status(identity):
+                # The provider has read nothing of it yet.
+                state = {**inputs, "pulumiLabels": inputs["effectiveLabels"]}
+                raise InitFailedError(identity, state, str(error)) from None
+            raise
         return identity
 
     def remove_default_pool(self, identity: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from plugins.cloud.handler import CloudError, Config, NotFoundError
+from plugins.cloud.handler import CloudError, Config, InitFailedError, NotFoundError
 from plugins.cloud.immutable import given as is_given
 from plugins.gcp.resource import Resource, project_of
 
@@ -26,6 +26,8 @@ DEFAULT_SCOPES = [
                  "service.management.readonly", "servicecontrol", "trace.append")
 ]  # fmt: skip
 """What the provider asks for where a `nodeConfig` names none (node_config.go)."""
+_BROKEN = ("ERROR", "DEGRADED", "RUNNING_WITH_ERROR")
+"""resource_container_cluster.go and resource_container_node_pool.go: their `RestingStates`."""
 _CONFIG: Mapping[str, str | None] = {
     "guestAccelerators": "accelerators",
     "guestAccelerators[].count": "acceleratorCount",
@@ -61,7 +63,20 @@ class ContainerResource(Resource):
     def on_create(self, config: Config, inputs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         complete = self.completed(config, inputs)
         identity = self.insert(complete)
-        return identity, self.fetch(identity, complete)
+        outputs = self.fetch(identity, complete)
+        status = self.status(identity)
+        if status in _BROKEN:
+            name = identity.rpartition("/")[2]
+            reason = f'{self.schema} {name} was created in the error state "{status}"'
+            raise InitFailedError(identity, outputs, reason)
+        return identity, outputs
+
+    def status(self, identity: str) -> str:
+        """As the API has it; empty where there is no such thing."""
+        try:
+            return str(self.client.call(self.service, "GET", identity)["status"])
+        except NotFoundError:
+            return ""
 
     def on_update(
         self, config: Config, identity: str, old: dict[str, Any], new: dict[str, Any]

@@ -95,8 +95,13 @@ class NodePool(ContainerResource):
             operation = self.client.call(self.service, "POST", place, body)
         except CloudError as error:
             raise CloudError(f"error creating NodePool: {error}") from None
-        self.waited(operation, inputs["parent"], "creating GKE NodePool")
-        return self.identity(inputs)
+        identity = self.identity(inputs)
+        try:
+            self.waited(operation, inputs["parent"], "creating GKE NodePool")
+        except CloudError:
+            if not self.status(identity):
+                raise
+        return identity
 
     def flatten(self, body: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
         found = super().flatten(body, known)

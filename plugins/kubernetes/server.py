@@ -21,9 +21,9 @@ from pulumi.runtime.proto import (
     plugin_pb2,
     provider_pb2,
     provider_pb2_grpc,
-    status_pb2,
 )
 
+from plugins import init_failed
 from plugins.cloud.handler import CloudError
 from plugins.faults import Faults
 from plugins.kubernetes import provider_args
@@ -308,13 +308,5 @@ def _refusing(context: Any) -> Iterator[None]:
     except ProviderError as error:
         context.abort(grpc.StatusCode.UNKNOWN, str(error))
     except InitializationFailed as error:
-        detail = provider_pb2.ErrorResourceInitFailed(
-            id=error.id,
-            properties=encode(error.state),
-            inputs=None if error.inputs is None else encode(error.inputs),
-            reasons=error.reasons,
-        )
-        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
-        status.details.add().Pack(detail)
-        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-        context.abort(grpc.StatusCode.UNKNOWN, str(error))
+        inputs = None if error.inputs is None else encode(error.inputs)
+        init_failed.abort(context, error.id, encode(error.state), error.reasons, inputs)

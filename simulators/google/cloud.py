@@ -97,7 +97,7 @@ class GoogleCloud:
                 if (cluster.state.get("autopilot") or {}).get("enabled"):
                     groups += autopilot_groups(cluster, self._gpu_request_shapes)
             for pool in self.of(NODE_POOL):
-                if pool.state["status"] != "PROVISIONING":
+                if pool.state["status"] not in ("PROVISIONING", "ERROR"):
                     groups.append(nodes.group(pool, self.resources[pool.parent or ""]))
             return groups
 
@@ -221,6 +221,11 @@ class GoogleCloud:
         """Raises ApiError where an IAM member does not exist."""
         if reason := _missing_identity(member, self._accounts(), self._workload_pools, project):
             raise bad_request(reason)
+
+    def ends_half_way(self, kind: str) -> str:
+        """What the next operation of this kind shall end with; empty where it shall succeed."""
+        planned = self.faults.halfway.get(kind)
+        return planned.pop(0) if planned else ""
 
     # What keeps nodes from starting.
 

@@ -14,7 +14,7 @@ from simulators.google.container import (
     shared_vpc,
 )
 from simulators.google.container.locations import check_location, node_locations
-from simulators.google.container.operations import operation, without_defaults
+from simulators.google.container.operations import broken, operation, without_defaults
 from simulators.google.container.tokens import CLUSTER, DEFAULT_POOL, NODE_POOL
 from simulators.google.resource import CloudResource
 
@@ -80,9 +80,11 @@ def _start(cloud: Any, cluster: CloudResource) -> None:
     with cloud.lock:
         pools = [pool for pool in cloud.of(NODE_POOL) if pool.parent == cluster.identity]
         nodes = sum(pool.nodes for pool in pools) or 1  # Autopilot begins with its own
-        if failure := shared_vpc.failure(cloud, cluster, nodes):
-            cluster.state["status"] = "ERROR"
-            raise ApiError(400, failure)
+        failure = cloud.ends_half_way("CREATE_CLUSTER")
+        if failure := failure or shared_vpc.failure(cloud, cluster, nodes):
+            for pool in pools:
+                broken(pool, failure)
+            raise broken(cluster, failure)
     try:
         cloud.control_plane.ensure_started()
         cluster_defaults.bring_kinds(cloud, cluster.state)

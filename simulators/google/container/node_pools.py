@@ -7,7 +7,7 @@ from components.catalog.gke import FIRST_VERSIONS, meets
 from simulators.google.api.call import ApiError, Call, bad_request
 from simulators.google.container import node_defaults, node_pool_rules, reserved
 from simulators.google.container.locations import node_locations
-from simulators.google.container.operations import operation, without_defaults
+from simulators.google.container.operations import broken, operation, without_defaults
 from simulators.google.container.tokens import CLUSTER, NODE_POOL
 from simulators.google.resource import CloudResource
 
@@ -19,8 +19,17 @@ def _create(call: Call) -> dict[str, Any]:
     cluster = call.cloud.found(call.name.removesuffix("/nodePools"))
     if (cluster.state.get("autopilot") or {}).get("enabled"):
         raise bad_request("Autopilot clusters do not support mutating node pools")
+    if cluster.state["status"] == "ERROR":
+        # https://github.com/hashicorp/terraform-provider-google/issues/7638
+        raise bad_request(
+            "Cluster is currently being created, deleted, updated or repaired and cannot be "
+            "updated.",
+            reason="failedPrecondition",
+        )
     pool = add(call.cloud, cluster, copy.deepcopy(call.body.get("nodePool") or {}))
-    return operation(call, "CREATE_NODE_POOL", pool.identity)
+    failure = call.cloud.ends_half_way("CREATE_NODE_POOL")
+    error = broken(pool, failure) if failure else None
+    return operation(call, "CREATE_NODE_POOL", pool.identity, error=error)
 
 
 def add(

@@ -5,9 +5,10 @@ from typing import Any
 
 from components.catalog.gke import CHANNEL_DEFAULTS
 from simulators.google.api import operations
-from simulators.google.api.call import Call
+from simulators.google.api.call import ApiError, Call
 from simulators.google.api.operations import Operation
 from simulators.google.container.locations import IMAGES, MINORS, check_location
+from simulators.google.resource import CloudResource
 
 
 def operation(
@@ -17,14 +18,23 @@ def operation(
     *,
     work: Callable[[], None] | None = None,
     simulated_seconds: float = 0.0,
+    error: ApiError | None = None,
 ) -> dict[str, Any]:
     """One that begins now, in the location of what it changes. `simulated_seconds`: what it takes
-    in life, which the operation's progress says."""
+    in life, which the operation's progress says; `error`: what it ends with."""
     scope = "/".join(target.split("/")[:4])
     begun: Operation = call.cloud.operations.begin(
         "container", scope, kind, target, work=work, simulated_seconds=simulated_seconds
     )
+    begun.error = error
     return begun.body(call)
+
+
+def broken(resource: CloudResource, message: str) -> ApiError:
+    """What ends an operation that made this half way. GKE keeps it, and says why in its state."""
+    resource.state |= {"status": "ERROR", "statusMessage": message}
+    resource.nodes = resource.kept_nodes = 0
+    return ApiError(500, message)
 
 
 def without_defaults(value: Any) -> Any:

@@ -1,11 +1,12 @@
 """The official Google plugin beside the offline one, on the same simulated cloud: what each sends.
 
 `python -m tests.unit.plugins.official_plugin PATH_OF_pulumi-resource-gcp` writes again what the
-official one sends, for `test_official_requests.py`.
+official one sends, and what it makes of failures, for `test_official_requests.py`.
 """
 
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,13 @@ from plugins.faults import Faults
 from plugins.official import running
 from simulators.google import GoogleCloud, serve_api
 from simulators.google.api.server import Request
+from tests.unit.plugins.google_failures import failures
 from tests.unit.plugins.google_requests import writes
 from tests.unit.plugins.offline_engine import Plane, Refused
 from tests.unit.simulators.google_stack import GoogleStack
 
 RECORDED = Path(__file__).with_name("official_requests.yaml")
+FAILURES = Path(__file__).with_name("official_failures.yaml")
 
 
 class _Stub:
@@ -38,7 +41,7 @@ class _Stub:
             try:
                 return getattr(self._stub, name)(request, timeout=120)
             except grpc.RpcError as error:
-                raise Refused(error.details()) from None
+                raise Refused.of(error.details(), error.trailing_metadata() or ()) from None
 
         return ask
 
@@ -73,13 +76,17 @@ def _version(plugin: str) -> str:
     return subprocess.run([plugin, "--version"], capture_output=True, text=True).stdout.strip()
 
 
-if __name__ == "__main__":
-    stack = OfficialStack(sys.argv[1])
+def _record(file: Path, plugin: str, name: str, asked: Callable[..., Any]) -> None:
+    stack = OfficialStack(plugin)
     try:
-        found = writes(stack, stack.requests)
+        found = asked(stack, stack.requests)
     finally:
         stack.stop()
-    head = "# What the official plugin writes, as official_plugin.py records it.\n"
-    document = {"plugin": _version(sys.argv[1]), "writes": found}
-    text = yaml.safe_dump(document, sort_keys=False, width=100)
-    RECORDED.write_text(head + text, encoding="utf-8")
+    head = f"# The official plugin's {name}, as official_plugin.py records them.\n"
+    text = yaml.safe_dump({"plugin": _version(plugin), name: found}, sort_keys=False, width=100)
+    file.write_text(head + text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _record(RECORDED, sys.argv[1], "writes", writes)
+    _record(FAILURES, sys.argv[1], "failures", failures)

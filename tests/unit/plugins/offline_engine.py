@@ -1,9 +1,9 @@
 """Asks an offline plugin what the engine would ask, in process and without a socket."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pulumi.runtime.proto import provider_pb2
+from pulumi.runtime.proto import provider_pb2, status_pb2
 
 from plugins.cloud.server import Provider, ProviderSettings
 from plugins.cloud.wire import decode, encode
@@ -12,13 +12,34 @@ from plugins.cloud.wire import decode, encode
 class Refused(Exception):
     """The provider's answer was an error; its text is the reason."""
 
+    kept: provider_pb2.ErrorResourceInitFailed | None = None
+    """What the engine keeps nevertheless."""
+
+    @classmethod
+    def of(cls, text: str, metadata: Iterable[tuple[str, Any]]) -> "Refused":
+        """The error with the details that come with it."""
+        found = cls(text)
+        for name, value in metadata:
+            if name == "grpc-status-details-bin":
+                (detail,) = status_pb2.Status.FromString(value).details
+                found.kept = provider_pb2.ErrorResourceInitFailed()
+                assert detail.Unpack(found.kept)
+        return found
+
 
 class _Context:
+    def __init__(self) -> None:
+        self._trailing: tuple[tuple[str, Any], ...] = ()
+
     def peer(self) -> str:
         return "ipv4:127.0.0.1:1"
 
+    def set_trailing_metadata(self, metadata: tuple[tuple[str, Any], ...]) -> None:
+        self._trailing = metadata
+
     def abort(self, code: Any, details: str) -> None:
-        raise Refused(details)
+        metadata, self._trailing = self._trailing, ()
+        raise Refused.of(details, metadata)
 
 
 class Plane:
@@ -112,9 +133,13 @@ class Engine:
             news, failures = self.check(token, name, inputs)
             if failures:
                 raise Refused(failures[0])
-            created = self.provider.Create(
-                provider_pb2.CreateRequest(urn=urn, properties=encode(news)), self.context
-            )
+            asked = provider_pb2.CreateRequest(urn=urn, properties=encode(news))
+            try:
+                created = self.provider.Create(asked, self.context)
+            except Refused as refused:
+                if (kept := refused.kept) is not None:
+                    self.state[urn] = (kept.id, news, decode(kept.properties))
+                raise
             self.state[urn] = (created.id, news, decode(created.properties))
             return self.state[urn][2]
         identity, old_inputs, outputs = self.state[urn]

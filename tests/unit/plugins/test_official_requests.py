@@ -1,8 +1,9 @@
 import yaml
 
 from simulators.google.api.server import Request
+from tests.unit.plugins.google_failures import failures
 from tests.unit.plugins.google_requests import writes
-from tests.unit.plugins.official_plugin import RECORDED
+from tests.unit.plugins.official_plugin import FAILURES, RECORDED
 from tests.unit.simulators.google_stack import GoogleStack
 
 
@@ -15,3 +16,13 @@ def test_the_offline_plugin_writes_what_the_official_one_does() -> None:
     stack = GoogleStack(seen=requests.append)
     assert writes(stack, requests) == recorded["writes"]
     assert stack.cloud.list_resources() == []
+
+
+def test_the_offline_plugin_makes_of_half_a_create_what_the_official_one_does() -> None:
+    """The engine keeps what the cloud kept; the next update sends nothing and finds nothing wrong;
+    a delete takes it away."""
+    recorded = yaml.safe_load(FAILURES.read_text(encoding="utf-8"))
+    assert recorded["plugin"].startswith("9.")
+    requests: list[Request] = []
+    stack = GoogleStack(seen=requests.append)
+    assert failures(stack, requests) == recorded["failures"]
