@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -25,6 +26,9 @@ POLICY_SETTINGS = "GPU_CLUSTER_POLICY_SETTINGS"
 """Where the policy pack reads its settings, if not from policy/config.json."""
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", POLICY_SETTINGS)
 """All that the engine gets of the caller's environment: no cloud credential, no proxy, no home."""
+
+_WRAPPED = re.compile(r"^(?:1 error occurred:\s+\* |creating urn:pulumi:\S+: )+")
+"""What a provider and the engine put before the reason of a create that failed half way."""
 
 QUIET = frozenset({"same", "read", "refresh"})
 """Operations that change nothing."""
@@ -240,6 +244,7 @@ def _with_subject(urn: str | None, message: str) -> str:
     if not urn:
         return message
     of = Urn.parse(urn)
+    message = _WRAPPED.sub("", message)
     return message if of.type == ROOT_TYPE else f"{of.label}: {message}"
 
 

@@ -11,10 +11,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from components.catalog.gke import largest_with, zones_with
 from components.eks.reservation import ID, is_group
 from components.eks.settings import EksSettings
 from components.gke.reservation import parse
 from components.gke.settings import GkeSettings
+from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
 from simulators.inventory import INVENTORIES, Network, inventory, shown, wrong
 
@@ -25,6 +27,8 @@ _KEYS = (
 _EXAMPLE = "{ type: p5.48xlarge, zone: us-east-1a, count: 2 }"
 _EARLIER, _LONG = timedelta(hours=1), timedelta(days=7)
 _ID = "cr-0{:016x}"
+_AUTOPILOT_COUNT = 8
+"""Machines, where nothing bounds the pods that want them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +96,8 @@ def _derived(settings: Settings[Any] | None, network: Network | None) -> list[Re
         each = _of_eks(own, network)
     elif isinstance(own, GkeSettings):
         each = _of_gke(own)
+    elif isinstance(own, GkeAutopilotSettings):
+        each = _of_autopilot(own)
     else:
         return []
     found: dict[tuple[str, str], Reservation] = {}
@@ -136,6 +142,28 @@ def _of_gke(own: GkeSettings) -> Iterator[Reservation]:
                 count=args.max_nodes,
                 accelerator="" if args.machine.accelerator else args.gpu_model.name,
                 gpus=0 if args.machine.accelerator else args.gpus,
+                shared_with=(own.project,) if path.owner else (),
+                blocks=(path.block,) if path.block else (),
+            )
+
+
+def _of_autopilot(own: GkeAutopilotSettings) -> Iterator[Reservation]:
+    region = own.cluster.region
+    for pool in own.pools.values():
+        args = pool.args
+        if args.reservation is None:
+            continue
+        path, (accelerator, count) = parse(args.reservation), args.node_gpus
+        machine = largest_with(accelerator.name, count)
+        attached = machine is not None and not machine.accelerator
+        for zone in zones_with(accelerator.name, region)[:1] if machine else ():
+            yield Reservation(
+                name=args.reservation.partition("/reservationBlocks/")[0],
+                type=machine.name if machine else "",
+                zone=zone,
+                count=_AUTOPILOT_COUNT,
+                accelerator=accelerator.name if attached else "",
+                gpus=count if attached else 0,
                 shared_with=(own.project,) if path.owner else (),
                 blocks=(path.block,) if path.block else (),
             )

@@ -22,6 +22,7 @@ from components.catalog.gke_shapes import (
     CPU_MACHINE_TYPES,
     N1_ATTACH_LIMITS,
     gpu_counts_for,
+    largest_with,
     machine_type,
     n1_attach_limit,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "gpu_counts_for",
     "is_region",
     "is_zone",
+    "largest_with",
     "machine_type",
     "meant_location",
     "meets",

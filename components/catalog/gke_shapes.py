@@ -177,3 +177,14 @@ def gpu_counts_for(
         and machine.memory_gib <= limit[1]
     }
     return tuple(sorted(counts))
+
+
+def largest_with(accelerator: str, count: int) -> MachineType | None:
+    """The machine type with the most vCPUs of those with `count` of these GPUs."""
+    attached = (machine_type(f"n1-standard-{vcpu}") for vcpu in _SHAPES["n1-standard"].vcpu)
+    fitting = [
+        machine
+        for machine in (*attached, *MACHINE_TYPES.values())
+        if machine is not None and count in gpu_counts_for(machine.name, accelerator)
+    ]
+    return max(fitting, key=lambda machine: machine.vcpu, default=None)

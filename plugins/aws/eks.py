@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from plugins.aws.api_request import request
-from plugins.aws.kind import CloudError, Config, Kind, NotFoundError, Problem
+from plugins.aws.kind import CloudError, Config, InitFailedError, Kind, NotFoundError, Problem
 from plugins.cloud.schema import UNKNOWN
 
 _POLL_SECONDS = 0.05
@@ -57,8 +57,7 @@ def instant(when: datetime) -> str:
 
 
 class Cluster(EksKind):
-    """An EKS cluster. One that fails is deleted again: the official provider leaves it to the next
-    update, which replaces it."""
+    """An EKS cluster."""
 
     token = "aws:eks/cluster:Cluster"
     supported_inputs = (
@@ -85,11 +84,11 @@ class Cluster(EksKind):
         )
         row = waited(lambda: self._row(name), "CREATING")
         if row["status"] != "ACTIVE":
-            self._delete(name)
-            raise CloudError(
+            reason = (
                 f"waiting for EKS Cluster ({name}) create: unexpected state '{row['status']}', "
                 f"wanted target 'ACTIVE': {last_error(row, code=False)}"
             )
+            raise InitFailedError(name, inputs, reason)
         return name
 
     def _row(self, name: str) -> dict[str, Any]:
@@ -121,8 +120,8 @@ class Cluster(EksKind):
         }
 
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
-        version = new.get("version", old["version"])
-        if version != old["version"]:
+        version = new.get("version")
+        if version not in (None, old.get("version")):
             self.eks.update_cluster_version(name=identity, version=version)
         # The provider gives a key to a cluster that has none. Of another one it tells EKS nothing.
         if new.get("encryptionConfig") and not self.read(identity, old)["encryptionConfig"]:
@@ -148,12 +147,9 @@ class Cluster(EksKind):
         self.eks.update_cluster_config(name=name, **request(shape, given))
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
-        self._delete(identity)
-
-    def _delete(self, name: str) -> None:
-        self.eks.delete_cluster(name=name)
+        self.eks.delete_cluster(name=identity)
         try:
-            waited(lambda: self._row(name), "DELETING")
+            waited(lambda: self._row(identity), "DELETING")
         except self.eks.exceptions.ResourceNotFoundException:
             return
 
@@ -295,7 +291,7 @@ class PodIdentityAssociation(EksKind):
 
 
 class Addon(EksKind):
-    """An EKS addon. One that fails is deleted again, as a cluster is."""
+    """An EKS addon."""
 
     token = "aws:eks/addon:Addon"
     supported_inputs = (
@@ -326,9 +322,8 @@ class Addon(EksKind):
         identity = f"{inputs['clusterName']}:{inputs['addonName']}"
         try:
             self._wait(identity, "create")
-        except CloudError:
-            self.delete(identity, inputs)
-            raise
+        except CloudError as error:
+            raise InitFailedError(identity, inputs, str(error)) from None
         return identity
 
     def _row(self, identity: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import jmespath  # type: ignore[import-untyped]
 
 from plugins.aws.api import Api, answering
 from plugins.aws.provider_config import default_tags
-from plugins.cloud.handler import CloudError, Config, Handler, NotFoundError
+from plugins.cloud.handler import CloudError, Config, Handler, InitFailedError, NotFoundError
 from plugins.cloud.schema import UNKNOWN, Problem
 
 
@@ -34,7 +34,8 @@ class Kind(Handler):
     # To be written for each type.
 
     def create(self, inputs: dict[str, Any]) -> str:
-        """Creates it and returns its id. `inputs["tagsAll"]` are all tags that it gets."""
+        """Creates it and returns its id; raises InitFailedError with the inputs where AWS has it
+        and it does not come up. `inputs["tagsAll"]` are all tags that it gets."""
         raise NotImplementedError
 
     def read(self, identity: str, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,6 +165,7 @@ def mapping(tags: list[dict[str, str]] | None) -> dict[str, str]:
 __all__ = [
     "CloudError",
     "Config",
+    "InitFailedError",
     "Kind",
     "NotFoundError",
     "Problem",

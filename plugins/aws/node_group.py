@@ -9,7 +9,7 @@ from plugins.aws.api import SECONDS, Api
 from plugins.aws.api_request import request
 from plugins.aws.ec2 import one
 from plugins.aws.eks import EksKind, last_error, waited
-from plugins.aws.kind import CloudError, Kind
+from plugins.aws.kind import CloudError, InitFailedError, Kind
 
 _RENAMED = {"nodeGroupName": "nodegroupName", "subnetIds": "subnets", "nodeRoleArn": "nodeRole"}
 _UNSENT = ("tags", "tagsAll", "nodeGroupNamePrefix", "forceUpdateVersion", "region")
@@ -23,7 +23,7 @@ _SHOWN = (
 
 
 class NodeGroup(EksKind):
-    """A managed node group. One that fails is deleted again, as a cluster is."""
+    """A managed node group."""
 
     token = "aws:eks/nodeGroup:NodeGroup"
     supported_inputs = (
@@ -46,11 +46,11 @@ class NodeGroup(EksKind):
         identity = f"{inputs['clusterName']}:{given['nodeGroupName']}"
         row = waited(lambda: self._row(identity), "CREATING")
         if row["status"] != "ACTIVE":
-            self.delete(identity, inputs)
-            raise CloudError(
+            reason = (
                 f"waiting for EKS Node Group ({identity}) create: unexpected state "
                 f"'{row['status']}', wanted target 'ACTIVE'. last error: {last_error(row)}"
             )
+            raise InitFailedError(identity, inputs, reason)
         return identity
 
     def _named(self, identity: str) -> dict[str, str]:

@@ -1,25 +1,26 @@
 """The nodes that GKE Autopilot would start: shapes that come only for pods that ask for them.
 
-Shared and partitioned GPUs come only where a pod selects them, so that such shapes are made from
-the selectors of the cluster's pods.
+Shared, partitioned and reserved GPUs come only where a pod selects them, so that such shapes are
+made from the selectors of the cluster's pods.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from components.catalog.gke import (
     ACCELERATORS,
-    MACHINE_TYPES,
     MAX_SHARED_CLIENTS,
     MIN_SHARED_CLIENTS,
     Accelerator,
     MachineType,
     gpu_counts_for,
+    largest_with,
     machine_type,
     region_of,
     zones_with,
 )
 from simulators.cloud import GpuSharing, NodeGroup, NodeTaint, NodeTemplate
+from simulators.google.container.tokens import NODE_POOL
 from simulators.google.nodes import (
     ACCELERATOR_LABEL,
     CLIENTS_LABEL,
@@ -30,9 +31,17 @@ from simulators.google.nodes import (
     price,
 )
 from simulators.google.resource import CloudResource
+from simulators.reservations import Reservation
 
 ACCELERATOR_COUNT_LABEL = "cloud.google.com/gke-accelerator-count"
 SPOT_LABEL = "cloud.google.com/gke-spot"
+_RESERVATION_LABEL = "cloud.google.com/reservation-name"
+_OWNER_LABEL = "cloud.google.com/reservation-project"
+_AFFINITY_LABEL = "cloud.google.com/reservation-affinity"
+_BLOCK_LABEL = "cloud.google.com/reservation-blocks"
+"""cloud.google.com, consuming-reservations, read 2026-11-22."""
+_LONGEST = 63
+"""Characters of a label's value."""
 _CPU_MACHINE = "e2-standard-8"
 _MAX_NODES = 1000
 _DEFAULT_CLIENTS = 2
@@ -46,6 +55,8 @@ class GpuRequestShape:
     partition: str = ""
     clients: int = 1
     """Pods that share a GPU, or a partition, by turns."""
+    reservation: str = ""
+    """As GKE's `reservationAffinity` has it: the reservation that the machines come out of."""
 
 
 def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequestShape]:
@@ -68,17 +79,62 @@ def gpu_request_shapes(selectors: Iterable[Mapping[str, str]]) -> set[GpuRequest
                 continue
         if gpu_model is None or (partition and partition not in gpu_model.mig):
             continue
-        if partition or clients > 1:
-            found.add(
-                GpuRequestShape(accelerator=gpu_model.name, partition=partition, clients=clients)
-            )
+        shape = GpuRequestShape(
+            accelerator=gpu_model.name,
+            partition=partition,
+            clients=clients,
+            reservation=_reservation(selector),
+        )
+        if shape != GpuRequestShape(accelerator=gpu_model.name):
+            found.add(shape)
     return found
 
 
+def _reservation(selector: Mapping[str, str]) -> str:
+    """Autopilot takes machines out of a reservation for pods alone that name it."""
+    name = selector.get(_RESERVATION_LABEL, "")
+    if not name or selector.get(_AFFINITY_LABEL) != "specific":
+        return ""
+    owner, block = selector.get(_OWNER_LABEL), selector.get(_BLOCK_LABEL)
+    whole = f"projects/{owner}/reservations/{name}" if owner else name
+    return f"{whole}/reservationBlocks/{block}" if block else whole
+
+
+def reserved_pool(cluster: CloudResource, group: NodeGroup, nodes: int) -> CloudResource | None:
+    """A group whose machines come out of a reservation, as the node pool that GKE makes for it;
+    None for any other group."""
+    labels = group.node.labels
+    if not (path := _reservation(labels)):
+        return None
+    config = {
+        "machineType": labels["node.kubernetes.io/instance-type"],
+        "accelerators": [
+            {"acceleratorType": labels[ACCELERATOR_LABEL], "acceleratorCount": str(group.gpus)}
+        ],
+        "reservationAffinity": {"consumeReservationType": "SPECIFIC_RESERVATION",
+                                "values": [path]},
+    }  # fmt: skip
+    return CloudResource(
+        token=NODE_POOL,
+        display_name="node pool",
+        identity=f"{cluster.identity}/nodePools/{group.name}",
+        parent=cluster.identity,
+        state={
+            "name": group.name,
+            "config": config,
+            "locations": [labels["topology.kubernetes.io/zone"]],
+        },
+        nodes=nodes,
+    )
+
+
 def autopilot_groups(
-    cluster: CloudResource, wanted: Iterable[GpuRequestShape] = ()
+    cluster: CloudResource,
+    wanted: Iterable[GpuRequestShape] = (),
+    reserved: Callable[[str], Reservation | None] = lambda path: None,
 ) -> list[NodeGroup]:
-    """What Autopilot can start in the cluster's region: whole GPUs, and what pods `wanted`."""
+    """What Autopilot can start in the cluster's region: whole GPUs, and what pods `wanted`.
+    `reserved`: a reservation of the region by its path."""
     region = region_of(cluster.state["location"])
     machine = machine_type(_CPU_MACHINE)
     assert machine is not None
@@ -87,7 +143,7 @@ def autopilot_groups(
     for accelerator in ACCELERATORS.values():
         zones = zones_with(accelerator.name, region)
         for count in accelerator.autopilot_counts if zones else ():
-            if (machine := _largest(accelerator, count)) is None:
+            if (machine := largest_with(accelerator.name, count)) is None:
                 continue
             labels = {
                 ACCELERATOR_LABEL: accelerator.name,
@@ -97,13 +153,19 @@ def autopilot_groups(
             whole = GpuRequestShape(accelerator=accelerator.name)
             theirs = [one for one in sorted(wanted) if one.accelerator == accelerator.name]
             for shape in [whole, *theirs]:
-                name = f"autopilot-{accelerator.name}-{count}{_suffix(shape)}"
-                for spot in (False, True):
+                name = f"autopilot-{accelerator.name}-{count}{_suffix(shape)}"[:_LONGEST]
+                there = reserved(shape.reservation) if shape.reservation else None
+                held = machine_type(there.type) if there else None
+                if there and held and count in gpu_counts_for(held.name, accelerator.name):
+                    has = there.gpus or int(held.gpus)
+                    if has != count:
+                        continue  # its machines have so many GPUs and no other number
+                for spot in (False, True) if not shape.reservation else (False,):
                     found.append(
                         _group(
                             f"{name}-spot" if spot else name,
-                            machine,
-                            zones[0],
+                            held or machine,
+                            there.zone if there else zones[0],
                             labels | _labels(shape),
                             accelerator,
                             count,
@@ -116,28 +178,22 @@ def autopilot_groups(
 
 def _suffix(shape: GpuRequestShape) -> str:
     partition = f"-{shape.partition}" if shape.partition else ""
-    return partition + (f"-shared-{shape.clients}" if shape.clients > 1 else "")
+    clients = f"-shared-{shape.clients}" if shape.clients > 1 else ""
+    path = shape.reservation.removeprefix("projects/").replace("/", "-")
+    return partition + clients + (f"-{path}" if path else "")
 
 
 def _labels(shape: GpuRequestShape) -> dict[str, str]:
     labels = {PARTITION_LABEL: shape.partition} if shape.partition else {}
     if shape.clients > 1:
         labels |= {STRATEGY_LABEL: "time-sharing", CLIENTS_LABEL: str(shape.clients)}
+    if shape.reservation:
+        whole, _, block = shape.reservation.partition("/reservationBlocks/")
+        owner, _, name = whole.removeprefix("projects/").rpartition("/reservations/")
+        labels |= {_RESERVATION_LABEL: name, _AFFINITY_LABEL: "specific"}
+        labels |= {_OWNER_LABEL: owner} if owner else {}
+        labels |= {_BLOCK_LABEL: block} if block else {}
     return labels
-
-
-def _largest(accelerator: Accelerator, count: int) -> MachineType | None:
-    """The largest machine with these GPUs, so that whatever pod fits Autopilot's fits ours."""
-    if accelerator.machine_family == "n1":
-        candidates = [machine_type(f"n1-standard-{vcpu}") for vcpu in (1, 2, 4, 8, 16, 32, 64, 96)]
-    else:
-        candidates = list(MACHINE_TYPES.values())
-    fitting = [
-        machine
-        for machine in candidates
-        if machine is not None and count in gpu_counts_for(machine.name, accelerator.name)
-    ]
-    return max(fitting, key=lambda machine: machine.vcpu, default=None)
 
 
 def _group(

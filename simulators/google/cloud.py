@@ -27,6 +27,7 @@ from simulators.google.autopilot import (
     GpuRequestShape,
     autopilot_groups,
     gpu_request_shapes,
+    reserved_pool,
 )
 from simulators.google.compute.instances import gpus_used
 from simulators.google.container import reserved
@@ -95,7 +96,7 @@ class GoogleCloud:
             groups = []
             for cluster in self.of(CLUSTER):
                 if (cluster.state.get("autopilot") or {}).get("enabled"):
-                    groups += autopilot_groups(cluster, self._gpu_request_shapes)
+                    groups += self._autopilot(cluster)
             for pool in self.of(NODE_POOL):
                 if pool.state["status"] not in ("PROVISIONING", "ERROR"):
                     groups.append(nodes.group(pool, self.resources[pool.parent or ""]))
@@ -121,8 +122,17 @@ class GoogleCloud:
                 self._check_auto_start(known[group], nodes)
             self.auto_nodes[group] = nodes
 
+    def _autopilot(self, cluster: CloudResource) -> list[NodeGroup]:
+        project, region = cluster.identity.split("/")[1], region_of(cluster.state["location"])
+        return autopilot_groups(
+            cluster,
+            self._gpu_request_shapes,
+            lambda path: reserved.in_region(self, path, project, region),
+        )
+
     def asked(self, selectors: Sequence[Mapping[str, str]]) -> None:
-        """Node selectors of the cluster's pods, for which Autopilot makes shared GPUs."""
+        """Node selectors of the cluster's pods, for which Autopilot makes shared GPUs, and takes
+        machines out of reservations."""
         with self.lock:
             self._gpu_request_shapes |= gpu_request_shapes(selectors)
 
@@ -183,6 +193,16 @@ class GoogleCloud:
     def of(self, token: str) -> Iterator[CloudResource]:
         """All resources of a resource type."""
         return (resource for resource in list(self.resources.values()) if resource.token == token)
+
+    def pools(self) -> Iterator[CloudResource]:
+        """All node pools, those that Autopilot makes for a reservation among them."""
+        yield from self.of(NODE_POOL)
+        for cluster in self.of(CLUSTER):
+            if (cluster.state.get("autopilot") or {}).get("enabled"):
+                for group in self._autopilot(cluster):
+                    nodes = self.auto_nodes.get(group.name, 0)
+                    if pool := reserved_pool(cluster, group, nodes):
+                        yield pool
 
     def found(self, identity: str) -> CloudResource:
         """The resource with this full name; raises ApiError, 404."""
@@ -247,6 +267,10 @@ class GoogleCloud:
             self._check_quota(pool.state["name"], wanted * gpus[1], metric, region)
 
     def _check_auto_start(self, group: NodeGroup, wanted: int) -> None:
+        for pool in self.pools():
+            if pool.state["name"] == group.name:
+                reserved.check_start(self, pool, wanted)
+                return  # it is the reservation that counts
         labels = group.node.labels
         if name := labels.get(nodes.ACCELERATOR_LABEL):
             gpu_model, gpus = ACCELERATORS[name], wanted * int(labels[ACCELERATOR_COUNT_LABEL])

@@ -239,12 +239,44 @@ def test_a_cluster_that_is_protected_or_logs_alone_shows(fresh: AwsStack) -> Non
     ],
 )
 def test_nodes_join_only_with_their_permissions(fresh: AwsStack, without: str, words: str) -> None:
-    """A node group without one of its policies ends in CREATE_FAILED, and nothing is left of it."""
+    """A node group without one of its policies ends in CREATE_FAILED, and has no node."""
     subnets = fresh.cluster()
     fresh.delete(aws.ATTACHMENT, without)
     with pytest.raises(Refused, match=f"CREATE_FAILED.*NodeCreationFailure.*{words}"):
         fresh.group(subnets)
     assert fresh.cloud.node_groups() == []
+
+
+def test_what_failed_half_way_is_in_the_state(fresh: AwsStack) -> None:
+    """EKS keeps a cluster, an addon and a node group that failed, and so does the engine: an update
+    that changes nothing finds nothing wrong, as with the official provider, and a delete takes them
+    away."""
+    subnets = fresh.network()
+    fresh.role("control", "eks.amazonaws.com")
+    failing: list[tuple[str, str, dict[str, Any]]] = [(aws.CLUSTER, "ml", aws.cluster(subnets))]
+    driver = {"clusterName": "k8s-ml", "addonName": "aws-ebs-csi-driver"}
+    failing += [(aws.ADDON, "ebs", driver), (aws.GROUP, "train-gpu", aws.group(subnets))]
+    fresh.role("nodes", "ec2.amazonaws.com")
+    for (token, name, inputs), identity, state in zip(
+        failing,
+        ("k8s-ml", "k8s-ml:aws-ebs-csi-driver", "k8s-ml:train-gpu"),
+        ("FAILED", "DEGRADED", "CREATE_FAILED"),
+        strict=True,
+    ):
+        with pytest.raises(Refused, match=f"(?s)^creating urn:.*'{state}'") as refused:
+            fresh.up(token, name, inputs)
+        assert refused.value.kept is not None
+        assert refused.value.kept.id == identity
+        if token == aws.CLUSTER:
+            assert fresh.up(token, name, inputs)["status"] == "FAILED"
+            fresh.delete(token, name)
+            policy = "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy"
+            fresh.up(aws.ATTACHMENT, "control", {"role": "control", "policyArn": policy})
+            fresh.up(token, name, inputs)
+        else:
+            fresh.up(token, name, inputs)
+    fresh.destroy()
+    assert fresh.cloud.list_resources() == ["log group /aws/eks/k8s-ml/cluster"]
 
 
 def test_the_tags_are_what_the_autoscaler_believes(fresh: AwsStack) -> None:

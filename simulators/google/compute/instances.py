@@ -64,11 +64,12 @@ class Running:
 
 def running(cloud: "GoogleCloud") -> Iterator[Running]:
     """All nodes that run now, those that still boot among them. Hold the cloud's lock."""
-    pools = {pool.state["name"]: pool for pool in cloud.of(NODE_POOL)}
+    pools = {pool.state["name"]: pool for pool in cloud.pools()}
+    own = [pool for pool in pools.values() if pool.identity in cloud.resources]
     groups = {group.name: group for group in cloud.node_groups()} | {
-        name: nodes.group(pool, cloud.found(pool.parent or "")) for name, pool in pools.items()
+        pool.state["name"]: nodes.group(pool, cloud.found(pool.parent or "")) for pool in own
     }
-    with_pools = {pool.parent for pool in pools.values()}
+    with_pools = {pool.parent for pool in own}
     # Nodes that no pool has are those of the cluster that makes its own.
     automatic = [one.identity for one in cloud.of(CLUSTER) if one.identity not in with_pools]
     for name, group in groups.items():

@@ -8,10 +8,9 @@ The words of GKE are from two reports of its users (gsutil issue 1000, cluster-t
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from components.catalog.gke import ACCELERATORS, machine_type
+from components.catalog.gke import ACCELERATORS, machine_type, region_of
 from simulators.google.api.call import ApiError
 from simulators.google.container.node_defaults import accelerator_of
-from simulators.google.container.tokens import NODE_POOL
 from simulators.google.resource import CloudResource
 from simulators.reservations import Reservation
 
@@ -82,6 +81,13 @@ def check_start(cloud: "GoogleCloud", pool: CloudResource, wanted: int) -> None:
         )
 
 
+def in_region(cloud: "GoogleCloud", path: str, project: str, region: str) -> Reservation | None:
+    """The reservation in a zone of this region, where there is one that the project may use."""
+    zones = dict.fromkeys(one.zone for one in cloud.reservations)
+    found = (_found(cloud, path, project, zone) for zone in zones if region_of(zone) == region)
+    return next((one for one in found if one is not None), None)
+
+
 def _found(cloud: "GoogleCloud", path: str, project: str, zone: str) -> Reservation | None:
     """The reservation in this zone, where there is one that the project may use."""
     whole, _, block = path.partition(_BLOCKS)
@@ -125,7 +131,7 @@ def _free(
 def used_of(cloud: "GoogleCloud", one: Reservation, besides: str = "") -> int:
     """Machines of a reservation that run: others' and those of node pools."""
     used = one.used
-    for pool in cloud.of(NODE_POOL):
+    for pool in cloud.pools():
         path, zones = affinity(pool.state), pool.state["locations"]
         if not path or one.zone not in zones or pool.identity == besides:
             continue

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from simulators.cloud import RefusedError
+from simulators.cloud import NodeGroup, RefusedError
+from simulators.google.compute.instances import running
+from simulators.google.container.reserved import used_of
 from simulators.google.container.tokens import NODE_POOL
 from simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Refused
@@ -114,3 +116,85 @@ def test_nodes_that_boot_count_against_the_quota() -> None:
         pool.state["status"] = "PROVISIONING"
     with pytest.raises(Refused, match=r"Limit: 1.0 in region us-central1, needed: 2.0"):
         made.pool("more", initialNodeCount=1)
+
+
+NAMED = {
+    "cloud.google.com/gke-accelerator": "nvidia-tesla-t4",
+    "cloud.google.com/reservation-name": "mine",
+    "cloud.google.com/reservation-affinity": "specific",
+}
+SHARED = NAMED | {
+    "cloud.google.com/reservation-name": "theirs",
+    "cloud.google.com/reservation-project": "owner",
+}
+BLOCK = SHARED | {"cloud.google.com/reservation-blocks": "b1"}
+
+
+def autopilot(*selectors: dict[str, str], reservations: tuple[Reservation, ...]) -> GoogleStack:
+    """An Autopilot cluster whose pods have these node selectors."""
+    made = GoogleStack({"NVIDIA_T4_GPUS": 0}, reservations=reservations)
+    made.cluster(location="us-central1", enableAutopilot=True, removeDefaultNodePool=None,
+                 initialNodeCount=None)  # fmt: skip
+    made.cloud.asked(selectors)
+    return made
+
+
+def selected(stack: GoogleStack, selector: dict[str, str]) -> NodeGroup:
+    """The one group whose nodes a pod with the selector can run on."""
+    (found,) = [
+        group
+        for group in stack.cloud.node_groups()
+        if selector.items() <= group.node.labels.items()
+        and "1" == group.node.labels["cloud.google.com/gke-accelerator-count"]
+    ]
+    return found
+
+
+@pytest.mark.parametrize(("selector", "there"), [(NAMED, 2), (SHARED, 1), (BLOCK, 1)])
+def test_autopilot_takes_reserved_machines_for_pods_that_name_them(
+    selector: dict[str, str], there: int
+) -> None:
+    """In the reservation's zone, of its machine type, whatever the quota, and no more than it has;
+    the API counts them as used, and a node's instance names the reservation."""
+    made = autopilot(selector, reservations=(MINE, THEIRS, HIDDEN))
+    group = selected(made, selector)
+    assert group.node.labels["node.kubernetes.io/instance-type"] == "n1-standard-4"
+    assert group.node.labels["topology.kubernetes.io/zone"] == "us-central1-a"
+    made.cloud.set_size(group.name, there)
+    with pytest.raises(RefusedError, match=rf"does not have available .*\(.* needed: {there + 1}"):
+        made.cloud.set_size(group.name, there + 1)
+    used = [used_of(made.cloud, one) for one in (MINE, THEIRS)]
+    assert used == ([2, 0] if selector is NAMED else [0, 1])
+    assert [nodes.reservation.rpartition("/")[2] for nodes in running(made.cloud)] == [
+        {2: "mine", 1: "theirs"}[there] if selector is not BLOCK else "b1"
+    ]
+
+
+def test_pods_that_name_no_reservation_get_nothing_out_of_one() -> None:
+    """Autopilot takes one for a pod that names it, and with the affinity `specific` alone."""
+    for missing in ("cloud.google.com/reservation-name", "cloud.google.com/reservation-affinity"):
+        selector = {key: value for key, value in NAMED.items() if key != missing}
+        made = autopilot(selector, reservations=(MINE,))
+        assert not [one for one in made.cloud.node_groups() if selector.items()
+                    <= one.node.labels.items() and "mine" in one.name]  # fmt: skip
+        assert used_of(made.cloud, MINE) == 0
+
+
+@pytest.mark.parametrize(
+    ("reservation", "words"),
+    [
+        (HIDDEN, r"Specified reservations \[mine\] do not exist"),
+        (Reservation(name="mine", count=2, **T4 | {"zone": "us-east1-c"}), "do not exist"),
+        (Reservation(name="mine", count=2, used=2, **T4), r"\(0 free, needed: 1\)"),
+        (Reservation(name="mine", count=2, type="a2-highgpu-1g", zone="us-central1-a"),
+         "No available resources in specified reservations 'mine' .a2-highgpu-1g, and"),
+    ],
+)  # fmt: skip
+def test_what_a_reservation_does_not_have_stays_pending(
+    reservation: Reservation, words: str
+) -> None:
+    """Another project's or region's, a full one, one of other machines: in Compute Engine's
+    words."""
+    made = autopilot(NAMED, reservations=(reservation,))
+    with pytest.raises(RefusedError, match=words):
+        made.cloud.set_size(selected(made, NAMED).name, 1)
