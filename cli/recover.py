@@ -7,6 +7,7 @@ import click
 
 from cli.options import ROOT, stack_argument
 from stacks.names import StackError
+from stacks.urn import Urn
 
 if TYPE_CHECKING:
     from stacks.recovery.command import Recovery
@@ -32,10 +33,10 @@ def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
 )
 @click.option("--endpoint", metavar="URL", help="A simulator of the cloud, to ask instead.")
 def recover(stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None) -> None:
-    """Put the state of STACK in order after a killed up or destroy.
+    """Put the state of STACK in order after an up or destroy that was killed, or that failed.
 
-    Then run again what was killed. What the cloud created and the state does not have is adopted,
-    not created a second time.
+    Then run it again. What the cloud created and the state does not have is adopted, not created a
+    second time; a cluster or node pool that the cloud made half way is replaced.
     """
     import tools
     from stacks.engine import EngineError
@@ -100,6 +101,10 @@ def _text(stack: str, recovery: "Recovery") -> str:
         else:
             outcome = f"was {one.operation}: read again"
         lines.append(f"  {one.name}: {outcome}")
+    lines += [
+        f"  {Urn.parse(urn).label}: failed half way, and the next up replaces it: {reason}"
+        for urn, reason in recovery.failed.items()
+    ]
     count = sum(not one.orphaned for one in recovery.operations)
     head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
     tail = [f"  look: {note}" for note in recovery.notes]

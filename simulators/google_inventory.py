@@ -22,7 +22,7 @@ from simulators.inventory import (
     wrong,
 )
 
-Out = Literal["nat", "google", "none"]
+Out = Literal["nat", "google", "firewall", "none"]
 Missing = Literal["attachment", "hostServiceAgentUser", "networkUser"]
 _NODES, _PODS, _SERVICES = (
     ipaddress.IPv4Network(block) for block in ("10.10.0.0/20", "10.64.0.0/14", "10.10.16.0/20")
@@ -48,7 +48,7 @@ class Subnetwork:
     """Name -> secondary range."""
     out: Out = "nat"
     """How its nodes reach what is outside: `nat` for a Cloud NAT, with Private Google Access;
-    `google` for that alone."""
+    `google` for that alone; `firewall` for a route of the whole network through a firewall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,11 @@ def answer(stack: str) -> Answer:
     return ExitCode.OK, document, text
 
 
+def pulled(settings: Settings[Any]) -> list[str]:
+    """The images as pods pull them: from the stack's own registry where it has one."""
+    return [settings.images.image(image) for image in sorted(set(references(settings)))]
+
+
 def references(settings: Settings[Any]) -> Iterator[str]:
     """The images by their own names; those that GKE preloads are in no registry."""
     pools = [one.pool for one in settings.pools.values()]

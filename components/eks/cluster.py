@@ -124,6 +124,8 @@ class EksCluster(pulumi.ComponentResource):
                 depends_on=[logs, *role.grants],
                 # EKS's own protection would refuse only after the node groups are gone.
                 protect=args.deletion_protection,
+                # Its name is taken, also where the state alone asks for another.
+                delete_before_replace=True,
                 # EKS moves no control plane to other zones; nodes can be in all of the VPC's.
                 ignore_changes=["vpcConfig.subnetIds"],
                 hooks=proxy_warning(name, pinned="kube-proxy" in args.addon_versions),

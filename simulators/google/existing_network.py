@@ -5,7 +5,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from simulators.google.api.call import Call
-from simulators.google.compute import networks, routers, subnetworks
+from simulators.google.compute import networks, resources, routers, routes, subnetworks
+from simulators.google.compute.resources import LINK
 from simulators.google.container.shared_vpc import (
     APIS_AGENT,
     GKE_AGENT,
@@ -48,13 +49,20 @@ def _lay_out(cloud: "GoogleCloud", network: str, inside: Sequence[Subnetwork]) -
             "name": one.name,
             "network": network,
             "ipCidrRange": str(one.cidr),
-            "privateIpGoogleAccess": one.out != "none",
+            "privateIpGoogleAccess": one.out in ("nat", "google"),
             "secondaryIpRanges": [
                 {"rangeName": label, "ipCidrRange": str(block)}
                 for label, block in one.ranges.items()
             ],
         }
         _insert(cloud, subnetworks, f"projects/{project}/regions/{one.region}/subnetworks", body)
+    if any(one.out == "firewall" for one in inside):
+        identity = f"projects/{project}/global/routes/{name}-out"
+        hop = {"destRange": "0.0.0.0/0", "priority": 900, "nextHopIlb": str(inside[0].cidr[-3])}
+        route = {"network": LINK + network, **hop}
+        cloud.resources[identity] = resources.new(
+            identity, routes.TOKEN, "route", route, uses=[network]
+        )
     for region in sorted({one.region for one in inside if one.out == "nat"}):
         place = f"projects/{project}/regions/{region}"
         listed = [

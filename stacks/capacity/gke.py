@@ -14,6 +14,7 @@ from stacks.capacity.google_reservations import machine
 from stacks.capacity.offers import Wanted
 from stacks.capacity.questions import Questions
 from stacks.capacity.reserved import Wanted as Reservation
+from stacks.images import pulled
 
 __all__ = ["KEYS", "questions"]
 
@@ -38,6 +39,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
             region=region,
             nodes=own.cluster.system_pool.max_nodes
             + sum(pool.pool.bounds[1] for pool in own.pools.values()),
+            images=pulled(settings),
             api=api,
         ),
     )

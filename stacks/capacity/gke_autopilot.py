@@ -15,6 +15,7 @@ from stacks.capacity.google import KEYS, GoogleQuotas, needs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Wanted
 from stacks.capacity.questions import Questions
+from stacks.images import pulled
 
 __all__ = ["KEYS", "questions"]
 
@@ -38,7 +39,12 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
             *notes,
         ],
         findings=google_network.findings(
-            own.cluster.network, project=own.project, region=region, nodes=None, api=api
+            own.cluster.network,
+            project=own.project,
+            region=region,
+            nodes=None,
+            images=pulled(settings),
+            api=api,
         ),
     )
 

@@ -1,13 +1,15 @@
 """Whether an existing network of Google Cloud has what a GKE cluster needs; nothing is written.
 
-Asked are the Compute Engine API of the network's project (`subnetworks`, `routers`, and of the
-cluster's `projects.getXpnHost`) and Resource Manager (the project's number, the host's policy).
+Asked are the Compute Engine API of the network's project (`subnetworks`, `routers`, `routes`), that
+of the cluster's (`projects.getXpnHost`), and Resource Manager (the project's number, the host's
+policy).
 """
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from components.catalog.kubernetes import is_registry
 from components.gke.network_args import GkeNetworkArgs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.verdict import Finding, Unknown
@@ -18,6 +20,12 @@ _NODE_ADDRESSES = 256
 _RESERVED = 4
 """Addresses of a subnetwork that no node gets."""
 _HOST_USER, _NETWORK_USER = "roles/container.hostServiceAgentUser", "roles/compute.networkUser"
+_ANYWHERE, _GATEWAY = "0.0.0.0/0", "default-internet-gateway"
+_GOOGLE_RANGES = ("199.36.153.8/30", "199.36.153.4/30")
+"""private.googleapis.com and restricted.googleapis.com (cloud.google.com,
+configure-private-google-access, read 2026-11-22)."""
+_GOOGLE_REGISTRIES = (".pkg.dev", ".gcr.io")
+"""What Private Google Access reaches of registries."""
 _COLLECTIVE = ("group:", "domain:", "principalSet:")
 """Members that may stand for an agent; who is in them is not asked."""
 
@@ -30,14 +38,16 @@ def findings(
     project: str,
     region: str,
     nodes: int | None,
+    images: Iterable[str],
     api: GoogleApi,
 ) -> Sequence[Finding]:
     """A finding for each thing that is missing, or that nobody says; none for a network that the
-    stack makes. `nodes`: the most that the cluster has; None where nothing bounds them."""
+    stack makes. `nodes`: the most that the cluster has; None where nothing bounds them; `images`:
+    what its pods run, as they pull it."""
     if not network.existing:
         return []
     asked = _Asked(api, network, project, region, nodes)
-    return [*asked.subnetwork(), *asked.shared_vpc(), *asked.way_out()]
+    return [*asked.subnetwork(), *asked.shared_vpc(), *asked.way_out(images)]
 
 
 def _wrong(key: str, reason: str) -> Finding:
@@ -134,8 +144,8 @@ class _Asked:
         for agent in (gke, apis):
             yield from _granted("subnetwork", [own, host], _NETWORK_USER, agent, on)
 
-    def way_out(self) -> Iterator[Finding]:
-        """Whether private nodes reach the registries of images, and GKE at all."""
+    def way_out(self, images: Iterable[str]) -> Iterator[Finding]:
+        """Whether private nodes reach the registries of these images, and GKE at all."""
         if self._row is None or isinstance(self._row, Unknown):
             return
         place = self._name.partition("/subnetworks/")[0]
@@ -144,25 +154,75 @@ class _Asked:
             yield _unknown("subnetwork", f"whether it has a Cloud NAT: {routers.reason}")
             return
         vpc, name = _last(self._row["network"]), self._network.subnetwork
-        for router in routers.get("items", ()):
-            for nat in router.get("nats", ()) if _last(router["network"]) == vpc else ():
+        ours = [one for one in routers.get("items", ()) if _last(one["network"]) == vpc]
+        for router in ours:
+            for nat in router.get("nats", ()):
                 listed = [_last(one["name"]) for one in nat.get("subnetworks", ())]
                 if not listed or name in listed:
                     return
         none = f"no Cloud NAT of {vpc} in {self._region} takes {name} out"
+        asked = self._api.get("compute", f"projects/{self._host}/global/routes")
+        if isinstance(asked, Unknown):
+            yield _unknown("subnetwork", f"{none}; whether a route does: {asked.reason}")
+            return
+        routes = [
+            one
+            for one in asked.get("items", ())
+            # A route with tags is for machines that have them; GKE's do not by themselves.
+            if _last(one["network"]) == vpc and not one.get("tags")
+        ]
+        first = min((one for one in routes if one["destRange"] == _ANYWHERE), key=_order,
+                    default=None)  # fmt: skip
+        if first is not None and _last(first.get("nextHopGateway")) != _GATEWAY:
+            return  # a firewall, a VPN or another network takes them out
+        if peers := [one["name"] for one in ours if one.get("bgpPeers")]:
+            yield _unknown("subnetwork", f"{none}; whether a BGP peer of {peers[0]} leads out is "
+                           "not asked")  # fmt: skip
+            return
         # In a network of its own project GKE turns it on for private nodes.
-        if self._row.get("privateIpGoogleAccess") or self._host == self._project:
-            yield _unknown(
-                "subnetwork",
-                f"{none}, so that nodes pull images of Google's registries alone, unless a route "
-                "of the network leads out another way",
-            )
-        else:
+        if not self._row.get("privateIpGoogleAccess") and self._host != self._project:
             yield _wrong(
                 "subnetwork",
                 f"{none}, and it has no Private Google Access: private nodes do not register; add "
                 "a Cloud NAT",
             )
+        elif first is not None:
+            yield from _out_of_reach(none, images)
+        elif any(one["destRange"] in _GOOGLE_RANGES for one in routes):
+            yield _unknown(
+                "subnetwork",
+                f"{none}, and Google is reached as private.googleapis.com alone: whether DNS zones "
+                f"of {vpc} lead googleapis.com, gcr.io and pkg.dev there is not asked",
+            )
+        else:
+            yield _wrong(
+                "subnetwork",
+                f"{none}, and no route of {vpc} leads to Google: Private Google Access needs one "
+                f"of {_ANYWHERE}, or of 199.36.153.8/30, to {_GATEWAY}",
+            )
+
+
+def _order(route: Mapping[str, Any]) -> int:
+    return int(route.get("priority", 1000))
+
+
+def _out_of_reach(none: str, images: Iterable[str]) -> Iterator[Finding]:
+    """A finding where nodes that reach Google alone cannot pull an image."""
+    hosts = {_registry(image) for image in images}
+    outside = sorted(host for host in hosts if not f".{host}".endswith(_GOOGLE_REGISTRIES))
+    if outside:
+        yield _wrong(
+            "subnetwork",
+            f"{none}, so that nodes pull from Google's registries alone, and the stack's images "
+            f"are in {', '.join(outside)} too; add a Cloud NAT, or set images.registry and copy "
+            "them: gpu-cluster images",
+        )
+
+
+def _registry(image: str) -> str:
+    """The host that an image is pulled from; what names none is Docker Hub's."""
+    host, slash, _ = image.partition("/")
+    return host if slash and is_registry(host) else "docker.io"
 
 
 def _granted(

@@ -74,6 +74,26 @@ class Aws:
         except botocore.exceptions.BotoCoreError as error:
             raise LookupError(f"AWS: {error}") from None
 
+    def described(self, identity: str) -> Mapping[str, Any]:
+        """A cluster or node group of EKS as AWS describes it; empty where there is none. Raises
+        LookupError in AWS's words."""
+        import botocore.exceptions
+
+        cluster, _, group = identity.partition(":")
+        try:
+            eks = self._client("eks")
+            if group:
+                row = eks.describe_nodegroup(clusterName=cluster, nodegroupName=group)["nodegroup"]
+            else:
+                row = eks.describe_cluster(name=cluster)["cluster"]
+        except botocore.exceptions.ClientError as error:
+            if error.response["Error"]["Code"].endswith(_NOT_FOUND):
+                return {}
+            raise LookupError(f"AWS: {error}") from None
+        except botocore.exceptions.BotoCoreError as error:
+            raise LookupError(f"AWS: {error}") from None
+        return dict(row)
+
     def _ec2(self, noun: str, rows: str, key: str, **filters: object) -> list[str]:
         """Ids of what `describe_<noun>` finds by these filters, `tags` among them."""
         tags = filters.pop("tags", None)

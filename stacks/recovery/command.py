@@ -1,4 +1,5 @@
-"""Recovery, step by step: unlock, see what may be there, adopt it, read what was interrupted."""
+"""Recovery, step by step: unlock, see what may be there, adopt it, read what was interrupted, and
+let the next update replace what the cloud made half way."""
 
 import os
 import re
@@ -12,6 +13,7 @@ from components.ownership import ANNOTATION
 from stacks.recovery import google
 from stacks.recovery.aws import Aws
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
+from stacks.recovery.failed import failed
 from stacks.recovery.orphans import duplicates, with_orphans
 from stacks.recovery.state import (
     Interrupted,
@@ -44,6 +46,8 @@ class Recovery:
     operations: list[Interrupted] = field(default_factory=list)
     adopted: dict[str, str] = field(default_factory=dict)
     """URN -> the cloud's name of what was orphaned and is in the state now."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """URN of what the cloud made half way -> why; the next update replaces it."""
     notes: list[str] = field(default_factory=list)
     """What is left for people to look at, a line each."""
 
@@ -86,7 +90,18 @@ def recover(
         recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
     if adopt_orphans:
         recovery.notes += _duplicates(pulumi.export(), clouds)
+    _replace_failed(pulumi, recovery, clouds)
     return recovery
+
+
+def _replace_failed(pulumi: RecoveringPulumi, recovery: Recovery, clouds: Clouds) -> None:
+    """Lets the next update replace what the cloud made half way."""
+    try:
+        recovery.failed = dict(failed(pulumi.export(), clouds.google, clouds.aws))
+    except LookupError as error:
+        recovery.notes.append(f"whether clusters and node pools failed is not known: {error}")
+    for urn in recovery.failed:
+        pulumi.must("state", "taint", urn, "--yes")
 
 
 def _without_others(

@@ -276,7 +276,7 @@ def test_what_failed_half_way_is_in_the_state(fresh: AwsStack) -> None:
         else:
             fresh.up(token, name, inputs)
     fresh.destroy()
-    assert fresh.cloud.list_resources() == ["log group /aws/eks/k8s-ml/cluster"]
+    assert fresh.cloud.list_resources() == []
 
 
 def test_the_tags_are_what_the_autoscaler_believes(fresh: AwsStack) -> None:

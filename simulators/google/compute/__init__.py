@@ -13,6 +13,7 @@ from simulators.google.compute import (
     reservations,
     resources,
     routers,
+    routes,
     subnetworks,
 )
 
@@ -22,6 +23,7 @@ METHODS: Mapping[str, Answer] = {
     **instance_groups.METHODS,
     **subnetworks.METHODS,
     **routers.METHODS,
+    **routes.METHODS,
     **firewalls.METHODS,
     **offers.METHODS,
     **reservations.METHODS,

@@ -10,7 +10,7 @@ from simulators.google.api.call import Call
 from simulators.google.compute import resources
 from simulators.google.compute.resources import LINK
 from simulators.google.container.reserved import affinity, reserved_gpus
-from simulators.google.container.tokens import CLUSTER, NODE_POOL
+from simulators.google.container.tokens import CLUSTER
 
 if TYPE_CHECKING:
     from simulators.google.cloud import GoogleCloud

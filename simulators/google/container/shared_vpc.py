@@ -65,7 +65,10 @@ def failure(cloud: "GoogleCloud", cluster: CloudResource, nodes: int) -> str:
     # In a network of its own project GKE turns it on for private nodes, in a Shared VPC it does not
     # (docs.cloud.google.com, "Best practices for GKE networking").
     access = project == host or cloud.resources[subnetwork].state.get("privateIpGoogleAccess")
-    if private and not access and not _has_nat(cloud, network, subnetwork):
+    leads_out = _has_nat(cloud, network, subnetwork) or any(
+        network in route.depends_on for route in cloud.of("compute.routes")
+    )
+    if private and not access and not leads_out:
         # https://github.com/terraform-google-modules/terraform-example-foundation/issues/1324
         return (
             f"All cluster resources were brought up, but: only 0 nodes out of {nodes} have "

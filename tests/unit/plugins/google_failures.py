@@ -45,7 +45,8 @@ def _life(
 ) -> dict[str, Any]:
     with pytest.raises(Refused) as refused:
         stack.up(token, name, given)
-    assert (kept := refused.value.kept) is not None
+    kept = refused.value.kept
+    assert kept is not None
     state = decode(kept.properties)
     found: dict[str, Any] = {
         "says": str(refused.value),

@@ -113,6 +113,36 @@ def test_a_cluster_that_does_not_start_says_why_in_its_operation(gke: Gke) -> No
     assert refused(gke.clusters.get(name=CLUSTER))[0] == 404
 
 
+def test_what_fails_half_way_stays_with_its_reason(gke: Gke) -> None:
+    """The operation ends with an error; cluster and pool are listed in the state ERROR, have no
+    node, and keep their names until somebody deletes them."""
+    words = "Google Compute Engine: Not all instances running in IGM."
+    gke.cloud.faults.halfway = {"CREATE_CLUSTER": [words], "CREATE_NODE_POOL": [words]}
+    body = {"cluster": {"name": "dev", "network": "net", "subnetwork": "nodes",
+                        "initialNodeCount": 1}}  # fmt: skip
+    operation = gke.finished(gke.clusters.create(parent=LOCATION, body=body))
+    assert operation["statusMessage"] == words
+    (cluster,) = gke.clusters.list(parent="projects/p/locations/-").execute()["clusters"]
+    assert (cluster["status"], cluster["statusMessage"]) == ("ERROR", words)
+    assert refused(gke.clusters.create(parent=LOCATION, body=body))[0] == 409
+    pool = {"nodePool": {"name": "gpu", "initialNodeCount": 1}}
+    code, reason, said = refused(gke.pools.create(parent=CLUSTER, body=pool))
+    assert (code, reason) == (400, "failedPrecondition")
+    assert said.endswith("cannot be updated.")
+    assert gke.cloud.node_groups() == []
+    gke.finished(gke.clusters.delete(name=CLUSTER))
+    gke.cluster()
+    operation = gke.finished(gke.pools.create(parent=CLUSTER, body=pool))
+    assert operation["statusMessage"] == words
+    found = gke.pools.get(name=POOL).execute()
+    assert (found["status"], found["statusMessage"]) == ("ERROR", words)
+    assert "gpu" not in [group.name for group in gke.cloud.node_groups()]
+    assert refused(gke.pools.create(parent=CLUSTER, body=pool))[0] == 409
+    gke.finished(gke.pools.delete(name=POOL))
+    gke.pool(initialNodeCount=1)
+    assert gke.size() == 1
+
+
 def test_one_update_at_a_time(gke: Gke) -> None:
     """Two are refused, none as well; one is there afterwards, with another etag."""
     etag = gke.cluster()["etag"]

@@ -145,7 +145,7 @@ def selected(stack: GoogleStack, selector: dict[str, str]) -> NodeGroup:
         group
         for group in stack.cloud.node_groups()
         if selector.items() <= group.node.labels.items()
-        and "1" == group.node.labels["cloud.google.com/gke-accelerator-count"]
+        and group.node.labels["cloud.google.com/gke-accelerator-count"] == "1"
     ]
     return found
 

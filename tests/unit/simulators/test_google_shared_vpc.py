@@ -110,9 +110,9 @@ def test_a_subnetwork_or_range_that_is_not_there(changes: dict[str, Any], says: 
     assert says in str(refused.value)
 
 
-@pytest.mark.parametrize("out", ["nat", "google"])
+@pytest.mark.parametrize("out", ["nat", "google", "firewall"])
 def test_nodes_register_with_a_way_to_google(out: Out) -> None:
-    """Cloud NAT or Private Google Access alone."""
+    """Cloud NAT, Private Google Access alone, or a route through the company's firewall."""
     assert SharedStack(out=out).up_cluster()["name"] == "dev"
 
 

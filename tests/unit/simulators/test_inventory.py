@@ -216,7 +216,8 @@ def test_an_inventory_describes_subnetworks_and_what_is_missing(tmp_path: Path) 
         ({"subnetworks": [SHARED | {"cidr": "10"}]}, "[0].cidr: '10' is not a network such as"),
         ({"subnetworks": [SHARED | {"ranges": {"pods": 1.5}}]}, ".ranges.pods: 1.5 is not a netw"),
         ({"subnetworks": [SHARED | {"ranges": ["pods"]}]}, ".ranges: is not a map of names to"),
-        ({"subnetworks": [SHARED | {"out": "vpn"}]}, ".out: 'vpn'; allowed: nat, google, none"),
+        ({"subnetworks": [SHARED | {"out": "vpn"}]},
+         ".out: 'vpn'; allowed: nat, google, firewall, none"),
     ],
 )  # fmt: skip
 def test_a_wrong_description_of_subnetworks_is_one_line(

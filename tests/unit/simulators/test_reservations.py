@@ -43,6 +43,27 @@ def test_on_google_cloud_they_are_shared_with_the_project(tmp_path: Path) -> Non
     assert (theirs.shared_with, theirs.blocks) == (("my-project",), ("l4s-block-1",))
 
 
+def test_on_autopilot_they_are_of_the_largest_machine_with_these_gpus(tmp_path: Path) -> None:
+    """In the first zone of the region that has them; nothing else bounds what pods ask for."""
+    cluster = {"platform": "gke-autopilot", "name": "a", "location": "us-central1",
+               "authorizedNetworks": {"office": "203.0.113.0/24"}}  # fmt: skip
+    named = {"capacityType": "reservation", "reservation": "mine"}
+    pools = {
+        "l4": {"accelerator": "nvidia-l4", "gpusPerNode": 2, **named},
+        "t4": {"accelerator": "nvidia-tesla-t4", "gpusPerNode": 1, **named,
+               "reservation": "projects/owner-1/reservations/theirs"},
+    }  # fmt: skip
+    given = settings("reserved", cluster=cluster, gpuPools=pools, workloads={})
+    found, (note,) = reservations("reserved", given, folder=tmp_path)
+    assert [(one.name, one.type, one.zone, one.accelerator, one.gpus) for one in found] == [
+        ("mine", "g2-standard-24", "us-central1-a", "", 0),
+        ("projects/owner-1/reservations/theirs", "n1-standard-32", "us-central1-a",
+         "nvidia-tesla-t4", 1),
+    ]  # fmt: skip
+    assert [one.shared_with for one in found] == [(), ("my-project",)]
+    assert note.startswith("these reservations are simulated: mine, projects/owner-1/")
+
+
 def test_pools_of_one_reservation_are_both_in_it(tmp_path: Path) -> None:
     """It has room for all of them."""
     pool = {"machineType": "g2-standard-4", "capacityType": "reservation", "reservation": "a"}

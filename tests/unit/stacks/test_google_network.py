@@ -1,17 +1,18 @@
 """What a check finds of an existing network before an update, asked of the simulated APIs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from components.gke.network_args import GkeNetworkArgs
+from simulators.google.compute.resources import new
 from simulators.google.container.shared_vpc import GKE_AGENT
 from simulators.google_inventory import Missing, Out
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_network import findings
-from stacks.capacity.verdict import Finding
+from stacks.capacity.verdict import Finding, Unknown
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
 NETWORK = GkeNetworkArgs(
@@ -24,6 +25,7 @@ NETWORK = GkeNetworkArgs(
 GKE = "service-123456789012@container-engine-robot.iam.gserviceaccount.com"
 NOT_ASKED = "; what a folder above grants is not asked"
 NO_NAT = "no Cloud NAT of shared in us-central1 takes gke out"
+CUDA = "nvcr.io/nvidia/cuda:12.9.1-base-ubuntu24.04"
 
 
 def found(
@@ -31,10 +33,16 @@ def found(
     network: GkeNetworkArgs = NETWORK,
     region: str = "us-central1",
     nodes: int | None = 9,
+    images: Sequence[str] = (CUDA, "us-docker.pkg.dev/p/images/train:1"),
 ) -> list[tuple[str, str, str]]:
     """What is asked and found, as (about, word, reason)."""
     asked = findings(
-        network, project="p", region=region, nodes=nodes, api=GoogleApi(stack.api.endpoint)
+        network,
+        project="p",
+        region=region,
+        nodes=nodes,
+        images=images,
+        api=GoogleApi(stack.api.endpoint),
     )
     stack.api.stop()
     return [_shown(one) for one in asked]
@@ -51,7 +59,7 @@ def test_a_network_as_it_shall_be_has_no_finding() -> None:
 
 def test_nothing_is_asked_of_a_network_that_the_stack_makes() -> None:
     """No API answers there, and nobody asks it."""
-    given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1}
+    given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1, "images": []}
     assert findings(GkeNetworkArgs(), **given, api=GoogleApi("http://127.0.0.1:1")) == []
 
 
@@ -135,19 +143,101 @@ def test_ranges_have_room_for_every_node(nodes: int | None, expected: Any) -> No
     [
         ("none", ("subnetwork", "wrong", f"{NO_NAT}, and it has no Private Google Access: private "
                   "nodes do not register; add a Cloud NAT")),
-        ("google", ("subnetwork", "unknown", f"{NO_NAT}, so that nodes pull images of Google's "
-                    "registries alone, unless a route of the network leads out another way")),
+        ("google", ("subnetwork", "wrong", f"{NO_NAT}, so that nodes pull from Google's registries "
+                    "alone, and the stack's images are in nvcr.io too; add a Cloud NAT, or set "
+                    "images.registry and copy them: gpu-cluster images")),
+        ("firewall", None),
     ],
 )  # fmt: skip
 def test_a_way_out(out: Out, expected: Any) -> None:
-    """Without any it is wrong; of one to Google alone nobody knows whether it will do."""
-    assert found(SharedStack(out=out)) == [expected]
+    """Without any it is wrong, and so is one to Google alone where an image is elsewhere; a route
+    through a firewall is one."""
+    assert found(SharedStack(out=out)) == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize(
+    ("image", "outside"),
+    [
+        ("europe-west4-docker.pkg.dev/p/mirror/nvidia/cuda:1", None),
+        ("gcr.io/p/train:1", None),
+        ("eu.gcr.io/p/train:1", None),
+        ("registry.k8s.io/pause:3.10", "registry.k8s.io"),
+        ("ubuntu:24.04", "docker.io"),
+        ("pytorch/pytorch:2", "docker.io"),
+        ("notgcr.io/p/train:1", "notgcr.io"),
+    ],
+)
+def test_which_registries_private_google_access_reaches(image: str, outside: str | None) -> None:
+    """Google's own: an image of any other needs a way out."""
+    said = [reason for _, _, reason in found(SharedStack(out="google"), images=[image])]
+    assert [f"are in {outside} too" in reason for reason in said] == ([True] if outside else [])
+
+
+GOOGLE = "projects/company-net/global/gateways/default-internet-gateway"
+ANYWHERE = "0.0.0.0/0"
+
+
+@pytest.mark.parametrize(
+    ("routes", "peers", "word", "says"),
+    [
+        ([(ANYWHERE, 1000, GOOGLE)], [], "wrong", "are in nvcr.io too"),
+        ([], [], "wrong", "no route of shared leads to Google: Private Google Access needs one of "
+         "0.0.0.0/0, or of 199.36.153.8/30, to default-internet-gateway"),
+        ([("199.36.153.8/30", 1000, GOOGLE)], [], "unknown", "whether DNS zones of shared lead "
+         "googleapis.com, gcr.io and pkg.dev there is not asked"),
+        ([(ANYWHERE, 1000, GOOGLE)], [{"name": "office"}], "unknown", "whether a BGP peer of "
+         "shared-us-central1 leads out is not asked"),
+        ([(ANYWHERE, 1000, GOOGLE), (ANYWHERE, 1001, "")], [], "wrong", "are in nvcr.io too"),
+        ([(ANYWHERE, 1000, GOOGLE), (ANYWHERE, 999, "")], [], None, ""),
+    ],
+)  # fmt: skip
+def test_routes_say_where_nodes_without_nat_come(
+    monkeypatch: pytest.MonkeyPatch,
+    routes: Sequence[tuple[str, int, str]],
+    peers: Sequence[Any],
+    word: str | None,
+    says: str,
+) -> None:
+    """The first of those to anywhere counts, and Google needs one through its own gateway."""
+    stack = SharedStack(out="google")
+    link = "https://www.googleapis.com/compute/v1/"
+    network = f"{link}projects/company-net/global/networks/shared"
+    rows = [
+        {"name": "r", "network": network, "destRange": block, "priority": priority}
+        | ({"nextHopGateway": link + hop} if hop else {"nextHopIlb": "10.10.15.253"})
+        for block, priority, hop in routes
+    ]
+    monkeypatch.setattr("simulators.google.compute.routes._rows", lambda call: iter(rows))
+    router = {"name": "shared-us-central1", "network": network, "bgpPeers": peers}
+    identity = "projects/company-net/regions/us-central1/routers/shared-us-central1"
+    stack.cloud.resources[identity] = new(identity, "compute.routers", "router", router)
+    asked = found(stack)
+    assert [one[1] for one in asked] == ([word] if word else [])
+    assert all(says in reason for _, _, reason in asked), asked
+
+
+def test_a_network_has_compute_engine_s_routes() -> None:
+    """One to anywhere through Google's gateway, one for each subnetwork, and what was added."""
+    stack = SharedStack(out="firewall")
+    rows = GoogleApi(stack.api.endpoint).get("compute", "projects/company-net/global/routes")
+    stack.api.stop()
+    assert not isinstance(rows, Unknown)
+    hops = [
+        (one["destRange"], one["priority"], next(key for key in one if key.startswith("nextHop")))
+        for one in rows["items"]
+    ]
+    assert hops == [
+        ("0.0.0.0/0", 1000, "nextHopGateway"),
+        ("10.10.0.0/20", 0, "nextHopNetwork"),
+        ("0.0.0.0/0", 900, "nextHopIlb"),
+    ]
 
 
 def test_a_network_of_the_cluster_s_own_project() -> None:
     """It needs no grant, and GKE itself turns Private Google Access on."""
     asked = found(SharedStack(out="none", project="p"), replace(NETWORK, host_project=None))
-    assert [(about, word) for about, word, _ in asked] == [("subnetwork", "unknown")]
+    assert [(about, word) for about, word, _ in asked] == [("subnetwork", "wrong")]
+    assert "are in nvcr.io too" in asked[0][2]
 
 
 def test_a_group_may_have_the_agent_in_it() -> None:
@@ -174,7 +264,7 @@ def test_a_role_on_the_whole_host_project_does_as_well() -> None:
 
 def test_nobody_answers() -> None:
     """Then each thing is unknown, for one reason, which is said once."""
-    given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1}
+    given: dict[str, Any] = {"project": "p", "region": "r", "nodes": 1, "images": []}
     asked = findings(NETWORK, **given, api=GoogleApi("http://127.0.0.1:1"))
     assert {one.word for one in asked} == {"unknown"}
     assert all("http://127.0.0.1:1 does not answer" in one.reason for one in asked)

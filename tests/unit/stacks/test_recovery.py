@@ -16,6 +16,7 @@ import pytest
 from botocore.exceptions import ClientError, WaiterError
 from moto import mock_aws
 
+from cli.recover import _text
 from stacks.recovery import command
 from stacks.recovery import google as on_google
 from stacks.recovery.aws import Aws, route_id
@@ -132,7 +133,7 @@ def test_changes_and_deletions_are_read_again() -> None:
     there = {**NETWORK, "id": "projects/p/global/networks/net-0123abc"}
     pulumi = FakePulumi(state(there, pending={"deleting": there}))
     assert recover(pulumi, clouds=Nobody()).adopted == {}
-    assert [call[0] for call in pulumi.calls] == ["stack", "stack", "refresh"]
+    assert [call[0] for call in pulumi.calls] == ["stack", "stack", "refresh", "stack"]
 
 
 def test_nothing_is_adopted_without_consent() -> None:
@@ -543,3 +544,68 @@ def test_an_imported_node_pool_names_its_cluster_as_the_program_does() -> None:
         state(inputs={}, outputs={}),
     ):
         assert adopting(other, {}) == other
+
+
+class Eks:
+    """A cluster and a node group, of which one failed."""
+
+    def describe_cluster(self, name: str) -> Any:
+        return {"cluster": {"status": "ACTIVE"}}
+
+    def describe_nodegroup(self, clusterName: str, nodegroupName: str) -> Any:
+        if nodegroupName == "gone":
+            raise refused("ResourceNotFoundException")
+        issues = [{"code": "NodeCreationFailure", "message": "no node joined"}]
+        return {"nodegroup": {"status": "CREATE_FAILED", "health": {"issues": issues}}}
+
+
+class Clouds:
+    """Google Cloud with these statuses, and the EKS above."""
+
+    def __init__(self, statuses: Mapping[str, str]) -> None:
+        self.statuses = statuses
+
+    def aws(self, region: str) -> Aws:
+        return Aws(lambda service: Eks())
+
+    def google(self, url: str) -> Mapping[str, Any]:
+        status = self.statuses.get(url.removeprefix("https://container.googleapis.com/v1/"), "")
+        if status == "denied":
+            raise LookupError("Google Cloud: permission denied")
+        return {"status": status, "statusMessage": "no machine"} if status else {}
+
+
+GKE, GKE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
+EKS, EKS_GROUP = "aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup"
+
+
+def test_what_a_cloud_made_half_way_is_replaced_by_the_next_update() -> None:
+    """The cloud says what failed, whatever the state says; what is up with a fault is left to
+    mend itself, and what is gone to a refresh."""
+    there = {"outputs": {"region": "us-east-1"}}
+    rows = [
+        row(GKE, "dev", id="c"),
+        row(GKE_POOL, "gpu", id="c/nodePools/gpu"),
+        row(GKE_POOL, "system", id="c/nodePools/system"),
+        row(EKS, "ml", id="ml", **there),
+        row(EKS_GROUP, "gpu", id="ml:gpu", **there),
+        row(EKS_GROUP, "gone", id="ml:gone", **there),
+        NETWORK | {"id": "projects/p/global/networks/net-0123abc"},
+    ]
+    pulumi = FakePulumi(state(*rows))
+    now = {"c": "ERROR", "c/nodePools/gpu": "RUNNING_WITH_ERROR", "c/nodePools/system": "RUNNING"}
+    found = recover(pulumi, clouds=Clouds(now))
+    wanted = {urn(GKE, "dev"): "no machine", urn(EKS_GROUP, "gpu"): "no node joined"}
+    assert found.failed == wanted
+    assert pulumi.calls.count(("state", "taint")) == 2
+    line = f"  {GKE} dev: failed half way, and the next up replaces it: no machine"
+    assert line in _text("dev", found).splitlines()
+
+
+def test_a_cloud_that_does_not_say_what_failed_is_a_note() -> None:
+    """The state is in order by then."""
+    found = recover(FakePulumi(state(row(GKE, "dev", id="c"))), clouds=Clouds({"c": "denied"}))
+    assert found.failed == {}
+    assert found.notes == [
+        "whether clusters and node pools failed is not known: Google Cloud: permission denied"
+    ]

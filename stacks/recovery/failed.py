@@ -1,0 +1,37 @@
+"""What a cloud made half way and keeps. An `up` passes it by: it stands in the state, and to its
+provider nothing of it changes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from stacks.recovery.aws import Aws
+from stacks.recovery.google import CONTAINER, Get
+from stacks.state import Deployment, resources
+
+_GOOGLE = ("gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool")
+_AWS = ("aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup")
+_FAILED = ("ERROR", "FAILED", "CREATE_FAILED")
+"""Not RUNNING_WITH_ERROR or DEGRADED: those are up, and mend themselves."""
+
+
+def failed(
+    deployment: Deployment, google: Get, aws: Callable[[str], Aws]
+) -> Iterator[tuple[str, str]]:
+    """URN, and the cloud's reason, of each cluster and each group of nodes that failed; raises
+    LookupError in the words of a cloud that does not say."""
+    for row in resources(deployment):
+        if row.get("delete") or not row.get("id"):
+            continue
+        found: Mapping[str, Any] = {}
+        if row["type"] in _GOOGLE:
+            found = google(f"{CONTAINER}/{row['id']}")
+        elif row["type"] in _AWS and (region := (row.get("outputs") or {}).get("region")):
+            found = aws(str(region)).described(row["id"])
+        if found.get("status") in _FAILED:
+            yield row["urn"], _reason(found)
+
+
+def _reason(found: Mapping[str, Any]) -> str:
+    issues = (found.get("health") or {}).get("issues") or ()
+    said = found.get("statusMessage") or "; ".join(one["message"] for one in issues)
+    return str(said or found["status"])

@@ -1,0 +1,140 @@
+"""A cluster and a node pool that GKE makes half way, under the real engine."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tools
+from plugins import gcp
+from plugins.cloud.server import ProviderServer
+from plugins.faults import Faults
+from quality.faults.fake_cloud_api import FakeCloudApi
+from rehearsal.fork_server import launcher
+from simulators.google import GoogleCloud, serve_api
+from stacks.files import ROOT
+from stacks.recovery.command import recover
+from stacks.recovery.engine import RecoveringPulumi
+from stacks.state import resources
+from stacks.urn import Urn
+from tests.unit.plugins.offline_engine import Plane
+
+PROGRAM = """
+from types import SimpleNamespace
+
+import pulumi
+import pulumi_gcp as gcp
+
+from components.gke.control_plane import control_plane_options
+
+root = pulumi.ComponentResource("test:index:Root", "root")
+network = gcp.compute.Network("net", auto_create_subnetworks=False)
+nodes = gcp.compute.Subnetwork("nodes", network=network.id, ip_cidr_range="10.0.0.0/20")
+cluster = gcp.container.Cluster(
+    "dev",
+    name="dev",
+    location="us-central1-a",
+    network=network.self_link,
+    subnetwork=nodes.self_link,
+    initial_node_count=1,
+    remove_default_node_pool=True,
+    deletion_protection=False,
+    opts=control_plane_options(SimpleNamespace(deletion_protection=False), root),
+)
+gcp.container.NodePool("cpu", cluster=cluster.id, initial_node_count=1,
+                       opts=pulumi.ResourceOptions(deleted_with=cluster))
+"""
+STOCKOUT = "Google Compute Engine: Not all instances running in IGM after 35m4s. Expected 1"
+CLUSTER = "projects/p/locations/us-central1-a/clusters/dev"
+
+
+class Stack:
+    """A stack of the program above, in a file backend of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cloud = GoogleCloud(control_plane=Plane(), faults=Faults())
+        self.api = serve_api(self.cloud)
+        self.server = ProviderServer(
+            gcp.settings_for(self.api.environment, faults=Faults(), changed=self.cloud.notify)
+        )
+        cli, in_front = tools.pulumi()
+        for name in ("program", "state"):
+            (folder / name).mkdir()
+        (folder / "program" / "__main__.py").write_text(PROGRAM)
+        (folder / "program" / "Pulumi.yaml").write_text("name: small\nruntime: python\n")
+        config = "config: { gcp:project: p, gcp:region: us-central1 }\n"
+        (folder / "program" / "Pulumi.dev.yaml").write_text(config)
+        environment = {
+            **os.environ,
+            "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
+            "PYTHONPATH": str(ROOT),
+            "GPU_CLUSTER_PYTHON": str(launcher()),
+            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "test",
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            "PULUMI_DEBUG_PROVIDERS": f"gcp:{self.server.port}",
+        }
+        self.pulumi = RecoveringPulumi(
+            command=cli, program=folder / "program", stack="dev", environment=environment
+        )
+        self.pulumi.init()
+
+    def up(self, *, fails: bool = False) -> str:
+        done = self.pulumi.execute("up", "--yes", "--skip-preview")
+        assert (done.returncode != 0) is fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def recovered(self) -> dict[str, str]:
+        """Recovers; what had failed, type -> why."""
+        clouds = FakeCloudApi(self.cloud, self.api.endpoint)  # type: ignore[arg-type]
+        found = recover(self.pulumi, clouds=clouds)
+        assert found.notes == []
+        return {Urn.parse(urn).type: reason for urn, reason in found.failed.items()}
+
+    def state(self, name: str) -> dict[str, Any]:
+        exported = json.loads(self.pulumi.must("stack", "export"))
+        (found,) = (row for row in resources(exported) if Urn.parse(row["urn"]).name == name)
+        return found
+
+    def held(self) -> list[str]:
+        """Words for what the cloud has of GKE."""
+        return [line.split(" projects/")[0] for line in self.cloud.list_resources()
+                if "clusters/" in line]  # fmt: skip
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    made = Stack(tmp_path)
+    yield made
+    made.server.stop()
+    made.api.stop()
+
+
+def test_what_gke_makes_half_way_is_replaced_after_a_recovery(stack: Stack) -> None:
+    """The engine has it; a second `up` passes it by, and its own node pool is refused; after a
+    recovery the next one replaces it, and nothing is orphaned."""
+    stack.cloud.faults.halfway |= {"CREATE_CLUSTER": [STOCKOUT]}
+    assert f"Error waiting for creating GKE cluster: {STOCKOUT}" in stack.up(fails=True)
+    assert stack.state("dev")["id"] == CLUSTER
+    assert "creating urn:" in stack.state("dev")["initErrors"][0]
+    said = stack.up(fails=True)
+    assert "cannot be updated" in said
+    assert "409" not in said
+    assert "initErrors" not in stack.state("dev")
+    assert stack.recovered() == {"gcp:container/cluster:Cluster": STOCKOUT}
+    stack.cloud.faults.halfway |= {"CREATE_NODE_POOL": [STOCKOUT]}
+    said = stack.up(fails=True)
+    assert "+-1 replaced" in said
+    assert 'was created in the error state "ERROR"' in said
+    assert stack.recovered() == {"gcp:container/nodePool:NodePool": STOCKOUT}
+    stack.up()
+    assert stack.held() == ["cluster", "node pool"]
+    assert stack.recovered() == {}
+    stack.pulumi.must("preview", "--expect-no-changes")
+    stack.pulumi.must("destroy", "--yes", "--skip-preview")
+    assert stack.cloud.list_resources() == []

@@ -1,0 +1,23 @@
+"""What the rehearsal makes of the engine's events."""
+
+import pytest
+
+from rehearsal.engine import _with_subject
+
+URN = (
+    "urn:pulumi:dev::gpu-cluster::gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool::gpu"
+)
+POOL = "gcp:container/nodePool:NodePool gpu"
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("no quota", "no quota"),
+        (f"1 error occurred:\n\t* creating {URN}: 1 error occurred:\n\t* no quota", "no quota"),
+        ("2 errors occurred:\n\t* a\n\t* b", "2 errors occurred:\n\t* a\n\t* b"),
+    ],
+)
+def test_an_error_is_shown_without_what_is_said_of_every_one(message: str, shown: str) -> None:
+    """Bridge and engine wrap the reason of a create that failed half way; two reasons stay two."""
+    assert _with_subject(URN, message) == f"{POOL}: {shown}"
