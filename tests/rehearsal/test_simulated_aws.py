@@ -156,7 +156,6 @@ def test_a_delete_in_the_wrong_order_is_refused(
          "leading v"),
         (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "kube-proxy",
                      "configurationValues": "x"}, "not in valid JSON or YAML"),
-        (aws.ADDON, {"clusterName": "k8s-ml", "addonName": "coredns"}, "DEGRADED"),
         (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": "admin"}, "principalArn parameter"),
         (aws.ENTRY, {"clusterName": "k8s-ml", "principalArn": aws.ADMIN},
          "The specified principalArn is invalid: invalid principal."),
@@ -398,7 +397,7 @@ def test_addons_with_pods_need_a_node(fresh: AwsStack) -> None:
 
 def test_an_addon_works_with_the_role_of_its_own_service_account(fresh: AwsStack) -> None:
     """The EBS CSI controller asks EC2 as ebs-csi-controller-sa: another account's role, or one
-    without the rights, leaves the addon degraded and nothing behind."""
+    without the rights, leaves the addon degraded until an update brings the right one."""
     subnets = fresh.cluster()
     kept = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
     fresh.group(subnets, scalingConfig=kept, taints=[])
