@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from stacks.recovery.aws import Aws
-from stacks.recovery.google import CONTAINER, Get
+from stacks.recovery.google import Get
 from stacks.state import Deployment, resources
 
 _GOOGLE = ("gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool")
@@ -24,7 +24,7 @@ def failed(
             continue
         found: Mapping[str, Any] = {}
         if row["type"] in _GOOGLE:
-            found = google(f"{CONTAINER}/{row['id']}")
+            found = google("container", row["id"])
         elif row["type"] in _AWS and (region := (row.get("outputs") or {}).get("region")):
             found = aws(str(region)).described(row["id"])
         if found.get("status") in _FAILED:

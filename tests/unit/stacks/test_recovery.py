@@ -568,8 +568,9 @@ class Clouds:
     def aws(self, region: str) -> Aws:
         return Aws(lambda service: Eks())
 
-    def google(self, url: str) -> Mapping[str, Any]:
-        status = self.statuses.get(url.removeprefix("https://container.googleapis.com/v1/"), "")
+    def google(self, service: str, path: str) -> Mapping[str, Any]:
+        assert service == "container"
+        status = self.statuses.get(path, "")
         if status == "denied":
             raise LookupError("Google Cloud: permission denied")
         return {"status": status, "statusMessage": "no machine"} if status else {}
