@@ -26,7 +26,8 @@ def operation(
     begun: Operation = call.cloud.operations.begin(
         "container", scope, kind, target, work=work, simulated_seconds=simulated_seconds
     )
-    begun.error = error
+    if error is not None:  # nobody works on it, and nobody else says how it ends
+        begun.error = error
     return begun.body(call)
 
 
