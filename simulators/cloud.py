@@ -34,6 +34,8 @@ class ApiFaults(Protocol):
     errors: dict[str, list[str]]
     """Operation, e.g. `eks:CreateNodegroup` (of Google: type of what it makes, as Pulumi calls it)
     -> errors that its next calls answer with, in turn."""
+    halfway: dict[str, list[str]]
+    """Kind of a long-running operation of GKE's -> what its next ones end with, in turn."""
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class NoFaults:
 
     quota: dict[str, int] = field(default_factory=dict)
     errors: dict[str, list[str]] = field(default_factory=dict)
+    halfway: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
