@@ -38,8 +38,10 @@ sys.exit(f"none of {len(pods)} pods runs")
 """In the place of `kubectl get pods`, which shows what is there: a reader waits for the sample."""
 EMPTIED = """
 cp Pulumi.{stack}.yaml written
-pulumi config set -s {stack} --path gpu-cluster:cluster.deletionProtection false
-pulumi up --yes -s {stack}
+if ! grep -q "platform: existing" written; then
+  pulumi config set -s {stack} --path gpu-cluster:cluster.deletionProtection false
+  pulumi up --yes -s {stack}
+fi
 pulumi destroy --yes -s {stack}
 pulumi stack rm --yes -s {stack}
 mv written Pulumi.{stack}.yaml
@@ -111,7 +113,7 @@ def test_the_page_works(page: Path, tmp_path: Path) -> None:
             words = step.words
             if words[0] == "cp":
                 shutil.copy(folder / words[1], folder / words[2])
-            if kept and (told := as_told(step, stack)):
+            if kept and (told := as_told(step, folder, stack)):
                 for command in told:
                     done = in_sandbox(folder, stack, *command)
                     assert done.returncode == 0, f"{step.text}: {done.stdout}{done.stderr}"
@@ -132,7 +134,7 @@ def test_the_page_works(page: Path, tmp_path: Path) -> None:
             run(folder, ["down", stack])
 
 
-def as_told(step: Command, stack: str) -> list[list[str]]:
+def as_told(step: Command, folder: Path, stack: str) -> list[list[str]]:
     """What a step does in the environment of the rehearsal that is kept; empty where it has nothing
     to do there. A page that makes its stack does so on an account that is empty again."""
     words = step.words
@@ -140,6 +142,7 @@ def as_told(step: Command, stack: str) -> list[list[str]]:
         return [["sh", "-ec", EMPTIED.format(stack=stack)], ["sh", "-c", step.text]]
     if words[0] == "kubectl" and "--kubeconfig" in words:
         file = words[words.index("--kubeconfig") + 1]
+        file = file if file.startswith("~") else str(folder / file)
         return [["sh", "-c", f'exec "$0" -c "$1" {file}', sys.executable, RUNNING]]
     if "pulumi" not in step.text.strip("(").replace(";", " ").split() or words[1] == "login":
         return []
