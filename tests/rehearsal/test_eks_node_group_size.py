@@ -3,7 +3,6 @@
 Only the engine shows what ignored changes send to the provider, and when a hook stops an update.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ import pytest
 import tools
 from plugins.cloud.handler import CloudError, Config, Handler
 from plugins.cloud.server import ProviderServer, ProviderSettings
-from rehearsal.fork_server import launcher
 from stacks.engine import Pulumi
-
-ROOT = Path(__file__).parents[2]
+from tests.rehearsal.small_program import engine_environment, write_program
 
 PROGRAM = """
 import os
@@ -93,27 +90,11 @@ class Stack:
     """The program above in a file backend of its own."""
 
     def __init__(self, folder: Path, port: int) -> None:
-        self.program = folder / "program"
-        for path in (self.program, folder / "state"):
-            path.mkdir()
-        (self.program / "__main__.py").write_text(PROGRAM)
-        (self.program / "Pulumi.yaml").write_text("name: small\nruntime: python\n")
-        cli, in_front = tools.pulumi()
-        self.environment = {
-            **os.environ,
-            "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
-            "PYTHONPATH": str(ROOT),
-            "GPU_CLUSTER_PYTHON": str(launcher()),
-            "PULUMI_HOME": str(folder / "home"),
-            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
-            "PULUMI_CONFIG_PASSPHRASE": "test",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_DEBUG_PROVIDERS": f"aws:{port}",
-        }
+        self.environment = engine_environment(folder, f"aws:{port}")
+        cli, _ = tools.pulumi()
         self.pulumi = Pulumi(
             command=cli,
-            program=self.program,
+            program=write_program(folder, PROGRAM),
             stack="train",
             environment=self.environment,
             seconds=120,

@@ -1,7 +1,6 @@
 """A cluster and a node pool that GKE makes half way, under the real engine."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from plugins import gcp
 from plugins.cloud.server import ProviderServer
 from plugins.faults import Faults
 from quality.faults.fake_cloud_api import FakeCloudApi
-from rehearsal.fork_server import launcher
 from simulators.google import GoogleCloud, serve_api
-from stacks.files import ROOT
 from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi
 from stacks.state import resources
 from stacks.urn import Urn
+from tests.rehearsal.small_program import engine_environment, write_program
 from tests.unit.plugins.offline_engine import Plane
 
 PROGRAM = """
@@ -60,27 +58,15 @@ class Stack:
         self.server = ProviderServer(
             gcp.settings_for(self.api.environment, faults=Faults(), changed=self.cloud.notify)
         )
-        cli, in_front = tools.pulumi()
-        for name in ("program", "state"):
-            (folder / name).mkdir()
-        (folder / "program" / "__main__.py").write_text(PROGRAM)
-        (folder / "program" / "Pulumi.yaml").write_text("name: small\nruntime: python\n")
+        program = write_program(folder, PROGRAM)
         config = "config: { gcp:project: p, gcp:region: us-central1 }\n"
-        (folder / "program" / "Pulumi.dev.yaml").write_text(config)
-        environment = {
-            **os.environ,
-            "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
-            "PYTHONPATH": str(ROOT),
-            "GPU_CLUSTER_PYTHON": str(launcher()),
-            "PULUMI_HOME": str(folder / "home"),
-            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
-            "PULUMI_CONFIG_PASSPHRASE": "test",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_DEBUG_PROVIDERS": f"gcp:{self.server.port}",
-        }
+        (program / "Pulumi.dev.yaml").write_text(config)
+        cli, _ = tools.pulumi()
         self.pulumi = RecoveringPulumi(
-            command=cli, program=folder / "program", stack="dev", environment=environment
+            command=cli,
+            program=program,
+            stack="dev",
+            environment=engine_environment(folder, f"gcp:{self.server.port}"),
         )
         self.pulumi.init()
 

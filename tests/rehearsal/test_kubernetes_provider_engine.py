@@ -5,7 +5,6 @@ Only the engine shows whether states, secrets, replacements and half-made object
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,12 @@ import pytest
 import tools
 from plugins.kubernetes import KubernetesProviderServer
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.fork_server import launcher
 from rehearsal.processes import Processes
 from stacks.engine import Pulumi
 from stacks.state import resources
 from stacks.urn import Urn
 from tests.rehearsal.kubernetes_engine import kubeconfig
+from tests.rehearsal.small_program import engine_environment, write_program
 
 PROGRAM = """
 import os
@@ -97,27 +96,12 @@ class Stack:
 
     def __init__(self, folder: Path, port: int, config: str) -> None:
         self.folder = folder
-        cli, in_front = tools.pulumi()
-        (folder / "program").mkdir()
-        (folder / "state").mkdir()
-        (folder / "program" / "__main__.py").write_text(PROGRAM)
-        (folder / "program" / "Pulumi.yaml").write_text("name: small\nruntime: python\n")
-        self.environment = {
-            **os.environ,
-            "PATH": os.pathsep.join([*map(str, in_front), os.environ["PATH"]]),
-            "GPU_CLUSTER_PYTHON": str(launcher()),
-            "PULUMI_HOME": str(folder / "home"),
-            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
-            "PULUMI_CONFIG_PASSPHRASE": "test",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            # The state names a plugin version, which the engine would otherwise try to download.
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_DEBUG_PROVIDERS": f"kubernetes:{port}",
-            "TEST_KUBECONFIG": config,
-        }
+        cli, _ = tools.pulumi()
+        self.environment = engine_environment(folder, f"kubernetes:{port}")
+        self.environment["TEST_KUBECONFIG"] = config
         self.pulumi = Pulumi(
             command=cli,
-            program=folder / "program",
+            program=write_program(folder, PROGRAM),
             stack="dev",
             environment=self.environment,
             seconds=120,
