@@ -88,20 +88,16 @@ def recover(
     if candidates:
         there = _without_others(pulumi, recovery, candidates)
         recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
+    deployment = pulumi.export()
     if adopt_orphans:
-        recovery.notes += _duplicates(pulumi.export(), clouds)
-    _replace_failed(pulumi, recovery, clouds)
-    return recovery
-
-
-def _replace_failed(pulumi: RecoveringPulumi, recovery: Recovery, clouds: Clouds) -> None:
-    """Lets the next update replace what the cloud made half way."""
+        recovery.notes += _duplicates(deployment, clouds)
     try:
-        recovery.failed = dict(failed(pulumi.export(), clouds.google, clouds.aws))
+        recovery.failed = dict(failed(deployment, clouds.google, clouds.aws))
     except LookupError as error:
         recovery.notes.append(f"whether clusters and node pools failed is not known: {error}")
     for urn in recovery.failed:
         pulumi.must("state", "taint", urn, "--yes")
+    return recovery
 
 
 def _without_others(

@@ -11,7 +11,7 @@ from stacks.state import Deployment, resources
 _GOOGLE = ("gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool")
 _AWS = ("aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup")
 _FAILED = ("ERROR", "FAILED", "CREATE_FAILED")
-"""Not RUNNING_WITH_ERROR or DEGRADED: those are up, and mend themselves."""
+"""Not RUNNING_WITH_ERROR or DEGRADED: those are up, and the cloud repairs them."""
 
 
 def failed(

@@ -439,7 +439,7 @@ def test_another_team_s_key_hides_none_of_ours() -> None:
 
 
 def test_what_failed_on_aws_is_named_with_what_to_do() -> None:
-    """As part of the stack it would look whole, and an `up` would not mend it."""
+    """As part of the stack it would look whole, and an `up` would not repair it."""
     aws = Aws(lambda service: Account())
     inputs = {"clusterName": "c", "launchTemplate": {"id": "lt-1"}}
     with pytest.raises(LookupError, match=r"nodegroup c/gpu-1 did not .* aws eks delete-nodegroup"):
@@ -582,7 +582,7 @@ EKS, EKS_GROUP = "aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup"
 
 def test_what_a_cloud_made_half_way_is_replaced_by_the_next_update() -> None:
     """The cloud says what failed, whatever the state says; what is up with a fault is left to
-    mend itself, and what is gone to a refresh."""
+    repair itself, and what is gone to a refresh."""
     there = {"outputs": {"region": "us-east-1"}}
     rows = [
         row(GKE, "dev", id="c"),
