@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,7 @@ class JobCluster:
             try:
                 for each in job.before:
                     if self._made(each):
-                        undo.callback(self._drop, each)
+                        undo.callback(_quietly, self._ask, "delete", each)
                 uid = self._create_job_set(job.job_set)["metadata"]["uid"]
             except ApiException as error:
                 if error.status != 409:
@@ -81,7 +81,7 @@ class JobCluster:
                     f"{job.name}: namespace {self.namespace} has one of that name already; cancel "
                     "it, or choose another name"
                 ) from None
-            undo.callback(self._drop_job_set, job.name)
+            undo.callback(_quietly, self._delete_job_set, job.name)
             owner = {
                 "apiVersion": job.job_set["apiVersion"], "kind": "JobSet", "name": job.name,
                 "uid": uid,
@@ -172,15 +172,6 @@ class JobCluster:
             return SUBMITTED in (found.labels or {}) and not found.owner_references
         return False
 
-    def _drop(self, each: Object) -> None:
-        # What refused the job is told, not what this one says.
-        with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-            self._ask("delete", each)
-
-    def _drop_job_set(self, name: str) -> None:
-        with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
-            self._delete_job_set(name)
-
     def _ask(self, verb: str, each: Object, *body: Object) -> Any:
         api, noun = {
             "ConfigMap": (self._core, "config_map"),
@@ -235,6 +226,12 @@ def row(job: Object) -> dict[str, Any]:
         "submitted": labels.get(SUBMITTED) == "true",
         "created": job["metadata"].get("creationTimestamp", ""),
     }
+
+
+def _quietly(call: Callable[..., object], *arguments: object) -> None:
+    """Takes back what was made: what refused the job is told, not what this call meets."""
+    with suppress(ApiException, urllib3.exceptions.HTTPError, OSError):
+        call(*arguments)
 
 
 @contextmanager
