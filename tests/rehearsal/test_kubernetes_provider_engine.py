@@ -151,8 +151,8 @@ def stack(tmp_path: Path, plane: LocalControlPlane) -> Iterator[Stack]:
 
 
 def test_a_stack_from_its_first_up_to_its_end(stack: Stack, plane: LocalControlPlane) -> None:
-    """A stack is created, left alone, updated, replaced, mended after drift and half-made objects,
-    and gone in the end."""
+    """A stack is created, left alone, updated, replaced, repaired after drift and half-made
+    objects, and gone in the end."""
     assert "+ 12 created" in stack.up()
     stack.unchanged()
     first = stack.states()
@@ -173,9 +173,9 @@ def test_a_stack_from_its_first_up_to_its_end(stack: Stack, plane: LocalControlP
     name = second["web"]["id"].removeprefix("space/")
     plane.api.delete(f"/apis/apps/v1/namespaces/space/deployments/{name}")
     stack.run("refresh", "--yes", "--skip-preview")
-    mended = stack.up()
-    assert "+ 1 created" in mended
-    assert "+-1 replaced" in mended
+    repaired = stack.up()
+    assert "+ 1 created" in repaired
+    assert "+-1 replaced" in repaired
     assert plane.api.get(path)["data"] == {"a": "2"}
 
     stack.set(wait="yes")
