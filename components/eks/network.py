@@ -62,7 +62,7 @@ class EksNetwork(pulumi.ComponentResource):
         )
         # One NAT gateway, in the first zone, or one in each.
         exits = args.zones if args.nat == "per-zone" else args.zones[:1]
-        tables: dict[str, aws.ec2.RouteTable] = {}
+        ways_out: dict[str, aws.ec2.Route] = {}
         for zone, private, public in _blocks(args):
             subnet = _subnet(f"{name}-private-{zone}", zone, private, vpc, "internal-elb", child)
             self.private_subnets[zone] = subnet.id
@@ -75,12 +75,14 @@ class EksNetwork(pulumi.ComponentResource):
                 opts=child,
             )
             if zone in exits:
-                tables[zone] = self._exit(name, zone, outside, vpc, [to_internet, association])
+                ways_out[zone] = self._exit(name, zone, outside, vpc, [to_internet, association])
             self.egress.append(
                 aws.ec2.RouteTableAssociation(
                     f"{name}-private-{zone}",
                     subnet_id=subnet.id,
-                    route_table_id=(tables.get(zone) or tables[exits[0]]).id,
+                    # The route's: a zone that gets a table of its own keeps the old one until
+                    # the new one leads out.
+                    route_table_id=(ways_out.get(zone) or ways_out[exits[0]]).route_table_id,
                     opts=child,
                 )
             )
@@ -91,7 +93,7 @@ class EksNetwork(pulumi.ComponentResource):
             vpc_id=vpc.id,
             service_name=regions.gateway_service(region, "s3"),
             vpc_endpoint_type="Gateway",
-            route_table_ids=[table.id for table in tables.values()],
+            route_table_ids=[route.route_table_id for route in ways_out.values()],
             tags=_tags(f"{name}-s3"),
             opts=child,
         )
@@ -103,9 +105,9 @@ class EksNetwork(pulumi.ComponentResource):
         subnet: aws.ec2.Subnet,
         vpc: aws.ec2.Vpc,
         routed: list[pulumi.Resource],
-    ) -> aws.ec2.RouteTable:
-        """A NAT gateway in a public subnet, and the route table that leads there. `routed` is what
-        leads from the subnet to the internet."""
+    ) -> aws.ec2.Route:
+        """A NAT gateway in a public subnet, and the route of a new table that leads there. `routed`
+        is what leads from the subnet to the internet."""
         child, name = pulumi.ResourceOptions(parent=self), f"{name}-{zone}"
         address = aws.ec2.Eip(
             name,
@@ -122,16 +124,13 @@ class EksNetwork(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=routed),
         )
         table = aws.ec2.RouteTable(name, vpc_id=vpc.id, tags=_tags(name), opts=child)
-        self.egress.append(
-            aws.ec2.Route(
-                name,
-                route_table_id=table.id,
-                destination_cidr_block="0.0.0.0/0",
-                nat_gateway_id=nat.id,
-                opts=child,
-            )
+        return aws.ec2.Route(
+            name,
+            route_table_id=table.id,
+            destination_cidr_block="0.0.0.0/0",
+            nat_gateway_id=nat.id,
+            opts=child,
         )
-        return table
 
 
 def _tags(name: str) -> dict[str, str]:

@@ -1,13 +1,14 @@
 """EKS: what stands before what, so that destroying it needs no waiting and leaves nothing."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
 from stacks.urn import Urn, of_reference
 from tests.components.eks_stack import OUTPUTS
 from tests.components.recording import Recording, record
-from tests.program.environments import config_of, run_program
+from tests.program.environments import as_engine_config, run_program, values_of, with_changes
 
 GPU_GROUP = "aws:eks/nodeGroup:NodeGroup::train-gpu"
 SYSTEM_GROUP = "aws:eks/nodeGroup:NodeGroup::k8s-ml-system"
@@ -18,8 +19,12 @@ AUTOSCALER = "kubernetes:apps/v1:Deployment::cluster-autoscaler"
 
 @pytest.fixture(scope="module")
 def outlived_by() -> dict[str, frozenset[str]]:
+    return _outlived_by(values_of("train"))
+
+
+def _outlived_by(values: dict[str, Any]) -> dict[str, frozenset[str]]:
     """Resource -> all that must stand before it, and is deleted after it; `type::name` each."""
-    recording = record(run_program, config=config_of("train"), outputs=OUTPUTS)
+    recording = record(run_program, config=as_engine_config(values), outputs=OUTPUTS)
     direct = {f"{r.type}::{r.name}": _names(recording, r.depends_on, r.provider)
               for r in recording.resources}  # fmt: skip
     return {name: _all_behind(name, direct) for name in direct}
@@ -159,3 +164,13 @@ def test_an_address_goes_before_the_internet_gateway(
     assert gateway in nat
     # Without it, the NAT gateway's own subnet leads nowhere.
     assert "aws:ec2/routeTableAssociation:RouteTableAssociation::k8s-ml-public-us-east-1a" in nat
+
+
+def test_a_subnet_gets_a_table_that_leads_out() -> None:
+    """With a NAT gateway for each zone instead of one, no zone is without a way out for the minutes
+    that a NAT gateway takes."""
+    change = ["gpu-cluster:cluster", "network", "nat", "per-zone"]
+    behind = _outlived_by(with_changes(values_of("train"), [change]))
+    for zone in ("us-east-1a", "us-east-1b"):
+        subnet = f"aws:ec2/routeTableAssociation:RouteTableAssociation::k8s-ml-private-{zone}"
+        assert f"aws:ec2/route:Route::k8s-ml-{zone}" in behind[subnet]
