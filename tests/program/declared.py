@@ -8,6 +8,7 @@ texts are there by their digest.
 import contextlib
 import hashlib
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -151,6 +152,7 @@ def _difference(sample: Mapping[str, Any], config: Mapping[str, Any]) -> dict[st
 
 
 if __name__ == "__main__":
+    logging.disable(logging.WARNING)  # the settings' warnings, once for each of the files
     os.environ["KUBECONFIG"] = str(Path(__file__).with_name("kubeconfig.yaml"))
     FOLDER.mkdir(exist_ok=True)
     for name, text in documents().items():
