@@ -38,7 +38,7 @@ SOURCES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class DataSheet:
     """One GPU's figures. Matrix rates are dense, without sparsity."""
 
@@ -52,279 +52,60 @@ class DataSheet:
     matrix_tflops: float | None
     fp32_tflops: float | None
     """Without TF32 and other matrix units."""
-    memory_gbps: float | None
-    """GB/s, read and written bytes together."""
     memory: Literal["HBM", "GDDR"]
     """On GDDR the error correction's bits take part of the bandwidth."""
+    memory_gbps: float | None
+    """GB/s, read and written bytes together."""
     host_gbps: float | None
     """GB/s in one direction: 16, 32 and 64 for 16 lanes of PCIe 3, 4 and 5. None where the GPU is
     not on PCIe, or sources disagree."""
-    nvlink_gbps: float | None = None
+    nvlink_gbps: float | None
     """GB/s, both directions together, as data sheets count; None without NVLink."""
+    source: str
+    """Keys of `SOURCES`."""
     low_power: bool = False
     """At most 75 W, with which it cannot hold the clock of its matrix figure: NVIDIA calls 24 of
     65 TFLOP/s on a T4 expected (forums.developer.nvidia.com/t/264462)."""
-    source: str
-    """Keys of `SOURCES`."""
 
+
+_PRO_4500: Final = ("RTX PRO 4500 Blackwell Server Edition",)
+_PRO_6000: Final = ("RTX PRO 6000 Blackwell Server Edition",)
 
 _ROWS: Final = (
+    # model, names, matrix type and TFLOP/s, fp32 TFLOP/s, memory and GB/s, host, NVLink, source
+    # fp32: 8.7 of both GPUs with boost; of one, sources disagree
+    DataSheet("K80", ("K80",), None, None, None, "GDDR", 240, 16, None, "gpuspecs"),
+    DataSheet("M60", ("M60",), None, None, 4.8, "GDDR", 160, 16, None, "gpuspecs"),
+    DataSheet("P4", ("P4",), None, None, 5.5, "GDDR", 192, 16, None, "p4 gce", low_power=True),
+    DataSheet("P100", ("P100-PCIE-16GB",), "fp16", 18.7, 9.3, "HBM", 732, 16, None, "p100"),
+    DataSheet("V100 16GB", ("V100-SXM2-16GB",), "fp16", 125, 15.7, "HBM", 900, 16, 300, "v100 gce"),
+    DataSheet("V100 32GB", ("V100-SXM2-32GB",), "fp16", 125, 15.7, "HBM", 900, 16, 300, "v100"),
+    DataSheet("T4", ("T4",), "fp16", 65, 8.1, "GDDR", 320, 16, None, "t4 gce", low_power=True),
+    # matrix: the T4's, no doubt, but no source says so
     DataSheet(
-        model="K80",
-        names=("K80",),
-        matrix=None,
-        matrix_tflops=None,
-        fp32_tflops=None,  # 8.7 of both GPUs with boost; of one, sources disagree
-        memory_gbps=240,
-        memory="GDDR",
-        host_gbps=16,
-        source="gpuspecs",
+        "T4G", ("T4G",), "fp16", None, 8.1, "GDDR", 320, 16, None, "gpuspecs", low_power=True
+    ),
+    DataSheet("A10G", ("A10G",), "bf16", 70, 35, "GDDR", 600, 32, None, "a10g"),
+    DataSheet("A30", ("A30",), "bf16", 165, 10.3, "HBM", 933, 32, None, "a30"),
+    DataSheet(
+        "A100 40GB", ("A100-SXM4-40GB",), "bf16", 312, 19.5, "HBM", 1555, 32, 600, "a100 gce"
     ),
     DataSheet(
-        model="M60",
-        names=("M60",),
-        matrix=None,
-        matrix_tflops=None,
-        fp32_tflops=4.8,
-        memory_gbps=160,
-        memory="GDDR",
-        host_gbps=16,
-        source="gpuspecs",
+        "A100 80GB", ("A100-SXM4-80GB",), "bf16", 312, 19.5, "HBM", 2039, 32, 600, "a100 gce"
     ),
-    DataSheet(
-        model="P4",
-        names=("P4",),
-        matrix=None,
-        matrix_tflops=None,
-        fp32_tflops=5.5,
-        memory_gbps=192,
-        memory="GDDR",
-        host_gbps=16,
-        low_power=True,
-        source="p4 gce",
-    ),
-    DataSheet(
-        model="P100",
-        names=("P100-PCIE-16GB",),
-        matrix="fp16",
-        matrix_tflops=18.7,
-        fp32_tflops=9.3,
-        memory_gbps=732,
-        memory="HBM",
-        host_gbps=16,
-        source="p100",
-    ),
-    DataSheet(
-        model="V100 16GB",
-        names=("V100-SXM2-16GB",),
-        matrix="fp16",
-        matrix_tflops=125,
-        fp32_tflops=15.7,
-        memory_gbps=900,
-        memory="HBM",
-        host_gbps=16,
-        nvlink_gbps=300,
-        source="v100 gce",
-    ),
-    DataSheet(
-        model="V100 32GB",
-        names=("V100-SXM2-32GB",),
-        matrix="fp16",
-        matrix_tflops=125,
-        fp32_tflops=15.7,
-        memory_gbps=900,
-        memory="HBM",
-        host_gbps=16,
-        nvlink_gbps=300,
-        source="v100",
-    ),
-    DataSheet(
-        model="T4",
-        names=("T4",),
-        matrix="fp16",
-        matrix_tflops=65,
-        fp32_tflops=8.1,
-        memory_gbps=320,
-        memory="GDDR",
-        host_gbps=16,
-        low_power=True,
-        source="t4 gce",
-    ),
-    DataSheet(
-        model="T4G",
-        names=("T4G",),
-        matrix="fp16",
-        matrix_tflops=None,  # the T4's, no doubt, but no source says so
-        fp32_tflops=8.1,
-        memory_gbps=320,
-        memory="GDDR",
-        host_gbps=16,
-        low_power=True,
-        source="gpuspecs",
-    ),
-    DataSheet(
-        model="A10G",
-        names=("A10G",),
-        matrix="bf16",
-        matrix_tflops=70,
-        fp32_tflops=35,
-        memory_gbps=600,
-        memory="GDDR",
-        host_gbps=32,
-        source="a10g",
-    ),
-    DataSheet(
-        model="A30",
-        names=("A30",),
-        matrix="bf16",
-        matrix_tflops=165,
-        fp32_tflops=10.3,
-        memory_gbps=933,
-        memory="HBM",
-        host_gbps=32,
-        source="a30",
-    ),
-    DataSheet(
-        model="A100 40GB",
-        names=("A100-SXM4-40GB",),
-        matrix="bf16",
-        matrix_tflops=312,
-        fp32_tflops=19.5,
-        memory_gbps=1555,
-        memory="HBM",
-        host_gbps=32,
-        nvlink_gbps=600,
-        source="a100 gce",
-    ),
-    DataSheet(
-        model="A100 80GB",
-        names=("A100-SXM4-80GB",),
-        matrix="bf16",
-        matrix_tflops=312,
-        fp32_tflops=19.5,
-        memory_gbps=2039,
-        memory="HBM",
-        host_gbps=32,
-        nvlink_gbps=600,
-        source="a100 gce",
-    ),
-    DataSheet(
-        model="L4",
-        names=("L4",),
-        matrix="bf16",
-        matrix_tflops=121,
-        fp32_tflops=30.3,
-        memory_gbps=300,
-        memory="GDDR",
-        host_gbps=32,
-        low_power=True,
-        source="gce",
-    ),
-    DataSheet(
-        model="L40S",
-        names=("L40S",),
-        matrix="bf16",
-        matrix_tflops=362,
-        fp32_tflops=91.6,
-        memory_gbps=864,
-        memory="GDDR",
-        host_gbps=32,
-        source="l40s",
-    ),
-    DataSheet(
-        model="H100",
-        names=("H100 80GB HBM3",),
-        matrix="bf16",
-        matrix_tflops=989.5,
-        fp32_tflops=67,
-        memory_gbps=3350,
-        memory="HBM",
-        host_gbps=64,
-        nvlink_gbps=900,
-        source="h100 gce",
-    ),
-    DataSheet(
-        model="H200",
-        names=("H200",),
-        matrix="bf16",
-        matrix_tflops=989.5,
-        fp32_tflops=67,
-        memory_gbps=4800,
-        memory="HBM",
-        host_gbps=64,
-        nvlink_gbps=900,
-        source="h200 gce",
-    ),
-    DataSheet(
-        model="B200",
-        names=("B200",),
-        matrix="bf16",
-        matrix_tflops=2250,
-        fp32_tflops=80,
-        memory_gbps=8000,
-        memory="HBM",
-        host_gbps=None,
-        nvlink_gbps=1800,
-        source="gce",
-    ),
-    DataSheet(
-        model="B300",
-        names=("B300", "B300 SXM6 AC"),
-        matrix="bf16",
-        matrix_tflops=2250,
-        fp32_tflops=75,
-        memory_gbps=7700,
-        memory="HBM",
-        host_gbps=None,
-        nvlink_gbps=1800,
-        source="b300",
-    ),
-    DataSheet(
-        model="GB200",
-        names=("GB200",),
-        matrix="bf16",
-        matrix_tflops=2500,
-        fp32_tflops=None,  # 45, 75 or 80, by source
-        memory_gbps=8000,
-        memory="HBM",
-        host_gbps=None,
-        nvlink_gbps=1800,
-        source="gce",
-    ),
-    DataSheet(
-        model="GB300",
-        names=("GB300",),
-        matrix="bf16",
-        matrix_tflops=2500,
-        fp32_tflops=None,  # 45 or 80, by source
-        memory_gbps=8000,
-        memory="HBM",
-        host_gbps=None,
-        nvlink_gbps=1800,
-        source="gce b300",
-    ),
-    DataSheet(
-        model="RTX PRO 4500",
-        names=("RTX PRO 4500 Blackwell Server Edition",),
-        matrix="bf16",
-        matrix_tflops=None,  # stated for the workstation GPU of 200 W only
-        fp32_tflops=None,
-        memory_gbps=800,
-        memory="GDDR",
-        host_gbps=64,
-        source="pro4500",
-    ),
-    DataSheet(
-        model="RTX PRO 6000",
-        names=("RTX PRO 6000 Blackwell Server Edition",),
-        matrix="bf16",
-        matrix_tflops=467.8,
-        fp32_tflops=117,
-        memory_gbps=1597,
-        memory="GDDR",
-        host_gbps=64,
-        source="gce",
-    ),
+    DataSheet("L4", ("L4",), "bf16", 121, 30.3, "GDDR", 300, 32, None, "gce", low_power=True),
+    DataSheet("L40S", ("L40S",), "bf16", 362, 91.6, "GDDR", 864, 32, None, "l40s"),
+    DataSheet("H100", ("H100 80GB HBM3",), "bf16", 989.5, 67, "HBM", 3350, 64, 900, "h100 gce"),
+    DataSheet("H200", ("H200",), "bf16", 989.5, 67, "HBM", 4800, 64, 900, "h200 gce"),
+    DataSheet("B200", ("B200",), "bf16", 2250, 80, "HBM", 8000, None, 1800, "gce"),
+    DataSheet("B300", ("B300", "B300 SXM6 AC"), "bf16", 2250, 75, "HBM", 7700, None, 1800, "b300"),
+    # fp32: 45, 75 or 80, by source
+    DataSheet("GB200", ("GB200",), "bf16", 2500, None, "HBM", 8000, None, 1800, "gce"),
+    # fp32: 45 or 80, by source
+    DataSheet("GB300", ("GB300",), "bf16", 2500, None, "HBM", 8000, None, 1800, "gce b300"),
+    # matrix: stated for the workstation GPU of 200 W only
+    DataSheet("RTX PRO 4500", _PRO_4500, "bf16", None, None, "GDDR", 800, 64, None, "pro4500"),
+    DataSheet("RTX PRO 6000", _PRO_6000, "bf16", 467.8, 117, "GDDR", 1597, 64, None, "gce"),
 )
 
 DATA_SHEETS: Final[Mapping[str, DataSheet]] = MappingProxyType({row.model: row for row in _ROWS})

@@ -14,7 +14,7 @@ HOURS_PER_MONTH: Final = 730
 Unit = Literal["hour", "month", "GB", "GB-month", "GiB-month", "MiB/s-month", "IOPS-month"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Price:
     """One item of a bill."""
 
@@ -36,132 +36,67 @@ class Price:
 
 
 _CASPRICE: Final = "kubernetes/autoscaler gce_price_info.go, 2026-06-23"
-_KNOWN: Final = "list price as generally known, 2026-11"
+
+
+def _known(
+    name: str, cloud: Literal["gcp", "aws"], dollars: float, per: Unit, notes: str = ""
+) -> Price:
+    source = "list price as generally known, 2026-11"
+    return Price(name, cloud, dollars, per, source, uncertain=True, notes=notes)
+
 
 _ROWS: Final = (
     Price(
-        name="gke-cluster",
-        cloud="gcp",
-        dollars=0.10,
-        per="hour",
-        source="GKE pricing page",
+        "gke-cluster",
+        "gcp",
+        0.1,
+        "hour",
+        "GKE pricing page",
         notes="the free tier covers one zonal or Autopilot cluster of a billing account",
     ),
     Price(
-        name="gke-free-tier",
-        cloud="gcp",
-        dollars=74.40,
-        per="month",
-        source="GKE pricing page",
+        "gke-free-tier",
+        "gcp",
+        74.4,
+        "month",
+        "GKE pricing page",
         notes="a credit per billing account, not for regional Standard clusters",
     ),
-    Price(
-        name="cloud-nat-per-vm",
-        cloud="gcp",
-        dollars=0.0014,
-        per="hour",
-        source=_KNOWN,
-        uncertain=True,
-        notes="per machine that uses the gateway, up to cloud-nat-most in all",
+    _known(
+        "cloud-nat-per-vm",
+        "gcp",
+        0.0014,
+        "hour",
+        "per machine that uses the gateway, up to cloud-nat-most in all",
     ),
+    _known("cloud-nat-most", "gcp", 0.044, "hour"),
+    _known("cloud-nat-data", "gcp", 0.045, "GB"),
+    _known("external-ipv4", "gcp", 0.005, "hour"),
+    _known("forwarding-rule", "gcp", 0.025, "hour"),
+    Price("pd-standard", "gcp", 0.04, "GiB-month", _CASPRICE),
+    Price("pd-balanced", "gcp", 0.1, "GiB-month", _CASPRICE),
+    Price("pd-ssd", "gcp", 0.17, "GiB-month", _CASPRICE),
+    Price("local-ssd", "gcp", 0.08, "GiB-month", _CASPRICE),
+    Price("local-ssd-spot", "gcp", 0.048, "GiB-month", _CASPRICE),
+    Price("eks-cluster", "aws", 0.1, "hour", "AWS blog on EKS version support"),
     Price(
-        name="cloud-nat-most",
-        cloud="gcp",
-        dollars=0.044,
-        per="hour",
-        source=_KNOWN,
-        uncertain=True,
-    ),
-    Price(
-        name="cloud-nat-data", cloud="gcp", dollars=0.045, per="GB", source=_KNOWN, uncertain=True
-    ),
-    Price(
-        name="external-ipv4", cloud="gcp", dollars=0.005, per="hour", source=_KNOWN, uncertain=True
-    ),
-    Price(
-        name="forwarding-rule",
-        cloud="gcp",
-        dollars=0.025,
-        per="hour",
-        source=_KNOWN,
-        uncertain=True,
-    ),
-    Price(name="pd-standard", cloud="gcp", dollars=0.04, per="GiB-month", source=_CASPRICE),
-    Price(name="pd-balanced", cloud="gcp", dollars=0.10, per="GiB-month", source=_CASPRICE),
-    Price(name="pd-ssd", cloud="gcp", dollars=0.17, per="GiB-month", source=_CASPRICE),
-    Price(name="local-ssd", cloud="gcp", dollars=0.08, per="GiB-month", source=_CASPRICE),
-    Price(name="local-ssd-spot", cloud="gcp", dollars=0.048, per="GiB-month", source=_CASPRICE),
-    Price(
-        name="eks-cluster",
-        cloud="aws",
-        dollars=0.10,
-        per="hour",
-        source="AWS blog on EKS version support",
-    ),
-    Price(
-        name="eks-cluster-extended-support",
-        cloud="aws",
-        dollars=0.60,
-        per="hour",
-        source="AWS blog on EKS version support",
+        "eks-cluster-extended-support",
+        "aws",
+        0.6,
+        "hour",
+        "AWS blog on EKS version support",
         notes="instead of eks-cluster, not on top of it",
     ),
-    Price(
-        name="nat-gateway", cloud="aws", dollars=0.045, per="hour", source=_KNOWN, uncertain=True
-    ),
-    Price(
-        name="nat-gateway-data", cloud="aws", dollars=0.045, per="GB", source=_KNOWN, uncertain=True
-    ),
-    Price(
-        name="public-ipv4", cloud="aws", dollars=0.005, per="hour", source=_KNOWN, uncertain=True
-    ),
-    Price(
-        name="load-balancer",
-        cloud="aws",
-        dollars=0.0225,
-        per="hour",
-        source=_KNOWN,
-        uncertain=True,
-        notes="and its capacity units",
-    ),
-    Price(
-        name="vpc-endpoint",
-        cloud="aws",
-        dollars=0.01,
-        per="hour",
-        source=_KNOWN,
-        uncertain=True,
-        notes="per interface endpoint and zone",
-    ),
-    Price(name="ebs-gp3", cloud="aws", dollars=0.08, per="GB-month", source=_KNOWN, uncertain=True),
-    Price(
-        name="ebs-gp3-throughput",
-        cloud="aws",
-        dollars=0.04,
-        per="MiB/s-month",
-        source=_KNOWN,
-        uncertain=True,
-        notes="above 125 MiB/s",
-    ),
-    Price(
-        name="ebs-gp3-iops",
-        cloud="aws",
-        dollars=0.005,
-        per="IOPS-month",
-        source=_KNOWN,
-        uncertain=True,
-        notes="above 3,000",
-    ),
-    Price(name="kms-key", cloud="aws", dollars=1.0, per="month", source=_KNOWN, uncertain=True),
-    Price(
-        name="cloudwatch-logs",
-        cloud="aws",
-        dollars=0.50,
-        per="GB",
-        source=_KNOWN,
-        uncertain=True,
-        notes="ingested",
-    ),
+    _known("nat-gateway", "aws", 0.045, "hour"),
+    _known("nat-gateway-data", "aws", 0.045, "GB"),
+    _known("public-ipv4", "aws", 0.005, "hour"),
+    _known("load-balancer", "aws", 0.0225, "hour", "and its capacity units"),
+    _known("vpc-endpoint", "aws", 0.01, "hour", "per interface endpoint and zone"),
+    _known("ebs-gp3", "aws", 0.08, "GB-month"),
+    _known("ebs-gp3-throughput", "aws", 0.04, "MiB/s-month", "above 125 MiB/s"),
+    _known("ebs-gp3-iops", "aws", 0.005, "IOPS-month", "above 3,000"),
+    _known("kms-key", "aws", 1.0, "month"),
+    _known("cloudwatch-logs", "aws", 0.5, "GB", "ingested"),
 )
 
 PRICES: Final[Mapping[tuple[str, str], Price]] = MappingProxyType(
