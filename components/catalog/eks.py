@@ -49,8 +49,6 @@ LABEL_VALUE_MIN: Final = 1
 LABEL_VALUE_MAX: Final = 63
 TAINT_KEY_MAX: Final = 63
 TAINT_VALUE_MAX: Final = 63
-MAX_TAINTS: Final = 50
-"""Per node group (EKS user guide, 2024-12)."""
 MAX_INSTANCE_TYPES: Final = 20
 MIN_SUBNETS: Final = 2
 DEFAULT_DISK_GIB: Final = 20
@@ -147,13 +145,6 @@ QUOTA_CODES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
 """Instance family group -> quota codes of on-demand and Spot, in vCPUs, often 0 in a new account
 (four repositories agree, skypilot's map among them). Whether P's Spot code covers the newest P
 families is uncertain."""
-EKS_QUOTA_CODES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "clusters": "L-1194D53C",
-        "node-groups-per-cluster": "L-6D54EA21",
-        "nodes-per-node-group": "L-BD136A63",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,6 @@ LOCATION_POLICIES: Final = ("BALANCED", "ANY")
 DISK_TYPES: Final = ("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced")
 DEFAULT_DISK_TYPE: Final = "pd-balanced"
 MIN_DISK_GB: Final = 10
-DEFAULT_DISK_GB: Final = 100
 SHARING_STRATEGIES: Final = ("TIME_SHARING", "MPS")
 RESERVATION_AFFINITIES: Final = (
     "NO_RESERVATION",
@@ -82,8 +81,6 @@ RESERVATION_AFFINITIES: Final = (
     "SPECIFIC_RESERVATION",
     "ANY_RESERVATION_THEN_FAIL",
 )
-RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
-"""The affinity key that SPECIFIC_RESERVATION needs, with the reservation's name as value."""
 
 MIN_SHARED_CLIENTS: Final = 2
 MAX_SHARED_CLIENTS: Final = 48

@@ -32,8 +32,6 @@ class Accelerator:
     """As `guestAccelerators.type` and the node label `cloud.google.com/gke-accelerator` have it."""
     model: str
     """Key of `accelerators.GPUS`."""
-    memory_gb: int
-    architecture: str
     machine_family: str
     """The machine types that carry it; on `n1` it is attached to a general purpose machine."""
     status: Literal["current", "legacy", "retired"] = "current"
@@ -54,13 +52,17 @@ class Accelerator:
     """The metric's name follows the pattern of the others but was not read in a source."""
     mig: Mapping[str, int] = field(default_factory=dict)
     """`gpuPartitionSize` -> partitions per GPU, as GKE accepts them (gkeas); empty without MIG."""
-    on_demand: float | None
-    spot: float | None
-    price_source: str
+    on_demand: float | None = None
+    spot: float | None = None
+    price_source: str = ""
     price_uncertain: bool = False
-    zones: tuple[str, ...]
     zones_partial: bool = False
     """More zones exist than are listed: a zone that is missing here proves nothing."""
+
+    @property
+    def zones(self) -> tuple[str, ...]:
+        """Every zone known to have it."""
+        return ACCELERATOR_ZONES[self.name]
 
     @property
     def retired(self) -> bool:
@@ -79,8 +81,6 @@ _ROWS: Final = (
     Accelerator(
         name="nvidia-tesla-t4",
         model="T4",
-        memory_gb=16,
-        architecture="Turing",
         machine_family="n1",
         counts=(1, 2, 4),
         autopilot_counts=(1, 2, 4),
@@ -88,13 +88,10 @@ _ROWS: Final = (
         on_demand=0.35,
         spot=0.175,
         price_source="sky8",
-        zones=ACCELERATOR_ZONES["nvidia-tesla-t4"],
     ),
     Accelerator(
         name="nvidia-l4",
         model="L4",
-        memory_gb=24,
-        architecture="Ada",
         machine_family="g2",
         counts=(1, 2, 4, 8),
         autopilot_counts=(1, 2, 4, 8),
@@ -102,13 +99,10 @@ _ROWS: Final = (
         on_demand=0.56004,
         spot=0.2862,
         price_source="sky9",
-        zones=ACCELERATOR_ZONES["nvidia-l4"],
     ),
     Accelerator(
         name="nvidia-rtx-pro-6000",
         model="RTX PRO 6000",
-        memory_gb=96,
-        architecture="Blackwell",
         machine_family="g4",
         counts=(1, 2, 4, 8),
         autopilot_counts=(1, 2, 4, 8),
@@ -132,13 +126,10 @@ _ROWS: Final = (
         spot=None,
         price_source="derived: vertex/1.15 total minus sky9 host",
         price_uncertain=True,
-        zones=ACCELERATOR_ZONES["nvidia-rtx-pro-6000"],
     ),
     Accelerator(
         name="nvidia-tesla-a100",
         model="A100 40GB",
-        memory_gb=40,
-        architecture="Ampere",
         machine_family="a2",
         counts=(1, 2, 4, 8, 16),
         autopilot_counts=(1, 2, 4, 8, 16),
@@ -147,13 +138,10 @@ _ROWS: Final = (
         on_demand=2.93391,
         spot=1.5399,
         price_source="sky9",
-        zones=ACCELERATOR_ZONES["nvidia-tesla-a100"],
     ),
     Accelerator(
         name="nvidia-a100-80gb",
         model="A100 80GB",
-        memory_gb=80,
-        architecture="Ampere",
         machine_family="a2",
         counts=(1, 2, 4, 8),
         autopilot_counts=(1, 2, 4, 8),
@@ -163,13 +151,10 @@ _ROWS: Final = (
         spot=2.1604,
         price_source="on-demand derived (casprice 5.0688 total); spot sky9",
         price_uncertain=True,
-        zones=ACCELERATOR_ZONES["nvidia-a100-80gb"],
     ),
     Accelerator(
         name="nvidia-h100-80gb",
         model="H100",
-        memory_gb=80,
-        architecture="Hopper",
         machine_family="a3",
         counts=(1, 2, 4, 8),
         autopilot_counts=(1, 2, 4, 8),
@@ -182,13 +167,10 @@ _ROWS: Final = (
         on_demand=9.79655,
         spot=5.3387,
         price_source="sky9 (on-demand row us-east4; same US price per vertex/1.15)",
-        zones=ACCELERATOR_ZONES["nvidia-h100-80gb"],
     ),
     Accelerator(
         name="nvidia-h100-mega-80gb",
         model="H100",
-        memory_gb=80,
-        architecture="Hopper",
         machine_family="a3",
         counts=(8,),
         autopilot_counts=(8,),
@@ -198,13 +180,10 @@ _ROWS: Final = (
         on_demand=10.34428,
         spot=5.6299,
         price_source="sky9",
-        zones=ACCELERATOR_ZONES["nvidia-h100-mega-80gb"],
     ),
     Accelerator(
         name="nvidia-h200-141gb",
         model="H200",
-        memory_gb=141,
-        architecture="Hopper",
         machine_family="a3",
         counts=(8,),
         autopilot_counts=(8,),
@@ -214,13 +193,10 @@ _ROWS: Final = (
         on_demand=9.31174,
         spot=5.1215,
         price_source="sky9",
-        zones=ACCELERATOR_ZONES["nvidia-h200-141gb"],
     ),
     Accelerator(
         name="nvidia-b200",
         model="B200",
-        memory_gb=180,
-        architecture="Blackwell",
         machine_family="a4",
         counts=(8,),
         autopilot_counts=(8,),
@@ -231,45 +207,30 @@ _ROWS: Final = (
         spot=4.7183,
         price_source="sky9; no plain on-demand (reservation/spot/flex only), value uncertain",
         price_uncertain=True,
-        zones=ACCELERATOR_ZONES["nvidia-b200"],
     ),
     Accelerator(
         name="nvidia-gb200",
         model="GB200",
-        memory_gb=186,
-        architecture="Blackwell",
         machine_family="a4x",
         reservation_only=True,
         counts=(4,),
         quota_metric="NVIDIA_GB200_GPUS",
         mig={"1g.23gb": 7, "1g.47gb": 4, "2g.47gb": 3, "3g.93gb": 2, "7g.186gb": 1},
-        on_demand=None,
-        spot=None,
-        price_source="",
-        zones=ACCELERATOR_ZONES["nvidia-gb200"],
         zones_partial=True,
     ),
     Accelerator(
         name="nvidia-gb300",
         model="GB300",
-        memory_gb=279,
-        architecture="Blackwell Ultra",
         machine_family="a4x-max",
         reservation_only=True,
         counts=(4,),
         quota_metric="NVIDIA_GB300_GPUS",
         quota_metric_uncertain=True,
-        on_demand=None,
-        spot=None,
-        price_source="",
-        zones=ACCELERATOR_ZONES["nvidia-gb300"],
         zones_partial=True,
     ),
     Accelerator(
         name="nvidia-tesla-v100",
         model="V100 16GB",
-        memory_gb=16,
-        architecture="Volta",
         machine_family="n1",
         status="legacy",
         counts=(1, 2, 4, 8),
@@ -277,13 +238,10 @@ _ROWS: Final = (
         on_demand=2.48,
         spot=1.0885,
         price_source="sky8",
-        zones=ACCELERATOR_ZONES["nvidia-tesla-v100"],
     ),
     Accelerator(
         name="nvidia-tesla-p100",
         model="P100",
-        memory_gb=16,
-        architecture="Pascal",
         machine_family="n1",
         status="legacy",
         counts=(1, 2, 4),
@@ -291,13 +249,10 @@ _ROWS: Final = (
         on_demand=1.46,
         spot=0.7229,
         price_source="sky9",
-        zones=ACCELERATOR_ZONES["nvidia-tesla-p100"],
     ),
     Accelerator(
         name="nvidia-tesla-p4",
         model="P4",
-        memory_gb=8,
-        architecture="Pascal",
         machine_family="n1",
         status="legacy",
         counts=(1, 2, 4),
@@ -305,23 +260,16 @@ _ROWS: Final = (
         on_demand=0.6,
         spot=0.1803,
         price_source="sky9",
-        zones=ACCELERATOR_ZONES["nvidia-tesla-p4"],
     ),
     Accelerator(
         name="nvidia-tesla-k80",
         model="K80",
-        memory_gb=12,
-        architecture="Kepler",
         machine_family="n1",
         status="retired",
         retired_since="2024-05-01",
         replacement="nvidia-tesla-t4",
         counts=(1, 2, 4, 8),
         quota_metric="NVIDIA_K80_GPUS",
-        on_demand=None,
-        spot=None,
-        price_source="",
-        zones=ACCELERATOR_ZONES["nvidia-tesla-k80"],
         zones_partial=True,
     ),
 )

@@ -17,7 +17,6 @@ SHARED_GPU_RESOURCE: Final = "nvidia.com/gpu.shared"
 """What the device plugin advertises for shared GPUs with `renameByDefault`."""
 MIG_RESOURCE_PREFIX: Final = "nvidia.com/mig-"
 """With the MIG strategy `mixed`, followed by the profile: `nvidia.com/mig-1g.5gb`."""
-EFA_RESOURCE: Final = "vpc.amazonaws.com/efa"
 
 # node labels: any cluster
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -29,9 +28,6 @@ ZONE: Final = "topology.kubernetes.io/zone"
 
 # node labels: NVIDIA
 GPU_PRESENT: Final = "nvidia.com/gpu.present"
-MPS_CAPABLE: Final = "nvidia.com/mps.capable"
-MIG_CONFIG: Final = "nvidia.com/mig.config"
-DEVICE_PLUGIN_CONFIG: Final = "nvidia.com/device-plugin.config"
 NFD_NVIDIA_PCI: Final = "feature.node.kubernetes.io/pci-10de.present"
 
 # node labels: GKE
@@ -44,13 +40,8 @@ GKE_GPU_SHARING_STRATEGY: Final = "cloud.google.com/gke-gpu-sharing-strategy"
 GKE_MAX_SHARED_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
 GKE_GPU_PARTITION_SIZE: Final = "cloud.google.com/gke-gpu-partition-size"
 GKE_SPOT: Final = "cloud.google.com/gke-spot"
-GKE_PROVISIONING: Final = "cloud.google.com/gke-provisioning"
 GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"
-GKE_QUEUED: Final = "cloud.google.com/gke-queued"
-GKE_MAX_RUN_DURATION: Final = "cloud.google.com/gke-max-run-duration-seconds"
-GKE_COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 GKE_NODEPOOL: Final = "cloud.google.com/gke-nodepool"
-GKE_CONFIDENTIAL: Final = "cloud.google.com/gke-confidential-nodes-instance-type"
 GKE_RESERVATION_NAME: Final = "cloud.google.com/reservation-name"
 GKE_RESERVATION_PROJECT: Final = "cloud.google.com/reservation-project"
 GKE_RESERVATION_AFFINITY: Final = "cloud.google.com/reservation-affinity"
@@ -58,7 +49,6 @@ GKE_RESERVATION_BLOCKS: Final = "cloud.google.com/reservation-blocks"
 GKE_RESERVATION_SUB_BLOCKS: Final = "cloud.google.com/reservation-subblocks"
 GKE_NO_DEFAULT_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
 """With value `true` GKE runs no device plugin of its own on the node. It has no domain."""
-GKE_DRA_DRIVER: Final = "cloud.google.com/gke-nvidia-gpu-dra-driver"
 
 # NVIDIA's driver in containers, where no NVIDIA runtime puts it there
 GKE_DRIVER_DIRECTORY: Final = "/home/kubernetes/bin/nvidia"
@@ -71,7 +61,6 @@ DRIVER_SEARCH_PATH: Final = f"{DRIVER_MOUNT}/lib64"
 EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
 """Cluster Autoscaler waits for the device plugin on nodes that have it."""
 EKS_NODEGROUP: Final = "eks.amazonaws.com/nodegroup"
-EKS_CAPACITY_TYPE: Final = "eks.amazonaws.com/capacityType"
 
 RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "cloud.google.com")
 """Domains, with their subdomains, whose labels the cloud or the kubelet sets."""
@@ -104,11 +93,6 @@ SAFE_TO_EVICT: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """A pod's annotation; `false`: Cluster Autoscaler, GKE's too, does not remove the pod's node."""
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 """The condition of a pod that was evicted, preempted or drained, or whose node is gone."""
-
-CRITICAL_POD_ANNOTATION: Final = "scheduler.alpha.kubernetes.io/critical-pod"
-"""Gone since 1.16; a `priorityClassName` takes its place."""
-PRIORITY_CLASSES: Final = ("system-node-critical", "system-cluster-critical")
-"""Built in; only pods in kube-system, or where a ResourceQuota allows it, can have them on GKE."""
 
 LABEL_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

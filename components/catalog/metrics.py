@@ -17,7 +17,7 @@ Source = Literal["managed", "exporter"]
 """Who collects the metrics: GKE's managed DCGM, or the exporter of this stack."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Metric:
     """One row of the counters file."""
 
@@ -34,128 +34,113 @@ class Metric:
 
 
 _ROWS: Final = (
-    Metric(name="DCGM_FI_DEV_SM_CLOCK", kind="gauge", help="SM clock, MHz", managed=True),
-    Metric(name="DCGM_FI_DEV_MEM_CLOCK", kind="gauge", help="memory clock, MHz"),
+    Metric("DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock, MHz", managed=True),
+    Metric("DCGM_FI_DEV_MEM_CLOCK", "gauge", "memory clock, MHz"),
+    Metric("DCGM_FI_DEV_MEMORY_TEMP", "gauge", "memory temperature, C", managed=True),
+    Metric("DCGM_FI_DEV_GPU_TEMP", "gauge", "GPU temperature, C", managed=True),
+    Metric("DCGM_FI_DEV_POWER_USAGE", "gauge", "power draw, W", managed=True),
     Metric(
-        name="DCGM_FI_DEV_MEMORY_TEMP", kind="gauge", help="memory temperature, C", managed=True
-    ),
-    Metric(name="DCGM_FI_DEV_GPU_TEMP", kind="gauge", help="GPU temperature, C", managed=True),
-    Metric(name="DCGM_FI_DEV_POWER_USAGE", kind="gauge", help="power draw, W", managed=True),
-    Metric(
-        name="DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
-        kind="counter",
-        help="energy since the driver was loaded, mJ",
+        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+        "counter",
+        "energy since the driver was loaded, mJ",
         managed=True,
     ),
-    Metric(name="DCGM_FI_DEV_PCIE_REPLAY_COUNTER", kind="counter", help="PCIe retries"),
+    Metric("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "PCIe retries"),
     Metric(
-        name="DCGM_FI_DEV_GPU_UTIL",
-        kind="gauge",
-        help="time in which a kernel ran, percent; not there with MIG",
+        "DCGM_FI_DEV_GPU_UTIL",
+        "gauge",
+        "time in which a kernel ran, percent; not there with MIG",
         managed=True,
     ),
     Metric(
-        name="DCGM_FI_DEV_MEM_COPY_UTIL",
-        kind="gauge",
-        help="time in which memory was read or written, percent",
+        "DCGM_FI_DEV_MEM_COPY_UTIL",
+        "gauge",
+        "time in which memory was read or written, percent",
         managed=True,
     ),
-    Metric(name="DCGM_FI_DEV_ENC_UTIL", kind="gauge", help="encoder in use, percent"),
-    Metric(name="DCGM_FI_DEV_DEC_UTIL", kind="gauge", help="decoder in use, percent"),
+    Metric("DCGM_FI_DEV_ENC_UTIL", "gauge", "encoder in use, percent"),
+    Metric("DCGM_FI_DEV_DEC_UTIL", "gauge", "decoder in use, percent"),
     Metric(
-        name="DCGM_FI_DEV_XID_ERRORS",
-        kind="gauge",
-        help="code of the last XID error; it stays until the exporter restarts",
+        "DCGM_FI_DEV_XID_ERRORS",
+        "gauge",
+        "code of the last XID error; it stays until the exporter restarts",
         labels=("err_code", "err_msg"),
     ),
+    Metric("DCGM_FI_DEV_POWER_VIOLATION", "counter", "time throttled for power, ns", default=False),
     Metric(
-        name="DCGM_FI_DEV_POWER_VIOLATION",
-        kind="counter",
-        help="time throttled for power, ns",
+        "DCGM_FI_DEV_THERMAL_VIOLATION",
+        "counter",
+        "time throttled for temperature, ns",
         default=False,
     ),
     Metric(
-        name="DCGM_FI_DEV_THERMAL_VIOLATION",
-        kind="counter",
-        help="time throttled for temperature, ns",
+        "DCGM_FI_DEV_SYNC_BOOST_VIOLATION",
+        "counter",
+        "time throttled for another GPU's sake, ns",
         default=False,
     ),
     Metric(
-        name="DCGM_FI_DEV_SYNC_BOOST_VIOLATION",
-        kind="counter",
-        help="time throttled for another GPU's sake, ns",
+        "DCGM_FI_DEV_BOARD_LIMIT_VIOLATION",
+        "counter",
+        "time throttled for the board's limits, ns",
         default=False,
     ),
     Metric(
-        name="DCGM_FI_DEV_BOARD_LIMIT_VIOLATION",
-        kind="counter",
-        help="time throttled for the board's limits, ns",
+        "DCGM_FI_DEV_LOW_UTIL_VIOLATION",
+        "counter",
+        "time throttled for want of work, ns",
         default=False,
     ),
     Metric(
-        name="DCGM_FI_DEV_LOW_UTIL_VIOLATION",
-        kind="counter",
-        help="time throttled for want of work, ns",
-        default=False,
-    ),
-    Metric(
-        name="DCGM_FI_DEV_RELIABILITY_VIOLATION",
-        kind="counter",
-        help="time throttled for reliability, ns",
+        "DCGM_FI_DEV_RELIABILITY_VIOLATION",
+        "counter",
+        "time throttled for reliability, ns",
         default=False,
     ),
     # The file has it as a counter, but it falls when an error leaves the window; as a gauge from
     # 4.6.0-4.8.3 on.
     Metric(
-        name="DCGM_EXP_XID_ERRORS_COUNT",
-        kind="gauge",
-        help="XID errors of the last 5 minutes, by code",
+        "DCGM_EXP_XID_ERRORS_COUNT",
+        "gauge",
+        "XID errors of the last 5 minutes, by code",
         default=False,
         labels=("xid", "window_size_in_ms"),
     ),
-    Metric(name="DCGM_FI_DEV_FB_FREE", kind="gauge", help="memory free, MiB", managed=True),
-    Metric(name="DCGM_FI_DEV_FB_USED", kind="gauge", help="memory used, MiB", managed=True),
-    Metric(name="DCGM_FI_DEV_FB_RESERVED", kind="gauge", help="memory of the driver, MiB"),
-    Metric(name="DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", kind="counter", help="NVLink traffic"),
+    Metric("DCGM_FI_DEV_FB_FREE", "gauge", "memory free, MiB", managed=True),
+    Metric("DCGM_FI_DEV_FB_USED", "gauge", "memory used, MiB", managed=True),
+    Metric("DCGM_FI_DEV_FB_RESERVED", "gauge", "memory of the driver, MiB"),
+    Metric("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "NVLink traffic"),
     Metric(
-        name="DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
-        kind="counter",
-        help="memory rows remapped for uncorrectable errors",
+        "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
+        "counter",
+        "memory rows remapped for uncorrectable errors",
     ),
     Metric(
-        name="DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
-        kind="counter",
-        help="memory rows remapped for correctable errors",
+        "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
+        "counter",
+        "memory rows remapped for correctable errors",
     ),
+    Metric("DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "1 where no spare memory row is left"),
     Metric(
-        name="DCGM_FI_DEV_ROW_REMAP_FAILURE",
-        kind="gauge",
-        help="1 where no spare memory row is left",
-    ),
-    Metric(
-        name="DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-        kind="gauge",
-        help="time in which the compute engine was active, 0 to 1; Volta and later, also with MIG",
+        "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+        "gauge",
+        "time in which the compute engine was active, 0 to 1; Volta and later, also with MIG",
         managed=True,
     ),
     Metric(
-        name="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-        kind="gauge",
-        help="cycles in which a tensor pipe was active, 0 to 1",
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+        "gauge",
+        "cycles in which a tensor pipe was active, 0 to 1",
         managed=True,
     ),
     Metric(
-        name="DCGM_FI_PROF_DRAM_ACTIVE",
-        kind="gauge",
-        help="cycles in which memory moved data, 0 to 1",
+        "DCGM_FI_PROF_DRAM_ACTIVE",
+        "gauge",
+        "cycles in which memory moved data, 0 to 1",
         managed=True,
     ),
-    Metric(
-        name="DCGM_FI_PROF_PCIE_TX_BYTES", kind="gauge", help="PCIe sent, bytes/s", managed=True
-    ),
-    Metric(
-        name="DCGM_FI_PROF_PCIE_RX_BYTES", kind="gauge", help="PCIe received, bytes/s", managed=True
-    ),
+    Metric("DCGM_FI_PROF_PCIE_TX_BYTES", "gauge", "PCIe sent, bytes/s", managed=True),
+    Metric("DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", "PCIe received, bytes/s", managed=True),
 )
 
 METRICS: Final[Mapping[str, Metric]] = MappingProxyType({row.name: row for row in _ROWS})

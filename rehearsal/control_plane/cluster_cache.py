@@ -126,10 +126,3 @@ def _has_its_gpus(node: dict[str, Any]) -> bool:
     taints = {taint["key"] for taint in node["spec"].get("taints") or []}
     starting = taints & {STARTING["key"], "karpenter.sh/unregistered"}
     return allocatable_gpus(node) > 0 and holds(node, "Ready") and not starting
-
-
-def nodes_with_gpus(nodes: list[dict[str, Any]]) -> dict[str, int]:
-    """Node name -> its allocatable GPUs, for the nodes that have any."""
-    return {
-        node["metadata"]["name"]: allocatable_gpus(node) for node in nodes if allocatable_gpus(node)
-    }

@@ -107,11 +107,6 @@ def hierarchies() -> list[tuple[Path, int]]:
     return sorted(found.items())
 
 
-def unified() -> bool:
-    """Whether version 2 alone is there."""
-    return {version for _, version in hierarchies()} == {2}
-
-
 def _write(root: Path, sign: str, controllers: list[str]) -> None:
     words = " ".join(f"{sign}{name}" for name in controllers)
     (root / "cgroup.subtree_control").write_text(words)

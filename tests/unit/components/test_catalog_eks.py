@@ -149,9 +149,6 @@ def test_arm_is_where_the_name_says_graviton_or_grace() -> None:
     rows = (*ROWS, *eks.CPU_INSTANCE_TYPES.values())
     arm = {row.name.partition(".")[0] for row in rows if row.arch == "arm64"}
     assert arm == {"g5g", "p6e-gb200", "p6e-gb300", "m6g", "m7g", "t4g"}
-    for row in ROWS:
-        if row.vendor == "NVIDIA":
-            assert row.ami_group == f"{'arm64' if row.arch == 'arm64' else 'x86_64'}_nvidia"
 
 
 def test_every_price_is_positive_or_unknown() -> None:
@@ -184,7 +181,7 @@ def test_shapes_are_whole() -> None:
     unknown = [row.name for row in ROWS if not row.gpu_memory_mib]
     assert unknown == ["p6e-gb200.36xlarge", "p6e-gb300.36xlarge"]
     for row in eks.CPU_INSTANCE_TYPES.values():
-        assert (row.gpus, row.gpu_model, row.vendor, row.ami_group) == (0, None, None, "cpu")
+        assert (row.gpus, row.gpu_model, row.vendor) == (0, None, None)
 
 
 def test_gpu_memory_agrees_with_the_model() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from components.catalog import gke
+from components.catalog.accelerators import GPUS
 from components.catalog.gke_accelerators import SOURCES
 from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
 
@@ -132,7 +133,7 @@ def test_mig_partitions_fit_on_the_gpu() -> None:
             assert match, size
             slices, memory = match.groups()
             assert int(slices) * count <= (4 if row.machine_family == "g4" else 7), (row.name, size)
-            assert (int(memory) - 1) * count < row.memory_gb, (row.name, size)
+            assert (int(memory) - 1) * count < GPUS[row.model].memory_gb, (row.name, size)
 
 
 def test_quota_metrics_are_distinct() -> None:
