@@ -26,7 +26,7 @@ DROP: Any = object()
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Case:
     """Resources that keep a rule, and one change after which they break it."""
 
@@ -49,6 +49,23 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.rule}-{'.'.join(map(str, self.path)) or 'whole'}"
+
+
+Row = (
+    tuple[tuple[Resource, ...], Path, Any, str]
+    | tuple[tuple[Resource, ...], Path, Any, str, dict[str, Any]]
+)
+Rows = Mapping[str, Sequence[Row]]
+"""Rule -> what a `Case` has beside it: good, path, bad, message, and config where there is one."""
+
+
+def cases_of(rows: Rows) -> list[Case]:
+    """A case for each row."""
+    return [
+        Case(rule, good, path, bad, message, *config)
+        for rule, under in rows.items()
+        for good, path, bad, message, *config in under
+    ]
 
 
 def changed(resource: Resource, path: Path, value: Any) -> Resource:

@@ -1,6 +1,6 @@
 """Cases of the rules on control planes and networks."""
 
-from tests.policy.cases import DROP, Case, changed
+from tests.policy.cases import DROP, Case, Rows, cases_of, changed
 from tests.policy.resources import (
     AUTOPILOT,
     EKS_CLUSTER,
@@ -57,83 +57,122 @@ UNENFORCED = (
     "privateEndpointEnforcementEnabled to true"
 )
 
+ROWS: Rows = {
+    "control-plane-open": [
+        ((GKE_CLUSTER, PRIVATE),
+         ("masterAuthorizedNetworksConfig", "privateEndpointEnforcementEnabled"), False,
+         UNENFORCED),
+        ((PRIVATE,), ("masterAuthorizedNetworksConfig", "privateEndpointEnforcementEnabled"), DROP,
+         UNENFORCED),
+        ((PRIVATE, GKE_CLUSTER), ("masterAuthorizedNetworksConfig", "cidrBlocks", 0, "cidrBlock"),
+         "0.0.0.0/0", f"cluster gpu lets 0.0.0.0/0 reach its control plane; {NARROW}"),
+        ((changed(EKS_CLUSTER, ("vpcConfig", "publicAccessCidrs"), ["10.0.0.0/8"]),),
+         ("vpcConfig", "publicAccessCidrs", 0), "10.0.0.0/7",
+         f"cluster gpu lets 10.0.0.0/7 reach its control plane; {NARROW}"),
+        ((changed(EKS_CLUSTER, ("vpcConfig",), {"endpointPublicAccess": False}), EKS_CLUSTER),
+         ("vpcConfig", "publicAccessCidrs"), ["::/0"],
+         f"cluster gpu lets ::/0 reach its control plane; {NARROW}"),
+        ((BY_NAME,), ("controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled"), True,
+         "cluster gpu lets the whole world reach its control plane; name the networks that may"),
+        ((GKE_CLUSTER,), ("masterAuthorizedNetworksConfig",), DROP,
+         "cluster gpu lets the whole world reach its control plane; name the networks that may"),
+        ((GKE_CLUSTER,), ("masterAuthorizedNetworksConfig", "gcpPublicCidrsAccessEnabled"), True,
+         "cluster gpu lets every machine of Google Cloud, also of others, reach its control plane; "
+         "set gcpPublicCidrsAccessEnabled to false"),
+        ((EKS_CLUSTER,), ("vpcConfig", "publicAccessCidrs"), DROP,
+         "cluster gpu lets the whole world reach its control plane; name the networks that may"),
+        ((EKS_CLUSTER,), ("vpcConfig", "publicAccessCidrs", 0), "10.0.0.0/16",
+         "cluster gpu lets 10.0.0.0/16 reach its control plane; allowed: private networks of /20 "
+         "and public ones of /24, or smaller", {"prefix": 20, "publicPrefix": 24}),
+    ],
+    "nodes-private": [
+        ((GKE_CLUSTER,), ("privateClusterConfig",), DROP,
+         "cluster gpu gives its nodes public addresses; set "
+         "privateClusterConfig.enablePrivateNodes"),
+        ((T4_POOL,), ("networkConfig", "enablePrivateNodes"), False,
+         "pool t4 gives its nodes public addresses; drop networkConfig.enablePrivateNodes"),
+        ((LAUNCH_TEMPLATE,), ("networkInterfaces", 0, "associatePublicIpAddress"), "true",
+         "launch template v100 gives nodes public addresses; drop associatePublicIpAddress"),
+        ((SUBNET,), ("mapPublicIpOnLaunch",), True,
+         "subnet public gives every machine a public address; drop mapPublicIpOnLaunch"),
+        ((SSH_GROUP,), ("remoteAccess", "sourceSecurityGroupIds"), DROP,
+         "node group v100 opens SSH to the whole world; name remoteAccess.sourceSecurityGroupIds, "
+         "or drop remoteAccess"),
+    ],
+    "firewall-open": [
+        ((EGRESS, FIREWALL), ("sourceRanges",), ["10.0.0.0/8", "0.0.0.0/0"],
+         "ssh lets 0.0.0.0/0 in; name the networks that need to come in"),
+        ((EGRESS, FIREWALL), ("sourceRanges",), ["128.0.0.0/1", "10.0.0.0/8", "0.0.0.0/1"],
+         "ssh lets 128.0.0.0/1 and 0.0.0.0/1, together 0.0.0.0/0 in; name the networks that need "
+         "to come in"),
+        ((changed(INGRESS, ("cidrIpv4",), "34.0.0.0/8"),), ("cidrIpv4",), "128.0.0.0/1",
+         "ssh lets 128.0.0.0/1 in; name the networks that need to come in"),
+        ((SECURITY_GROUP,), ("ingress", 0, "cidrBlocks", 0), "0.0.0.0/0",
+         "nodes lets 0.0.0.0/0 in; name the networks that need to come in"),
+        ((RULE,), ("cidrBlocks", 0), "0.0.0.0/0",
+         "ssh lets 0.0.0.0/0 in; name the networks that need to come in"),
+        ((INGRESS,), ("cidrIpv6",), "::/0",
+         "ssh lets ::/0 in; name the networks that need to come in"),
+    ],
+    "secrets-encrypted": [
+        ((EKS_CLUSTER,), ("encryptionConfig",), DROP,
+         "cluster gpu does not encrypt Kubernetes secrets with a KMS key; set encryptionConfig "
+         "with resources: [secrets]"),
+        ((EKS_CLUSTER,), ("encryptionConfig", "resources"), [],
+         "cluster gpu does not encrypt Kubernetes secrets with a KMS key; set encryptionConfig "
+         "with resources: [secrets]"),
+        ((GKE_CLUSTER,), ("databaseEncryption", "state"), "DECRYPTED",
+         "cluster gpu does not encrypt Kubernetes secrets with a key of your own, which stack dev "
+         "must; set databaseEncryption", {"stacks": ["dev"]}),
+        ((changed(in_stack(GKE_CLUSTER, "other"), ("databaseEncryption",), {}), GKE_CLUSTER),
+         ("databaseEncryption",), DROP,
+         "cluster gpu does not encrypt Kubernetes secrets with a key of your own, which stack dev "
+         "must; set databaseEncryption", {"stacks": ["dev"]}),
+    ],
+    "old-credentials": [
+        ((GKE_CLUSTER,), ("enableLegacyAbac",), True,
+         "cluster gpu has legacy ABAC, which gives every service account broad rights; drop "
+         "enableLegacyAbac"),
+        ((GKE_CLUSTER,), ("masterAuth", "clientCertificateConfig", "issueClientCertificate"), True,
+         "cluster gpu issues a client certificate, which cannot be revoked; set "
+         "issueClientCertificate to false"),
+        ((EKS_CLUSTER,), ("accessConfig", "authenticationMode"), "API_AND_CONFIG_MAP",
+         "cluster gpu takes users from the aws-auth ConfigMap; set accessConfig.authenticationMode "
+         "to API and use access entries"),
+        ((EKS_CLUSTER,), ("accessConfig", "bootstrapClusterCreatorAdminPermissions"), True,
+         "cluster gpu makes its creator an administrator for ever; set "
+         "bootstrapClusterCreatorAdminPermissions to false and give an access entry"),
+    ],
+    "audit-log": [
+        ((EKS_CLUSTER,), ("enabledClusterLogTypes",), ["api"],
+         "cluster gpu keeps no audit log; add audit to enabledClusterLogTypes"),
+    ],
+    "upgrades": [
+        ((GKE_CLUSTER,), ("releaseChannel", "channel"), "UNSPECIFIED",
+         "cluster gpu is on no release channel; set releaseChannel.channel to RAPID, REGULAR, "
+         "STABLE or EXTENDED"),
+        ((EKS_CLUSTER,), ("upgradePolicy",), DROP,
+         "cluster gpu goes into extended support by itself, at six times the price of a control "
+         "plane; set upgradePolicy.supportType to STANDARD"),
+        ((T4_POOL,), ("management", "autoUpgrade"), False,
+         "pool t4 has autoUpgrade off; set management.autoUpgrade"),
+        ((changed(T4_POOL, ("management", "autoRepair"), True),), ("management", "autoRepair"),
+         False, "pool t4 has autoRepair off; set management.autoRepair"),
+    ],
+    "deletion-protection": [
+        ((AUTOPILOT, in_stack(GKE_CLUSTER, "prod-eu")), ("deletionProtection",), False,
+         "cluster gpu has deletionProtection off, which stack prod-eu must have on; set it to "
+         "true"),
+        ((in_stack(EKS_CLUSTER, "prod"),), ("deletionProtection",), DROP,
+         "cluster gpu has deletionProtection off, which stack prod must have on; set it to true"),
+        ((in_stack(GKE_CLUSTER, "live"),), ("@protect",), False,
+         "cluster gpu is not protected in Pulumi, so its pools would go before the cloud refuses "
+         "to delete it; set the resource option protect", {"stacks": ["live"]}),
+    ],
+}  # fmt: skip
+
 CASES = [
-    Case(
-        rule="control-plane-open",
-        good=(GKE_CLUSTER, PRIVATE),
-        path=("masterAuthorizedNetworksConfig", "privateEndpointEnforcementEnabled"),
-        bad=False,
-        message=UNENFORCED,
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(PRIVATE,),
-        path=("masterAuthorizedNetworksConfig", "privateEndpointEnforcementEnabled"),
-        bad=DROP,
-        message=UNENFORCED,
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(PRIVATE, GKE_CLUSTER),
-        path=("masterAuthorizedNetworksConfig", "cidrBlocks", 0, "cidrBlock"),
-        bad="0.0.0.0/0",
-        message=f"cluster gpu lets 0.0.0.0/0 reach its control plane; {NARROW}",
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(changed(EKS_CLUSTER, ("vpcConfig", "publicAccessCidrs"), ["10.0.0.0/8"]),),
-        path=("vpcConfig", "publicAccessCidrs", 0),
-        bad="10.0.0.0/7",
-        message=f"cluster gpu lets 10.0.0.0/7 reach its control plane; {NARROW}",
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(changed(EKS_CLUSTER, ("vpcConfig",), {"endpointPublicAccess": False}), EKS_CLUSTER),
-        path=("vpcConfig", "publicAccessCidrs"),
-        bad=["::/0"],
-        message=f"cluster gpu lets ::/0 reach its control plane; {NARROW}",
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(BY_NAME,),
-        path=("controlPlaneEndpointsConfig", "ipEndpointsConfig", "enabled"),
-        bad=True,
-        message="cluster gpu lets the whole world reach its control plane; name the networks that "
-        "may",
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(GKE_CLUSTER,),
-        path=("masterAuthorizedNetworksConfig",),
-        bad=DROP,
-        message="cluster gpu lets the whole world reach its control plane; name the networks that "
-        "may",
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(GKE_CLUSTER,),
-        path=("masterAuthorizedNetworksConfig", "gcpPublicCidrsAccessEnabled"),
-        bad=True,
-        message="cluster gpu lets every machine of Google Cloud, also of others, reach its control "
-        "plane; set gcpPublicCidrsAccessEnabled to false",
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(EKS_CLUSTER,),
-        path=("vpcConfig", "publicAccessCidrs"),
-        bad=DROP,
-        message="cluster gpu lets the whole world reach its control plane; name the networks that "
-        "may",
-    ),
-    Case(
-        rule="control-plane-open",
-        good=(EKS_CLUSTER,),
-        path=("vpcConfig", "publicAccessCidrs", 0),
-        bad="10.0.0.0/16",
-        message="cluster gpu lets 10.0.0.0/16 reach its control plane; allowed: private networks "
-        "of /20 and public ones of /24, or smaller",
-        config={"prefix": 20, "publicPrefix": 24},
-    ),
+    *cases_of(ROWS),
     *(
         Case(
             rule="control-plane-open",
@@ -155,213 +194,5 @@ CASES = [
             ),
             (["2001:db8::/31"], "2001:db8::/31"),
         )
-    ),
-    Case(
-        rule="nodes-private",
-        good=(GKE_CLUSTER,),
-        path=("privateClusterConfig",),
-        bad=DROP,
-        message="cluster gpu gives its nodes public addresses; set "
-        "privateClusterConfig.enablePrivateNodes",
-    ),
-    Case(
-        rule="nodes-private",
-        good=(T4_POOL,),
-        path=("networkConfig", "enablePrivateNodes"),
-        bad=False,
-        message="pool t4 gives its nodes public addresses; drop networkConfig.enablePrivateNodes",
-    ),
-    Case(
-        rule="nodes-private",
-        good=(LAUNCH_TEMPLATE,),
-        path=("networkInterfaces", 0, "associatePublicIpAddress"),
-        bad="true",
-        message="launch template v100 gives nodes public addresses; drop associatePublicIpAddress",
-    ),
-    Case(
-        rule="nodes-private",
-        good=(SUBNET,),
-        path=("mapPublicIpOnLaunch",),
-        bad=True,
-        message="subnet public gives every machine a public address; drop mapPublicIpOnLaunch",
-    ),
-    Case(
-        rule="nodes-private",
-        good=(SSH_GROUP,),
-        path=("remoteAccess", "sourceSecurityGroupIds"),
-        bad=DROP,
-        message="node group v100 opens SSH to the whole world; name "
-        "remoteAccess.sourceSecurityGroupIds, or drop remoteAccess",
-    ),
-    Case(
-        rule="firewall-open",
-        good=(EGRESS, FIREWALL),
-        path=("sourceRanges",),
-        bad=["10.0.0.0/8", "0.0.0.0/0"],
-        message="ssh lets 0.0.0.0/0 in; name the networks that need to come in",
-    ),
-    Case(
-        rule="firewall-open",
-        good=(EGRESS, FIREWALL),
-        path=("sourceRanges",),
-        bad=["128.0.0.0/1", "10.0.0.0/8", "0.0.0.0/1"],
-        message="ssh lets 128.0.0.0/1 and 0.0.0.0/1, together 0.0.0.0/0 in; name the networks that "
-        "need to come in",
-    ),
-    Case(
-        rule="firewall-open",
-        good=(changed(INGRESS, ("cidrIpv4",), "34.0.0.0/8"),),
-        path=("cidrIpv4",),
-        bad="128.0.0.0/1",
-        message="ssh lets 128.0.0.0/1 in; name the networks that need to come in",
-    ),
-    Case(
-        rule="firewall-open",
-        good=(SECURITY_GROUP,),
-        path=("ingress", 0, "cidrBlocks", 0),
-        bad="0.0.0.0/0",
-        message="nodes lets 0.0.0.0/0 in; name the networks that need to come in",
-    ),
-    Case(
-        rule="firewall-open",
-        good=(RULE,),
-        path=("cidrBlocks", 0),
-        bad="0.0.0.0/0",
-        message="ssh lets 0.0.0.0/0 in; name the networks that need to come in",
-    ),
-    Case(
-        rule="firewall-open",
-        good=(INGRESS,),
-        path=("cidrIpv6",),
-        bad="::/0",
-        message="ssh lets ::/0 in; name the networks that need to come in",
-    ),
-    Case(
-        rule="secrets-encrypted",
-        good=(EKS_CLUSTER,),
-        path=("encryptionConfig",),
-        bad=DROP,
-        message="cluster gpu does not encrypt Kubernetes secrets with a KMS key; set "
-        "encryptionConfig with resources: [secrets]",
-    ),
-    Case(
-        rule="secrets-encrypted",
-        good=(EKS_CLUSTER,),
-        path=("encryptionConfig", "resources"),
-        bad=[],
-        message="cluster gpu does not encrypt Kubernetes secrets with a KMS key; set "
-        "encryptionConfig with resources: [secrets]",
-    ),
-    Case(
-        rule="secrets-encrypted",
-        good=(GKE_CLUSTER,),
-        path=("databaseEncryption", "state"),
-        bad="DECRYPTED",
-        message="cluster gpu does not encrypt Kubernetes secrets with a key of your own, which "
-        "stack dev must; set databaseEncryption",
-        config={"stacks": ["dev"]},
-    ),
-    Case(
-        rule="secrets-encrypted",
-        good=(changed(in_stack(GKE_CLUSTER, "other"), ("databaseEncryption",), {}), GKE_CLUSTER),
-        path=("databaseEncryption",),
-        bad=DROP,
-        message="cluster gpu does not encrypt Kubernetes secrets with a key of your own, which "
-        "stack dev must; set databaseEncryption",
-        config={"stacks": ["dev"]},
-    ),
-    Case(
-        rule="old-credentials",
-        good=(GKE_CLUSTER,),
-        path=("enableLegacyAbac",),
-        bad=True,
-        message="cluster gpu has legacy ABAC, which gives every service account broad rights; drop "
-        "enableLegacyAbac",
-    ),
-    Case(
-        rule="old-credentials",
-        good=(GKE_CLUSTER,),
-        path=("masterAuth", "clientCertificateConfig", "issueClientCertificate"),
-        bad=True,
-        message="cluster gpu issues a client certificate, which cannot be revoked; set "
-        "issueClientCertificate to false",
-    ),
-    Case(
-        rule="old-credentials",
-        good=(EKS_CLUSTER,),
-        path=("accessConfig", "authenticationMode"),
-        bad="API_AND_CONFIG_MAP",
-        message="cluster gpu takes users from the aws-auth ConfigMap; set "
-        "accessConfig.authenticationMode to API and use access entries",
-    ),
-    Case(
-        rule="old-credentials",
-        good=(EKS_CLUSTER,),
-        path=("accessConfig", "bootstrapClusterCreatorAdminPermissions"),
-        bad=True,
-        message="cluster gpu makes its creator an administrator for ever; set "
-        "bootstrapClusterCreatorAdminPermissions to false and give an access entry",
-    ),
-    Case(
-        rule="audit-log",
-        good=(EKS_CLUSTER,),
-        path=("enabledClusterLogTypes",),
-        bad=["api"],
-        message="cluster gpu keeps no audit log; add audit to enabledClusterLogTypes",
-    ),
-    Case(
-        rule="upgrades",
-        good=(GKE_CLUSTER,),
-        path=("releaseChannel", "channel"),
-        bad="UNSPECIFIED",
-        message="cluster gpu is on no release channel; set releaseChannel.channel to RAPID, "
-        "REGULAR, STABLE or EXTENDED",
-    ),
-    Case(
-        rule="upgrades",
-        good=(EKS_CLUSTER,),
-        path=("upgradePolicy",),
-        bad=DROP,
-        message="cluster gpu goes into extended support by itself, at six times the price of a "
-        "control plane; set upgradePolicy.supportType to STANDARD",
-    ),
-    Case(
-        rule="upgrades",
-        good=(T4_POOL,),
-        path=("management", "autoUpgrade"),
-        bad=False,
-        message="pool t4 has autoUpgrade off; set management.autoUpgrade",
-    ),
-    Case(
-        rule="upgrades",
-        good=(changed(T4_POOL, ("management", "autoRepair"), True),),
-        path=("management", "autoRepair"),
-        bad=False,
-        message="pool t4 has autoRepair off; set management.autoRepair",
-    ),
-    Case(
-        rule="deletion-protection",
-        good=(AUTOPILOT, in_stack(GKE_CLUSTER, "prod-eu")),
-        path=("deletionProtection",),
-        bad=False,
-        message="cluster gpu has deletionProtection off, which stack prod-eu must have on; set it "
-        "to true",
-    ),
-    Case(
-        rule="deletion-protection",
-        good=(in_stack(EKS_CLUSTER, "prod"),),
-        path=("deletionProtection",),
-        bad=DROP,
-        message="cluster gpu has deletionProtection off, which stack prod must have on; set it to "
-        "true",
-    ),
-    Case(
-        rule="deletion-protection",
-        good=(in_stack(GKE_CLUSTER, "live"),),
-        path=("@protect",),
-        bad=False,
-        message="cluster gpu is not protected in Pulumi, so its pools would go before the cloud "
-        "refuses to delete it; set the resource option protect",
-        config={"stacks": ["live"]},
     ),
 ]

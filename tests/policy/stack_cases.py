@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from policy.reading import UNKNOWN, Resource
-from tests.policy.cases import DROP, Case, changed
+from tests.policy.cases import DROP, Rows, cases_of, changed
 from tests.policy.resources import (
     DEPLOYMENT,
     LABEL_TAG,
@@ -112,213 +112,108 @@ CAPACITY_BLOCK = replace(
 """A Capacity Block has its instance type in the launch template."""
 PREVIEWED_BLOCK = changed(CAPACITY_BLOCK, ("instanceTypes",), UNKNOWN)
 """As a preview has it: EKS fills the types in, once the group is there."""
+BY_PRODUCT = changed(POD, ("spec", "nodeSelector"), {"nvidia.com/gpu.product": "Tesla-T4"})
 
-CASES = [
-    Case(
-        rule="gpu-toleration",
-        good=(OTHER_POOL, T4_POOL, POD, AT_A_POOL, DEPLOYMENT),
-        path=(*POD_SPEC, "tolerations"),
-        bad=DROP,
-        message="deployment sample does not tolerate nvidia.com/gpu=present:NoSchedule of pool t4, "
-        "so it would stay pending; add the toleration",
-    ),
-    Case(
-        rule="gpu-toleration",
-        good=(SPOT_POOL, T4_POOL, POD),
-        path=("spec", "tolerations", 0, "key"),
-        bad="other",
-        message="pod sample does not tolerate cloud.google.com/gke-spot=true:NoSchedule of pool "
-        "spot, so it would stay pending; add the toleration",
-    ),
-    Case(
-        rule="gpu-toleration",
-        good=(V100_GROUP, POD),
-        path=("spec", "tolerations", 0, "effect"),
-        bad="NoExecute",
-        message="pod sample does not tolerate nvidia.com/gpu=present:NoSchedule of pool v100, so "
-        "it would stay pending; add the toleration",
-    ),
-    Case(
-        rule="gpu-toleration",
-        good=(T4_POOL, DEPLOYMENT),
-        path=(*POD_SPEC, "nodeSelector"),
-        bad={"role": "serve"},
-        message="deployment sample asks for a GPU and selects no GPU pool of the stack, which has "
-        "t4; select one by its labels",
-    ),
-    Case(
-        rule="gpu-toleration",
-        good=(
-            T4_POOL,
-            changed(POD, ("spec", "nodeSelector"), {"nvidia.com/gpu.product": "Tesla-T4"}),
-            DEPLOYMENT,
-        ),
-        path=(*POD_SPEC, "nodeSelector"),
-        bad={"example.org/team": "a"},
-        message="deployment sample asks for a GPU and selects no GPU pool of the stack, which has "
-        "t4; select one by its labels",
-    ),
-    Case(
-        rule="autoscaler-tags",
-        good=(V100_GROUP, TAINT_TAG, LABEL_TAG),
-        path=("tag", "value"),
-        bad="serve",
-        message="node group v100 has label role=train, and the tag of its Auto Scaling group says "
-        "serve; make them equal",
-    ),
-    Case(
-        rule="autoscaler-tags",
-        good=(V100_GROUP, LABEL_TAG, TAINT_TAG),
-        path=("tag", "value"),
-        bad="present:NO_SCHEDULE",
-        message="node group v100 has taint nvidia.com/gpu=present:NoSchedule, and the tag of its "
-        "Auto Scaling group says present:NO_SCHEDULE; make them equal",
-    ),
-    Case(
-        rule="autoscaler-tags",
-        good=(V100_GROUP, TAINT_TAG, BY_NAME),
-        path=("tag", "key"),
-        bad="Name",
-        message="node group v100 has label role=train, and its Auto Scaling group has no tag "
-        f"{TAG_PREFIX}/label/role, so the autoscaler does not know of it at zero nodes; add the "
-        "tag",
-    ),
-    Case(
-        rule="autoscaler-tags",
-        good=(V100_GROUP, TAINT_TAG, LABEL_TAG, tag("resources/nvidia.com/gpu", "1")),
-        path=("tag", "key"),
-        bad=f"{TAG_PREFIX}/label/zone",
-        message="the Auto Scaling group of node group v100 is tagged with label zone=1, which its "
-        "nodes will not have; drop the tag",
-    ),
-    Case(
-        rule="one-driver",
-        good=(installer(ROLE), EBS_CSI_NODE, SECRETS_STORE_NODE, NO_DRIVER),
-        path=DRIVER,
-        bad="LATEST",
-        message="GPU pool t4 gets its driver from GKE and from daemonset installer; let one of "
-        "them do it",
-    ),
-    Case(
-        rule="one-driver",
-        good=(T4_POOL, _with_affinity(installer({}, "careful"))),
-        path=(*POD_SPEC, "affinity"),
-        bad=DROP,
-        message="GPU pool t4 gets its driver from GKE and from daemonset careful; let one of them "
-        "do it",
-    ),
-    Case(
-        rule="one-driver",
-        good=(
-            NO_DRIVER,
-            _with_affinity(installer({}, "careful")),
-            _with_affinity(installer({"role": "serve"}, "other")),
-        ),
-        path=(*POD_SPEC, "nodeSelector"),
-        bad={"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
-        message="GPU pool t4 gets its driver from daemonset careful and from daemonset other; let "
-        "one of them do it",
-    ),
-    Case(
-        rule="one-device-plugin",
-        good=(NO_PLUGIN, plugin(ROLE, "old"), plugin({"role": "other"}, "new")),
-        path=(*POD_SPEC, "nodeSelector"),
-        bad=ROLE,
-        message="GPU pool t4 has its device plugin from daemonset new and from daemonset old; let "
-        "one of them do it",
-    ),
-    Case(
-        rule="one-device-plugin",
-        good=(T4_POOL, _elsewhere(plugin({}))),
-        path=(*POD_SPEC, *REQUIRED, "nodeSelectorTerms", 0, "matchExpressions", 0, "values"),
-        bad=["serve"],
-        message="GPU pool t4 has its device plugin from GKE and from daemonset plugin; let one of "
-        "them do it",
-    ),
-    Case(
-        rule="one-device-plugin",
-        good=(plugin(ROLE), NO_PLUGIN),
-        path=("nodeConfig", "labels", "gke-no-default-nvidia-gpu-device-plugin"),
-        bad=DROP,
-        message="GPU pool t4 has its device plugin from GKE and from daemonset plugin; let one of "
-        "them do it",
-    ),
-    Case(
-        rule="one-device-plugin",
-        good=(plugin(ROLE), EFA_PLUGIN, V100_GROUP),
-        path=("amiType",),
-        bad="BOTTLEROCKET_x86_64_NVIDIA",
-        message="GPU pool v100 has its device plugin from the image and from daemonset plugin; let "
-        "one of them do it",
-    ),
-    Case(
-        rule="gpu-software",
-        good=(T4_POOL,),
-        path=DRIVER,
-        bad="INSTALLATION_DISABLED",
-        message="nobody in this stack gives GPU pool t4 its driver, and without it its nodes offer "
-        "no GPU; have it installed, or see that another stack does",
-    ),
-    Case(
-        rule="gpu-software",
-        good=(V100_GROUP, plugin(ROLE)),
-        path=(*POD_SPEC, "nodeSelector", "role"),
-        bad="serve",
-        message="nobody in this stack gives GPU pool v100 its device plugin, and without it its "
-        "nodes offer no GPU; have it installed, or see that another stack does",
-    ),
-    Case(
-        rule="monthly-ceiling",
-        good=(REGIONAL,),
-        path=("location",),
-        bad="us-central1",
-        message="all pools at their maximum cost $11,826 a month, and stack dev may cost $10,000; "
-        "pool t4 has the largest part, $11,826: lower its maximum, or raise the ceiling in "
-        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
-    ),
-    Case(
-        rule="monthly-ceiling",
-        good=(T4_POOL,),
-        path=("autoscaling", "totalMaxNodeCount"),
-        bad=40,
-        message="all pools at their maximum cost $15,768 a month, and stack dev may cost $10,000; "
-        "pool t4 has the largest part, $15,768: lower its maximum, or raise the ceiling in "
-        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
-    ),
-    Case(
-        rule="monthly-ceiling",
-        good=(CPU_POOL, T4_POOL, V100_GROUP),
-        path=("scalingConfig", "maxSize"),
-        bad=2,
-        message="all pools at their maximum cost $5,797 a month, and stack dev may cost $3,600; "
-        "pool v100 has the largest part, $4,468: lower its maximum, or raise the ceiling in "
-        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
-        config={"dollars": 1, "stacks": {"d*": 3600}},
-    ),
-    Case(
-        rule="monthly-ceiling",
-        good=(CAPACITY_BLOCK, BLOCK_TEMPLATE),
-        path=("instanceType",),
-        bad="p5.48xlarge",
-        message="all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; "
-        "pool block has the largest part, $40,179: lower its maximum, or raise the ceiling in "
-        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
-    ),
-    Case(
-        rule="monthly-ceiling",
-        good=(PREVIEWED_BLOCK, BLOCK_TEMPLATE),
-        path=("instanceType",),
-        bad="p5.48xlarge",
-        message="all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; "
-        "pool block has the largest part, $40,179: lower its maximum, or raise the ceiling in "
-        "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
-    ),
-    Case(
-        rule="price-known",
-        good=(V100_GROUP, resource("aws:s3/bucket:Bucket", "b", {}), T4_POOL),
-        path=("nodeConfig", "machineType"),
-        bad="a4-highgpu-8g",
-        message="pool t4 has nodes whose price is not known here, so the monthly ceiling does not "
-        "count it; look its price up",
-    ),
-]
+ROWS: Rows = {
+    "gpu-toleration": [
+        ((OTHER_POOL, T4_POOL, POD, AT_A_POOL, DEPLOYMENT), (*POD_SPEC, "tolerations"), DROP,
+         "deployment sample does not tolerate nvidia.com/gpu=present:NoSchedule of pool t4, so it "
+         "would stay pending; add the toleration"),
+        ((SPOT_POOL, T4_POOL, POD), ("spec", "tolerations", 0, "key"), "other",
+         "pod sample does not tolerate cloud.google.com/gke-spot=true:NoSchedule of pool spot, so "
+         "it would stay pending; add the toleration"),
+        ((V100_GROUP, POD), ("spec", "tolerations", 0, "effect"), "NoExecute",
+         "pod sample does not tolerate nvidia.com/gpu=present:NoSchedule of pool v100, so it would "
+         "stay pending; add the toleration"),
+        ((T4_POOL, DEPLOYMENT), (*POD_SPEC, "nodeSelector"), {"role": "serve"},
+         "deployment sample asks for a GPU and selects no GPU pool of the stack, which has t4; "
+         "select one by its labels"),
+        ((T4_POOL, BY_PRODUCT, DEPLOYMENT), (*POD_SPEC, "nodeSelector"), {"example.org/team": "a"},
+         "deployment sample asks for a GPU and selects no GPU pool of the stack, which has t4; "
+         "select one by its labels"),
+    ],
+    "autoscaler-tags": [
+        ((V100_GROUP, TAINT_TAG, LABEL_TAG), ("tag", "value"), "serve",
+         "node group v100 has label role=train, and the tag of its Auto Scaling group says serve; "
+         "make them equal"),
+        ((V100_GROUP, LABEL_TAG, TAINT_TAG), ("tag", "value"), "present:NO_SCHEDULE",
+         "node group v100 has taint nvidia.com/gpu=present:NoSchedule, and the tag of its Auto "
+         "Scaling group says present:NO_SCHEDULE; make them equal"),
+        ((V100_GROUP, TAINT_TAG, BY_NAME), ("tag", "key"), "Name",
+         "node group v100 has label role=train, and its Auto Scaling group has no tag "
+         f"{TAG_PREFIX}/label/role, so the autoscaler does not know of it at zero nodes; add the "
+         "tag"),
+        ((V100_GROUP, TAINT_TAG, LABEL_TAG, tag("resources/nvidia.com/gpu", "1")), ("tag", "key"),
+         f"{TAG_PREFIX}/label/zone",
+         "the Auto Scaling group of node group v100 is tagged with label zone=1, which its nodes "
+         "will not have; drop the tag"),
+    ],
+    "one-driver": [
+        ((installer(ROLE), EBS_CSI_NODE, SECRETS_STORE_NODE, NO_DRIVER), DRIVER, "LATEST",
+         "GPU pool t4 gets its driver from GKE and from daemonset installer; let one of them do "
+         "it"),
+        ((T4_POOL, _with_affinity(installer({}, "careful"))), (*POD_SPEC, "affinity"), DROP,
+         "GPU pool t4 gets its driver from GKE and from daemonset careful; let one of them do it"),
+        ((NO_DRIVER, _with_affinity(installer({}, "careful")),
+          _with_affinity(installer({"role": "serve"}, "other"))),
+         (*POD_SPEC, "nodeSelector"), {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
+         "GPU pool t4 gets its driver from daemonset careful and from daemonset other; let one of "
+         "them do it"),
+    ],
+    "one-device-plugin": [
+        ((NO_PLUGIN, plugin(ROLE, "old"), plugin({"role": "other"}, "new")),
+         (*POD_SPEC, "nodeSelector"), ROLE,
+         "GPU pool t4 has its device plugin from daemonset new and from daemonset old; let one of "
+         "them do it"),
+        ((T4_POOL, _elsewhere(plugin({}))),
+         (*POD_SPEC, *REQUIRED, "nodeSelectorTerms", 0, "matchExpressions", 0, "values"), ["serve"],
+         "GPU pool t4 has its device plugin from GKE and from daemonset plugin; let one of them do "
+         "it"),
+        ((plugin(ROLE), NO_PLUGIN),
+         ("nodeConfig", "labels", "gke-no-default-nvidia-gpu-device-plugin"), DROP,
+         "GPU pool t4 has its device plugin from GKE and from daemonset plugin; let one of them do "
+         "it"),
+        ((plugin(ROLE), EFA_PLUGIN, V100_GROUP), ("amiType",), "BOTTLEROCKET_x86_64_NVIDIA",
+         "GPU pool v100 has its device plugin from the image and from daemonset plugin; let one of "
+         "them do it"),
+    ],
+    "gpu-software": [
+        ((T4_POOL,), DRIVER, "INSTALLATION_DISABLED",
+         "nobody in this stack gives GPU pool t4 its driver, and without it its nodes offer no "
+         "GPU; have it installed, or see that another stack does"),
+        ((V100_GROUP, plugin(ROLE)), (*POD_SPEC, "nodeSelector", "role"), "serve",
+         "nobody in this stack gives GPU pool v100 its device plugin, and without it its nodes "
+         "offer no GPU; have it installed, or see that another stack does"),
+    ],
+    "monthly-ceiling": [
+        ((REGIONAL,), ("location",), "us-central1",
+         "all pools at their maximum cost $11,826 a month, and stack dev may cost $10,000; pool t4 "
+         "has the largest part, $11,826: lower its maximum, or raise the ceiling in "
+         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)"),
+        ((T4_POOL,), ("autoscaling", "totalMaxNodeCount"), 40,
+         "all pools at their maximum cost $15,768 a month, and stack dev may cost $10,000; pool t4 "
+         "has the largest part, $15,768: lower its maximum, or raise the ceiling in "
+         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)"),
+        ((CPU_POOL, T4_POOL, V100_GROUP), ("scalingConfig", "maxSize"), 2,
+         "all pools at their maximum cost $5,797 a month, and stack dev may cost $3,600; pool v100 "
+         "has the largest part, $4,468: lower its maximum, or raise the ceiling in "
+         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
+         {"dollars": 1, "stacks": {"d*": 3600}}),
+        ((CAPACITY_BLOCK, BLOCK_TEMPLATE), ("instanceType",), "p5.48xlarge",
+         "all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; pool "
+         "block has the largest part, $40,179: lower its maximum, or raise the ceiling in "
+         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)"),
+        ((PREVIEWED_BLOCK, BLOCK_TEMPLATE), ("instanceType",), "p5.48xlarge",
+         "all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; pool "
+         "block has the largest part, $40,179: lower its maximum, or raise the ceiling in "
+         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)"),
+    ],
+    "price-known": [
+        ((V100_GROUP, resource("aws:s3/bucket:Bucket", "b", {}), T4_POOL),
+         ("nodeConfig", "machineType"), "a4-highgpu-8g",
+         "pool t4 has nodes whose price is not known here, so the monthly ceiling does not count "
+         "it; look its price up"),
+    ],
+}  # fmt: skip
+
+CASES = cases_of(ROWS)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.policy.cases import DROP, Case, changed
+from tests.policy.cases import DROP, Rows, cases_of, changed
 from tests.policy.resources import DEPLOYMENT, POD, daemon_set, installer, resource
 
 CONTAINER = ("spec", "template", "spec", "containers", 0)
@@ -66,119 +66,59 @@ JOB_SET = resource(
         },
     },
 )
+ASKS_FOR_ONE = changed(
+    POD, ("spec", "containers", 0, "resources", "requests"), {"nvidia.com/gpu": "1"}
+)
 
-CASES = [
-    Case(
-        rule="image-pinned",
-        good=(PINNED, DEPLOYMENT),
-        path=(*CONTAINER, "image"),
-        bad="registry.example:5000/cuda",
-        message="deployment sample: container main runs registry.example:5000/cuda, which has no "
-        "tag; pin a version or a digest",
-    ),
-    Case(
-        rule="image-pinned",
-        good=(POD,),
-        path=("spec", "containers", 0, "image"),
-        bad="docker.io/nvidia/cuda:latest",
-        message="pod sample: container main runs docker.io/nvidia/cuda:latest, which has the tag "
-        "latest; pin a version or a digest",
-    ),
-    Case(
-        rule="image-pinned",
-        good=(CRON_JOB,),
-        path=("spec", "jobTemplate", "spec", "template", "spec", "containers", 0, "image"),
-        bad="busybox",
-        message="cronjob nightly: container main runs busybox, which has no tag; pin a version or "
-        "a digest",
-    ),
-    Case(
-        rule="image-pinned",
-        good=(JOB_SET,),
-        path=(
-            "spec",
-            "replicatedJobs",
-            0,
-            "template",
-            "spec",
-            "template",
-            "spec",
-            "containers",
-            0,
-            "image",
-        ),
-        bad="busybox",
-        message="jobset ring: container main runs busybox, which has no tag; pin a version or a "
-        "digest",
-    ),
-    Case(
-        rule="image-pinned",
-        good=(installer({}), PINNED),
-        path=(*CONTAINER, "image"),
-        bad="docker.io/nvidia/cuda:12.6.3",
-        message="deployment sample: container main runs docker.io/nvidia/cuda:12.6.3 by its tag, "
-        "and stack dev pins digests; append @sha256:...",
-        config={"stacks": ["dev"]},
-    ),
-    Case(
-        rule="gpu-limits",
-        good=(EXPORTER, CLAIMS, OTHER_ENV),
-        path=("spec", "containers", 0, "resources"),
-        bad={},
-        message="pod sample tolerates nvidia.com/gpu and asks for none, so it takes a place on GPU "
-        "nodes, and their runtime may show it the GPUs of others; put nvidia.com/gpu in its limits",
-    ),
-    Case(
-        rule="gpu-limits",
-        good=(UNTOLERANT, TAKES_NONE, DEPLOYMENT),
-        path=(*CONTAINER, "resources"),
-        bad=DROP,
-        message="deployment sample tolerates nvidia.com/gpu and asks for none, so it takes a place "
-        "on GPU nodes, and their runtime may show it the GPUs of others; put nvidia.com/gpu in its "
-        "limits",
-    ),
-    Case(
-        rule="gpu-limits",
-        good=(
-            changed(
-                POD, ("spec", "containers", 0, "resources", "requests"), {"nvidia.com/gpu": "1"}
-            ),
-        ),
-        path=("spec", "containers", 0, "resources", "requests", "nvidia.com/gpu"),
-        bad="2",
-        message="pod sample: container main requests 2 nvidia.com/gpu and has 1 in its limits; put "
-        "the number in its limits",
-    ),
-    Case(
-        rule="gpu-all",
-        good=(TAKES_NONE,),
-        path=("spec", "containers", 0, "env", 0),
-        bad={"name": "DP_DISABLE_HEALTHCHECKS", "value": "xids"},
-        message="pod sample sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees "
-        "every GPU of its node, also those that other pods were given; give it limits, or accept "
-        "that they share",
-    ),
-    Case(
-        rule="gpu-all",
-        good=(
-            changed(
-                daemon_set("dcgm", {}),
-                ("spec", "template", "spec", "containers"),
-                [{"name": "x", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}],
-            ),
-            TAKES_NONE,
-        ),
-        path=("spec", "containers", 0, "env", 0, "value"),
-        bad="all",
-        message="pod sample: container main sets NVIDIA_VISIBLE_DEVICES=all and sees every GPU of "
-        "its node, also those that other pods were given; drop it, or accept that they share",
-    ),
-    Case(
-        rule="explicit-provider",
-        good=(replace(POD, provider=None), POD),
-        path=("@provider",),
-        bad="default_4_34_2",
-        message="Pod sample goes to whatever cluster the machine's kubeconfig names; give it the "
-        "cluster's provider",
-    ),
-]
+ROWS: Rows = {
+    "image-pinned": [
+        ((PINNED, DEPLOYMENT), (*CONTAINER, "image"), "registry.example:5000/cuda",
+         "deployment sample: container main runs registry.example:5000/cuda, which has no tag; pin "
+         "a version or a digest"),
+        ((POD,), ("spec", "containers", 0, "image"), "docker.io/nvidia/cuda:latest",
+         "pod sample: container main runs docker.io/nvidia/cuda:latest, which has the tag latest; "
+         "pin a version or a digest"),
+        ((CRON_JOB,), ("spec", "jobTemplate", "spec", "template", "spec", "containers", 0, "image"),
+         "busybox",
+         "cronjob nightly: container main runs busybox, which has no tag; pin a version or a "
+         "digest"),
+        ((JOB_SET,), ("spec", "replicatedJobs", 0, "template", *CONTAINER, "image"), "busybox",
+         "jobset ring: container main runs busybox, which has no tag; pin a version or a digest"),
+        ((installer({}), PINNED), (*CONTAINER, "image"), "docker.io/nvidia/cuda:12.6.3",
+         "deployment sample: container main runs docker.io/nvidia/cuda:12.6.3 by its tag, and "
+         "stack dev pins digests; append @sha256:...", {"stacks": ["dev"]}),
+    ],
+    "gpu-limits": [
+        ((EXPORTER, CLAIMS, OTHER_ENV), ("spec", "containers", 0, "resources"), {},
+         "pod sample tolerates nvidia.com/gpu and asks for none, so it takes a place on GPU nodes, "
+         "and their runtime may show it the GPUs of others; put nvidia.com/gpu in its limits"),
+        ((UNTOLERANT, TAKES_NONE, DEPLOYMENT), (*CONTAINER, "resources"), DROP,
+         "deployment sample tolerates nvidia.com/gpu and asks for none, so it takes a place on GPU "
+         "nodes, and their runtime may show it the GPUs of others; put nvidia.com/gpu in its "
+         "limits"),
+        ((ASKS_FOR_ONE,),
+         ("spec", "containers", 0, "resources", "requests", "nvidia.com/gpu"), "2",
+         "pod sample: container main requests 2 nvidia.com/gpu and has 1 in its limits; put the "
+         "number in its limits"),
+    ],
+    "gpu-all": [
+        ((TAKES_NONE,), ("spec", "containers", 0, "env", 0),
+         {"name": "DP_DISABLE_HEALTHCHECKS", "value": "xids"},
+         "pod sample sets DP_DISABLE_HEALTHCHECKS and has no GPU in its limits: it sees every GPU "
+         "of its node, also those that other pods were given; give it limits, or accept that they "
+         "share"),
+        ((changed(daemon_set("dcgm", {}), ("spec", "template", "spec", "containers"),
+                  [{"name": "x", "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]),
+          TAKES_NONE),
+         ("spec", "containers", 0, "env", 0, "value"), "all",
+         "pod sample: container main sets NVIDIA_VISIBLE_DEVICES=all and sees every GPU of its "
+         "node, also those that other pods were given; drop it, or accept that they share"),
+    ],
+    "explicit-provider": [
+        ((replace(POD, provider=None), POD), ("@provider",), "default_4_34_2",
+         "Pod sample goes to whatever cluster the machine's kubeconfig names; give it the "
+         "cluster's provider"),
+    ],
+}  # fmt: skip
+
+CASES = cases_of(ROWS)
