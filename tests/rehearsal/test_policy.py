@@ -26,7 +26,7 @@ DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 POD = 'pod = props["spec"]["template"]["spec"]\nmain = pod["containers"][0]\n'
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Break:
     """One thing wrong in the program, and what its rule says."""
 
@@ -55,270 +55,133 @@ def added(code: str) -> Mutation:
 
 
 ON_GKE = [
-    Break(
-        rule="gpu-pool-taint",
-        mutation=changed(POOL, 'props["node_config"]["taints"] = []', name="train-gpu"),
-        message="GPU pool train-gpu has no taint nvidia.com/gpu with effect NoSchedule",
-    ),
-    Break(
-        rule="gpu-pool-minimum",
-        mutation=pools(minNodes=1),
-        message="GPU pool train-gpu keeps 1 node running in stack staging",
-    ),
-    Break(
-        rule="autoscaler-owns-size",
-        mutation=changed(POOL, "args.opts.ignore_changes = None", name="gpu-dev-system"),
-        message="pool gpu-dev-system is autoscaled from 1 to 3 nodes and does not ignore changes",
-        advisory=True,
-    ),
-    Break(
-        rule="secure-boot",
-        mutation=changed(
-            POOL,
-            'props["node_config"] = {**props["node_config"], "shielded_instance_config": {}}',
-            name="gpu-dev-system",
-        ),
-        message="pool gpu-dev-system boots without Secure Boot",
-    ),
-    Break(
-        rule="instance-metadata",
-        mutation=changed(
-            POOL,
-            'props["node_config"]["workload_metadata_config"] = {"mode": "GCE_METADATA"}',
-            name="train-gpu",
-        ),
-        message="pool train-gpu gives pods the node's credentials",
-    ),
-    Break(
-        rule="control-plane-open",
-        mutation=changed(
-            CLUSTER,
-            'props["master_authorized_networks_config"] = '
-            '{"cidr_blocks": [{"cidr_block": "0.0.0.0/0"}]}',
-        ),
-        message="cluster gpu-dev lets 0.0.0.0/0 reach its control plane",
-    ),
-    Break(
-        rule="nodes-private",
-        mutation=changed(
-            CLUSTER, 'props["private_cluster_config"]["enable_private_nodes"] = False'
-        ),
-        message="cluster gpu-dev gives its nodes public addresses",
-    ),
-    Break(
-        rule="firewall-open",
-        mutation=added(
-            "import pulumi_gcp as gcp\n"
-            'gcp.compute.Firewall("ssh", network="default", source_ranges=["0.0.0.0/0"], '
-            'allows=[{"protocol": "tcp", "ports": ["22"]}])'
-        ),
-        message="ssh lets 0.0.0.0/0 in",
-    ),
-    Break(
-        rule="old-credentials",
-        mutation=changed(CLUSTER, 'props["enable_legacy_abac"] = True'),
-        message="cluster gpu-dev has legacy ABAC",
-    ),
-    Break(
-        rule="upgrades",
-        mutation=changed(CLUSTER, 'props["release_channel"] = {"channel": "UNSPECIFIED"}'),
-        message="cluster gpu-dev is on no release channel",
-    ),
-    Break(
-        rule="node-identity",
-        mutation=changed(POOL, 'del props["node_config"]["service_account"]', name="train-gpu"),
-        message="pool train-gpu runs its nodes as the project's default account",
-    ),
-    Break(
-        rule="permissions-too-broad",
-        mutation=changed("gcp:projects/iAMMember:IAMMember", 'props["role"] = "roles/editor"'),
-        message="gpu-dev-artifactregistry.reader grants roles/editor",
-    ),
-    Break(
-        rule="image-pinned",
-        mutation=changed(DEPLOYMENT, POD + 'main["image"] = "docker.io/nvidia/cuda"'),
-        message="container sample-gpu-pod runs docker.io/nvidia/cuda, which has no tag",
-    ),
-    Break(
-        rule="gpu-limits",
-        mutation=added(
-            "kubernetes.core.v1.Pod('greedy', metadata={'name': 'greedy'}, spec={"
-            "'tolerations': [{'key': 'nvidia.com/gpu', 'operator': 'Exists'}], "
-            "'containers': [{'name': 'main', 'image': 'docker.io/busybox:1.37'}]}, "
-            "opts=pulumi.ResourceOptions(provider=cluster.provider))"
-        ),
-        message="pod greedy tolerates nvidia.com/gpu and asks for none",
-    ),
-    Break(
-        rule="gpu-all",
-        mutation=changed(
-            DEPLOYMENT, POD + 'main["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]'
-        ),
-        message="sees every GPU of its node, also those that other pods were given",
-        advisory=True,
-    ),
-    Break(
-        rule="pod-security-baseline",
-        mutation=changed(DEPLOYMENT, POD + 'main["security_context"] = {"privileged": True}'),
-        message="deployment sample-gpu-pod in namespace default: container sample-gpu-pod: "
-        "securityContext.privileged is true",
-    ),
-    Break(
-        rule="host-paths",
-        mutation=configured(
-            lambda config: config["gpu-cluster:workloads"]["sample-gpu-pod"].update(
-                driverLibraries="/run/containerd"
-            )
-        ),
-        message="deployment sample-gpu-pod in namespace default mounts /run/containerd of its node",
-    ),
-    Break(
-        rule="namespace-enforces",
-        mutation=added(
-            "kubernetes.core.v1.Namespace('team', metadata={'name': 'team'}, "
-            "opts=pulumi.ResourceOptions(provider=cluster.provider))"
-        ),
-        message="Namespace team has no level of the Pod Security Standards that the cluster "
-        "enforces",
-    ),
-    Break(
-        rule="rbac-too-broad",
-        mutation=added(
-            "kubernetes.rbac.v1.ClusterRoleBinding('ops', role_ref={'api_group': "
-            "'rbac.authorization.k8s.io', 'kind': 'ClusterRole', 'name': 'cluster-admin'}, "
-            "subjects=[{'kind': 'Group', 'name': 'ops'}], "
-            "opts=pulumi.ResourceOptions(provider=cluster.provider))"
-        ),
-        message="ClusterRoleBinding ops gives cluster-admin, which may do everything",
-    ),
-    Break(
-        rule="explicit-provider",
-        mutation=added("kubernetes.core.v1.Namespace('elsewhere')"),
-        message="Namespace elsewhere goes to whatever cluster the machine's kubeconfig names",
-    ),
-    Break(
-        rule="monthly-ceiling",
-        mutation=pools(maxNodes=100),
-        message="all pools at their maximum cost $39,",
-    ),
-]
+    Break("gpu-pool-taint", changed(POOL, 'props["node_config"]["taints"] = []', name="train-gpu"),
+          "GPU pool train-gpu has no taint nvidia.com/gpu with effect NoSchedule"),
+    Break("gpu-pool-minimum", pools(minNodes=1),
+          "GPU pool train-gpu keeps 1 node running in stack staging"),
+    Break("autoscaler-owns-size", changed(POOL, "args.opts.ignore_changes = None",
+              name="gpu-dev-system"),
+          "pool gpu-dev-system is autoscaled from 1 to 3 nodes and does not ignore "
+          "changes", advisory=True),
+    Break("secure-boot", changed(POOL,
+              'props["node_config"] = {**props["node_config"], "shielded_instance_config": {}}',
+              name="gpu-dev-system"),
+          "pool gpu-dev-system boots without Secure Boot"),
+    Break("instance-metadata", changed(POOL,
+              'props["node_config"]["workload_metadata_config"] = {"mode": "GCE_METADATA"}',
+              name="train-gpu"),
+          "pool train-gpu gives pods the node's credentials"),
+    Break("control-plane-open", changed(CLUSTER, 'props["master_authorized_networks_config"] = '
+              '{"cidr_blocks": [{"cidr_block": "0.0.0.0/0"}]}'),
+          "cluster gpu-dev lets 0.0.0.0/0 reach its control plane"),
+    Break("nodes-private", changed(CLUSTER,
+              'props["private_cluster_config"]["enable_private_nodes"] = False'),
+          "cluster gpu-dev gives its nodes public addresses"),
+    Break("firewall-open", added("import pulumi_gcp as gcp\n"
+              'gcp.compute.Firewall("ssh", network="default", source_ranges=["0.0.0.0/0"], '
+              'allows=[{"protocol": "tcp", "ports": ["22"]}])'),
+          "ssh lets 0.0.0.0/0 in"),
+    Break("old-credentials", changed(CLUSTER, 'props["enable_legacy_abac"] = True'),
+          "cluster gpu-dev has legacy ABAC"),
+    Break("upgrades", changed(CLUSTER, 'props["release_channel"] = {"channel": "UNSPECIFIED"}'),
+          "cluster gpu-dev is on no release channel"),
+    Break("node-identity", changed(POOL, 'del props["node_config"]["service_account"]',
+              name="train-gpu"),
+          "pool train-gpu runs its nodes as the project's default account"),
+    Break("permissions-too-broad", changed("gcp:projects/iAMMember:IAMMember",
+              'props["role"] = "roles/editor"'),
+          "gpu-dev-artifactregistry.reader grants roles/editor"),
+    Break("image-pinned", changed(DEPLOYMENT, POD + 'main["image"] = "docker.io/nvidia/cuda"'),
+          "container sample-gpu-pod runs docker.io/nvidia/cuda, which has no tag"),
+    Break("gpu-limits", added("kubernetes.core.v1.Pod('greedy', metadata={'name': 'greedy'}, spec={"
+              "'tolerations': [{'key': 'nvidia.com/gpu', 'operator': 'Exists'}], "
+              "'containers': [{'name': 'main', 'image': 'docker.io/busybox:1.37'}]}, "
+              "opts=pulumi.ResourceOptions(provider=cluster.provider))"),
+          "pod greedy tolerates nvidia.com/gpu and asks for none"),
+    Break("gpu-all", changed(DEPLOYMENT, POD +
+              'main["env"] = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]'),
+          "sees every GPU of its node, also those that other pods were given", advisory=True),
+    Break("pod-security-baseline", changed(DEPLOYMENT, POD +
+              'main["security_context"] = {"privileged": True}'),
+          "deployment sample-gpu-pod in namespace default: container sample-gpu-pod: "
+          "securityContext.privileged is true"),
+    Break("host-paths", configured(lambda config:
+              config["gpu-cluster:workloads"]["sample-gpu-pod"].update(driverLibraries="/run/containerd")),
+          "deployment sample-gpu-pod in namespace default mounts /run/containerd of its node"),
+    Break("namespace-enforces",
+              added("kubernetes.core.v1.Namespace('team', metadata={'name': 'team'}, "
+              "opts=pulumi.ResourceOptions(provider=cluster.provider))"),
+          "Namespace team has no level of the Pod Security Standards that the cluster enforces"),
+    Break("rbac-too-broad",
+              added("kubernetes.rbac.v1.ClusterRoleBinding('ops', role_ref={'api_group': "
+              "'rbac.authorization.k8s.io', 'kind': 'ClusterRole', 'name': 'cluster-admin'}, "
+              "subjects=[{'kind': 'Group', 'name': 'ops'}], "
+              "opts=pulumi.ResourceOptions(provider=cluster.provider))"),
+          "ClusterRoleBinding ops gives cluster-admin, which may do everything"),
+    Break("explicit-provider", added("kubernetes.core.v1.Namespace('elsewhere')"),
+          "Namespace elsewhere goes to whatever cluster the machine's kubeconfig names"),
+    Break("monthly-ceiling", pools(maxNodes=100), "all pools at their maximum cost $39,"),
+]  # fmt: skip
 """All of these at once, in a stack `staging` that is like dev."""
 
 ON_GKE_TOGETHER = [
-    Break(
-        rule="gpu-toleration",
-        mutation=changed(DEPLOYMENT, POD + 'pod["tolerations"] = []'),
-        message="deployment sample-gpu-pod does not tolerate nvidia.com/gpu=present:NoSchedule of "
-        "pool train-gpu",
-    ),
-    Break(
-        rule="one-driver",
-        mutation=added(
-            "from components.gpu.driver import _spec\n"
-            "pool = cluster.pools['train-gpu']\n"
-            "kubernetes.apps.v1.DaemonSet('second', metadata={'name': 'second', "
-            "'namespace': 'kube-system'}, spec=_spec('second', [pool]), "
-            "opts=pulumi.ResourceOptions(provider=cluster.provider))"
-        ),
-        message="GPU pool train-gpu gets its driver from daemonset nvidia-driver-installer-cos and "
-        "from daemonset second",
-    ),
-    Break(
-        rule="one-device-plugin",
-        mutation=added(
-            "kubernetes.apps.v1.DaemonSet('plugin', metadata={'name': 'plugin', "
-            "'namespace': 'kube-system'}, spec={'selector': {'match_labels': {'a': 'b'}}, "
-            "'template': {'metadata': {'labels': {'a': 'b'}}, 'spec': {"
-            "'node_selector': dict(cluster.pools['train-gpu'].node_selector), "
-            "'containers': [{'name': 'p', 'image': 'nvcr.io/nvidia/k8s-device-plugin:v0.20.0'}], "
-            "'volumes': [{'name': 'd', 'host_path': {'path': '/var/lib/kubelet/device-plugins'}}]"
-            "}}}, opts=pulumi.ResourceOptions(provider=cluster.provider))"
-        ),
-        message="GPU pool train-gpu has its device plugin from GKE and from daemonset plugin",
-    ),
-    Break(
-        rule="gpu-software",
-        mutation=changed(
-            POOL,
-            'accelerator = props["node_config"]["guest_accelerators"][0]\n'
-            'accelerator["gpu_driver_installation_config"] = '
-            '{"gpu_driver_version": "INSTALLATION_DISABLED"}',
-            name="bare",
-        ),
-        message="nobody in this stack gives GPU pool bare its driver",
-        advisory=True,
-    ),
-    Break(
-        rule="price-known",
-        mutation=configured(
-            lambda config: config["gpu-cluster:gpuPools"].update(
-                bare={"machineType": "a3-highgpu-8g-nolssd"}
-            )
-        ),
-        message="pool bare has nodes whose price is not known here",
-        advisory=True,
-    ),
-]
+    Break("gpu-toleration", changed(DEPLOYMENT, POD + 'pod["tolerations"] = []'),
+          "deployment sample-gpu-pod does not tolerate nvidia.com/gpu=present:NoSchedule of pool "
+          "train-gpu"),
+    Break("one-driver", added("from components.gpu.driver import _spec\n"
+              "pool = cluster.pools['train-gpu']\n"
+              "kubernetes.apps.v1.DaemonSet('second', metadata={'name': 'second', "
+              "'namespace': 'kube-system'}, spec=_spec('second', [pool]), "
+              "opts=pulumi.ResourceOptions(provider=cluster.provider))"),
+          "GPU pool train-gpu gets its driver from daemonset nvidia-driver-installer-cos and from "
+          "daemonset second"),
+    Break("one-device-plugin",
+              added("kubernetes.apps.v1.DaemonSet('plugin', metadata={'name': 'plugin', "
+              "'namespace': 'kube-system'}, spec={'selector': {'match_labels': {'a': 'b'}}, "
+              "'template': {'metadata': {'labels': {'a': 'b'}}, 'spec': {"
+              "'node_selector': dict(cluster.pools['train-gpu'].node_selector), "
+              "'containers': [{'name': 'p', 'image': 'nvcr.io/nvidia/k8s-device-plugin:v0.20.0'}], "
+              "'volumes': [{'name': 'd', 'host_path': {'path': '/var/lib/kubelet/device-plugins'}}]"
+              "}}}, opts=pulumi.ResourceOptions(provider=cluster.provider))"),
+          "GPU pool train-gpu has its device plugin from GKE and from daemonset plugin"),
+    Break("gpu-software", changed(POOL,
+              'accelerator = props["node_config"]["guest_accelerators"][0]\n'
+              'accelerator["gpu_driver_installation_config"] = '
+              '{"gpu_driver_version": "INSTALLATION_DISABLED"}', name="bare"),
+          "nobody in this stack gives GPU pool bare its driver", advisory=True),
+    Break("price-known", configured(lambda config:
+              config["gpu-cluster:gpuPools"].update(bare={"machineType": "a3-highgpu-8g-nolssd"})),
+          "pool bare has nodes whose price is not known here", advisory=True),
+]  # fmt: skip
 """Rules over the whole stack, in a second preview of `staging`."""
 
 ON_EKS = [
-    Break(
-        rule="disks-encrypted",
-        mutation=changed(
-            TEMPLATE, 'props["block_device_mappings"][0]["ebs"]["encrypted"] = "false"'
-        ),
-        message="launch template train-gpu: volume /dev/xvda is not encrypted",
-    ),
-    Break(
-        rule="instance-metadata",
-        mutation=changed(
-            TEMPLATE, 'props["metadata_options"] = {"http_tokens": "optional"}', name="train-gpu"
-        ),
-        message="launch template train-gpu allows IMDSv1",
-    ),
-    Break(
-        rule="secrets-encrypted",
-        mutation=changed(EKS, 'del props["encryption_config"]'),
-        message="cluster k8s-ml does not encrypt Kubernetes secrets with a KMS key",
-    ),
-    Break(
-        rule="audit-log",
-        mutation=changed(EKS, 'props["enabled_cluster_log_types"] = ["api"]'),
-        message="cluster k8s-ml keeps no audit log",
-    ),
-    Break(
-        rule="deletion-protection",
-        mutation=configured(
-            lambda config: config["gpu-cluster:cluster"].update(deletionProtection=False)
-        ),
-        message="cluster k8s-ml has deletionProtection off, which stack prod must have on",
-    ),
-    Break(
-        rule="permissions-too-broad",
-        mutation=changed(
-            "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
-            'props["policy_arn"] = "arn:aws:iam::aws:policy/AdministratorAccess"',
-            name="k8s-ml-nodes-AmazonEKSWorkerNodePolicy",
-        ),
-        message="k8s-ml-nodes-AmazonEKSWorkerNodePolicy attaches AdministratorAccess",
-    ),
-    Break(
-        rule="pod-security-restricted",  # which tests/policy/config.json asks of this stack
-        mutation=lambda program: None,
-        message="in namespace default: container sample-gpu-job: securityContext.runAsNonRoot is "
-        "not set",
-    ),
-    Break(
-        rule="autoscaler-tags",
-        mutation=changed(
-            "aws:autoscaling/tag:Tag",
-            'props["tag"]["value"] = "other"',
-            name="train-gpu-label-role",
-        ),
-        message="node group train-gpu has label role=train-gpu, and the tag of its Auto Scaling "
-        "group says other",
-    ),
-]
+    Break("disks-encrypted", changed(TEMPLATE,
+              'props["block_device_mappings"][0]["ebs"]["encrypted"] = "false"'),
+          "launch template train-gpu: volume /dev/xvda is not encrypted"),
+    Break("instance-metadata", changed(TEMPLATE,
+              'props["metadata_options"] = {"http_tokens": "optional"}', name="train-gpu"),
+          "launch template train-gpu allows IMDSv1"),
+    Break("secrets-encrypted", changed(EKS, 'del props["encryption_config"]'),
+          "cluster k8s-ml does not encrypt Kubernetes secrets with a KMS key"),
+    Break("audit-log", changed(EKS, 'props["enabled_cluster_log_types"] = ["api"]'),
+          "cluster k8s-ml keeps no audit log"),
+    Break("deletion-protection", configured(lambda config:
+              config["gpu-cluster:cluster"].update(deletionProtection=False)),
+          "cluster k8s-ml has deletionProtection off, which stack prod must have on"),
+    Break("permissions-too-broad", changed("aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+              'props["policy_arn"] = "arn:aws:iam::aws:policy/AdministratorAccess"',
+              name="k8s-ml-nodes-AmazonEKSWorkerNodePolicy"),
+          "k8s-ml-nodes-AmazonEKSWorkerNodePolicy attaches AdministratorAccess"),
+    # tests/policy/config.json asks the next one of this stack.
+    Break("pod-security-restricted", lambda program: None,
+          "in namespace default: container sample-gpu-job: securityContext.runAsNonRoot is not "
+          "set"),
+    Break("autoscaler-tags", changed("aws:autoscaling/tag:Tag", 'props["tag"]["value"] = "other"',
+              name="train-gpu-label-role"),
+          "node group train-gpu has label role=train-gpu, and the tag of its Auto Scaling group "
+          "says other"),
+]  # fmt: skip
 """All of these at once, in a stack `prod` that is like train."""
 
 GROUPS = {

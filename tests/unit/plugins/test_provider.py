@@ -124,8 +124,7 @@ def test_a_create_may_not_return_what_its_preview_left_out(monkeypatch: pytest.M
     """A handler that fills in a property which nobody named fails, so that no rehearsal lies."""
     nothing_computed = {**facts(), POOL: replace(facts()[POOL], computed=frozenset())}
     monkeypatch.setattr(server, "facts", lambda: nothing_computed)
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     with pytest.raises(Refused, match=r"NodePool left out .*nodeConfig\.imageType.*: name it"):
         stack.pool()
 
@@ -140,8 +139,7 @@ def test_a_preview_creates_nothing() -> None:
 
 def test_unchanged_inputs_are_no_difference() -> None:
     """What the cloud filled in beside the inputs is no change."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool()
     changes, answer = stack.diff(POOL, "gpu", pool())
     assert changes == {}
@@ -198,8 +196,7 @@ def test_a_difference_says_what_it_replaces(
     changes: dict[str, object], expected: dict[str, str]
 ) -> None:
     """Immutable properties replace, others update, and what the provider keeps is no change."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool()
     found, answer = stack.diff(POOL, "gpu", pool(**changes))
     assert found == expected
@@ -209,8 +206,7 @@ def test_a_difference_says_what_it_replaces(
 
 def test_a_chosen_name_is_deleted_before_its_replacement() -> None:
     """An automatic name lets the new one come first; a chosen one cannot exist twice."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool("auto")
     stack.pool("chosen", name="chosen")
     _, auto = stack.diff(POOL, "auto", pool(nodeConfig=t4(count=2)))
@@ -231,8 +227,7 @@ def test_an_iam_member_is_always_deleted_first() -> None:
 
 def test_ignored_changes_do_not_count() -> None:
     """A path in ignore_changes covers everything beneath it, and nothing beside it."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool()
     changed = pool(nodeConfig=t4(count=2, labels={"role": "x"}))
     assert stack.diff(POOL, "gpu", changed, ("nodeConfig",))[0] == {}
@@ -243,8 +238,7 @@ def test_ignored_changes_do_not_count() -> None:
 
 def test_what_the_program_no_longer_gives_goes() -> None:
     """An update drops a label that was removed and keeps what only the cloud knows."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool(nodeConfig=t4(labels={"role": "train-gpu", "old": "x"}))
     outputs = stack.pool(nodeConfig=t4(guestAccelerators=None))
     assert outputs["nodeConfig"]["labels"] == {"role": "train-gpu"}
@@ -298,8 +292,7 @@ def test_the_providers_own_settings_are_checked(
 
 def test_an_import_reads_every_input() -> None:
     """A read without inputs, as `pulumi import` asks it, returns all that could have been given."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     identity = stack.state[stack.urn(CLUSTER, "dev")][0]
     request = provider_pb2.ReadRequest(id=identity, urn=stack.urn(CLUSTER, "imported"))
     inputs = decode(stack.provider.Read(request, stack.context).inputs)

@@ -65,8 +65,7 @@ def made(stack: GoogleStack, *wanted: Wanted) -> list[str]:
 
 def test_gke_makes_them_and_takes_them_away_with_the_object() -> None:
     """Under the names that GKE gives them."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     before = stack.cloud.list_resources()
     assert stack.cloud.attach([SERVICE, CLAIM]) == {
         "1234-5678": "198.51.100.1",
@@ -83,8 +82,7 @@ def test_gke_makes_them_and_takes_them_away_with_the_object() -> None:
 
 def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
     """Nobody is left who would remove it; Google names what is in the way."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.cloud.attach([SERVICE])
     stack.delete(CLUSTER, "dev")
     assert stack.cloud.attach([]) == {}
@@ -97,8 +95,7 @@ def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
 def test_an_ingress_has_a_load_balancer_before_its_pods() -> None:
     """Under the names of ingress-gce, with the backend that answers where no rule fits; the network
     endpoint groups keep the network, whose firewall rule is the cluster's one."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     zone, start = "projects/p/zones/us-central1-a", "projects/p/global"
     groups = ("k8s1-*-default-web-80-*", "k8s1-*-kube-system-default-http-backend-80-*")
     assert made(stack, INGRESS) == [
@@ -130,8 +127,7 @@ def test_an_ingress_has_a_load_balancer_before_its_pods() -> None:
 )
 def test_the_annotation_says_whose_an_ingress_is(given: dict[str, str], scope: str | None) -> None:
     """GKE's controller passes over `spec.ingressClassName`, whatever it says."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     one = Wanted(uid="in", kind="ingress", name="default/web", **given)  # type: ignore[arg-type]
     rules = [line.split()[2] for line in made(stack, one) if line.startswith("forwarding rule")]
     wanted = [f"projects/p/{scope}/forwardingRules/k8s2-fr-*-default-web-*"] if scope else []
@@ -172,8 +168,7 @@ def test_a_gateway_of_gkes_classes_has_a_load_balancer(kind: str, place: str | N
 
 def test_a_load_balancer_inside_keeps_the_subnetwork() -> None:
     """Its address is one of the subnetwork's."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     one = Wanted(uid="1", kind="load balancer", name="default/web", class_name="Internal")
     assert stack.cloud.attach([one]) == {"1": "10.0.15.253"}
     stack.delete(CLUSTER, "dev")
@@ -183,8 +178,7 @@ def test_a_load_balancer_inside_keeps_the_subnetwork() -> None:
 
 def test_the_next_cluster_leaves_alone_what_an_earlier_one_left() -> None:
     """Its controllers know their own alone."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.cloud.attach([SERVICE])
     stack.delete(CLUSTER, "dev")
     stack.cluster()

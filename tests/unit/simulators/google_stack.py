@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from plugins import gcp
 from plugins.faults import Faults
@@ -42,6 +42,13 @@ class GoogleStack(Engine):
         weakref.finalize(self, api.stop)
         settings = gcp.settings_for(api.environment, faults=faults, changed=self.cloud.notify)
         super().__init__(settings, {"project": "p", "region": "us-central1"})
+
+    @classmethod
+    def with_cluster(cls) -> Self:
+        """One that has the cluster `dev`."""
+        stack = cls()
+        stack.cluster()
+        return stack
 
     def network(self) -> dict[str, Any]:
         """A network with one subnetwork, which has ranges for pods and services."""

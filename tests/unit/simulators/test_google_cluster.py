@@ -110,8 +110,7 @@ def test_what_is_turned_off_is_off(switch: list[str]) -> None:
 
 def test_one_cluster_at_a_time() -> None:
     """A second cluster is refused with the first one's name."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     network = stack.state[stack.urn(SUBNETWORK, "nodes")][2]
     with pytest.raises(
         Refused, match="a rehearsal simulates one cluster at a time, and has projects"
@@ -133,8 +132,7 @@ def test_deletion_protection_refuses_a_delete() -> None:
 
 def test_an_imported_cluster_is_protected() -> None:
     """A state that says nothing of deletionProtection counts as protected."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     identity, inputs, outputs = stack.state[stack.urn(CLUSTER, "dev")]
     del outputs["deletionProtection"]
     with pytest.raises(Refused, match="deletion_protection is set to true"):
@@ -145,8 +143,7 @@ def test_an_imported_cluster_is_protected() -> None:
 
 def test_node_pools_die_with_their_cluster() -> None:
     """A pool whose cluster is gone is gone; deleting it then is no error."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool()
     stack.delete(CLUSTER, "dev")
     assert stack.cloud.node_groups() == []
@@ -155,8 +152,7 @@ def test_node_pools_die_with_their_cluster() -> None:
 
 def test_a_subnetwork_outlives_its_cluster() -> None:
     """The subnetwork is refused as in use, and so is a change of the ranges that the pods have."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     with pytest.raises(Refused, match="already being used by 'projects/p/locations/us-central1-a"):
         stack.delete(SUBNETWORK, "nodes")
     inputs = stack.state[stack.urn(SUBNETWORK, "nodes")][1]
@@ -441,8 +437,7 @@ def test_a_private_endpoint_is_reached_from_private_networks_alone() -> None:
 
 def test_a_state_with_text_in_place_of_a_map_is_refused() -> None:
     """As the official provider does, for which a placeholder of another shape is no state."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     urn = stack.urn(CLUSTER, "dev")
     identity, inputs, outputs = stack.state[urn]
     for name, words in (("effectiveLabels", "effective_labels"), ("masterAuth", "master_auth")):

@@ -21,8 +21,7 @@ def group_of(stack: GoogleStack, resource: str = "gpu") -> NodeGroup:
 
 
 def one_pool(**changes: Any) -> NodeGroup:
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool(**changes)
     return group_of(stack)
 
@@ -109,8 +108,7 @@ def test_a_machine_that_brings_gpus_needs_none_declared() -> None:
 
 def test_gke_adds_its_taint_beside_a_cpu_pool() -> None:
     """An undeclared GPU taint is added, shows in effectiveTaints, and is no difference."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool("cpu", nodeConfig=CPU)
     undeclared = t4(taints=[])
     outputs = stack.pool(nodeConfig=undeclared)
@@ -121,8 +119,7 @@ def test_gke_adds_its_taint_beside_a_cpu_pool() -> None:
 
 def test_gke_adds_no_taint_where_all_pools_have_gpus() -> None:
     """Without a CPU pool the taint stays away, also when a CPU pool comes later."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool(nodeConfig=t4(taints=[]))
     stack.pool("cpu", nodeConfig=CPU)
     assert group_of(stack).node.taints == ()
@@ -132,8 +129,7 @@ def test_gke_adds_no_taint_where_all_pools_have_gpus() -> None:
 
 def test_a_declared_taint_is_taken_as_it_is() -> None:
     """GKE does not add its own value beside one that is declared with the same key."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool("cpu", nodeConfig=CPU)
     taint = {"key": "nvidia.com/gpu", "value": "mine", "effect": "NO_EXECUTE"}
     stack.pool(nodeConfig=t4(taints=[taint]))
@@ -160,8 +156,7 @@ def test_bounds_are_per_zone_or_in_total(
 
 def test_initial_nodes_are_per_zone() -> None:
     """Two nodes in each of two zones are four, and a refresh shows two per zone."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     zones = ["us-central1-a", "us-central1-b"]
     stack.pool(initialNodeCount=2, nodeLocations=zones)
     assert group_of(stack).target_nodes == 4
@@ -174,8 +169,7 @@ def test_initial_nodes_are_per_zone() -> None:
 def test_a_refresh_after_autoscaling_shows_what_life_shows(ignored: bool | None, seen: int) -> None:
     """The node count moves, unless it is ignored; neither is a difference nor moves
     initialNodeCount."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool(ignoreNodeCountChanges=ignored)
     stack.cloud.set_size(group_of(stack).name, 2)
     outputs = stack.refresh(POOL, "gpu")
@@ -186,8 +180,7 @@ def test_a_refresh_after_autoscaling_shows_what_life_shows(ignored: bool | None,
 
 def test_a_declared_node_count_reverts_the_autoscaler() -> None:
     """With nodeCount declared, the next update after a refresh takes the nodes away again."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     declared = {"initialNodeCount": None, "nodeCount": 1}
     stack.pool(**declared)
     stack.cloud.set_size(group_of(stack).name, 2)
@@ -223,8 +216,7 @@ def test_the_quota_limits_growth() -> None:
 
 def test_a_boot_disk_that_the_machine_does_not_take_keeps_nodes_away() -> None:
     """GKE makes the pool, and only its first node fails to start, without any of another disk."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool(nodeConfig=t4(diskType="hyperdisk-balanced"))
     with pytest.raises(RefusedError, match="hyperdisk-balanced disk type cannot be used by n1-"):
         stack.cloud.set_size(group_of(stack).name, 1)
@@ -260,8 +252,7 @@ def test_changes_are_announced() -> None:
 )
 def test_gke_upgrades_such_nodes_its_own_way(changes: dict[str, Any]) -> None:
     """SHORT_LIVED comes unasked; whoever asks for SURGE has a difference for ever."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     declared = {**changes, "upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
     for _ in range(2):
         settings = stack.pool(**declared)["upgradeSettings"]
@@ -273,8 +264,7 @@ def test_gke_upgrades_such_nodes_its_own_way(changes: dict[str, Any]) -> None:
 
 def test_image_streaming_left_out_after_it_was_on_stays_on() -> None:
     """The provider keeps what the pool has, so that off has to be said."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool(nodeConfig=t4(gcfsConfig={"enabled": True}))
     assert stack.diff(POOL, "gpu", pool())[0] == {}
     assert stack.pool()["nodeConfig"]["gcfsConfig"] == {"enabled": True}
@@ -287,8 +277,7 @@ def test_image_streaming_left_out_after_it_was_on_stays_on() -> None:
 
 def test_a_name_that_is_too_long_shows_when_the_pool_is_made() -> None:
     """The API alone knows the rule, so that a preview takes it; automatic names count as well."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     name = "a" * 33  # and 8 more of the automatic name
     assert len(stack.preview(POOL, name, pool())["name"]) == 41
     with pytest.raises(Refused, match="must be no longer than 40 characters"):
@@ -401,8 +390,7 @@ def accelerator(kind: str = "nvidia-tesla-t4", count: int = 1, **more: Any) -> d
 )
 def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
     """What GKE refuses is one line with the reason, and no pool is left."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     with pytest.raises(Refused) as refused:
         stack.pool(**changes)
     assert reason in str(refused.value)
@@ -412,8 +400,7 @@ def test_a_wrong_pool_is_refused(changes: dict[str, Any], reason: str) -> None:
 
 def test_nodes_run_as_an_account_that_exists() -> None:
     """A service account of the stack, or of another project, is accepted."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     email = stack.up(ACCOUNT, "gpu-nodes", {})["email"]
     stack.pool(nodeConfig=t4(serviceAccount=email))
     stack.pool("foreign", nodeConfig=t4(serviceAccount="x@other.iam.gserviceaccount.com"))
@@ -433,8 +420,7 @@ def test_nodes_run_as_an_account_that_exists() -> None:
 )
 def test_gke_recreates_nodes_for_some_changes(changes: dict[str, Any], recreated: bool) -> None:
     """Labels and taints are put on the nodes that run."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool()
 
     def revision() -> int:
@@ -475,8 +461,7 @@ def test_an_update_after_a_failed_one_counts_its_own_time() -> None:
 
 def test_a_short_cluster_name_is_another_to_the_provider() -> None:
     """As `pulumi import` writes it; the command that recovers gives such a pool the full name."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     whole = "projects/p/locations/us-central1-a/clusters/dev"
     stack.pool(cluster="dev")
     found, answer = stack.diff(POOL, "gpu", pool(cluster=whole))

@@ -24,8 +24,7 @@ def shared(strategy: str, clients: int, **fields: Any) -> dict[str, Any]:
 
 def made(accelerator: dict[str, Any], **config: Any) -> NodeGroup:
     """The only pool of a cluster, with this accelerator."""
-    stack = GoogleStack()
-    stack.cluster()
+    stack = GoogleStack.with_cluster()
     stack.pool(nodeConfig=t4(guestAccelerators=[accelerator], **config))
     (group,) = stack.cloud.node_groups()
     return group
