@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.policy.cases import DROP, Case
+from tests.policy.cases import DROP, Case, Rows, cases_of
 from tests.policy.resources import (
     AUTOPILOT,
     GKE_CLUSTER,
@@ -101,37 +101,58 @@ def _broad(statement: dict[str, Any], message: str, **more: Any) -> Case:
     )
 
 
+ROWS: Rows = {
+    "node-identity": [
+        ((T4_POOL,), ("nodeConfig", "serviceAccount"), DROP,
+         f"pool t4 {DEFAULT.format(path='nodeConfig.serviceAccount')}"),
+        ((GKE_CLUSTER,), ("nodeConfig", "serviceAccount"),
+         "12345-compute@developer.gserviceaccount.com",
+         f"cluster gpu {DEFAULT.format(path='nodeConfig.serviceAccount')}"),
+        ((GKE_CLUSTER,), ("workloadIdentityConfig",), DROP,
+         "cluster gpu has no workload identity, so pods would use the node's account; set "
+         "workloadIdentityConfig.workloadPool"),
+        ((AUTOPILOT,), ("clusterAutoscaling", "autoProvisioningDefaults", "serviceAccount"),
+         "default",
+         "cluster auto "
+         + DEFAULT.format(path="clusterAutoscaling.autoProvisioningDefaults.serviceAccount")),
+    ],
+    "permissions-too-broad": [
+        ((ROLE,), ("inlinePolicies", 0, "policy"),
+         document({"Effect": "Allow", "Action": "iam:PassRole", "Resource": "*"}),
+         "nodes allows iam:PassRole on every resource without a condition; name the resources, or "
+         "add a condition"),
+        ((ROLE,), ("assumeRolePolicy",),
+         document({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}),
+         "role nodes may be assumed by anybody; name who may"),
+        ((ROLE,), ("managedPolicyArns", 0), "arn:aws:iam::aws:policy/AmazonEC2FullAccess",
+         "role nodes has AmazonEC2FullAccess; give it a policy with what is needed alone"),
+        ((ATTACHMENT,), ("policyArn",), "arn:aws-cn:iam::aws:policy/AdministratorAccess",
+         "nodes-policy attaches AdministratorAccess; attach a policy with what is needed alone"),
+        ((MEMBER,), ("role",), "roles/editor",
+         "logs grants roles/editor; grant a role with what is needed alone"),
+        ((MEMBER,), ("role",), "roles/compute.instanceAdmin",
+         "logs grants roles/compute.instanceAdmin; grant a role with what is needed alone"),
+        ((CUSTOM_ROLE,), ("permissions", 1), "iam.serviceAccounts.actAs",
+         "train has the permission iam.serviceAccounts.actAs, by which its holder gets more than "
+         "the role; drop it"),
+        ((BINDING,), ("members", 0), "allAuthenticatedUsers",
+         "logs grants a role to allAuthenticatedUsers; name who needs it"),
+        ((BUCKET,), ("member",), "allUsers", "models grants a role to allUsers; name who needs it"),
+        ((PROJECT_POLICY,), ("policyData",),
+         json.dumps({"bindings": [{"role": "roles/owner", "members": ["user:a@b.c"]}]}),
+         "all grants roles/owner; grant a role with what is needed alone"),
+        ((FOLDER,), ("role",), "roles/editor",
+         "team grants roles/editor; grant a role with what is needed alone"),
+        ((GROUP_ATTACHMENT,), ("policyArn",), "arn:aws:iam::aws:policy/AdministratorAccess",
+         "team-policy attaches AdministratorAccess; attach a policy with what is needed alone"),
+        ((GROUP_POLICY,), ("policy",),
+         document({"Effect": "Allow", "Action": "*", "Resource": "*"}),
+         "team allows *; name the actions that are needed"),
+    ],
+}  # fmt: skip
+
 CASES = [
-    Case(
-        rule="node-identity",
-        good=(T4_POOL,),
-        path=("nodeConfig", "serviceAccount"),
-        bad=DROP,
-        message=f"pool t4 {DEFAULT.format(path='nodeConfig.serviceAccount')}",
-    ),
-    Case(
-        rule="node-identity",
-        good=(GKE_CLUSTER,),
-        path=("nodeConfig", "serviceAccount"),
-        bad="12345-compute@developer.gserviceaccount.com",
-        message=f"cluster gpu {DEFAULT.format(path='nodeConfig.serviceAccount')}",
-    ),
-    Case(
-        rule="node-identity",
-        good=(GKE_CLUSTER,),
-        path=("workloadIdentityConfig",),
-        bad=DROP,
-        message="cluster gpu has no workload identity, so pods would use the node's account; set "
-        "workloadIdentityConfig.workloadPool",
-    ),
-    Case(
-        rule="node-identity",
-        good=(AUTOPILOT,),
-        path=("clusterAutoscaling", "autoProvisioningDefaults", "serviceAccount"),
-        bad="default",
-        message="cluster auto "
-        + DEFAULT.format(path="clusterAutoscaling.autoProvisioningDefaults.serviceAccount"),
-    ),
+    *cases_of(ROWS),
     _broad(
         {"Effect": "Allow", "Action": "*", "Resource": "*"},
         "autoscaler allows *; name the actions that are needed",
@@ -153,50 +174,6 @@ CASES = [
     _broad(
         {"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"},
         "autoscaler allows everything but what it names; name what is allowed",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(ROLE,),
-        path=("inlinePolicies", 0, "policy"),
-        bad=document({"Effect": "Allow", "Action": "iam:PassRole", "Resource": "*"}),
-        message="nodes allows iam:PassRole on every resource without a condition; name the "
-        "resources, or add a condition",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(ROLE,),
-        path=("assumeRolePolicy",),
-        bad=document({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}),
-        message="role nodes may be assumed by anybody; name who may",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(ROLE,),
-        path=("managedPolicyArns", 0),
-        bad="arn:aws:iam::aws:policy/AmazonEC2FullAccess",
-        message="role nodes has AmazonEC2FullAccess; give it a policy with what is needed alone",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(ATTACHMENT,),
-        path=("policyArn",),
-        bad="arn:aws-cn:iam::aws:policy/AdministratorAccess",
-        message="nodes-policy attaches AdministratorAccess; attach a policy with what is needed "
-        "alone",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(MEMBER,),
-        path=("role",),
-        bad="roles/editor",
-        message="logs grants roles/editor; grant a role with what is needed alone",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(MEMBER,),
-        path=("role",),
-        bad="roles/compute.instanceAdmin",
-        message="logs grants roles/compute.instanceAdmin; grant a role with what is needed alone",
     ),
     *(
         Case(
@@ -223,14 +200,6 @@ CASES = [
             "roles/iam.workloadIdentityPoolAdmin",
         )
     ),
-    Case(
-        rule="permissions-too-broad",
-        good=(CUSTOM_ROLE,),
-        path=("permissions", 1),
-        bad="iam.serviceAccounts.actAs",
-        message="train has the permission iam.serviceAccounts.actAs, by which its holder gets more "
-        "than the role; drop it",
-    ),
     *(
         Case(
             rule="permissions-too-broad",
@@ -247,48 +216,5 @@ CASES = [
             "AWSCloudTrail_FullAccess",
             "job-function/SystemAdministrator",
         )
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(BINDING,),
-        path=("members", 0),
-        bad="allAuthenticatedUsers",
-        message="logs grants a role to allAuthenticatedUsers; name who needs it",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(BUCKET,),
-        path=("member",),
-        bad="allUsers",
-        message="models grants a role to allUsers; name who needs it",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(PROJECT_POLICY,),
-        path=("policyData",),
-        bad=json.dumps({"bindings": [{"role": "roles/owner", "members": ["user:a@b.c"]}]}),
-        message="all grants roles/owner; grant a role with what is needed alone",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(FOLDER,),
-        path=("role",),
-        bad="roles/editor",
-        message="team grants roles/editor; grant a role with what is needed alone",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(GROUP_ATTACHMENT,),
-        path=("policyArn",),
-        bad="arn:aws:iam::aws:policy/AdministratorAccess",
-        message="team-policy attaches AdministratorAccess; attach a policy with what is needed "
-        "alone",
-    ),
-    Case(
-        rule="permissions-too-broad",
-        good=(GROUP_POLICY,),
-        path=("policy",),
-        bad=document({"Effect": "Allow", "Action": "*", "Resource": "*"}),
-        message="team allows *; name the actions that are needed",
     ),
 ]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from policy.standard import BY_ID
-from tests.policy.cases import DROP, Case, Path, changed
+from tests.policy.cases import DROP, Case, Path, Rows, cases_of, changed
 from tests.policy.resources import DEPLOYMENT, POD, installer, plugin, resource
 from tests.policy.workload_cases import CRON_JOB, JOB_SET
 
@@ -218,8 +218,58 @@ NAMESPACE = resource(
 MONITORING = changed(
     NAMESPACE, ("metadata",), {"name": "gpu-monitoring-system", "labels": {ENFORCE: "privileged"}}
 )
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/main"
+
+ROWS: Rows = {
+    "pod-security-baseline": [
+        ((EPHEMERAL,), ("spec", "ephemeralContainers", 0, "securityContext", "privileged"), True,
+         says("privileged", "container debug: securityContext.privileged is true")),
+        ((changed(POD, ("metadata", "annotations"), {APP_ARMOR: "localhost/x"}),),
+         ("metadata", "annotations", APP_ARMOR), "unconfined",
+         says("appArmor", f"annotation {APP_ARMOR} is unconfined")),
+        ((COS_INSTALLER, plugin({}, "nvidia-device-plugin"), SYSTEM), (*CONTEXT, "privileged"),
+         True, says("privileged", "container main: securityContext.privileged is true",
+                    "pod sample in namespace kube-system")),
+        ((changed(COS_INSTALLER, ("metadata",),
+                  {"name": "nvidia-driver-installer-cos", "namespace": "kube-system"}),),
+         ("metadata", "namespace"), "default",
+         says("privileged",
+              "container nvidia-driver-installer: securityContext.privileged is true",
+              "daemonset nvidia-driver-installer-cos in namespace default")),
+        ((MPS, POD), ("spec", "hostIPC"), True, says("hostNamespaces", "hostIPC is true")),
+        ((changed(SYSTEM, (*CONTEXT, "privileged"), True),), ("spec", "hostPID"), True,
+         says("hostNamespaces", "hostPID is true", "pod sample in namespace kube-system"),
+         {"exempt": {"kube-system/Pod/sam*": ["privileged"]}}),
+    ],
+    "host-paths": [
+        ((mounts("/usr/lib64"),), (*MAIN, "volumeMounts", 0, "readOnly"), False,
+         "pod sample in namespace default mounts /usr/lib64 of its node for writing; set readOnly "
+         "on each volumeMount"),
+        ((mounts("/lustre/shared", False),), ("spec", "volumes", 0, "hostPath", "path"),
+         "/lustre-other",
+         "pod sample in namespace default mounts /lustre-other of its node; drop it, or allow the "
+         "directory in policy/config.json (host-paths: paths)", {"paths": ["/lustre"]}),
+        ((changed(SYSTEM, ("spec", "volumes"), [{"name": "v", "hostPath": {"path": "/"}}]),),
+         ("metadata", "namespace"), "default",
+         "pod sample in namespace default mounts / of its node; drop it, or allow the directory in "
+         "policy/config.json (host-paths: paths)",
+         {"exempt": {"kube-system/Pod/sample": ["hostPath"]}}),
+        ((VOLUME,), ("spec", "local", "path"), "/var/lib/kubelet",
+         "PersistentVolume models mounts /var/lib/kubelet of its node; drop it, or allow the "
+         "directory in policy/config.json (host-paths: paths)"),
+    ],
+    "rbac-too-broad": [
+        ((BINDING,), ("roleRef", "name"), "cluster-admin",
+         "ClusterRoleBinding reader gives cluster-admin, which may do everything; bind a role with "
+         "what is needed alone"),
+        ((BINDING,), ("subjects", 0, "name"), "system:masters",
+         "ClusterRoleBinding reader names the group system:masters, which no rule can stop; name "
+         "who needs it"),
+    ],
+}  # fmt: skip
 
 CASES = [
+    *cases_of(ROWS),
     *(
         Case(
             rule="namespace-enforces",
@@ -251,54 +301,6 @@ CASES = [
         )
         for one, path, who in WORKLOADS
     ),
-    Case(
-        rule="pod-security-baseline",
-        good=(EPHEMERAL,),
-        path=("spec", "ephemeralContainers", 0, "securityContext", "privileged"),
-        bad=True,
-        message=says("privileged", "container debug: securityContext.privileged is true"),
-    ),
-    Case(
-        rule="pod-security-baseline",
-        good=(changed(POD, ("metadata", "annotations"),
-                      {"container.apparmor.security.beta.kubernetes.io/main": "localhost/x"}),),
-        path=("metadata", "annotations", "container.apparmor.security.beta.kubernetes.io/main"),
-        bad="unconfined",
-        message=says("appArmor", "annotation container.apparmor.security.beta.kubernetes.io/main "
-                     "is unconfined"),
-    ),
-    Case(
-        rule="pod-security-baseline",
-        good=(COS_INSTALLER, plugin({}, "nvidia-device-plugin"), SYSTEM),
-        path=(*CONTEXT, "privileged"),
-        bad=True,
-        message=says("privileged", "container main: securityContext.privileged is true",
-                     "pod sample in namespace kube-system"),
-    ),
-    Case(
-        rule="pod-security-baseline",
-        good=(changed(COS_INSTALLER, ("metadata",), {"name": "nvidia-driver-installer-cos",
-                                                     "namespace": "kube-system"}),),
-        path=("metadata", "namespace"),
-        bad="default",
-        message=says("privileged", "container nvidia-driver-installer: securityContext.privileged "
-                     "is true", "daemonset nvidia-driver-installer-cos in namespace default"),
-    ),
-    Case(
-        rule="pod-security-baseline",
-        good=(MPS, POD),
-        path=("spec", "hostIPC"),
-        bad=True,
-        message=says("hostNamespaces", "hostIPC is true"),
-    ),
-    Case(
-        rule="pod-security-baseline",
-        good=(changed(SYSTEM, (*CONTEXT, "privileged"), True),),
-        path=("spec", "hostPID"),
-        bad=True,
-        message=says("hostNamespaces", "hostPID is true", "pod sample in namespace kube-system"),
-        config={"exempt": {"kube-system/Pod/sam*": ["privileged"]}},
-    ),
     *(
         Case(
             rule="pod-security-restricted",
@@ -321,40 +323,6 @@ CASES = [
         )
         for path in OF_THE_NODE
     ),
-    Case(
-        rule="host-paths",
-        good=(mounts("/usr/lib64"),),
-        path=(*MAIN, "volumeMounts", 0, "readOnly"),
-        bad=False,
-        message="pod sample in namespace default mounts /usr/lib64 of its node for writing; set "
-        "readOnly on each volumeMount",
-    ),
-    Case(
-        rule="host-paths",
-        good=(mounts("/lustre/shared", False),),
-        path=("spec", "volumes", 0, "hostPath", "path"),
-        bad="/lustre-other",
-        message="pod sample in namespace default mounts /lustre-other of its node; drop it, or "
-        "allow the directory in policy/config.json (host-paths: paths)",
-        config={"paths": ["/lustre"]},
-    ),
-    Case(
-        rule="host-paths",
-        good=(changed(SYSTEM, ("spec", "volumes"), [{"name": "v", "hostPath": {"path": "/"}}]),),
-        path=("metadata", "namespace"),
-        bad="default",
-        message="pod sample in namespace default mounts / of its node; drop it, or allow the "
-        "directory in policy/config.json (host-paths: paths)",
-        config={"exempt": {"kube-system/Pod/sample": ["hostPath"]}},
-    ),
-    Case(
-        rule="host-paths",
-        good=(VOLUME,),
-        path=("spec", "local", "path"),
-        bad="/var/lib/kubelet",
-        message="PersistentVolume models mounts /var/lib/kubelet of its node; drop it, or allow "
-        "the directory in policy/config.json (host-paths: paths)",
-    ),
     *(
         Case(rule="rbac-too-broad", good=(one,), path=("rules", 0, field), bad=bad, message=message)
         for one, field, bad, message in RULES
@@ -368,14 +336,6 @@ CASES = [
             message=f"ClusterRole reader allows {verb} of {held}, which {effect}; drop it",
         )
         for held, verb, effect in ESCALATING
-    ),
-    Case(
-        rule="rbac-too-broad",
-        good=(BINDING,),
-        path=("roleRef", "name"),
-        bad="cluster-admin",
-        message="ClusterRoleBinding reader gives cluster-admin, which may do everything; bind a "
-        "role with what is needed alone",
     ),
     *(
         Case(
@@ -392,12 +352,4 @@ CASES = [
             ("system:authenticated", "whoever signs in, on GKE every Google account"),
         )
     ),
-    Case(
-        rule="rbac-too-broad",
-        good=(BINDING,),
-        path=("subjects", 0, "name"),
-        bad="system:masters",
-        message="ClusterRoleBinding reader names the group system:masters, which no rule can stop; "
-        "name who needs it",
-    ),
-]  # fmt: skip
+]
