@@ -10,6 +10,7 @@ from plugins.faults import Faults
 from simulators.aws import AwsCloud
 from simulators.cloud import NodeGroup
 from stacks.urn import Urn
+from tests import aws_managed_policies
 from tests.unit.plugins.offline_engine import Engine, Plane
 
 VPC, SUBNET = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"
@@ -198,6 +199,7 @@ def group(subnets: list[str], **changes: Any) -> dict[str, Any]:
 @contextmanager
 def stack(quota: dict[str, int] | None = None, **config: Any) -> Iterator[AwsStack]:
     """A stack on an empty account, which ends with it."""
+    aws_managed_policies.keep()
     made = AwsStack(quota, **config)
     try:
         yield made

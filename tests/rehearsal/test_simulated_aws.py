@@ -49,6 +49,18 @@ def fresh() -> Iterator[AwsStack]:
         yield made
 
 
+def test_an_account_remembers_nothing_of_the_one_before() -> None:
+    """Although what is in every account is read once: no role is there, and nothing attached."""
+    policy = {"PolicyArn": "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"}
+    for _ in range(2):
+        with stack() as made:
+            iam = made.cloud.account.client("iam")
+            assert iam.list_roles()["Roles"] == []
+            assert iam.get_policy(**policy)["Policy"]["AttachmentCount"] == 0
+            made.role("nodes", "ec2.amazonaws.com", "AmazonEKSWorkerNodePolicy")
+            assert iam.get_policy(**policy)["Policy"]["AttachmentCount"] == 1
+
+
 def test_a_preview_of_a_cluster_has_what_eks_adds_to_its_network(fresh: AwsStack) -> None:
     """The cluster's own security group is unknown before the cluster stands, and never missing."""
     subnets = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]

@@ -11,6 +11,7 @@ from plugins.faults import Faults
 from simulators.aws import AwsCloud
 from simulators.inventory import Network
 from simulators.reservations import Reservation
+from tests import aws_managed_policies
 from tests.unit.plugins.offline_engine import Plane
 
 NUMBER = "123456789012"
@@ -40,6 +41,7 @@ class Account:
     def __init__(
         self, reservations: Sequence[Reservation] = (), existing: Network | None = None
     ) -> None:
+        aws_managed_policies.keep()
         self.faults = Faults()
         self.plane = Plane()
         self.cloud = AwsCloud(

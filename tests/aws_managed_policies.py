@@ -1,0 +1,35 @@
+"""An AWS account is empty again at once: what is in every account is read once for all of them."""
+
+import copy
+from functools import cache
+from typing import Any
+
+
+@cache
+def keep() -> None:
+    """From now on, in this process. Half of what a test of a small account takes goes there.
+
+    To reset, moto makes every backend anew, and then throws them all away; and each IAM backend
+    reads 1,500 managed policies of AWS.
+    """
+    # Imported here: it costs most of a second.
+    from moto.core.base_backend import AccountSpecificBackend
+    from moto.iam.models import IAMBackend
+
+    AccountSpecificBackend.reset = lambda self: None  # type: ignore[method-assign]
+    read, kept = IAMBackend._init_aws_policies, dict[tuple[str, str], list[Any]]()
+
+    def init_aws_policies(backend: IAMBackend) -> list[Any]:
+        key = backend.account_id, backend.region_name
+        if key not in kept:
+            kept[key] = read(backend)
+        return [_as_new(policy) for policy in kept[key]]
+
+    IAMBackend._init_aws_policies = init_aws_policies  # type: ignore[method-assign]
+
+
+def _as_new(policy: Any) -> Any:
+    """A copy that roles can be attached to, and that can be given tags and versions."""
+    made = copy.copy(policy)
+    made.tags, made.versions = {**policy.tags}, [*map(copy.copy, policy.versions)]
+    return made
