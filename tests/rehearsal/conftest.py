@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from plugins.faults import Faults
+from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.processes import Processes
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
@@ -93,6 +95,20 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
             return made
 
         yield sandbox
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalControlPlane]:
+    """A control plane without nodes, for tests of one group: each has names of its own in it."""
+    folder = tmp_path_factory.mktemp("plane")
+    processes = Processes(folder / "logs", str(folder))
+    running = LocalControlPlane(folder, processes)
+    try:
+        running.ensure_started()
+        yield running
+    finally:
+        running.stop()
+        processes.stop()
 
 
 @contextmanager

@@ -1,15 +1,14 @@
 """etcd is behind the API server for everybody: it has no authorization of its own."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.processes import Processes
 from tests.another_user import NOBODY, as_root, asked
 
+pytestmark = pytest.mark.xdist_group("plane")
 ASK = """
 import json, ssl, urllib.request
 
@@ -27,19 +26,6 @@ def ask(scheme, port, certificate="", key=""):
         return f"refused: {error!r}"
 """
 """Counts all keys, by the JSON that etcd serves on the port of its clients."""
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalControlPlane]:
-    folder = tmp_path_factory.mktemp("closed")
-    processes = Processes(folder / "logs", str(folder))
-    control_plane = LocalControlPlane(folder, processes)
-    try:
-        control_plane.ensure_started()
-        yield control_plane
-    finally:
-        control_plane.stop()
-        processes.stop()
 
 
 def test_the_api_server_s_certificate_opens_it(plane: LocalControlPlane) -> None:

@@ -14,23 +14,11 @@ import pytest
 from plugins.kubernetes import KubernetesProviderServer
 from plugins.kubernetes.wire import UNKNOWN
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.processes import Processes
 from tests.rehearsal.kubernetes_engine import Connection, Object, Refused, kubeconfig
 
+pytestmark = pytest.mark.xdist_group("plane")
 SKIP = {"pulumi.com/skipAwait": "true"}
 APPS = "/apis/apps/v1/namespaces/default/deployments"
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalControlPlane]:
-    folder = tmp_path_factory.mktemp("plane")
-    processes = Processes(folder / "logs", f"test-kubernetes-provider-{folder}")
-    running = LocalControlPlane(folder, processes)
-    try:
-        running.ensure_started()
-        yield running
-    finally:
-        running.stop()
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ import pytest
 import tools
 from plugins.kubernetes import KubernetesProviderServer
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
-from rehearsal.processes import Processes
 from stacks.engine import Pulumi
 from stacks.state import resources
 from stacks.urn import Urn
 from tests.rehearsal.kubernetes_engine import kubeconfig
 from tests.rehearsal.small_program import engine_environment, write_program
 
+pytestmark = pytest.mark.xdist_group("plane")
 PROGRAM = """
 import os
 
@@ -128,17 +128,6 @@ class Stack:
         """Resource name -> its state as it is stored."""
         exported = json.loads(self.run("stack", "export"))
         return {Urn.parse(each["urn"]).name: each for each in resources(exported)}
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalControlPlane]:
-    folder = tmp_path_factory.mktemp("plane")
-    running = LocalControlPlane(folder, Processes(folder / "logs", f"test-engine-{folder}"))
-    try:
-        running.ensure_started()
-        yield running
-    finally:
-        running.stop()
 
 
 @pytest.fixture
