@@ -133,7 +133,7 @@ lint: $(VENV)/.ready
 COVERED := tests/unit tests/integration tests/policy tests/components
 
 unit: setup
-	@$(RUN) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	@$(RUN) -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
 # Lines and branches that these run; the floor is in pyproject.toml.
 coverage: $(VENV)/.ready

@@ -1,11 +1,13 @@
 """Tests marked `prove` take minutes together: they run with `-m prove` or `PROVE=1`."""
 
+import gc
 import os
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import hypothesis
+import psutil
 import pytest
 
 from stacks.files import use_examples
@@ -31,12 +33,39 @@ LONGEST = (
     "running",
     "tests/rehearsal/test_disruptions.py",
     "previews",
+    "plane",
     "tests/rehearsal/test_mutations.py",
     "tests/rehearsal/test_simulated_aws.py",
     "tests/rehearsal/test_faults.py",
     "tests/rehearsal/test_changes_applied.py",
 )
 """Groups of tests that take longest, the longest first: both workers then end together."""
+
+
+WORKER_BYTES = 2 << 30
+"""What a worker and a rehearsal's cluster, engine and simulated cloud take together."""
+
+
+def workers(cores: int, memory: int) -> int:
+    """More than there are cores, for a test waits for what it starts, most of the time; no more
+    than there are bytes of memory for."""
+    return max(2, min(2 * cores, memory // WORKER_BYTES))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """What `-n auto` means."""
+    return workers(len(os.sched_getaffinity(0)), psutil.virtual_memory().available)
+
+
+def pytest_configure() -> None:
+    """To look for garbage takes a fifth of the time that imports take, and finds none."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: tests' garbage is looked for among what they make."""
+    gc.enable()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

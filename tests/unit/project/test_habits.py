@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from components.catalog.images import IMAGES
-from tests.conftest import folders
+from tests.conftest import folders, workers
 from tools.sections import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -126,3 +126,11 @@ def test_what_is_vendored_comes_with_its_licence() -> None:
 def test_a_run_of_all_folders_is_known_as_one() -> None:
     """Its table goes to the documents: also those count whose tests are one level deeper."""
     assert {"components", "facts", "policy", "program", "rehearsal", "unit"} <= folders()
+
+
+@pytest.mark.parametrize(
+    ("cores", "gigabytes", "expected"), [(2, 16, 4), (4, 64, 8), (8, 9, 4), (1, 1, 2)]
+)
+def test_there_are_more_tests_at_once_than_cores(cores: int, gigabytes: int, expected: int) -> None:
+    """They wait for most of their time; and where memory is short there are fewer, never one."""
+    assert workers(cores, gigabytes << 30) == expected
