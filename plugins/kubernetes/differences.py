@@ -71,8 +71,9 @@ _IDENTITY = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
 """A new apiVersion or kind is a new type token, which the engine itself replaces; the official
 provider's table leaves the two out."""
 
-_QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "default",
-               "defaultRequest", "max", "min", "maxLimitRequestRatio"}  # fmt: skip
+QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor",
+              "default", "defaultRequest", "max", "min", "maxLimitRequestRatio"}  # fmt: skip
+"""Properties whose text, or whose map's texts, the API server writes in a form of its own."""
 
 
 def replacing(
@@ -128,7 +129,7 @@ def _same(path: Path, old: Any, new: Any, known: bool) -> bool:
         return old is new
     if old == new:
         return True
-    if not known or _QUANTITIES.isdisjoint(str(part) for part in path):
+    if not known or QUANTITIES.isdisjoint(str(part) for part in path):
         return False
     before, after = or_none(old), or_none(new)
     return before is not None and before == after

@@ -18,12 +18,12 @@ import yaml
 from components.kube.quantity import or_none
 from plugins import sdk
 from plugins.kubernetes import schema
+from plugins.kubernetes.differences import QUANTITIES
 from plugins.kubernetes.objects import SECRET, Kind, Object, kind_of, without_read_only
 from plugins.kubernetes.wire import has_unknown
 
 _DATA = Path(__file__).with_name("kept_when_empty.yaml")
 _TIMES = {"creationTimestamp", "deletionTimestamp", "time", "timeAdded"}
-_QUANTITIES = {"limits", "requests", "capacity", "hard", "overhead", "sizeLimit", "divisor"}
 _DEFINITION = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 
@@ -73,9 +73,9 @@ def _struct(obj: Object, struct: type) -> Object:
     for name, given in obj.items():
         if name in _TIMES and isinstance(given, str) and not _is_time(given):
             raise _Misfit
-        if name in _QUANTITIES and not _are_quantities(given):
-            raise _Misfit
         options = fields.get(name, [])
+        if name in QUANTITIES and schema.is_text(options) and not _are_quantities(given):
+            raise _Misfit
         value = _value(given, options)
         of_any = not options or any(map(sdk.is_input_type, options))
         block = isinstance(value, dict) and of_any

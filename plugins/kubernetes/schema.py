@@ -63,6 +63,12 @@ def items(options: list[Any]) -> list[Any]:
     return [] if sequence is None else _options(typing.get_args(sequence)[0])
 
 
+def is_text(options: list[Any]) -> bool:
+    """Whether one of these types is text, or a map of texts."""
+    mapping = _generic(options, collections.abc.Mapping)
+    return str in (options if mapping is None else _options(typing.get_args(mapping)[1]))
+
+
 def faults(token: str, properties: Properties) -> Iterator[tuple[str, str]]:
     """Each wrong property's path and what is wrong with it, in one line."""
     wanted = input_class(token)

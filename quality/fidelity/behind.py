@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from plugins.kubernetes.api_error import ApiError
-from plugins.kubernetes.objects import Kind, kind_of_token
+from plugins.kubernetes.cluster import Cluster, NoMatch
+from plugins.kubernetes.objects import kind_of_token
+from plugins.kubernetes.provider_args import Settings
 from quality.fidelity.declared import Declared
 from quality.fidelity.states import from_preview, kubernetes_object
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
@@ -68,7 +70,7 @@ class EmptyCluster:
         self.api = plane.api
         self._made: list[str] = []
         self._namespaces: set[str] = set()
-        self._kinds: dict[Kind, tuple[str, bool]] = {}
+        self._cluster = Cluster(Settings(kubeconfig=plane.kubeconfig.read_text()), {})
         self._namespace("default")
 
     @property
@@ -83,13 +85,12 @@ class EmptyCluster:
             self._namespace(str(namespace))
 
     def state(self, token: str, inputs: Mapping[str, Any], preview: Preview) -> dict[str, Any]:
-        state = kubernetes_object(token, inputs)
-        found = self._plural(kind_of_token(token))
-        if found is None:
+        state, metadata = kubernetes_object(token, inputs), inputs["metadata"]
+        namespace = metadata.get("namespace", "")
+        try:
+            path = self._cluster.path(kind_of_token(token), namespace, metadata["name"])
+        except NoMatch:
             return state  # a custom resource: neither plugin asks an API server that has no such
-        metadata = inputs["metadata"]
-        folder = self._path(kind_of_token(token), metadata.get("namespace", ""))
-        path = f"{folder}/{metadata['name']}"
         live = self.api.apply(path, dict(inputs), manager=str(state["__fieldManager"]))
         self._made = [path]
         return {**live, **{name: value for name, value in state.items() if name.startswith("__")},
@@ -119,29 +120,6 @@ class EmptyCluster:
         for account in _ACCOUNTS:
             document = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}
             self.api.apply(f"{path}/serviceaccounts/{account}", document)
-
-    def _path(self, kind: Kind, namespace: str) -> str:
-        plural, namespaced = self._kinds[kind]
-        inside = f"/namespaces/{namespace or 'default'}" if namespaced else ""
-        return f"{_group(kind)}{inside}/{plural}"
-
-    def _plural(self, kind: Kind) -> tuple[str, bool] | None:
-        if kind not in self._kinds:
-            try:
-                listing = self.api.get(_group(kind))["resources"]
-            except ApiError as error:
-                if error.status != 404:
-                    raise
-                return None
-            for each in listing:
-                if "/" not in each["name"]:
-                    known = Kind(kind.group, kind.version, each["kind"])
-                    self._kinds[known] = each["name"], each["namespaced"]
-        return self._kinds.get(kind)
-
-
-def _group(kind: Kind) -> str:
-    return f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
 
 
 @contextmanager

@@ -1,10 +1,7 @@
 """The offline plugin's verdicts on changes are those of the official Kubernetes provider."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-import yaml
 from google.protobuf.struct_pb2 import Struct
 
 from plugins.kubernetes.objects import CLUSTER_SCOPED, checkpoint
@@ -12,9 +9,8 @@ from plugins.kubernetes.planning import checked, difference
 from plugins.kubernetes.provider_args import Settings
 from plugins.kubernetes.resource import Resource
 from plugins.kubernetes.wire import Properties, decode
-from tests.unit.plugins.test_official_verdicts import merged
+from tests.unit.plugins.official_rows import changes, merged
 
-ROWS = yaml.safe_load(Path(__file__).with_name("official_kubernetes_verdicts.yaml").read_text())
 LABELS = {"app": "a"}
 POD = {"containers": [{"name": "c", "image": "registry.example/x:1"}]}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": POD}
@@ -70,14 +66,7 @@ def verdict(token: str, before: dict[str, Any], after: dict[str, Any]) -> str:
     return f"replace{first}" if found.replaces else "update" if found.changes else "same"
 
 
-@pytest.mark.parametrize(
-    ("kind", "row"),
-    [
-        pytest.param(kind, row, id=f"{kind}-{row['change']}-{row['verdict']}")
-        for kind, rows in ROWS.items()
-        for row in rows
-    ],
-)
+@changes("official_kubernetes_verdicts.yaml")
 def test_the_verdict_is_the_official_one(kind: str, row: dict[str, Any]) -> None:
     """Of the same change to the same inputs."""
     token, inputs = declared(kind)

@@ -1,12 +1,11 @@
 """The offline plugin's verdicts on changes are those of the official Google provider."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from simulators.reservations import Reservation
+from tests.unit.plugins.official_rows import changes, merged
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     ACCOUNT,
@@ -24,7 +23,6 @@ from tests.unit.simulators.google_stack import (
     subnetwork,
 )
 
-ROWS = yaml.safe_load(Path(__file__).with_name("official_verdicts.yaml").read_text())
 RESERVATIONS = [
     Reservation(name=name, type="n1-standard-4", zone="us-central1-a", count=1)
     for name in ("a", "b")
@@ -35,19 +33,6 @@ NAT_INPUTS = {
     "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
     "natIpAllocateOption": "AUTO_ONLY",
 }
-
-
-def merged(inputs: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """The inputs with the changes in them, at any depth; null takes away."""
-    found = dict(inputs)
-    for name, value in changes.items():
-        if value is None:
-            found.pop(name, None)
-        elif isinstance(value, dict) and isinstance(found.get(name), dict):
-            found[name] = merged(found[name], value)
-        else:
-            found[name] = value
-    return found
 
 
 def declared(stack: GoogleStack, kind: str) -> tuple[str, str, dict[str, Any]]:
@@ -70,14 +55,7 @@ def declared(stack: GoogleStack, kind: str) -> tuple[str, str, dict[str, Any]]:
     return POOL, "gpu", pool()
 
 
-@pytest.mark.parametrize(
-    ("kind", "row"),
-    [
-        pytest.param(kind, row, id=f"{kind}-{row['change']}-{row['verdict']}")
-        for kind, rows in ROWS.items()
-        for row in rows
-    ],
-)
+@changes("official_verdicts.yaml")
 def test_the_verdict_is_the_official_one(kind: str, row: dict[str, Any]) -> None:
     """Of the same change to the same inputs; nothing else is planned."""
     stack = GoogleStack(reservations=RESERVATIONS)
