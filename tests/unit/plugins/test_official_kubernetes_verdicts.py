@@ -23,6 +23,8 @@ BASES: dict[str, tuple[str, dict[str, Any]]] = {
     "ConfigMap": ("core/v1", {"data": {"a": "1"}}),
     "Namespace": ("core/v1", {}),
     "Role": ("rbac.authorization.k8s.io/v1", {"rules": []}),
+    "LimitRange": ("core/v1", {"spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}}),
+    "ResourceClaim": ("resource.k8s.io/v1", {"spec": {"devices": {"requests": [{"name": "gpu"}]}}}),
     "StorageClass": ("storage.k8s.io/v1", {"provisioner": "ebs.csi.aws.com"}),
 }
 
