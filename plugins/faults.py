@@ -16,7 +16,8 @@ class Faults:
     creates answer with, in turn."""
     halfway: dict[str, list[str]] = field(default_factory=dict)
     """Kind of a long-running operation of GKE's, e.g. `CREATE_NODE_POOL` -> what its next ones end
-    with, in turn. What they began to make stays, in the state ERROR."""
+    with, in turn; "" is success. What they began to make stays, in the state ERROR, and what they
+    changed is changed."""
     gpus_late: float = 0.0
     """Seconds by which driver and device plugin of every GPU node are held back."""
     around: Callable[[str, str], AbstractContextManager[None]] = lambda kind, urn: nullcontext()

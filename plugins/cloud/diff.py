@@ -67,13 +67,15 @@ class Comparison:
                 continue
             inner = key_path(path, name) if path else name
             inner_pattern = pattern if shape is None else f"{pattern}.{name}" if pattern else name
+            if (beside := self.facts.same_beside.get(inner_pattern)) and new.get(beside):
+                continue
             kind = shape.properties.get(name, Any) if shape else Any
             was_input = old_inputs.get(name)
             current = old.get(name, was_input)
             if new.get(name) is not None:
                 yield from self._values(was_input, current, new[name], kind, inner, inner_pattern)
-            elif _is_nothing(was_input):
-                continue
+            elif _is_nothing(was_input) or current is None:
+                continue  # nobody asked for it, or the cloud never had it
             elif shape is None or inner_pattern not in self.facts.kept_when_removed:
                 yield from self._removed(was_input, kind, inner, inner_pattern)
 

@@ -21,7 +21,7 @@ class NotFoundError(CloudError):
 
 
 class InitFailedError(CloudError):
-    """The cloud made it, but not to the end, and has it still."""
+    """The cloud made or changed it, but not to the end, and has it still."""
 
     def __init__(self, identity: str, state: Mapping[str, Any], reason: str) -> None:
         super().__init__(reason)
@@ -61,6 +61,13 @@ class Handler:
     ) -> dict[str, Any]:
         """All properties afterwards. `new` is complete: what did not change is in it as well."""
         raise NotImplementedError
+
+    def after_failed_update(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], error: CloudError
+    ) -> Mapping[str, Any] | None:
+        """What the state has once an update from `old` to `new` has failed, perhaps half way; None
+        where the engine keeps its own."""
+        return None
 
     def lasts(self, identity: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
         """Seconds that the update from `old` to `new`, which has just been made, takes in life."""

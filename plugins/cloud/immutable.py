@@ -26,6 +26,7 @@ class Facts:
     foreseen_with: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     means_none: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     not_inputs: frozenset[str] = frozenset()
+    same_beside: Mapping[str, str] = field(default_factory=dict)
     same_when_unknown: frozenset[str] = frozenset()
     sets: frozenset[str] = frozenset()
     patterns: Mapping[str, str] = field(default_factory=dict)
@@ -79,7 +80,7 @@ def _with_node_config(token: str, row: dict[str, Any], rows: dict[str, Any]) -> 
         return row
     pool = rows[_NODE_POOL]
     merged = dict(row)
-    for kind in ("defaults", "enums", "bounds", "means_none"):
+    for kind in ("defaults", "enums", "bounds", "means_none", "same_beside"):
         rules = {p: v for p, v in pool.get(kind, {}).items() if within(p, "nodeConfig")}
         merged[kind] = rules | row.get(kind, {})
     for kind in ("kept_when_removed", "not_inputs", "same_when_unknown", "sets"):
@@ -105,6 +106,7 @@ def _facts(row: Mapping[str, Any]) -> Facts:
         foreseen=row.get("foreseen", {}),
         foreseen_with=row.get("foreseen_with", {}),
         means_none={path: tuple(each) for path, each in row.get("means_none", {}).items()},
+        same_beside=row.get("same_beside", {}),
         same_when_unknown=frozenset(row.get("same_when_unknown", ())),
         not_inputs=frozenset(row.get("not_inputs", ())),
         sets=frozenset(row.get("sets", ())),

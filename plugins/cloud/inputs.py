@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plugins.cloud.immutable import Facts, blocks, given
-from plugins.cloud.rules import breaches
+from plugins.cloud.rules import breaches, lacking
 from plugins.cloud.schema import Block, Problem, fit_block
 from plugins.cloud.wire import decode
 from stacks.urn import Urn
@@ -18,6 +18,7 @@ def checked(request: Any, shape: Block, known: Facts) -> tuple[dict[str, Any], l
     """The inputs of a CheckRequest with defaults and names, and what is wrong with them."""
     problems: list[Problem] = []
     inputs = fit_block(decode(request.news), shape, "", problems)
+    problems += lacking(inputs, known)
     olds = decode(request.olds)
     defaulted = add_defaults(inputs, known)
     for path in known.auto_named:

@@ -34,13 +34,20 @@ def breaches(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
                 found.append(Problem(shown, words))
     for path in facts.required_nested:
         found += _missing(tree, path)
-    for kind in ("conflicts", "exactly_one_of", "at_least_one_of"):
+    for kind in ("conflicts", "exactly_one_of"):
         for group in getattr(facts, kind):
             found += _group(tree, kind, group)
     for path, others in facts.required_with.items():
         if given(tree, path) and (lacking := [o for o in others if not given(tree, o)]):
             found.append(Problem(path, f"'{path}' needs '{lacking[0]}' as well"))
     return found
+
+
+def lacking(inputs: Mapping[str, Any], facts: Facts) -> list[Problem]:
+    """Blocks that are given with nothing in them. The provider counts before it fills in its
+    defaults."""
+    groups = (_group(dict(inputs), "at_least_one_of", group) for group in facts.at_least_one_of)
+    return [problem for found in groups for problem in found]
 
 
 def _outside(value: Any, bounds: Mapping[str, float]) -> str | None:

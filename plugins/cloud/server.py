@@ -178,7 +178,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             if request.preview:
                 return provider_pb2.CreateResponse(properties=_outputs(handler, plan))
             with (
-                _keeping(context, request.urn, handler),
+                _keeping(context, "creating", request.urn, handler),
                 self._recorded("create", request.urn),
             ):
                 identity, outputs = handler.on_create(config, inputs)
@@ -221,14 +221,24 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             if request.preview:
                 unknown = dict.fromkeys(handler.recomputed(olds, merged), UNKNOWN)
                 return provider_pb2.UpdateResponse(properties=_outputs(handler, merged | unknown))
-            with self._recorded("update", request.urn):
-                outputs = handler.on_update(self._config(context), request.id, olds, merged)
-                waits = request.timeout or handler.update_seconds
-                if (lasts := handler.lasts(request.id, olds, outputs)) > waits:
-                    raise CloudError(
-                        f"timeout while waiting for the update, which takes some {lasts / 60:.0f} "
-                        f"minutes and goes on in the cloud (timeout: {waits / 60:.0f}m0s)"
-                    )
+            config, waits = self._config(context), request.timeout or handler.update_seconds
+            with (
+                _keeping(context, "updating", request.urn, handler),
+                self._recorded("update", request.urn),
+            ):
+                try:
+                    outputs = handler.on_update(config, request.id, olds, merged)
+                    if (lasts := handler.lasts(request.id, olds, outputs)) > waits:
+                        raise CloudError(
+                            f"timeout while waiting for the update, which takes some "
+                            f"{lasts / 60:.0f} minutes and goes on in the cloud (timeout: "
+                            f"{waits / 60:.0f}m0s)"
+                        )
+                except CloudError as error:
+                    state = handler.after_failed_update(olds, merged, error)
+                    if state is None:
+                        raise
+                    raise InitFailedError(request.id, state, str(error)) from None
         return provider_pb2.UpdateResponse(properties=_outputs(handler, outputs))
 
     def Delete(self, request: Any, context: Any) -> Any:
@@ -288,13 +298,14 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
 
 @contextmanager
-def _keeping(context: Any, urn: str, handler: Handler) -> Iterator[None]:
-    """What was made half way is the engine's, in the words of the official bridge."""
+def _keeping(context: Any, doing: str, urn: str, handler: Handler) -> Iterator[None]:
+    """What was made or changed half way is the engine's, in the words of the official bridge."""
     try:
         yield
     except InitFailedError as error:
-        reason = f"creating {urn}: 1 error occurred:\n\t* {error}\n\n"
-        init_failed.abort(context, error.identity, _outputs(handler, error.state), [reason])
+        reason = f"{doing} {urn}: 1 error occurred:\n\t* {error}\n\n"
+        state = encode(mark_secrets(error.state, handler.secrets), nulls=True)
+        init_failed.abort(context, error.identity, state, [reason])
 
 
 def _outputs(handler: Handler, outputs: Mapping[str, Any]) -> Any:

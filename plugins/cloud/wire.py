@@ -34,10 +34,10 @@ def _decode(value: struct_pb2.Value) -> Any:
     return getattr(value, kind) if kind in ("string_value", "bool_value") else None
 
 
-def encode(properties: Mapping[str, Any]) -> struct_pb2.Struct:
-    """The properties for the engine; None values are left out."""
+def encode(properties: Mapping[str, Any], *, nulls: bool = False) -> struct_pb2.Struct:
+    """The properties for the engine; None values are left out, unless `nulls`."""
     struct = struct_pb2.Struct()
-    struct.update(_without_nulls(properties))
+    struct.update(properties if nulls else _without_nulls(properties))
     return struct
 
 

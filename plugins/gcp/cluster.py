@@ -23,7 +23,7 @@ class Cluster(ContainerResource):
     noun = "cluster"
     schema = "Cluster"
     place = "projects/{project}/locations/{location}/clusters"
-    computed = ("enableShieldedNodes", "masterAuth.clientCertificateConfig")
+    computed = ("masterAuth.clientCertificateConfig",)
     secrets = ("masterAuth.clientKey",)
     renamed = cluster_blocks.RENAMED
     virtual = cluster_blocks.VIRTUAL

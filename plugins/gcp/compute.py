@@ -4,10 +4,10 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from plugins.cloud.handler import Config
+from plugins.cloud.handler import CloudError, Config
 from plugins.cloud.schema import UNKNOWN, Problem
 from plugins.gcp.addresses import is_network
-from plugins.gcp.resource import KEPT, Resource, relative, same_link
+from plugins.gcp.resource import KEPT, NoLongerPartialError, Resource, relative, same_link
 
 
 class ComputeResource(Resource):
@@ -43,6 +43,7 @@ class Network(ComputeResource):
     token = "gcp:compute/network:Network"
     noun = "Network"
     schema = "Network"
+    partial = True
     place = "projects/{project}/global/networks"
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,
@@ -88,6 +89,7 @@ class Subnetwork(LoggedResource):
     token = "gcp:compute/subnetwork:Subnetwork"
     noun = "Subnetwork"
     schema = "Subnetwork"
+    partial = True
     place = "projects/{project}/regions/{region}/subnetworks"
     renamed: ClassVar[Mapping[str, str | None]] = {
         **KEPT,
@@ -137,20 +139,25 @@ class Subnetwork(LoggedResource):
             ("logConfig",),
             ("purpose",),
             ("role",),
-            ("secondaryIpRanges",),
         )  # fmt: skip
+
+        def patch(given: Mapping[str, Any]) -> None:
+            now = self.client.call(self.service, "GET", identity)["fingerprint"]
+            self.patch(identity, {"fingerprint": now, **given})
+
         for group in groups:
             if changed(*group):
-                now = self.client.call(self.service, "GET", identity)["fingerprint"]
-                given: dict[str, Any] = {name: body[name] for name in group if name in body}
-                if group == ("secondaryIpRanges",):
-                    given.setdefault("secondaryIpRanges", [])
-                self.patch(identity, {"fingerprint": now, **given})
+                patch({name: body[name] for name in group if name in body})
+        if changed("secondaryIpRanges"):
+            try:
+                patch({"secondaryIpRanges": body.get("secondaryIpRanges", [])})
+            except CloudError as error:
+                raise NoLongerPartialError(str(error)) from None
 
 
 def _ranges(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    if inputs.get("ipCidrRange"):
+    if inputs.get("ipCidrRange") is not None:
         yield "ipCidrRange", inputs["ipCidrRange"]
     for index, each in enumerate(inputs.get("secondaryIpRanges") or []):
-        if isinstance(each, Mapping) and each.get("ipCidrRange"):
+        if isinstance(each, Mapping) and each.get("ipCidrRange") is not None:
             yield f"secondaryIpRanges[{index}].ipCidrRange", each["ipCidrRange"]

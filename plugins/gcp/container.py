@@ -51,6 +51,7 @@ class ContainerResource(Resource):
 
     service = "CONTAINER"
     api = ("container", "v1beta1")
+    partial = True
     virtual: ClassVar[frozenset[str]] = frozenset()
     """Properties that are the provider's own, or that it reads and sends by hand. What else has no
     field is refused."""

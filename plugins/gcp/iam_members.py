@@ -14,7 +14,6 @@ _MEMBER = re.compile(
     r"(user|group|serviceAccount|domain|projectOwner|projectEditor|projectViewer|deleted:\w+):.+"
     r"|principal(Set)?://.+|allUsers|allAuthenticatedUsers"
 )
-_ROLE = re.compile(r"(roles/|(projects|organizations)/[^/]+/roles/)[A-Za-z0-9_.]+")
 _IDENTITY = re.compile(
     r"(?P<target>.+?)/(?P<role>(?:roles|(?:projects|organizations)/[^/]+/roles)/[^/]+)/"
     r"(?P<member>[^:/]+:.+|all\w+)"
@@ -35,19 +34,16 @@ class Member(Resource):
         self._policy = threading.Lock()
 
     def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        problems = []
-        member, role = (str(inputs.get(name, UNKNOWN)) for name in ("member", "role"))
-        if member != UNKNOWN and not _MEMBER.fullmatch(member):
-            problems.append(
-                Problem(
-                    "member",
-                    f"invalid value for \"member\" ('{member}'): it starts with user:, group:, "
-                    "serviceAccount:, domain:, principal:// or principalSet://",
-                )
+        member = str(inputs.get("member", UNKNOWN))
+        if member == UNKNOWN or _MEMBER.fullmatch(member):
+            return []
+        return [
+            Problem(
+                "member",
+                f"invalid value for \"member\" ('{member}'): it starts with user:, group:, "
+                "serviceAccount:, domain:, principal:// or principalSet://",
             )
-        if role != UNKNOWN and not _ROLE.fullmatch(role):
-            problems.append(Problem("role", f"'{role}' is no role: expected e.g. roles/viewer"))
-        return problems
+        ]
 
     def same(self, path: str, old: Any, new: Any) -> bool:
         # IAM writes an account's address in small letters.

@@ -1,5 +1,6 @@
 """Node pools, as the provider makes and changes them."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -27,6 +28,13 @@ _ORDER = (
     "taints", "tags", "resourceManagerTags", "resourceLabels", "labels", "imageType", *_BY_ID,
 )  # fmt: skip
 """Fields of a `NodeConfig` in the provider's order (node_config.go); all sizes are in one."""
+_WORDS = {
+    "loggingConfig": "logging_variant",
+    "machineType": "disk_size_gb/disk_type/machine_type/storage_pools/boot_disk",
+    "resourceLabels": "resource labels",
+    "resourceManagerTags": "resource manager tags",
+}
+"""What an error calls a field; the others are in snake case."""
 _OWN = (
     "cluster", "deletionPolicy", "ignoreNodeCountChanges", "location", "managedInstanceGroupUrls",
     "namePrefix", "networkConfig.createPodRange", "nodeCount", "operation", "project",
@@ -214,7 +222,8 @@ class NodePool(ContainerResource):
         self._update(identity, body, name)
 
     def _update(self, identity: str, body: Mapping[str, Any], what: str) -> None:
-        done = self.send("PUT", identity, body, f"updating GKE node pool {what}")
+        words = _WORDS.get(what) or re.sub("([A-Z])", lambda letter: f"_{letter[1].lower()}", what)
+        done = self.send("PUT", identity, body, f"updating GKE node pool {words}")
         for metric in (done.get("progress") or {}).get("metrics", ()):
             if metric["name"] == "SIMULATED_SECONDS":
                 before = self._seconds.get(identity, 0.0)

@@ -5,7 +5,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from plugins.cloud.handler import CloudError, Config, Handler, NotFoundError
+from plugins.cloud.immutable import facts
 from plugins.cloud.schema import resource_schema
+from plugins.gcp import failed_update
 from plugins.gcp.client import Client, stable
 from plugins.gcp.translate import Renamed, from_api, to_api
 from tools.google_discovery import Document, document
@@ -14,6 +16,10 @@ KEPT: Mapping[str, None] = {"deletionPolicy": None, "params": None}
 """Properties that the API does not tell: a state has them from the inputs."""
 OWN_LABEL = {"goog-pulumi-provisioned": "true"}
 """What the provider puts on what it makes."""
+
+
+class NoLongerPartialError(CloudError):
+    """Of an update that failed after the provider's `d.Partial(false)`."""
 
 
 class Resource(Handler):
@@ -35,6 +41,9 @@ class Resource(Handler):
     renamed: ClassVar[Renamed] = KEPT
     kept: ClassVar[tuple[str, ...]] = ("deletionPolicy", "params")
     """Properties that a state has from the inputs."""
+    partial: ClassVar[bool] = False
+    """Whether the provider's update begins with `d.Partial(true)`. After one that failed the state
+    is mostly the old one then, and for other types the one that was planned."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -113,8 +122,16 @@ class Resource(Handler):
             if self._differs(old, complete):
                 self.change(identity, old, complete)
         except CloudError as error:
-            raise CloudError(f"Error updating {self.noun} {identity!r}: {error}") from None
+            raise type(error)(f'Error updating {self.noun} "{identity}": {error}') from None
         return self.fetch(identity, complete)
+
+    def after_failed_update(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], error: CloudError
+    ) -> Mapping[str, Any]:
+        if not self.partial or isinstance(error, NoLongerPartialError):
+            return new
+        kinds, sets = resource_schema(self.token).kinds, facts()[self.token].sets
+        return failed_update.partial(old, new, kinds, sets)
 
     def _differs(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         """Whether more than what the provider keeps to itself is another."""

@@ -17,6 +17,8 @@ from stacks.outcome import CheckError
 _SEED = b"the same generated names on both sides"
 _UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_metadata_size", 2**24)]
 """An error may have a whole state in its metadata."""
+_PATIENCE = 600
+"""Seconds in which a plugin answers on the busiest machine."""
 _KINDS = provider_pb2.PropertyDiff.Kind
 
 
@@ -58,7 +60,7 @@ class Plugin:
         """Configures the plugin on this port; its version."""
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=_UNLIMITED)
         self._stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
-        version: str = self._stub.GetPluginInfo(empty_pb2.Empty(), timeout=60).version
+        version: str = self._stub.GetPluginInfo(empty_pb2.Empty(), timeout=_PATIENCE).version
         self._stub.Configure(
             provider_pb2.ConfigureRequest(
                 args=encode(self._config),
@@ -78,7 +80,7 @@ class Plugin:
         """`old`: the checked inputs that the state has; empty for a new resource."""
         try:
             answer = self._asked(
-                self._stub.Check,
+                "Check",
                 provider_pb2.CheckRequest(
                     urn=_urn(token, name), news=_struct(inputs), olds=_struct(old), randomSeed=_SEED
                 ),
@@ -99,7 +101,7 @@ class Plugin:
         """What the plugin would do to a resource with this state and these checked inputs."""
         try:
             answer = self._asked(
-                self._stub.Diff,
+                "Diff",
                 provider_pb2.DiffRequest(
                     id=str(state["id"]),
                     urn=_urn(token, name),
@@ -125,7 +127,7 @@ class Plugin:
     def preview(self, token: str, name: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
         """What a preview says of a new resource's outputs. Raises Refused."""
         answer = self._asked(
-            self._stub.Create,
+            "Create",
             provider_pb2.CreateRequest(
                 urn=_urn(token, name), properties=_struct(inputs), preview=True
             ),
@@ -137,7 +139,7 @@ class Plugin:
     ) -> None:
         """What a preview says of an update: nothing, or it raises Refused."""
         self._asked(
-            self._stub.Update,
+            "Update",
             provider_pb2.UpdateRequest(
                 id=str(state["id"]),
                 urn=_urn(token, name),
@@ -147,17 +149,21 @@ class Plugin:
             ),
         )
 
-    def _asked(self, call: Any, request: Any) -> Any:
+    def _asked(self, question: str, request: Any, *, again: bool = True) -> Any:
         try:
-            return call(request, timeout=120)
+            return getattr(self._stub, question)(request, timeout=_PATIENCE)
         except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.UNAVAILABLE:
-                if self._again is None:
-                    raise CheckError(f"the plugin ended: {error.details()}") from None
-                self.close()
-                self._connect(self._again())
-                raise Refused("the plugin crashed") from None
-            raise Refused(str(error.details())) from None
+            if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise CheckError(f"the plugin has not answered for {_PATIENCE} seconds") from None
+            if error.code() != grpc.StatusCode.UNAVAILABLE:
+                raise Refused(str(error.details())) from None
+            if self._again is None:
+                raise CheckError(f"the plugin ended: {error.details()}") from None
+            self.close()
+            self._connect(self._again())
+            if again:  # a busy machine loses a connection as well
+                return self._asked(question, request, again=False)
+            raise Refused("the plugin crashed") from None
 
 
 def _urn(token: str, name: str) -> str:

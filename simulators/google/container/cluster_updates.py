@@ -6,7 +6,7 @@ from typing import Any
 from simulators.google.api.call import ApiError, Call, bad_request
 from simulators.google.container import cluster_defaults, cluster_rules, node_pool_updates
 from simulators.google.container.locations import channel_of, node_locations, version_in
-from simulators.google.container.operations import operation
+from simulators.google.container.operations import updating
 from simulators.google.container.tokens import NODE_POOL
 from simulators.google.resource import CloudResource
 from tools.google_discovery import document
@@ -130,7 +130,7 @@ def _change(
     cluster_defaults.derive(call.cloud, state)
     cluster_defaults.bring_workload_pool(call.cloud, state)
     cluster.state = state
-    return operation(
+    return updating(
         call, kind, cluster.identity, work=lambda: cluster_defaults.bring_kinds(call.cloud, state)
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 from simulators.cloud import NODE_SECONDS
 from simulators.google.api.call import ApiError, Call, bad_request
 from simulators.google.container import node_defaults, node_pools
-from simulators.google.container.operations import operation
+from simulators.google.container.operations import updating
 from simulators.google.resource import CloudResource
 
 _OF_CONFIG = (
@@ -71,7 +71,7 @@ def change(
         at_once = max(surge.get("maxSurge", 0) + surge.get("maxUnavailable", 0), 1)
         seconds = NODE_SECONDS * float(-(-pool.nodes // at_once))
     pool.state = state
-    return operation(call, kind, pool.identity, simulated_seconds=seconds)
+    return updating(call, kind, pool.identity, simulated_seconds=seconds)
 
 
 def recreates(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -105,7 +105,7 @@ def resize(call: Call, pool: CloudResource, wanted: int) -> None:
 def _set_size(call: Call) -> dict[str, Any]:
     pool = call.cloud.found(call.name)
     resize(call, pool, call.body.get("nodeCount", 0) * len(pool.state["locations"]))
-    return operation(call, "SET_NODE_POOL_SIZE", pool.identity)
+    return updating(call, "SET_NODE_POOL_SIZE", pool.identity)
 
 
 def _set_autoscaling(call: Call) -> dict[str, Any]:

@@ -26,9 +26,25 @@ def operation(
     begun: Operation = call.cloud.operations.begin(
         "container", scope, kind, target, work=work, simulated_seconds=simulated_seconds
     )
-    if error is not None:  # nobody works on it, and nobody else says how it ends
+    if error is not None:
         begun.error = error
     return begun.body(call)
+
+
+def updating(
+    call: Call,
+    kind: str,
+    target: str,
+    *,
+    work: Callable[[], None] | None = None,
+    simulated_seconds: float = 0.0,
+) -> dict[str, Any]:
+    """One that changes something, and ends as the faults say; what it changed stays changed."""
+    failure = call.cloud.ends_half_way(kind)
+    error = ApiError(500, failure) if failure else None
+    return operation(
+        call, kind, target, work=work, simulated_seconds=simulated_seconds, error=error
+    )
 
 
 def broken(resource: CloudResource, message: str) -> ApiError:

@@ -2,14 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from concurrent import futures
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
+import grpc
 import pytest
+from pulumi.runtime.proto import provider_pb2_grpc
 
 from plugins.cloud import server
 from plugins.cloud.immutable import facts
+from plugins.cloud.server import Provider, ProviderSettings
 from plugins.kubernetes.api_error import ApiError
 from quality.fidelity import fidelity
 from quality.fidelity.behind import Nothing
@@ -18,6 +22,7 @@ from quality.fidelity.compare import Answer, Verdict, compared
 from quality.fidelity.declared import Declared, declared
 from quality.fidelity.packages import PACKAGES
 from quality.fidelity.questions import Checked, Plugin, Refused, Step
+from stacks.outcome import CheckError
 
 GCP = PACKAGES["gcp"]
 NETWORK = "gcp:compute/network:Network"
@@ -135,17 +140,52 @@ def test_a_sample_has_every_type_and_kind(network: list[Case]) -> None:
     assert some == fidelity.spread(network, 60)
 
 
-def test_a_plugin_that_crashes_has_refused_and_is_started_again() -> None:
-    """As the official Kubernetes plugin where `metadata` is a list."""
-    with ExitStack() as ends, GCP.offline() as other:
-        crashing = ends.enter_context(GCP.offline())
-        plugin = Plugin(crashing, GCP.config, lambda: other)
+class _Crashing(Provider):
+    """Ends at a question as a plugin that panics does, to the one who asks."""
+
+    def __init__(self, why: grpc.StatusCode) -> None:
+        super().__init__(ProviderSettings(package="gcp", handlers={}))
+        self._why = why
+
+    def Check(self, request: Any, context: Any) -> Any:
+        context.abort(self._why, "gone")
+
+
+@pytest.mark.parametrize(
+    ("crashes", "refused"), [(1, []), (2, ["the plugin crashed"])], ids=["once", "again"]
+)
+def test_a_plugin_that_crashes_is_started_and_asked_again(crashes: int, refused: list[str]) -> None:
+    """One that crashes twice has refused, as the official Kubernetes plugin where `metadata` is a
+    list; a connection that is lost once says nothing."""
+    with ExitStack() as running:
+        why = grpc.StatusCode.UNAVAILABLE
+        servers = [running.enter_context(serving(_Crashing(why))) for _ in range(crashes)]
+        ports = iter([*servers, running.enter_context(GCP.offline())])
+        plugin = Plugin(next(ports), GCP.config, lambda: next(ports))
         inputs = {"autoCreateSubnetworks": False}
-        assert not plugin.check(NETWORK, "net", inputs, {}).refused
-        ends.close()
-        assert plugin.check(NETWORK, "net", inputs, {}).refused == ["the plugin crashed"]
+        assert plugin.check(NETWORK, "net", inputs, {}).refused == refused
         assert not plugin.check(NETWORK, "net", inputs, {}).refused
         plugin.close()
+
+
+def test_no_answer_is_no_refusal() -> None:
+    """On a machine that is too busy the comparison ends."""
+    with serving(_Crashing(grpc.StatusCode.DEADLINE_EXCEEDED)) as port:
+        plugin = Plugin(port, GCP.config)
+        with pytest.raises(CheckError, match="has not answered for 600 seconds"):
+            plugin.check(NETWORK, "net", {}, {})
+        plugin.close()
+
+
+@contextmanager
+def serving(provider: Provider) -> Iterator[int]:
+    """A plugin on a port."""
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    yield port
+    server.stop(None)
 
 
 class _Served:

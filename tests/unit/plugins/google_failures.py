@@ -1,6 +1,9 @@
-"""Creates that fail half way, and what a plugin makes of them then and the next time."""
+"""What fails half way, made or changed, and what a plugin makes of it then and the next time."""
 
-from collections.abc import Sequence
+import contextlib
+import json
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,14 +13,28 @@ from simulators.google.api.server import Request
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import (
     CLUSTER,
+    NAT,
     NETWORK,
     POOL,
+    ROUTER,
     SUBNETWORK,
     GoogleStack,
     cluster,
     pool,
     subnetwork,
+    t4,
 )
+
+DASHBOARD = "gcp:monitoring/dashboard:Dashboard"
+_MORE = {"ipCidrRange": "10.1.0.0/20", "secondaryIpRanges": [], "region": "us-central1"}
+_NAT = {
+    "name": "nat",
+    "router": "router",
+    "region": "us-central1",
+    "natIpAllocateOption": "AUTO_ONLY",
+    "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
+    "enableDynamicPortAllocation": True,
+}
 
 _TOLD = ("endpoint", "instanceGroupUrls", "location", "masterVersion", "name", "selfLink",
          "version")  # fmt: skip
@@ -40,13 +57,17 @@ def failures(stack: GoogleStack, requests: Sequence[Request]) -> dict[str, Any]:
     return found
 
 
+def _board(**fields: Any) -> dict[str, Any]:
+    return {"dashboardJson": json.dumps(fields)}
+
+
 def _life(
     stack: GoogleStack, requests: Sequence[Request], token: str, name: str, given: dict[str, Any]
 ) -> dict[str, Any]:
     with pytest.raises(Refused) as refused:
         stack.up(token, name, given)
     kept = refused.value.kept
-    assert kept is not None
+    assert kept is not None, refused.value
     state = decode(kept.properties)
     found: dict[str, Any] = {
         "says": str(refused.value),
@@ -64,6 +85,91 @@ def _life(
     before = len(requests)
     stack.delete(token, name)
     return found | {"delete": _writes(requests[before:])}
+
+
+def failed_updates(stack: GoogleStack, requests: Sequence[Request]) -> dict[str, Any]:
+    """Of changes that fail after a part of them was made, and of refused ones: what the plugin
+    says, what the state has of the change then, what a next diff finds, of the same change and of
+    its taking back, and what the same change sends and makes once it does not fail."""
+    network = stack.up(NETWORK, "net", {"name": "net", "autoCreateSubnetworks": False})
+    net = network["selfLink"]
+    nodes = stack.up(SUBNETWORK, "nodes", subnetwork(net, name="nodes"))
+    stack.up(SUBNETWORK, "more", subnetwork(net, name="more", **_MORE))
+    stack.up(ROUTER, "router", {"name": "router", "region": "us-central1", "network": net})
+    stack.up(NAT, "nat", _NAT)
+    stack.up(DASHBOARD, "board", _board(displayName="GPUs"))
+    stack.up(CLUSTER, "dev", cluster(nodes))
+    stack.up(POOL, "gpu", pool(name="gpu"))
+
+    def fails(
+        token: str, name: str, before: dict[str, Any], shows: str, **changes: Any
+    ) -> dict[str, Any]:
+        after = before | changes
+        with pytest.raises(Refused) as refused:
+            stack.up(token, name, after)
+        kept = refused.value.kept
+        assert kept is not None, refused.value
+        state = decode(kept.properties)
+        found: dict[str, Any] = {
+            "says": str(refused.value),
+            "state": {path: at(state, path) or None for path in shows.split()},
+            "same change": _inputs(stack.diff(token, name, after)[0], changes),
+            "taken back": _inputs(stack.diff(token, name, before)[0], changes),
+        }
+        asked = len(requests)
+        with contextlib.suppress(Refused):  # what the API refused it refuses again
+            stack.up(token, name, after)
+        return found | {"next": _writes(requests[asked:])}
+
+    stack.cloud.faults.halfway |= {"SET_LABELS": [_STOCKOUT], "UPGRADE_NODES": ["", _STOCKOUT]}
+    labels = {"team": "ml"}
+    larger = t4(machineType="n1-standard-8", resourceLabels=labels)
+    more = subnetwork(net, name="more", **_MORE)
+    taken = [{"rangeName": "a", "ipCidrRange": "10.8.0.0/16"}]
+    two = {"displayName": "GPUs", "gridLayout": {"columns": "2"}, "mosaicLayout": {"columns": 4}}
+    return {
+        "cluster": fails(
+            CLUSTER, "dev", cluster(nodes), "enableShieldedNodes resourceLabels effectiveLabels",
+            enableShieldedNodes=False, resourceLabels=labels,
+        ),
+        "pool": fails(
+            POOL, "gpu", pool(name="gpu"), "nodeConfig.machineType nodeConfig.resourceLabels",
+            nodeConfig=larger,
+        ),
+        "pool refused": fails(
+            POOL, "gpu", pool(name="gpu", nodeConfig=larger), "nodeLocations nodeConfig.labels",
+            nodeLocations=["europe-west4-a"], nodeConfig=larger | {"labels": {"role": "other"}},
+        ),
+        "subnetwork": fails(
+            SUBNETWORK, "more", more, "ipCidrRange privateIpGoogleAccess",
+            ipCidrRange="10.0.0.0/15", privateIpGoogleAccess=True,
+        ),
+        "subnetwork's ranges": fails(
+            SUBNETWORK, "more", more, "privateIpGoogleAccess secondaryIpRanges.0.ipCidrRange",
+            privateIpGoogleAccess=True, secondaryIpRanges=taken,
+        ),
+        "nat": fails(
+            NAT, "nat", _NAT, "minPortsPerVm maxPortsPerVm", minPortsPerVm=100, maxPortsPerVm=200
+        ),
+        "dashboard": fails(
+            DASHBOARD, "board", _board(displayName="GPUs"), "", dashboardJson=json.dumps(two)
+        ),
+    }  # fmt: skip
+
+
+def at(state: Any, path: str) -> Any:
+    """What a state has at `a.0.b`; None where it has nothing."""
+    for step in path.split("."):
+        if isinstance(state, list):
+            state = state[int(step)] if int(step) < len(state) else None
+        else:
+            state = (state or {}).get(step)
+    return state
+
+
+def _inputs(found: Mapping[str, str], changes: Mapping[str, Any]) -> list[str]:
+    paths = (re.sub(r"(abels)\..*", r"\1", path) for path in found)
+    return sorted({path for path in paths if path.partition(".")[0].partition("[")[0] in changes})
 
 
 def _writes(requests: Sequence[Request]) -> list[str]:

@@ -20,20 +20,23 @@ from plugins.faults import Faults
 from plugins.official import running
 from simulators.google import GoogleCloud, serve_api
 from simulators.google.api.server import Request
-from tests.unit.plugins.google_failures import failures
+from tests.unit.plugins.google_failures import failed_updates, failures
 from tests.unit.plugins.google_requests import writes
 from tests.unit.plugins.offline_engine import Plane, Refused
 from tests.unit.simulators.google_stack import GoogleStack
 
 RECORDED = Path(__file__).with_name("official_requests.yaml")
 FAILURES = Path(__file__).with_name("official_failures.yaml")
+FAILED_UPDATES = Path(__file__).with_name("official_failed_updates.yaml")
 
 
 class _Stub:
     """A provider behind a socket, asked as one in this process is."""
 
     def __init__(self, port: int) -> None:
-        channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+        # An error may have a whole state in its metadata.
+        large = [("grpc.max_metadata_size", 2**24)]
+        channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=large)
         self._stub = provider_pb2_grpc.ResourceProviderStub(channel)
 
     def __getattr__(self, name: str) -> Any:
@@ -90,3 +93,4 @@ def _record(file: Path, plugin: str, name: str, asked: Callable[..., Any]) -> No
 if __name__ == "__main__":
     _record(RECORDED, sys.argv[1], "writes", writes)
     _record(FAILURES, sys.argv[1], "failures", failures)
+    _record(FAILED_UPDATES, sys.argv[1], "failed updates", failed_updates)

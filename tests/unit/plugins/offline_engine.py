@@ -100,7 +100,7 @@ class Engine:
             provider_pb2.DiffRequest(
                 id=identity,
                 urn=urn,
-                olds=encode(outputs),
+                olds=encode(outputs, nulls=True),
                 old_inputs=encode(old_inputs),
                 news=encode(news),
                 ignoreChanges=ignore,
@@ -144,17 +144,20 @@ class Engine:
             return self.state[urn][2]
         identity, old_inputs, outputs = self.state[urn]
         news, _ = self.check(token, name, inputs, old_inputs)
-        updated = self.provider.Update(
-            provider_pb2.UpdateRequest(
-                id=identity,
-                urn=urn,
-                olds=encode(outputs),
-                old_inputs=encode(old_inputs),
-                news=encode(news),
-                timeout=waits,
-            ),
-            self.context,
+        change = provider_pb2.UpdateRequest(
+            id=identity,
+            urn=urn,
+            olds=encode(outputs, nulls=True),
+            old_inputs=encode(old_inputs),
+            news=encode(news),
+            timeout=waits,
         )
+        try:
+            updated = self.provider.Update(change, self.context)
+        except Refused as refused:
+            if (kept := refused.kept) is not None:
+                self.state[urn] = (identity, news, decode(kept.properties))
+            raise
         self.state[urn] = (identity, news, decode(updated.properties))
         return self.state[urn][2]
 

@@ -1,9 +1,9 @@
 import yaml
 
 from simulators.google.api.server import Request
-from tests.unit.plugins.google_failures import failures
+from tests.unit.plugins.google_failures import failed_updates, failures
 from tests.unit.plugins.google_requests import writes
-from tests.unit.plugins.official_plugin import FAILURES, RECORDED
+from tests.unit.plugins.official_plugin import FAILED_UPDATES, FAILURES, RECORDED
 from tests.unit.simulators.google_stack import GoogleStack
 
 
@@ -26,3 +26,13 @@ def test_the_offline_plugin_makes_of_half_a_create_what_the_official_one_does() 
     requests: list[Request] = []
     stack = GoogleStack(seen=requests.append)
     assert failures(stack, requests) == recorded["failures"]
+
+
+def test_the_offline_plugin_makes_of_a_failed_update_what_the_official_one_does() -> None:
+    """The engine keeps the new inputs with the state that the provider left, which is the old one,
+    the planned one or a part of both; what a next update finds and sends follows from that."""
+    recorded = yaml.safe_load(FAILED_UPDATES.read_text(encoding="utf-8"))
+    assert recorded["plugin"].startswith("9.")
+    requests: list[Request] = []
+    stack = GoogleStack(seen=requests.append)
+    assert failed_updates(stack, requests) == recorded["failed updates"]

@@ -11,6 +11,7 @@ from tests.unit.simulators.google_stack import (
     ACCOUNT,
     BUCKET_MEMBER,
     CLUSTER,
+    FIREWALL,
     MEMBER,
     NAT,
     NETWORK,
@@ -95,6 +96,23 @@ def test_what_is_no_longer_given_stays_after_an_update() -> None:
             {"secondaryIpRanges": [{"rangeName": "Pods", "ipCidrRange": "10.8.0.0/14"}]},
             "'secondaryIpRanges[0].rangeName' ('Pods') doesn't match regexp",
         ),
+        (SUBNETWORK, {"ipCidrRange": ""}, "expected ipCidrRange to be a network"),
+        (
+            SUBNETWORK,
+            {"secondaryIpRanges": [{"rangeName": "pods", "ipCidrRange": ""}]},
+            "expected secondaryIpRanges[0].ipCidrRange to be a network",
+        ),
+        (SUBNETWORK, {"logConfig": {}}, "at least one of 'logConfig.aggregationInterval'"),
+        (
+            FIREWALL,
+            {"allows": [{"protocol": "tcp"}], "denies": []},
+            "exactly one of 'allows', 'denies' must be given",
+        ),
+        (
+            CLUSTER,
+            {"clusterAutoscaling": {"autoProvisioningDefaults": {"shieldedInstanceConfig": {}}}},
+            "at least one of 'clusterAutoscaling.autoProvisioningDefaults.shieldedInstanceConfig.",
+        ),
         (ROUTER, {"name": "Gpu"}, "doesn't match regexp"),
         (ROUTER, {"bgp": {"asn": 1}}, "to be a RFC6996-compliant Local ASN, got 1"),
         (ROUTER, {"bgp": {"asn": 64512}}, None),
@@ -121,6 +139,26 @@ def test_check_refuses_what_the_official_one_does(
         assert not [line for line in problems if "asn" in line]
     else:
         assert reason in "\n".join(problems)
+
+
+@pytest.mark.parametrize(
+    ("token", "inputs"),
+    [
+        (FIREWALL, {"network": "n", "allows": [], "sourceRanges": ["10.0.0.0/8"]}),
+        (MEMBER, {"project": "p", "role": "viewer", "member": "user:a@b.c"}),
+    ],
+)
+def test_check_leaves_to_the_cloud_what_the_official_one_does(
+    token: str, inputs: dict[str, Any]
+) -> None:
+    """An API refuses it, and no preview."""
+    assert GoogleStack().check(token, "gpu", inputs)[1] == []
+
+
+def test_shielded_nodes_are_known_in_a_preview() -> None:
+    """The provider's schema has the default, of Autopilot as well, where nobody may give it."""
+    given = {"name": "dev", "location": "us-central1", "enableAutopilot": True}
+    assert GoogleStack().preview(CLUSTER, "dev", given)["enableShieldedNodes"] is True
 
 
 def test_the_plan_is_refused_where_the_official_one_is() -> None:

@@ -212,7 +212,7 @@ def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> 
         (
             MEMBER,
             {"project": "p", "role": "viewer", "member": "user:a@b.c"},
-            "role: 'viewer' is no role: expected e.g. roles/viewer",
+            "googleapi: Error 400: Invalid role name: viewer",
         ),
         (
             MEMBER,
