@@ -83,7 +83,8 @@ class Comparison:
         self, was_input: Any, old: Any, new: Any, kind: Any, path: str, pattern: str
     ) -> Iterator[Change]:
         kept = pattern in self.facts.kept_when_removed
-        if new == "" and kept and self.foreseen.get(pattern, old) == old:
+        kept_when_empty = kept and pattern not in self.facts.defaults
+        if new == "" and kept_when_empty and self.foreseen.get(pattern, old) == old:
             return  # as good as none
         if self._means_none(pattern, old) and self._means_none(pattern, new):
             return

@@ -1,6 +1,6 @@
 """What a state has once an update has failed, perhaps half way, as Terraform's SDK leaves it.
 
-The engine keeps the new inputs with it, so that None says of an input that it was not made."""
+None says of a property that it was not made."""
 
 import typing
 from collections import abc
@@ -32,7 +32,7 @@ def partial(
                 kept[name] = partial(before, value, sdk.output_types(kind), sets, pattern)
         elif isinstance(before, list) and isinstance(value, list) and len(before) == len(value):
             element = element_of(kind)
-            if sdk.is_output_type(element):
+            if element and sdk.is_output_type(element):
                 inner = sdk.output_types(element)
                 kept[name] = [
                     partial(*both, inner, sets, f"{pattern}[]")

@@ -185,16 +185,15 @@ class Firewall(LoggedResource):
         "enableLogging": None,
     }
 
-    def validate_preview(self, config: Config, inputs: Mapping[str, Any]) -> list[Problem]:
-        sources = ("sourceTags", "sourceRanges", "sourceServiceAccounts")
-        if inputs.get("direction") != "EGRESS" and not any(inputs.get(name) for name in sources):
-            return [Problem("sourceRanges", f"one of {', '.join(sources)} must be given")]
-        return []
-
     def plan(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
-        if new.get("logConfig") and new.get("enableLogging", old.get("enableLogging")) is False:
+        logs = new.get("logConfig") not in (None, UNKNOWN)
+        if logs and new.get("enableLogging", old.get("enableLogging")) is False:
             return "log_config cannot be defined when enable_logging is false"
-        return None
+        sources = ("sourceTags", "sourceRanges", "sourceServiceAccounts")
+        given = any(new.get(name) is not None or old.get(name) for name in sources)
+        if new.get("direction") == "EGRESS" or given:
+            return None
+        return "one of source_tags, source_ranges, or source_service_accounts must be defined"
 
     def expand(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         body = super().expand(inputs)

@@ -1,4 +1,4 @@
-"""A cluster and a node pool that GKE makes half way, under the real engine."""
+"""A cluster and a node pool that GKE makes or changes half way, under the real engine."""
 
 import json
 from collections.abc import Iterator
@@ -40,6 +40,7 @@ cluster = gcp.container.Cluster(
     initial_node_count=1,
     remove_default_node_pool=True,
     deletion_protection=False,
+    resource_labels={"team": pulumi.Config().get("team") or "a"},
     opts=control_plane_options(SimpleNamespace(deletion_protection=False), root),
 )
 gcp.container.NodePool("cpu", cluster=cluster.id, initial_node_count=1,
@@ -124,3 +125,19 @@ def test_what_gke_makes_half_way_is_replaced_after_a_recovery(stack: Stack) -> N
     stack.pulumi.must("preview", "--expect-no-changes")
     stack.pulumi.must("destroy", "--yes", "--skip-preview")
     assert stack.cloud.list_resources() == []
+
+
+def test_what_gke_changes_half_way_is_changed_by_the_next_up(stack: Stack) -> None:
+    """The engine keeps the old inputs and the state that it is told, and that the update failed."""
+    stack.up()
+    stack.pulumi.must("config", "set", "team", "ml")
+    stack.cloud.faults.halfway |= {"SET_LABELS": [STOCKOUT]}
+    assert f"Error waiting for updating GKE resource labels: {STOCKOUT}" in stack.up(fails=True)
+    failed = stack.state("dev")
+    assert "updating urn:" in failed["initErrors"][0]
+    assert failed["inputs"]["resourceLabels"] == {"team": "a"}
+    assert failed["outputs"]["resourceLabels"] == {"team": "a"}
+    assert "~1 updated" in stack.up()
+    assert "initErrors" not in stack.state("dev")
+    assert stack.state("dev")["outputs"]["resourceLabels"] == {"team": "ml"}
+    stack.pulumi.must("preview", "--expect-no-changes")

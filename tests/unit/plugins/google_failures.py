@@ -89,8 +89,7 @@ def _life(
 
 def failed_updates(stack: GoogleStack, requests: Sequence[Request]) -> dict[str, Any]:
     """Of changes that fail after a part of them was made, and of refused ones: what the plugin
-    says, what the state has of the change then, what a next diff finds, of the same change and of
-    its taking back, and what the same change sends and makes once it does not fail."""
+    says, what the state has of the change then, and what the same change finds and sends next."""
     network = stack.up(NETWORK, "net", {"name": "net", "autoCreateSubnetworks": False})
     net = network["selfLink"]
     nodes = stack.up(SUBNETWORK, "nodes", subnetwork(net, name="nodes"))
@@ -111,10 +110,9 @@ def failed_updates(stack: GoogleStack, requests: Sequence[Request]) -> dict[str,
         assert kept is not None, refused.value
         state = decode(kept.properties)
         found: dict[str, Any] = {
-            "says": str(refused.value),
+            "says": re.sub(r"/[0-9]{8}\b", "/NUMBER", str(refused.value)),
             "state": {path: at(state, path) or None for path in shows.split()},
             "same change": _inputs(stack.diff(token, name, after)[0], changes),
-            "taken back": _inputs(stack.diff(token, name, before)[0], changes),
         }
         asked = len(requests)
         with contextlib.suppress(Refused):  # what the API refused it refuses again

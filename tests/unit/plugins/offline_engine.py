@@ -156,7 +156,8 @@ class Engine:
             updated = self.provider.Update(change, self.context)
         except Refused as refused:
             if (kept := refused.kept) is not None:
-                self.state[urn] = (identity, news, decode(kept.properties))
+                # As the engine, which keeps the old inputs of an update that failed.
+                self.state[urn] = (identity, old_inputs, decode(kept.properties))
             raise
         self.state[urn] = (identity, news, decode(updated.properties))
         return self.state[urn][2]

@@ -29,8 +29,8 @@ def test_the_offline_plugin_makes_of_half_a_create_what_the_official_one_does() 
 
 
 def test_the_offline_plugin_makes_of_a_failed_update_what_the_official_one_does() -> None:
-    """The engine keeps the new inputs with the state that the provider left, which is the old one,
-    the planned one or a part of both; what a next update finds and sends follows from that."""
+    """The engine keeps the state that the provider left, which is the old one, the planned one or a
+    part of both; what a next update finds and sends follows from that."""
     recorded = yaml.safe_load(FAILED_UPDATES.read_text(encoding="utf-8"))
     assert recorded["plugin"].startswith("9.")
     requests: list[Request] = []

@@ -203,7 +203,7 @@ def test_how_a_nat_gives_ports(ports: dict[str, object], reason: str | None) -> 
         (
             FIREWALL,
             {"network": "n", "allows": [{"protocol": "tcp"}]},
-            "one of sourceTags, sourceRanges, sourceServiceAccounts must be given",
+            "one of source_tags, source_ranges, or source_service_accounts must be defined",
         ),
         (FIREWALL, {"network": "n", "sourceRanges": []}, "exactly one of 'allows', 'denies'"),
         (ACCOUNT, {"accountId": "Gpu-Nodes"}, "'accountId' ('Gpu-Nodes') must be a-z"),
