@@ -40,7 +40,7 @@ cluster = gcp.container.Cluster(
     initial_node_count=1,
     remove_default_node_pool=True,
     deletion_protection=False,
-    resource_labels={"team": pulumi.Config().get("team") or "a"},
+    enable_shielded_nodes=pulumi.Config().get_bool("shielded") is not False,
     opts=control_plane_options(SimpleNamespace(deletion_protection=False), root),
 )
 gcp.container.NodePool("cpu", cluster=cluster.id, initial_node_count=1,
@@ -130,14 +130,14 @@ def test_what_gke_makes_half_way_is_replaced_after_a_recovery(stack: Stack) -> N
 def test_what_gke_changes_half_way_is_changed_by_the_next_up(stack: Stack) -> None:
     """The engine keeps the old inputs and the state that it is told, and that the update failed."""
     stack.up()
-    stack.pulumi.must("config", "set", "team", "ml")
-    stack.cloud.faults.halfway |= {"SET_LABELS": [STOCKOUT]}
-    assert f"Error waiting for updating GKE resource labels: {STOCKOUT}" in stack.up(fails=True)
+    stack.pulumi.must("config", "set", "shielded", "false")
+    stack.cloud.faults.halfway |= {"UPDATE_CLUSTER": [STOCKOUT]}
+    assert STOCKOUT in stack.up(fails=True)
     failed = stack.state("dev")
     assert "updating urn:" in failed["initErrors"][0]
-    assert failed["inputs"]["resourceLabels"] == {"team": "a"}
-    assert failed["outputs"]["resourceLabels"] == {"team": "a"}
-    assert "~1 updated" in stack.up()
+    assert failed["inputs"]["enableShieldedNodes"] is True
+    assert failed["outputs"]["enableShieldedNodes"] is True
+    assert "~ 1 updated" in stack.up()
     assert "initErrors" not in stack.state("dev")
-    assert stack.state("dev")["outputs"]["resourceLabels"] == {"team": "ml"}
+    assert stack.state("dev")["outputs"]["enableShieldedNodes"] is False
     stack.pulumi.must("preview", "--expect-no-changes")
