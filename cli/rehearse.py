@@ -97,9 +97,9 @@ def rehearse(
 def _prepared(stack: str, *, real_node: bool) -> bool:
     """Looks at the stack's file and, with `real_node`, at the machine, then builds what is not
     built yet; whether that succeeded. Raises CheckError."""
-    from stacks.files import ROOT, stack_file
+    from stacks.files import ROOT, read_stack
 
-    stack_file(ROOT, stack)
+    read_stack(ROOT, stack)
     if not real_node:
         return built()
     from rehearsal.gpu_node.host_node import PROGRAMS, pool_of

@@ -19,8 +19,11 @@ def parse_cidr(key: str, text: str) -> ipaddress.IPv4Network:
     """
     try:
         if "/" not in text and (address := ipaddress.IPv4Address(text)):
-            raise ValueError(f"it is one address; write {address}/32 for that alone")
-        return ipaddress.IPv4Network(text)
+            raise ValueError(f"it has no prefix; write {address}/32 for that address alone")
+        block = ipaddress.IPv4Network(text, strict=False)
+        if f"{block.network_address}" != text.partition("/")[0]:
+            raise ValueError(f"it has host bits set; write {block}")
+        return block
     except ValueError as error:
         raise ValueError(f"{key}: {text!r} is not an IPv4 CIDR ({error})") from None
 

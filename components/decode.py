@@ -93,7 +93,7 @@ def _decode(path: str, kind: Any, value: object) -> Any:
         return _mapping(path, parameters[1], value)
     if isinstance(origin, type) and issubclass(origin, Sequence):
         if not isinstance(value, list):
-            raise ValueError(f"{path}: {shown(value)} is not a list")
+            raise ValueError(f"{path}: {shown(value)} is not a list; write it as [ONE, TWO]")
         return tuple(_decode(f"{path}[{i}]", parameters[0], item) for i, item in enumerate(value))
     if dataclasses.is_dataclass(kind):
         return _record(path, typing.cast("type", kind), value)
@@ -108,6 +108,8 @@ def _plain(path: str, kind: type, value: object) -> object:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        if value is None:
+            raise ValueError(f"{path}: has no value; give {_WORDS[kind]}")
         fix = "; put it in quotes" if kind is str and isinstance(value, int | float) else ""
         raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{fix}")
     return value
@@ -115,13 +117,13 @@ def _plain(path: str, kind: type, value: object) -> object:
 
 def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {shown(value)} is not a map of names to values")
+        raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ NAME: VALUE }}")
     return {key: _decode(f"{path}.{key}", kind, item) for key, item in value.items()}
 
 
 def _record(path: str, kind: type, value: object) -> Any:
     if not isinstance(value, dict):
-        raise ValueError(f"{path}: {shown(value)} is not a map of keys to values")
+        raise ValueError(f"{path}: {shown(value)} is not a map; write it as {{ KEY: VALUE }}")
     hints = typing.get_type_hints(kind)
     fields = {camel(field.name): field for field in dataclasses.fields(kind) if field.init}
     for key in value:

@@ -222,10 +222,15 @@ def _wrapped(shown: str, width: int) -> Iterator[str]:
 
 def _steps(report: Report, width: int | None) -> str:
     rows = [
-        ("ok" if step["ok"] else "FAILED", step["name"], f"{step['seconds']:.1f} s", step["detail"])
+        (
+            "ok" if step["ok"] else "FAILED",
+            step["name"],
+            f"{step['seconds']:.1f} s",
+            # What failed is said in full below, and once.
+            "see why it failed" if step["detail"] in report.failures else step["detail"],
+        )
         for step in report.steps
     ]
-    # What failed is said in full, and wrapped.
     return table(("", "step", "duration", "result"), rows, width if report.ok else None)
 
 

@@ -100,6 +100,10 @@ def document_in(text: bytes, name: str) -> dict[str, Any]:
     """What a stack file's text says, whatever its keys; raises StackError where it is no YAML."""
     try:
         document = yaml.load(text, EngineLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise StackError(f"{name} is not YAML: {place}{error.problem or error}") from None
     except yaml.YAMLError as error:
         raise StackError(f"{name} is not YAML: {' '.join(str(error).split())}") from None
     except RecursionError:

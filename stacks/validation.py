@@ -113,6 +113,7 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
     `source`: where the files are that it names."""
     plain: dict[str, Any] = json.loads(json.dumps(config, default=str))
     rest: dict[str, Any] | None = with_kubeconfig(plain, NOWHERE)
+    guessed: set[str] = set()
     for _ in range(_MOST):
         if rest is None:
             return
@@ -120,15 +121,18 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
             from_config(flat(rest), source)
             return
         except ValueError as error:
-            yield str(error)
-            rest = _put_right(rest, str(error))
+            # Of a value that does not fit the name that was guessed, nothing is known.
+            if str(error).partition(": ")[0] not in guessed:
+                yield str(error)
+            rest = _put_right(rest, str(error), guessed)
 
 
-def _put_right(config: dict[str, Any], message: str) -> dict[str, Any] | None:
-    """The config without what the message is about; None where the rest depends on that."""
+def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[str, Any] | None:
+    """The config without what the message is about; None where the rest depends on that.
+    `guessed` gets the path of a key that is now called as was meant."""
     path = message.partition(": ")[0]
     if _UNKNOWN.search(message):
-        return config if _rename(config, path, message) else None
+        return config if _rename(config, path, message, guessed) else None
     for room in ("gpuPools", "workloads", "trainingJobs"):
         name = _entry(config.get(f"gpu-cluster:{room}"), path, f"gpu-cluster:{room}.")
         if name is not None:
@@ -153,7 +157,7 @@ def _entry(entries: Any, path: str, prefix: str) -> str | None:
     return max(fitting, key=len, default=None)
 
 
-def _rename(config: dict[str, Any], path: str, message: str) -> bool:
+def _rename(config: dict[str, Any], path: str, message: str, guessed: set[str]) -> bool:
     """Gives a misspelt key the name that was meant, or drops it; whether it was found."""
     holder, key = _holder(config, path)
     if holder is None:
@@ -165,6 +169,7 @@ def _rename(config: dict[str, Any], path: str, message: str) -> bool:
         meant = f"gpu-cluster:{meant}"
     if meant and meant not in holder:
         holder[meant] = value
+        guessed.add(f"{path.removesuffix(key)}{meant}")
     return True
 
 

@@ -125,7 +125,8 @@ class BatchArgs:
                 f"queue: {name} hands out GPUs, and gpus is 0; ask for GPUs, or drop the queue"
             )
         if asked.pods * asked.gpus > (quota := args.quota(pool)):
+            bound = "the queue's nominalQuota" if pool.name in args.nominal_quota else "maxNodes"
             raise ValueError(
                 f"queue: {name} hands out {quota} GPUs of pool {pool.name}, and {asked.pods} pods "
-                f"with {asked.gpus} each would wait for ever; ask for fewer, or raise maxNodes"
+                f"with {asked.gpus} each would wait for ever; ask for fewer, or raise {bound}"
             )

@@ -147,9 +147,12 @@ def invalid_label_key(key: str) -> str | None:
 def invalid_label_value(value: str) -> str | None:
     """Why this is no value of a label or taint, or None. The empty value is good."""
     if len(value) > 63:
-        return f"has {len(value)} characters, at most 63 are allowed"
+        return f"has a value of {len(value)} characters, at most 63 are allowed"
     if value and not LABEL_NAME.fullmatch(value):
-        return "must be letters, digits, '-', '_' and '.', with a letter or digit at each end"
+        return (
+            f"has the value {value!r}; allowed: letters, digits, '-', '_' and '.', "
+            "with a letter or digit at each end"
+        )
     return None
 
 

@@ -4,6 +4,7 @@ The CLI accepts any key and any shape inside structured config; here every key i
 by its path, before a resource is registered.
 """
 
+import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -79,7 +80,7 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     workloads = decode_map(f"{NAMESPACE}:workloads", WorkloadArgs, values["workloads"])
     for name in values["gpuPools"]:
         check_pool_name(name)
-    platform = _platform(values["cluster"].pop("platform", None))
+    platform = _platform(values["cluster"])
     # A stack on one platform has no use for the catalog of another.
     module = PLATFORMS[platform].settings
     own = module.resolve(
@@ -120,9 +121,12 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     )
 
 
-def _platform(given: object) -> str:
-    path = f"{NAMESPACE}:cluster.platform"
+def _platform(cluster: dict[str, Any]) -> str:
+    """Takes the platform, which decides what else may be there, out of the cluster's block."""
+    path, given = f"{NAMESPACE}:cluster.platform", cluster.pop("platform", None)
     if given is None:
+        if near := difflib.get_close_matches("platform", map(str, cluster), n=1, cutoff=0.8):
+            raise ValueError(no_such_key(f"{NAMESPACE}:cluster.{near[0]}", near[0], ["platform"]))
         raise ValueError(f"{path}: is missing; allowed: {', '.join(PLATFORMS)}")
     if not isinstance(given, str) or given not in PLATFORMS:
         raise ValueError(f"{path}: {given!r} is not known; {unknown(str(given), PLATFORMS)}")

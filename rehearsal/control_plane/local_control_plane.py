@@ -20,7 +20,7 @@ from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.pki import make_pki
 from rehearsal.nodes.pods import holds
-from rehearsal.processes import ProcessError, Processes, free_port
+from rehearsal.processes import ProcessError, Processes, free_port, too_slow
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SERVERS = ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
@@ -156,7 +156,7 @@ class LocalControlPlane:
             self._processes.check(*SERVERS)
             if time.monotonic() > deadline:
                 words = self._processes.last_words("kube-apiserver")
-                raise ProcessError(f"not within {START_SECONDS:.0f} s: {what}: {words}")
+                raise ProcessError(f"{too_slow(START_SECONDS)}: {what}: {words}")
             time.sleep(0.05)
 
     def _has_service_account(self) -> bool:

@@ -23,7 +23,7 @@ from rehearsal.gpu_node.image import Image, write
 from rehearsal.gpu_node.machine import NAME
 from rehearsal.gpu_node.pod_names import PodNames
 from rehearsal.nodes.pods import holds
-from rehearsal.processes import ProcessError, Processes, free_port
+from rehearsal.processes import ProcessError, Processes, free_port, too_slow
 from simulators.cloud import NodeGroup
 
 NAMESPACES = Path(__file__).with_name("namespaces.py")
@@ -253,5 +253,5 @@ class RealNode:
                     for name in ("containerd", "kubelet")
                     if (self._processes.logs / f"{name}.log").exists()
                 )
-                raise ProcessError(f"not within {START_SECONDS:.0f} s: {what}: {words}")
+                raise ProcessError(f"{too_slow(START_SECONDS)}: {what}: {words}")
             time.sleep(0.05)

@@ -29,7 +29,7 @@ WRONG = {
     "confg: {}\n": "confg: there is no such key, and the engine ignores it; did you mean config?",
     "config: {}\nnotes: mine\n": "notes: there is no such key, and the engine ignores it; allowed:",
     "config: {}\n3: mine\n": "3: there is no such key",
-    "config:\n  a: [1\n": "is not YAML: ",
+    "config:\n  a: [1\n": "is not YAML: line 3, column 1: expected ',' or ']'",
     "config: [a]\n": "has no config: see Pulumi.dev.yaml for an example",
     "just words\n": "has no config: see Pulumi.dev.yaml for an example",
     "": "has no config: see Pulumi.dev.yaml for an example",
@@ -51,6 +51,19 @@ def test_what_is_wrong_with_a_stack_file_is_one_line(text: str, says: str, tmp_p
     with pytest.raises(StackError, match=r"^Pulumi\.x\.yaml"):
         copy_program(tmp_path, "x", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
+
+
+def test_no_rehearsal_begins_with_a_broken_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody waits for a sandbox to learn that a bracket is missing."""
+    (tmp_path / "Pulumi.x.yaml").write_text("config:\n  a: [1\n")
+    monkeypatch.setenv("GPU_CLUSTER_STACKS", str(tmp_path))
+    assert main(["rehearse", "x", "--folder", str(tmp_path / "rehearsal")]) == 2
+    said = capfd.readouterr()
+    assert said.err.startswith("gpu-cluster rehearse: Pulumi.x.yaml is not YAML: line 3, column 1")
+    assert "sandbox" not in said.out
+    assert not (tmp_path / "rehearsal").exists()
 
 
 def test_what_the_engine_writes_is_known(tmp_path: Path) -> None:

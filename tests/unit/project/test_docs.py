@@ -14,6 +14,7 @@ from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.renamed import RENAMED
 from policy.pack import RULES
 from stacks.files import EXAMPLES, SAMPLES
+from stacks.validation import refusals
 from tools.sections import DOCS, README, ROOT
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
@@ -248,3 +249,14 @@ def test_every_example_has_a_page() -> None:
         assert command in page
     for linked in re.findall(r"\]\(([^)]+)\)", page):
         assert (folder / linked).exists(), linked
+
+
+def test_the_pools_of_the_page_are_accepted() -> None:
+    """Each copied into the sample of its platform, which nothing else is changed in."""
+    page = DOCS / "how-to" / "write-a-stack-file.md"
+    written = [yaml.safe_load(text)["config"] for one, text in snippets() if one == page]
+    assert len(written) == 3
+    for stack, snippet in zip(("dev", "train", "onprem"), written, strict=True):
+        config = yaml.safe_load((EXAMPLES / f"Pulumi.{stack}.yaml").read_text())["config"]
+        config["gpu-cluster:gpuPools"] |= snippet["gpu-cluster:gpuPools"]
+        assert list(refusals(config)) == []

@@ -145,6 +145,18 @@ def test_a_failure_is_told_in_full() -> None:
     assert shown.endswith("rehearsal of dev: FAILED in 21.0 s")
 
 
+def test_a_failure_is_told_once() -> None:
+    """The step that failed leads to the heading; another step's words stay where they are."""
+    steps = [
+        {"name": "pulumi up", "seconds": 1.5, "ok": True, "detail": "21 created"},
+        {"name": "leak check", "seconds": 0.1, "ok": False, "detail": "a disk is left"},
+    ]
+    shown = text(report(ok=False, steps=steps, failures=["a disk is left"]))
+    assert shown.count("a disk is left") == 1
+    assert "leak check  0.1 s     see why it failed\n" in shown
+    assert "21 created" in shown
+
+
 def test_programs_that_were_not_built_here_are_named() -> None:
     """With their version and where they are; without any, what was built is named alone."""
     own, found = {"karpenter": ""}, {"etcd": "v3.6.5 (/opt/bin/etcd)"}

@@ -137,3 +137,20 @@ def test_the_command_has_three_exit_codes(
     first = document["findings"][0]
     assert (first["line"], first["column"]) == (7, 5)
     assert main(["validate", "nosuch"]) == ExitCode.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("instanceType", "g4dn.xlarge", "there is no such key; did you mean 'instanceTypes'?"),
+        ("zone", "us-east-1a", "there is no such key; did you mean 'zones'?"),
+    ],
+)
+def test_a_misspelt_key_is_one_finding(key: str, value: str, says: str) -> None:
+    """What was meant is a guess: that the value does not fit it, is no mistake of the user."""
+    config = yaml.safe_load((EXAMPLES / "Pulumi.train.yaml").read_text())["config"]
+    pool = config["gpu-cluster:gpuPools"]["train-gpu"]
+    pool.pop(f"{key}s", None)
+    pool[key] = value
+    (said,) = refusals(config)
+    assert said.startswith(f"gpu-cluster:gpuPools.train-gpu.{key}: {says}")

@@ -1,0 +1,18 @@
+"""What is said of a program of the rehearsal that is late."""
+
+import os
+
+import pytest
+
+from rehearsal.processes import too_slow
+
+
+@pytest.mark.parametrize(
+    ("load", "says"),
+    [(3.9, "not within 60 s"), (28.4, "not within 60 s; load 28 on 2 cores, try again with less")],
+)
+def test_a_busy_machine_is_named(load: float, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where other work keeps the cores; and on an idle machine nothing is excused."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+    assert too_slow(60.0) == says
