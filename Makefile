@@ -50,7 +50,7 @@ endif
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
   --no-strip-extras --no-emit-index-url --custom-compile-command "make lock" $(call flag,UPGRADE,--upgrade)
 
-.PHONY: help setup rehearse down inject-faults test lint unit coverage docs bench lock clean
+.PHONY: help setup packages rehearse down inject-faults test lint unit coverage docs bench lock clean
 
 define HELP
 make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves it running,
@@ -58,6 +58,8 @@ make rehearse STACK=dev   rehearse an environment on this machine; KEEP=1 leaves
 make rehearse STACK=onprem NODE=gpu   with this machine's GPUs and kubelet, as root
 make down STACK=dev       end what KEEP=1 left running
 make setup                what the others need: Python packages, the engine, a control plane
+make packages             the Python packages alone, with the command gpu-cluster: enough for
+                          everything but rehearsals
 make clean                removes the Python packages and every rehearsal's report
 
 Everything else is a command, with exit codes of its own: $(SCRIPT) --help
@@ -80,6 +82,8 @@ help:
 
 setup: $(VENV)/.ready
 	@$(RUN) -m tools build
+
+packages: $(VENV)/.ready
 
 # What runs programs that are built here; they are built while packages are installed. For a stack
 # that is not there, nothing is.

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -208,3 +209,15 @@ def test_a_command_that_fails_ends_the_one_beside(tmp_path: Path) -> None:
 def test_what_is_far_from_everything_gets_no_guess() -> None:
     """Only what is near is meant."""
     assert "did you mean" not in instead("FOO", "make down", ["PYTHON", "STACK"])
+
+
+def test_the_packages_alone_build_nothing(tmp_path: Path) -> None:
+    """Whoever writes and prices an environment waits for no control plane; `setup` builds one."""
+    for name in ("Makefile", "requirements.lock", "requirements-dev.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    planned = {
+        target: run_make("--dry-run", target, cwd=tmp_path).stdout
+        for target in ("packages", "setup")
+    }
+    assert all("--require-hashes -r requirements-dev.lock" in one for one in planned.values())
+    assert ["tools build" in planned[target] for target in ("packages", "setup")] == [False, True]
