@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.files import SAMPLES, stacks
+from stacks.files import EXAMPLES, SAMPLES, stacks
 from tests.program.environments import ROOT
 
 OWN = {"staging": "dev", "lab": "onprem", "prod": "train", "qa": "autopilot"}
@@ -48,6 +48,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     skipped = shutil.ignore_patterns(".git", ".venv", ".rehearsal", "__pycache__", ".*_cache")
     shutil.copytree(ROOT, clone, ignore=skipped)
     (clone / ".venv").symlink_to(ROOT / ".venv")
+    for file in clone.glob("Pulumi.*.yaml"):
+        file.unlink()  # whoever runs this test may have stacks of his own
+    for sample in SAMPLES:
+        shutil.copy(EXAMPLES / f"Pulumi.{sample}.yaml", clone)
     for stack, sample in OWN.items():
         shutil.copy(clone / f"Pulumi.{sample}.yaml", clone / f"Pulumi.{stack}.yaml")
     dev = clone / "Pulumi.dev.yaml"
