@@ -113,10 +113,10 @@ class Processes:
         with self._lock:
             return self._children[name].pid
 
-    def last_words(self, name: str, lines: int = 3) -> str:
+    def last_words(self, name: str) -> str:
         """The end of a child's log, on one line."""
         log = (self.logs / f"{name}.log").read_text(errors="replace").splitlines()
-        return " | ".join(log[-lines:]) or "its log is empty"
+        return " | ".join(log[-3:]) or "its log is empty"
 
 
 def spawn_supervised(

@@ -19,7 +19,7 @@ _DEVICE: Final = ("Hostname", "gpu", "GPU_I_ID")
 """One GPU, or one MIG partition of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Measure:
     """One row of a dashboard: a quantity by node, by pod and by GPU."""
 
@@ -35,41 +35,25 @@ class Measure:
 
 
 MEASURES: Final = (
-    Measure(title="Utilisation", unit="%", metric="DCGM_FI_DEV_GPU_UTIL", combine="avg"),
+    Measure("Utilisation", "%", "DCGM_FI_DEV_GPU_UTIL", "avg"),
+    Measure("Compute engine active", "%", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "avg", scale=" * 100"),
+    Measure("Memory used", "MiB", "DCGM_FI_DEV_FB_USED", "sum"),
+    Measure("Memory free", "MiB", "DCGM_FI_DEV_FB_FREE", "sum"),
+    Measure("Temperature", "°C", "DCGM_FI_DEV_GPU_TEMP", "max"),
+    Measure("Power", "W", "DCGM_FI_DEV_POWER_USAGE", "sum"),
     Measure(
-        title="Compute engine active",
-        unit="%",
-        metric="DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-        combine="avg",
-        scale=" * 100",
-    ),
-    Measure(title="Memory used", unit="MiB", metric="DCGM_FI_DEV_FB_USED", combine="sum"),
-    Measure(title="Memory free", unit="MiB", metric="DCGM_FI_DEV_FB_FREE", combine="sum"),
-    Measure(title="Temperature", unit="°C", metric="DCGM_FI_DEV_GPU_TEMP", combine="max"),
-    Measure(title="Power", unit="W", metric="DCGM_FI_DEV_POWER_USAGE", combine="sum"),
-    Measure(
-        title="XID errors of the last 5 minutes",
-        unit="errors",
-        metric="DCGM_EXP_XID_ERRORS_COUNT",
-        combine="sum",
+        "XID errors of the last 5 minutes",
+        "errors",
+        "DCGM_EXP_XID_ERRORS_COUNT",
+        "sum",
         by=("xid",),
     ),
-    Measure(title="Last XID error", unit="code", metric="DCGM_FI_DEV_XID_ERRORS", combine="max"),
-    Measure(title="SM clock", unit="MHz", metric="DCGM_FI_DEV_SM_CLOCK", combine="avg"),
+    Measure("Last XID error", "code", "DCGM_FI_DEV_XID_ERRORS", "max"),
+    Measure("SM clock", "MHz", "DCGM_FI_DEV_SM_CLOCK", "avg"),
     Measure(
-        title="Throttled for temperature",
-        unit="%",
-        metric="DCGM_FI_DEV_THERMAL_VIOLATION",
-        combine="max",
-        scale=" / 1e7",
+        "Throttled for temperature", "%", "DCGM_FI_DEV_THERMAL_VIOLATION", "max", scale=" / 1e7"
     ),
-    Measure(
-        title="Throttled for power",
-        unit="%",
-        metric="DCGM_FI_DEV_POWER_VIOLATION",
-        combine="max",
-        scale=" / 1e7",
-    ),
+    Measure("Throttled for power", "%", "DCGM_FI_DEV_POWER_VIOLATION", "max", scale=" / 1e7"),
 )
 
 

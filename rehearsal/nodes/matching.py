@@ -11,18 +11,14 @@ from components.kube import quantity, selectors
 from components.kube.partial import each, get
 from components.kube.requests import requests
 from components.kube.taints import keeps_away, tolerated
-from rehearsal.nodes.gpus import GPU
 from simulators.cloud import NodeTaint, NodeTemplate
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
 """Taints that come and go with a node's state, and say nothing about its shape."""
 
 
-def shape_of(node: Mapping[str, Any], gpus: int | None = None) -> NodeTemplate:
-    """A real node's shape; `gpus` stands for those that it would offer when all is well."""
-    capacity = dict(node["status"].get("allocatable", {}))
-    if gpus is not None:
-        capacity[GPU] = str(gpus)
+def shape_of(node: Mapping[str, Any]) -> NodeTemplate:
+    """A real node's shape."""
     return NodeTemplate(
         labels=node["metadata"].get("labels") or {},
         taints=tuple(
@@ -30,7 +26,7 @@ def shape_of(node: Mapping[str, Any], gpus: int | None = None) -> NodeTemplate:
             for taint in node["spec"].get("taints") or []
             if not taint["key"].startswith(PASSING_TAINTS)
         ),
-        capacity=capacity,
+        capacity=dict(node["status"].get("allocatable", {})),
     )
 
 

@@ -93,8 +93,8 @@ def placed(sandbox: Sandbox) -> tuple[str, str] | None:
     return None
 
 
-def eventually(found: Callable[[], Any], seconds: float = 40.0) -> Any:
-    deadline = time.monotonic() + seconds
+def eventually(found: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 40.0
     while not (value := found()):
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.1)

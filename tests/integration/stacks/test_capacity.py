@@ -55,12 +55,12 @@ def quotas_client() -> Any:
 ASKED: Mapping[str, str] = {"ServiceCode": "ec2", "QuotaCode": "L-DB2E81BA"}
 
 
-def aws_need(units: int) -> Need:
+def aws_need() -> Need:
     return Need(
         quota="L-DB2E81BA G/VT on demand",
         scope="us-east-1",
         unit="vCPUs",
-        pools={"t4": units},
+        pools={"t4": 8},
         link="https://x",
     )
 
@@ -92,9 +92,9 @@ def test_aws_limit_and_use() -> None:
     with Stubber(client) as stub:
         stub.add_response("get_service_quota", {"Quota": {"Value": 16.0}}, ASKED)
         quotas = aws_quota.AwsQuotas(client, ec2)
-        assert quotas.answer(aws_need(8)) == Known(limit=16, use=2 * 4 + 8)
-    assert quotas.own_use(aws_need(8), "mine") == 8
-    assert quotas.own_use(aws_need(8), "another") == 0
+        assert quotas.answer(aws_need()) == Known(limit=16, use=2 * 4 + 8)
+    assert quotas.own_use(aws_need(), "mine") == 8
+    assert quotas.own_use(aws_need(), "another") == 0
 
 
 SIGN_IN = "sign in: aws sso login, or aws configure sso, and name the profile in AWS_PROFILE"
@@ -116,7 +116,7 @@ def test_aws_refuses(code: str, reason: str) -> None:
     with Stubber(client) as stub:
         stub.add_client_error("get_service_quota", code, "no\n", expected_params=ASKED)
         quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
-        assert quotas.answer(aws_need(8)) == Unknown(reason=reason)
+        assert quotas.answer(aws_need()) == Unknown(reason=reason)
 
 
 def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.Monkey
     for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(variable, "/no/such/file")
     quotas = aws_quota.AwsQuotas.of("us-east-1", profile=None, endpoint=None)
-    assert quotas.answer(aws_need(8)) == Unknown(
+    assert quotas.answer(aws_need()) == Unknown(
         reason=f"AWS cannot be asked: Unable to locate credentials; {SIGN_IN}"
     )
 

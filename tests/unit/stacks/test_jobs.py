@@ -43,10 +43,10 @@ def published() -> Published:
     )
 
 
-def submitted(folder: Path, document: Any, namespace: str = "default") -> Any:
+def submitted(folder: Path, document: Any) -> Any:
     file = folder / "job.yaml"
     file.write_text(yaml.safe_dump(document))
-    return jobs_in(file, published(), namespace)
+    return jobs_in(file, published(), "default")
 
 
 def test_what_is_published_is_read_back() -> None:
