@@ -412,7 +412,7 @@ def test_a_provider_that_is_configured_at_once_finds_nobody_admitted(
     made = node_groups.make_group
 
     def make_slowly(*arguments: Any) -> tuple[str, str]:
-        time.sleep(30)
+        time.sleep(15)
         return made(*arguments)
 
     monkeypatch.setattr(eks, "LATE_SECONDS", 3600.0)
