@@ -131,6 +131,13 @@ class Attachments:
                 self._api.delete(f"/api/v1/persistentvolumes/pvc-{gone.uid}")
         self._known = now
 
+    def end(self, objects: Mapping[str, Sequence[Object]]) -> None:
+        """The cluster goes: what its controllers have heard of by now they still do, as they run
+        for the minutes that its deletion takes."""
+        now = wanted(objects)
+        if now != self._known and isinstance(self._cloud, Attaching):
+            self._cloud.attach(now)
+
     def _tell(self, one: Wanted, what: str, objects: Mapping[str, Sequence[Object]]) -> None:
         if one.kind in _PLURALS:
             namespace, _, name = one.name.partition("/")

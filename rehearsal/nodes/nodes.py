@@ -119,7 +119,11 @@ class Nodes:
             self._watcher.stop()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(10)
+            self._attachments.end(self._followed())
         self._cluster_cache.clear()
+
+    def _followed(self) -> dict[str, list[Object]]:
+        return {kind: self._cluster_cache.all(kind) for kind in FOLLOWED}
 
     def _guarded(self) -> None:
         try:
@@ -151,7 +155,7 @@ class Nodes:
                     cloud_changed = False
                 self._reconcile(groups)
                 self._drain(found)
-                self._attachments.follow({kind: self._cluster_cache.all(kind) for kind in FOLLOWED})
+                self._attachments.follow(self._followed())
             except ApiError as error:
                 if error.status not in (404, 409):  # overtaken by a change that is on its way
                     self._event_log.record("node", "nodes", "error", message=str(error))

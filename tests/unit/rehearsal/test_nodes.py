@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.event_log import EventLog
@@ -12,7 +13,7 @@ from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.node_registration import GROUP, by_instance
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.report import node_lives, pod_lives
-from simulators.cloud import Cloud, NodeGroup, Scaler
+from simulators.cloud import Cloud, NodeGroup, Scaler, Wanted
 from tests.unit.rehearsal.rehearsed import Object, group, node, pod
 
 ONE = group(min_nodes=1, target_nodes=1)
@@ -83,6 +84,57 @@ def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
     assert given.bound is not None
     assert life.gpus_at is not None
     assert life.gpus_at <= given.bound
+
+
+class BusyCloud(OneGroup):
+    """It makes a claim's disk; then its node groups take long, and a node of theirs is gone."""
+
+    def __init__(self) -> None:
+        self.attached = threading.Event()
+        self.waiting = threading.Event()
+        self.free = threading.Event()
+        self.disks: list[str] = []
+
+    def attach(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+        self.disks = [one.uid for one in wanted]
+        self.attached.set()
+        return {}
+
+    def node_groups(self) -> list[NodeGroup]:
+        if self.attached.is_set():
+            self.waiting.set()
+            self.free.wait(10)
+            raise ApiError(404, "NotFound", "nodes n1 not found")
+        return super().node_groups()
+
+
+def test_a_claim_that_goes_right_before_the_cluster_leaves_no_disk() -> None:
+    """However busy the machine is: a cloud takes minutes to delete a cluster."""
+    event_log, cloud = EventLog(), BusyCloud()
+    cluster_cache = ClusterCache(event_log)
+    api = PromptScheduler(cluster_cache)
+    nodes = Nodes(
+        cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
+        cast("Cloud", cloud),
+        cast("Autoscaler", SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
+        cluster_cache,
+        event_log,
+    )
+    claim = {
+        "metadata": {"uid": "c", "name": "data", "namespace": "default"},
+        "spec": {"resources": {"requests": {"storage": "1Gi"}}},
+    }
+    cluster_cache.change("PersistentVolumeClaim", "ADDED", claim)
+    nodes.start()
+    try:
+        assert cloud.waiting.wait(10)
+        assert cloud.disks == ["c"]
+        cluster_cache.change("PersistentVolumeClaim", "DELETED", claim)
+        threading.Timer(0.2, cloud.free.set).start()
+    finally:
+        api.end()
+        nodes.stop()
+    assert cloud.disks == []
 
 
 def test_a_node_goes_with_its_instance() -> None:
