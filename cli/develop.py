@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import STACK, json_option
+from cli.options import STACK, json_option, plugins_option
 from cli.output import aside, say
 from cli.rehearse import linux_only
 from stacks.outcome import Answer, CheckError, ExitCode
+
+if TYPE_CHECKING:
+    from rehearsal.provider_plugins import Choice
 
 
 @click.command(epilog="Example: gpu-cluster inject-faults dev-errors train-changes --minutes 20")
@@ -17,9 +21,12 @@ from stacks.outcome import Answer, CheckError, ExitCode
     "--minutes", type=float, default=45.0, show_default=True, help="Begin no fault after that."
 )
 @click.option("--workers", type=int, default=4, show_default=True, help="Sandboxes at a time.")
+@plugins_option
 @json_option
 @linux_only
-def inject_faults(work: Sequence[str], minutes: float, workers: int, as_json: bool) -> ExitCode:
+def inject_faults(
+    work: Sequence[str], minutes: float, workers: int, plugins: "Choice", as_json: bool
+) -> ExitCode:
     """Inject every fault at every operation, and make every change, in every environment.
 
     WORK is kills, errors or changes of a stack, such as dev-kills; left out, all of it. What is not
@@ -33,7 +40,7 @@ def inject_faults(work: Sequence[str], minutes: float, workers: int, as_json: bo
             f"{', '.join(unknown)}: there is no such work; allowed: {', '.join(known)}"
         )
     with aside(as_json=as_json):
-        code = inject(work, minutes=minutes, workers=workers)
+        code = inject(work, minutes=minutes, workers=workers, plugins=plugins)
     if as_json:
         print(FILE.read_text(), end="")
     return code

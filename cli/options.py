@@ -32,6 +32,11 @@ class _Stack(click.ParamType[str]):
 STACK = _Stack()
 stack_argument = click.argument("stack", type=STACK)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+plugins_option = click.option(
+    "--plugins", type=click.Choice(["auto", "official", "offline"]), default="auto",
+    show_default=True,
+    help="Which provider plugins play; auto: official ones of the SDK's major version.",
+)  # fmt: skip
 rehearsal_option = click.option(
     "--rehearsal", is_flag=True, help="Ask the stack's rehearsal that was kept running."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import json_option, stack_argument
+from cli.options import json_option, plugins_option, stack_argument
 from cli.output import aside, say
 from stacks.outcome import Answer, CheckError, ExitCode
 
@@ -52,11 +52,7 @@ def linux_only(command: Callable[..., int]) -> Callable[..., int]:
     metavar="REV",
     help="Rehearse a change: what git revision REV declares goes up first.",
 )
-@click.option(
-    "--plugins", type=click.Choice(["auto", "official", "offline"]), default="auto",
-    show_default=True,
-    help="Which provider plugins play; auto: official ones of the SDK's major version.",
-)  # fmt: skip
+@plugins_option
 @click.option("--node", type=click.Choice(["gpu"]), help="Make this machine one of the nodes.")
 @_folder_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON at the end.")

@@ -5,6 +5,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 
+def _unhurt(kind: str, urn: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 @dataclass(slots=True, kw_only=True)
 class Faults:
     """Faults that tests inject; a plain rehearsal has none."""
@@ -20,6 +24,11 @@ class Faults:
     changed is changed."""
     gpus_late: float = 0.0
     """Seconds by which driver and device plugin of every GPU node are held back."""
-    around: Callable[[str, str], AbstractContextManager[None]] = lambda kind, urn: nullcontext()
+    around: Callable[[str, str], AbstractContextManager[None]] = _unhurt
     """(`create`, `update` or `delete`; URN) -> what the operation runs in. Where it raises on the
     way in, nothing was done; on the way out, the cloud did it and the answer is lost."""
+
+    @property
+    def hit_operations(self) -> bool:
+        """Whether somebody must stand between the engine and its plugins."""
+        return self.around is not _unhurt

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from rehearsal.nodes.nodes import Nodes
 from rehearsal.nodes.scalers import scaled_groups
 from rehearsal.processes import ProcessError, Processes
 from rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
+from rehearsal.proxied_plugins import ProxiedPlugins
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from simulators.cloud import Cloud
 from simulators.inventory import INVENTORIES
@@ -265,6 +267,12 @@ class Sandbox:
             self.drop_plugins = kubernetes.drop
             self._closers.append(kubernetes.stop)
             ports["kubernetes"] = kubernetes.port
+        if self._faults.hit_operations:
+            proxies = ProxiedPlugins(self.folder / "plugins", self._faults)
+            self._closers.append(proxies.stop)
+            for name, program in self._official.items():
+                in_place = proxies.in_place_of(program)
+                self._plugins[name] = replace(self._plugins[name], program=in_place)
         return ports
 
     def _start_ahead(self) -> None:

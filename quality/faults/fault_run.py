@@ -11,6 +11,7 @@ from plugins.faults import Faults
 from quality.faults.fake_cloud_api import FakeCloudApi
 from quality.faults.fault_injector import FaultInjector, InjectionPoint, kill_at
 from rehearsal.engine import Outcome
+from rehearsal.provider_plugins import Choice
 from rehearsal.sandbox import Sandbox
 from simulators.inventory import INVENTORIES
 from stacks.engine import EngineError
@@ -51,8 +52,15 @@ class NotRecovered(Exception):
 class FaultRunner:
     """A sandbox that is used for one fault after the other. Use as a context manager."""
 
-    def __init__(self, stack: str, folder: Path, inventories: Path = INVENTORIES) -> None:
+    def __init__(
+        self,
+        stack: str,
+        folder: Path,
+        inventories: Path = INVENTORIES,
+        plugins: Choice = "auto",
+    ) -> None:
         self.stack = stack
+        self._plugins: Choice = plugins
         self.folder = folder
         self._inventories = inventories
         self.injector = FaultInjector()
@@ -72,6 +80,7 @@ class FaultRunner:
             scaling=False,
             preload_sdks=True,
             inventories=self._inventories,
+            plugins=self._plugins,
         )
         self.sandbox.__enter__()
         engine = self.sandbox.engine

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from quality.faults.changes import MORE
 from quality.faults.table import document, markdown, read, replacements, summary
 from quality.faults.workers import Part, parts_of, run
+from rehearsal.provider_plugins import Choice
 from rehearsal.sandbox import ROOT
 from stacks.files import SAMPLES, use_examples
 from stacks.outcome import ExitCode
@@ -24,7 +25,9 @@ def works() -> list[str]:
     return list(dict.fromkeys(map(_name, _every())))
 
 
-def inject(work: Collection[str], *, minutes: float, workers: int) -> ExitCode:
+def inject(
+    work: Collection[str], *, minutes: float, workers: int, plugins: Choice = "auto"
+) -> ExitCode:
     """Injects the faults of the chosen work, all of it if none is, and writes what came of it.
 
     Begins no fault after so many minutes; `workers` sandboxes run at a time.
@@ -33,7 +36,9 @@ def inject(work: Collection[str], *, minutes: float, workers: int) -> ExitCode:
     parts = [part for part in every if not work or _name(part) in work]
     earlier, spent = read(FILE.read_text()) if work and FILE.is_file() else ([], 0.0)
     began = time.monotonic()
-    latest = run(parts, FILE.parent, workers=workers, until=began + minutes * 60, log=_log)
+    latest = run(
+        parts, FILE.parent, plugins=plugins, workers=workers, until=began + minutes * 60, log=_log
+    )
     spent += (time.monotonic() - began) / 60
     results = [*(result for result in earlier if result.part not in parts), *latest]
     results.sort(key=lambda result: (result.part.stack, result.part.number))

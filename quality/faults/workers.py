@@ -15,10 +15,12 @@ from quality.faults.fault_injector import InjectionPoint, Moment
 from quality.faults.fault_run import FaultResult, FaultRunner, NotRecovered, cycle
 from quality.faults.injected import FAULTS, hits_any, inject
 from rehearsal.processes import ProcessError
+from rehearsal.provider_plugins import Choice
 from rehearsal.sandbox import ROOT
 from rehearsal.simulators import platform_of
 from simulators.inventory import INVENTORIES
 from stacks.files import stack_file, use_instead
+from stacks.outcome import CheckError
 
 ASKED_EVERY = 6
 """Of so many operations one is also killed at before the cloud acts on it: to the state that is
@@ -52,6 +54,8 @@ class Result:
     planned: int = 0
     """Faults that there were to try; fewer were tried where the time ran out."""
     tried: int = 0
+    plugins: dict[str, str] = field(default_factory=dict)
+    """Package -> which plugin served it."""
 
 
 def parts_of(stack: str) -> list[Part]:
@@ -65,6 +69,7 @@ def run(
     parts: Sequence[Part],
     folder: Path,
     *,
+    plugins: Choice,
     workers: int,
     until: float,
     log: Callable[[str], None],
@@ -76,7 +81,7 @@ def run(
         workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1
     ) as pool:
         longest_first = sorted(parts, key=lambda part: -part.of)
-        asked = [pool.submit(one, part, folder, until) for part in longest_first]
+        asked = [pool.submit(one, part, folder, until, plugins) for part in longest_first]
         for done in as_completed(asked):
             result = done.result()
             results.append(result)
@@ -86,20 +91,22 @@ def run(
     return results
 
 
-def one(part: Part, folder: Path, until: float) -> Result:
+def one(part: Part, folder: Path, until: float, plugins: Choice = "auto") -> Result:
     """Runs a part in this process."""
     result = Result(part=part)
     place = folder / f"{part.stack}-{part.work}-{part.number}"
     try:
         if part.work == "changes":
-            _changes(part, place, result, until)
+            _changes(part, place, result, until, plugins)
         else:
             work = _errors if part.work == "errors" else _kills
-            for fault_results in work(part, place, result, until):
-                result.fault_results += fault_results
+            with FaultRunners(part.stack, place, plugins) as runners:
+                result.plugins = runners.ready().sandbox.providers
+                for fault_results in work(part, runners, result, until):
+                    result.fault_results += fault_results
     except Exception as error:
         # Whatever it was: the other parts go on, and the table says that this one did not.
-        if not isinstance(error, NotRecovered | ProcessError):
+        if not isinstance(error, NotRecovered | ProcessError | CheckError):
             traceback.print_exc()
         result.fault_results.append(
             FaultResult(
@@ -112,27 +119,30 @@ def one(part: Part, folder: Path, until: float) -> Result:
 
 def _said(error: Exception) -> tuple[str, ...]:
     """An error in lines: what is wrong with the stack, or what broke here."""
-    return error.lines if isinstance(error, NotRecovered) else (f"{type(error).__name__}: {error}",)
+    if isinstance(error, NotRecovered):
+        return error.lines
+    return (str(error) if isinstance(error, CheckError) else f"{type(error).__name__}: {error}",)
 
 
-def _kills(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[FaultResult]]:
-    with FaultRunners(part.stack, folder) as runners:
-        first = runners.ready()
-        ups, destroys = dealt(first.ups, part), dealt(first.destroys, part)
-        result.planned = len(ups) + len(destroys)
-        while ups or destroys:
-            runs = list(zip_longest(together(ups), together(destroys), fillvalue=()))
-            ups, destroys = [], []
-            for up, destroy in runs:
-                if time.monotonic() > until:
-                    return
-                fault_results, missed_ups, missed_destroys = cycle(runners.ready(), up, destroy)
-                result.tried += len(fault_results)
-                ups += missed_ups
-                destroys += missed_destroys
-                if any(one.lost for one in fault_results):
-                    runners.close()
-                yield fault_results
+def _kills(
+    part: Part, runners: "FaultRunners", result: Result, until: float
+) -> Iterator[list[FaultResult]]:
+    first = runners.ready()
+    ups, destroys = dealt(first.ups, part), dealt(first.destroys, part)
+    result.planned = len(ups) + len(destroys)
+    while ups or destroys:
+        runs = list(zip_longest(together(ups), together(destroys), fillvalue=()))
+        ups, destroys = [], []
+        for up, destroy in runs:
+            if time.monotonic() > until:
+                return
+            fault_results, missed_ups, missed_destroys = cycle(runners.ready(), up, destroy)
+            result.tried += len(fault_results)
+            ups += missed_ups
+            destroys += missed_destroys
+            if any(one.lost for one in fault_results):
+                runners.close()
+            yield fault_results
 
 
 def dealt(operations: Sequence[tuple[str, str]], part: Part) -> list[InjectionPoint]:
@@ -164,38 +174,40 @@ def together(points: Sequence[InjectionPoint]) -> list[tuple[InjectionPoint, ...
     return found
 
 
-def _errors(part: Part, folder: Path, result: Result, until: float) -> Iterator[list[FaultResult]]:
+def _errors(
+    part: Part, runners: "FaultRunners", result: Result, until: float
+) -> Iterator[list[FaultResult]]:
     """Every error of an `up`; the stack that it leaves is what those of a `destroy` need."""
-    with FaultRunners(part.stack, folder) as runners:
-        urns = [row["urn"] for row in runners.ready().made if row["custom"]]
-        faults = [fault for fault in FAULTS if hits_any(fault, urns)]
-        ups = [fault for fault in faults if fault.command == "up"]
-        downs = [fault for fault in faults if fault.command == "destroy"]
-        result.planned = len(faults)
-        while (ups or downs) and time.monotonic() < until:
-            runner, fault_results = runners.ready(), []
-            if ups:
-                fault_results.append(inject(runner, ups.pop(0)))
-            else:
-                runner.run_or_fail(runner.sandbox.engine.up)
-            if any(one and one.lost for one in fault_results):
-                runners.close()
-            elif downs:
-                fault_results.append(inject(runner, downs.pop(0)))
-            else:
-                runner.destroy()
-            result.tried += len(fault_results)
-            yield [one for one in fault_results if one]
-            if fault_results[-1] and fault_results[-1].lost:
-                runners.close()
+    urns = [row["urn"] for row in runners.ready().made if row["custom"]]
+    faults = [fault for fault in FAULTS if hits_any(fault, urns)]
+    ups = [fault for fault in faults if fault.command == "up"]
+    downs = [fault for fault in faults if fault.command == "destroy"]
+    result.planned = len(faults)
+    while (ups or downs) and time.monotonic() < until:
+        runner, fault_results = runners.ready(), []
+        if ups:
+            fault_results.append(inject(runner, ups.pop(0)))
+        else:
+            runner.run_or_fail(runner.sandbox.engine.up)
+        if any(one and one.lost for one in fault_results):
+            runners.close()
+        elif downs:
+            fault_results.append(inject(runner, downs.pop(0)))
+        else:
+            runner.destroy()
+        result.tried += len(fault_results)
+        yield [one for one in fault_results if one]
+        if fault_results[-1] and fault_results[-1].lost:
+            runners.close()
 
 
-def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
+def _changes(part: Part, folder: Path, result: Result, until: float, plugins: Choice) -> None:
     inventories = INVENTORIES
     if part.stack in MORE:
         use_instead(STACKS)  # in this part's own process
         inventories = STACKS / "inventories"
-    with FaultRunner(part.stack, folder, inventories) as runner:
+    with FaultRunner(part.stack, folder, inventories, plugins) as runner:
+        result.plugins = runner.sandbox.providers
         planned = table(runner.sandbox.platform, part.stack)
         result.planned = len(planned.changes)
         runner.run_or_fail(runner.sandbox.engine.up)
@@ -213,8 +225,9 @@ def _changes(part: Part, folder: Path, result: Result, until: float) -> None:
 class FaultRunners:
     """One runner after the other: where something was lost, the next fault gets a fresh one."""
 
-    def __init__(self, stack: str, folder: Path) -> None:
+    def __init__(self, stack: str, folder: Path, plugins: Choice) -> None:
         self._stack, self._folder = stack, folder
+        self._plugins: Choice = plugins
         self._runner: FaultRunner | None = None
 
     def __enter__(self) -> "FaultRunners":
@@ -226,7 +239,7 @@ class FaultRunners:
     def ready(self) -> FaultRunner:
         """A runner with nothing on it."""
         if self._runner is None:
-            self._runner = FaultRunner(self._stack, self._folder)
+            self._runner = FaultRunner(self._stack, self._folder, plugins=self._plugins)
             self._runner.__enter__()
             self._runner.baseline_run()
         return self._runner

@@ -101,6 +101,21 @@ def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
     assert len(summary(results)) == 2
 
 
+def test_the_table_says_which_plugins_played() -> None:
+    """Those of each package, and in which environments where they are not the same in all."""
+    played = {"dev": "official plugin 10.2.0", "onprem": "offline plugin for 4.34.2"}
+    results = [
+        Result(part=Part(stack=stack, work=work), plugins={"kubernetes": words})  # type: ignore[arg-type]
+        for stack, words in played.items()
+        for work in ("kills", "errors")
+    ]
+    _, said, *_ = markdown(results, 2).splitlines()
+    assert said == (
+        "`kubernetes`: official plugin 10.2.0 (dev) and offline plugin for 4.34.2 (onprem)."
+    )
+    assert read(document(results, 2)) == (results, 2)
+
+
 def test_every_part_of_a_stack_is_worked_on() -> None:
     """Kills are dealt to several, and everything else comes once."""
     assert [str(part) for part in parts_of("train")][-3:] == [
@@ -237,7 +252,7 @@ def test_a_part_that_breaks_is_a_row_of_the_table(
 ) -> None:
     """The other parts' results are kept, and this one counts as lost."""
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise KeyError("checkpoint")
 
     monkeypatch.setattr(workers, "FaultRunner", broken)

@@ -1,0 +1,33 @@
+"""What the engine starts in place of an official provider plugin whose operations can be hit.
+
+`proxied_plugin.py SUPERVISOR PORT PROGRAM ARGUMENT...` starts the program, which prints its port,
+and prints the one that it gets for it from the port of `ProxiedPlugins`. The connection stays open
+as long as the program runs. Needs nothing but Python's own library.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+
+def main(supervisor: str, port: str, *command: str) -> int:
+    """The program's exit status."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # The program dies with this process.
+    line = [sys.executable, "-I", "-S", supervisor, str(os.getpid()), *command]
+    with (
+        subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as plugin,
+        socket.create_connection(("127.0.0.1", int(port))) as proxy,
+    ):
+        assert plugin.stdout is not None
+        proxy.sendall(plugin.stdout.readline().encode())
+        print(proxy.makefile().readline(), end="", flush=True)
+        for line_ in plugin.stdout:
+            print(line_, end="", flush=True)
+        return plugin.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""Official provider plugins whose operations can be hit: between the engine and each process of one
+stands a proxy, which passes every request on as it is.
+
+The engine starts `proxied_plugin.py` in place of the plugin, and ends it and the plugin together.
+"""
+
+import shlex
+import socketserver
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+from pulumi.runtime.proto import provider_pb2
+
+from plugins.cloud.handler import CloudError
+from plugins.faults import Faults
+from tools import linux
+from tools.peers import OwnOnly, close_to_others
+
+STARTS = Path(__file__).with_name("proxied_plugin.py")
+_LONG = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+_OPERATIONS = {
+    "Create": provider_pb2.CreateRequest,
+    "Update": provider_pb2.UpdateRequest,
+    "Delete": provider_pb2.DeleteRequest,
+}
+
+
+class ProxiedPlugins:
+    """What the processes of official plugins of one sandbox ask for their proxies."""
+
+    def __init__(self, folder: Path, faults: Faults) -> None:
+        """`folder`: where the programs are put that the engine starts."""
+
+        class Asked(socketserver.StreamRequestHandler):
+            """One process of a plugin: it sends its port, and gets the proxy's."""
+
+            def handle(self) -> None:
+                with _proxy(int(self.rfile.readline()), faults) as port:
+                    self.wfile.write(f"{port}\n".encode())
+                    self.rfile.read()  # returns when the process has ended
+
+        self._folder = folder
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Asked)
+        self._server.daemon_threads = True
+        close_to_others(self._server)
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), name="proxied-plugins", daemon=True
+        ).start()
+
+    def in_place_of(self, program: Path) -> Path:
+        """What the engine is to start, of the same name."""
+        port = str(self._server.server_address[1])
+        command = [sys.executable, "-I", "-S", str(STARTS), linux.__file__, port, str(program)]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        made = self._folder / program.name
+        made.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
+        made.chmod(0o700)
+        return made
+
+    def stop(self) -> None:
+        """No process gets a proxy any more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@contextmanager
+def _proxy(plugin: int, faults: Faults) -> Iterator[int]:
+    """A proxy before the plugin at a port; its own port."""
+    guard = OwnOnly()
+    with grpc.insecure_channel(f"127.0.0.1:{plugin}", options=_LONG) as channel:
+        server = grpc.server(
+            futures.ThreadPoolExecutor(128, thread_name_prefix="proxied-plugin"),
+            handlers=[_PassingOn(channel, faults)],
+            options=[*_LONG, ("grpc.so_reuseport", 0)],
+            interceptors=[guard],
+        )
+        guard.port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            yield guard.port
+        finally:
+            server.stop(None)
+
+
+class _PassingOn(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Requests and answers stay bytes."""
+
+    def __init__(self, channel: grpc.Channel, faults: Faults) -> None:
+        self._channel, self._faults = channel, faults
+
+    def service(self, details: Any) -> Any:
+        """As gRPC has it."""
+        ask = self._channel.unary_unary(details.method)
+        method = details.method.rpartition("/")[2]
+
+        def answer(request: bytes, context: Any) -> Any:
+            try:
+                return self._answer(ask, method, request)
+            except CloudError as error:
+                context.abort(grpc.StatusCode.UNKNOWN, str(error))
+            except grpc.RpcError as error:
+                context.set_trailing_metadata(error.trailing_metadata() or ())
+                context.abort(error.code(), error.details())
+
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+    def _answer(self, ask: Callable[[bytes], Any], method: str, request: bytes) -> Any:
+        """Whatever goes wrong on purpose goes wrong around it; nothing in a preview."""
+        asked = _OPERATIONS[method].FromString(request) if method in _OPERATIONS else None
+        if asked is None or getattr(asked, "preview", False):
+            return ask(request)
+        with self._faults.around(method.lower(), asked.urn):
+            return ask(request)
