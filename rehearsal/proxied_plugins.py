@@ -8,7 +8,7 @@ import shlex
 import socketserver
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +24,7 @@ from tools.peers import OwnOnly, close_to_others
 
 STARTS = Path(__file__).with_name("proxied_plugin.py")
 _LONG = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-_OPERATIONS = {
+_OPERATIONS: Mapping[str, Any] = {
     "Create": provider_pb2.CreateRequest,
     "Update": provider_pb2.UpdateRequest,
     "Delete": provider_pb2.DeleteRequest,
