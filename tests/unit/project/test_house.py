@@ -109,6 +109,7 @@ DOORS = {
     "rehearsal/fork_server.py": "a process of the rehearsal",
     "rehearsal/gpu_node/namespaces.py": "a process of the rehearsal",
     "rehearsal/held.py": "a process of the rehearsal",
+    "rehearsal/proxied_plugin.py": "a process around each official plugin of the rehearsal",
     "stacks/changed.py": "runs before anything is installed",
     "tools/__main__.py": "runs before anything is installed",
     "tools/definitions.py": "writes definitions of what tools build",
