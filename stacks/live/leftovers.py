@@ -12,6 +12,7 @@ from typing import Any
 
 import kubernetes.client
 
+from components.ownership import ANNOTATION
 from components.platforms import PLATFORMS
 from stacks.live.cluster import asked, client_of, items
 from stacks.outcome import Answer, CheckError, ExitCode
@@ -65,6 +66,7 @@ def answer(stack: str, kubeconfig: str) -> Answer:
         gateways=_gateways(client),
         claims=items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
         volumes=items(asked(core.list_persistent_volume)),
+        stack=stack,
     )
     document = {"stack": stack, "leftovers": [asdict(one) for one in found]}
     return (ExitCode.FINDING if found else ExitCode.OK), document, text(found)
@@ -78,8 +80,10 @@ def leftovers(
     gateways: Iterable[Object] = (),
     claims: Iterable[Object] = (),
     volumes: Iterable[Object] = (),
+    stack: str = "",
 ) -> list[Leftover]:
-    """What the objects of a cluster left in this cloud, sorted."""
+    """What the objects of a cluster left in this cloud, sorted; without those that `stack` declares
+    itself, its claims above all, which its destroy removes."""
     made = _MADE[cloud]
     by_claim = {_claim(volume): volume for volume in volumes}
     balanced = [one for one in services if one["spec"].get("type") == "LoadBalancer"]
@@ -93,6 +97,8 @@ def leftovers(
         for one in objects:
             namespace, name = one["metadata"]["namespace"], one["metadata"]["name"]
             volume = by_claim.pop((namespace, name), None)
+            if stack and _owner(one) == stack:
+                continue
             words = made[kind]
             if kind == "PersistentVolumeClaim":
                 if volume is None:
@@ -111,6 +117,12 @@ def leftovers(
             )
     found += [_orphan(made["PersistentVolumeClaim"], each) for each in by_claim.values()]
     return sorted(found, key=lambda one: (one.kind, one.name))
+
+
+def _owner(one: Object) -> str:
+    """The stack that declares an object; empty for a user's."""
+    marks = one["metadata"].get("annotations") or {}
+    return str(marks.get(ANNOTATION, "")).rpartition("/")[2]
 
 
 def text(found: Sequence[Leftover]) -> str:

@@ -77,6 +77,21 @@ def test_disks_are_named_once_and_those_that_stay_say_so() -> None:
     )
 
 
+def test_what_the_stack_declares_goes_with_it() -> None:
+    """Nobody is told to delete the checkpoints that `volumeClaims` keeps; another stack's claim, in
+    the same cluster, is as a user's."""
+    ours, theirs = an_object("ours"), an_object("theirs")
+    ours["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/mine"}
+    theirs["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/other"}
+    found = leftovers(
+        "google",
+        claims=[ours, theirs],
+        volumes=[a_volume("a", "ours"), a_volume("b", "theirs")],
+        stack="mine",
+    )
+    assert [one.name for one in found] == ["team/theirs"]
+
+
 def test_the_text_says_what_to_do() -> None:
     """Nothing is one line; something is named, with what follows from it."""
     assert text([]) == "nothing: no Service, Ingress, Gateway or volume has anything in the cloud"
