@@ -246,6 +246,8 @@ class Runs:
     """Service accounts of pods, and their rights in the cloud."""
     storage_classes: frozenset[str] = frozenset()
     """Classes that the stack's own claims name."""
+    claims: Sequence[str] = ()
+    """The stack's own claims, whose disks outlive a cluster that is deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,8 +283,13 @@ class Cluster:
         *,
         delete_before_replace: bool | None = None,
         depends_on: Sequence["pulumi.Resource"] = (),
+        holds_disk: bool = False,
     ) -> "pulumi.ResourceOptions":
-        """The options of a Kubernetes object inside this cluster."""
+        """The options of a Kubernetes object inside this cluster.
+
+        `holds_disk`: it is a claim of this stack, or mounts one. Nobody but the cluster's
+        controllers deletes the claim's disk, and they do when the claim goes, not with the cluster.
+        """
         import pulumi
 
         return pulumi.ResourceOptions(
@@ -292,6 +299,6 @@ class Cluster:
             # Not the cluster itself: of a cluster that is replaced, the engine would still delete
             # every object, with a provider that it has closed (pulumi/pulumi issue 14650). The
             # provider goes and comes with the cluster.
-            deleted_with=self.provider if self.deleted_with is not None else None,
+            deleted_with=None if self.deleted_with is None or holds_disk else self.provider,
             delete_before_replace=delete_before_replace,
         )

@@ -97,7 +97,8 @@ class LastingSettings(pulumi.ComponentResource):
     """Remembers these settings in the state, to compare the next run's with.
 
     `after`: the cluster and its pools. What is remembered is what they were made with: while an
-    update has not got so far, every preview warns again.
+    update has not got so far, every preview warns again. `claims`: PersistentVolumeClaims in the
+    cluster; while there are any, it is not replaced.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class LastingSettings(pulumi.ComponentResource):
         cluster: Lasting,
         pool: Lasting,
         after: Sequence[pulumi.Resource],
+        claims: Sequence[str] = (),
     ) -> None:
         blocks = [("cluster", args, cluster)]
         blocks += [(f"gpuPools.{name}", each, pool) for name, each in pools.items()]
@@ -121,7 +123,8 @@ class LastingSettings(pulumi.ComponentResource):
         def compare(change: pulumi.ResourceHookArgs) -> None:
             remembers = (change.old_inputs or {}).get("settings") or {}
             before = {present(key): value for key, value in remembers.items()}
-            for line in warnings(before, remembered, rules):
+            held = (change.old_inputs or {}).get("claims") or []
+            for line in warnings(before, remembered, rules, held):
                 pulumi.log.warn(line, self)
 
         hook = pulumi.ResourceHook(
@@ -130,7 +133,7 @@ class LastingSettings(pulumi.ComponentResource):
         super().__init__(
             "gpu-cluster:cluster:LastingSettings",
             "lasting-settings",
-            {"settings": remembered},
+            {"settings": remembered, **({"claims": list(claims)} if claims else {})},
             pulumi.ResourceOptions(
                 hooks=pulumi.ResourceHookBinding(before_update=[hook]), depends_on=list(after)
             ),
@@ -139,11 +142,15 @@ class LastingSettings(pulumi.ComponentResource):
 
 
 def warnings(
-    before: Mapping[str, Any], after: Mapping[str, str], rules: Mapping[str, Rule]
+    before: Mapping[str, Any],
+    after: Mapping[str, str],
+    rules: Mapping[str, Rule],
+    claims: Sequence[str] = (),
 ) -> Iterator[str]:
     """A line for each setting that was there before, with another value.
 
-    Raises ValueError where one of them cannot change, unless the cluster is replaced anyway.
+    Raises ValueError where one of them cannot change, unless the cluster is replaced anyway; and
+    where the cluster would be replaced that holds `claims`, whose disks would stay and bill.
     """
     changed = {key: before[key] for key in after if before.get(key, after[key]) != after[key]}
     verdicts = {key: _verdict(rules[key], old, after[key]) for key, old in changed.items()}
@@ -152,6 +159,12 @@ def warnings(
         if isinstance(verdict, Kept):
             way = f"{verdict.way} [GPUC-KEPT]"
             yield f"{values} changes nothing: the cloud keeps what it has; {way}"
+        elif verdict == "cluster" and claims:
+            raise ValueError(
+                f"{values} replaces the cluster, and would leave the disks of volumeClaims "
+                f"{', '.join(claims)} behind: take them and what mounts them out of the stack in "
+                "an update before, which deletes the disks, or put the old value back [GPUC-CLAIMS]"
+            )
         elif isinstance(verdict, str):
             code = f"GPUC-REPLACE-{verdict.replace(' ', '-').upper()}"
             yield f"{values} replaces the {verdict}: {_LOST[verdict]} [{code}]"

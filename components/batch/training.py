@@ -75,7 +75,12 @@ class GpuTraining(pulumi.ComponentResource):
             },
             spec=spec(name, args, cluster.pools[args.pool], contents, cluster.buckets),
             opts=pulumi.ResourceOptions.merge(
-                cluster.options(self, delete_before_replace=True, depends_on=[*before, policy]),
+                cluster.options(
+                    self,
+                    delete_before_replace=True,
+                    depends_on=[*before, policy],
+                    holds_disk=args.mounts_claim,
+                ),
                 # A JobSet that has started does not change any more.
                 pulumi.ResourceOptions(replace_on_changes=["spec"]),
             ),

@@ -33,7 +33,9 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         for name, pool in settings.pools.items()
     ]
     pools = {name: pool.args for name, pool in settings.pools.items()}
-    LastingSettings(args, pools, cluster=CLUSTER, pool=POOL, after=[eks, *gpu_pools])
+    LastingSettings(
+        args, pools, cluster=CLUSTER, pool=POOL, after=[eks, *gpu_pools], claims=runs.claims
+    )
     access = None
     if runs.accounts:
         access = EksPodAccess(

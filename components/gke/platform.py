@@ -41,7 +41,9 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         )
         for name, pool in settings.pools.items()
     ]
-    LastingSettings(args, pools, cluster=CLUSTER, pool=POOL, after=[gke, *gpu_pools])
+    LastingSettings(
+        args, pools, cluster=CLUSTER, pool=POOL, after=[gke, *gpu_pools], claims=runs.claims
+    )
     if monitoring:
         # The only user of a large module of the SDK.
         from components.gke.gpu_monitoring import GkeGpuMonitoring

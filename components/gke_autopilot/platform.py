@@ -20,7 +20,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
     gke = GkeAutopilotCluster(
         args.name, args, project=settings.project, dcgm=bool(monitoring and monitoring.dcgm)
     )
-    LastingSettings(args, {}, cluster=CLUSTER, pool={}, after=[gke])
+    LastingSettings(args, {}, cluster=CLUSTER, pool={}, after=[gke], claims=runs.claims)
     nodes = {name: pool.args.node_gpus for name, pool in settings.pools.items()}
     for warning in [*settings.warnings, *training_warnings(args, nodes, runs.training_nodes)]:
         pulumi.log.warn(warning, gke)

@@ -131,7 +131,7 @@ class PodClaims(pulumi.ComponentResource):
                     "storage_class_name": args.storage_class,
                 },
                 # The cluster fills in its default class, and the volume that it bound.
-                opts=cluster.options(self),
+                opts=cluster.options(self, holds_disk=True),
             )
             for claim, args in claims.items()
         ]

@@ -79,6 +79,11 @@ class PodArgs:
             if reason := names.invalid_dns_subdomain(secret):
                 raise ValueError(f"imagePullSecrets[{position}]: {secret!r} {reason}")
 
+    @property
+    def mounts_claim(self) -> bool:
+        """Whether the pods hold one of the stack's claims, which cannot go before they do."""
+        return any(volume.claim is not None for volume in self.volumes.values())
+
     def _check_volumes(self) -> None:
         paths: dict[str, str] = {}
         for name, volume in self.volumes.items():

@@ -74,7 +74,7 @@ class GpuWorkload(pulumi.ComponentResource):
             *(beside if args.service_account or args.volumes else ()),
             *declare_files(name, args.namespace, contents, cluster=cluster, parent=self),
         ]
-        options = cluster.options(self, depends_on=before)
+        options = cluster.options(self, depends_on=before, holds_disk=args.mounts_claim)
         match args.kind:
             case "deployment":
                 kubernetes.apps.v1.Deployment(

@@ -59,4 +59,5 @@ class Settings(Generic[Own]):
             storage_classes=frozenset(
                 claim.storage_class for claim in self.beside.claims.values() if claim.storage_class
             ),
+            claims=tuple(self.beside.claims),
         )

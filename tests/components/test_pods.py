@@ -213,6 +213,20 @@ def test_a_claim_is_the_stacks_and_not_the_jobs() -> None:
     assert cluster.inputs["addonsConfig"] == {"gcpFilestoreCsiDriverConfig": {"enabled": True}}
 
 
+@pytest.mark.parametrize("stack", ["train-gke", "train", "autopilot"])
+def test_a_claim_and_who_mounts_it_are_deleted_themselves(stack: str) -> None:
+    """The disk goes when the claim is deleted, not with the cluster, and the claim once no pod
+    mounts it; everything else in a cluster needs no deletion of its own."""
+    volumes = {"out": {"mountPath": "/out", "claim": "checkpoints", "readOnly": False}}
+    claims = {"checkpoints": {"size": "1Gi"}}
+    found = declared(stack, volumeClaims=claims, job={"volumes": volumes})
+    kept = [each for each in found.resources if each.type.startswith("kubernetes:")]
+    themselves = {each.type for each in kept if not each.deleted_with}
+    assert themselves == {
+        "kubernetes:core/v1:PersistentVolumeClaim", "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
+    }  # fmt: skip
+
+
 def test_a_changed_file_is_another_config_map(tmp_path: Any, monkeypatch: Any) -> None:
     """A JobSet that runs keeps the files that it began with."""
     values = {"code": {"mountPath": "/code", "files": ["train.py"]}}

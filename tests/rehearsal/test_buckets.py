@@ -45,12 +45,15 @@ def with_bucket(stack: str) -> Mutation:
 
 @pytest.mark.parametrize("stack", ON)
 def test_a_job_reads_a_bucket_by_its_identity(rehearse: Rehearse, stack: str) -> None:
-    """With what the program declares, the driver mounts both; the claim gets its disk."""
+    """With what the program declares, the driver mounts both; the claim gets its disk, which goes
+    with the stack."""
     rehearsal = rehearse(with_bucket(stack), stack=stack)
     assert rehearsal.failures == []
     api = rehearsal.sandbox.control_plane.api
     claim = api.get("/api/v1/namespaces/default/persistentvolumeclaims/results")
     assert claim["status"]["phase"] == "Bound"
+    rehearsal.teardown()
+    assert rehearsal.failures == []
 
 
 GKE = "Job default/train starts no container: bucket "

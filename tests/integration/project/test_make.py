@@ -116,7 +116,7 @@ def test_help_names_every_target_and_every_variable() -> None:
 def test_a_failed_test_has_failed() -> None:
     """A second try would make a build green that saw a failure."""
     assert "--last-failed" not in MAKEFILE
-    assert recipe("unit").startswith(".venv/bin/python -m pytest -n 2 --dist loadgroup ")
+    assert recipe("unit").startswith(".venv/bin/python -m pytest -n auto --dist loadgroup ")
 
 
 @pytest.mark.parametrize(

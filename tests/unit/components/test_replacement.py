@@ -78,6 +78,14 @@ def test_with_a_new_cluster_it_can_change() -> None:
     assert line.startswith("cluster.location: us-central1-a -> us-east1-b replaces the cluster: ")
 
 
+def test_a_cluster_that_holds_claims_is_not_replaced() -> None:
+    """Their disks would stay and bill; another setting that replaces a pool alone is no harm."""
+    after = BEFORE | {"cluster.location": "us-east1-b"}
+    with pytest.raises(ValueError, match=r"^cluster.location: .* disks of volumeClaims a, b behin"):
+        list(warnings(BEFORE, after, RULES, ["a", "b"]))
+    assert list(warnings(BEFORE, BEFORE, RULES, ["a"])) == []
+
+
 ZONES = "cluster.network.zones"
 A, AB, ABC, B = '["a"]', '["a", "b"]', '["a", "b", "c"]', '["b"]'
 
