@@ -30,7 +30,8 @@ def shown(script: str = SCRIPT, **environment: str) -> str:
     reading, writing = pty.openpty()
     child = subprocess.Popen(
         [sys.executable, "-c", script],
-        cwd=ROOT, stdout=writing, env={**os.environ, "COLUMNS": "80", **environment},
+        cwd=ROOT, stdout=writing,
+        env={**os.environ, "COLUMNS": "80", "TERM": "xterm", **environment},
     )  # fmt: skip
     os.close(writing)
     found = b""
@@ -60,7 +61,7 @@ def test_in_a_pipe_each_line_is_plain(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_a_terminal_shows_the_step_and_its_time() -> None:
     """Below what has been said, and gone at the end; words in brackets stay what they are."""
-    text = shown(TERM="xterm", NO_COLOR="")
+    text = shown(NO_COLOR="")
     assert "pulumi up ..." not in text
     assert re.search(r"0:01  .*pulumi up, 0:01", text)
     assert "FAILED: no quota [red] :boom: (1.2 s)" in text
@@ -70,7 +71,7 @@ def test_a_terminal_shows_the_step_and_its_time() -> None:
 
 def test_no_color_is_respected() -> None:
     """The status line stays; nothing is coloured."""
-    text = shown(TERM="xterm", NO_COLOR="1")
+    text = shown(NO_COLOR="1")
     assert "pulumi up, 0:01" in text
     assert not re.search(r"\x1b\[(?:\d+;)*3\dm", text)
 
