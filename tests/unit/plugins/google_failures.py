@@ -61,16 +61,23 @@ def _board(**fields: Any) -> dict[str, Any]:
     return {"dashboardJson": json.dumps(fields)}
 
 
-def _life(
-    stack: GoogleStack, requests: Sequence[Request], token: str, name: str, given: dict[str, Any]
-) -> dict[str, Any]:
+def _refused(
+    stack: GoogleStack, token: str, name: str, given: dict[str, Any]
+) -> tuple[str, Any, dict[str, Any]]:
+    """What the plugin says, what the engine keeps, and the state in that."""
     with pytest.raises(Refused) as refused:
         stack.up(token, name, given)
     kept = refused.value.kept
     assert kept is not None, refused.value
-    state = decode(kept.properties)
+    return str(refused.value), kept, decode(kept.properties)
+
+
+def _life(
+    stack: GoogleStack, requests: Sequence[Request], token: str, name: str, given: dict[str, Any]
+) -> dict[str, Any]:
+    says, kept, state = _refused(stack, token, name, given)
     found: dict[str, Any] = {
-        "says": str(refused.value),
+        "says": says,
         "id": kept.id,
         "knows": [each for each in _TOLD if state.get(each)],
     }
@@ -104,13 +111,9 @@ def failed_updates(stack: GoogleStack, requests: Sequence[Request]) -> dict[str,
         token: str, name: str, before: dict[str, Any], shows: str, **changes: Any
     ) -> dict[str, Any]:
         after = before | changes
-        with pytest.raises(Refused) as refused:
-            stack.up(token, name, after)
-        kept = refused.value.kept
-        assert kept is not None, refused.value
-        state = decode(kept.properties)
+        says, _, state = _refused(stack, token, name, after)
         found: dict[str, Any] = {
-            "says": re.sub(r"/[0-9]{8}\b", "/NUMBER", str(refused.value)),
+            "says": re.sub(r"/[0-9]{8}\b", "/NUMBER", says),
             "state": {path: at(state, path) or None for path in shows.split()},
             "same change": _inputs(stack.diff(token, name, after)[0], changes),
         }
