@@ -8,6 +8,7 @@ the template, and a node pool's labels new nodes, so these are known by their cl
 import hashlib
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 
@@ -47,6 +48,13 @@ def _annotated(
     annotations = {**(metadata.get("annotations") or {}), **own}
     props = {**args.props, "metadata": {**metadata, "annotations": annotations}}
     return pulumi.ResourceTransformationResult(props, args.opts)
+
+
+def owner_of(one: Mapping[str, Any] | None) -> str | None:
+    """The stack that declares an object of Kubernetes, `<project>/<stack>`; None for a user's."""
+    metadata = (one or {}).get("metadata") or {}
+    found: str | None = (metadata.get("annotations") or {}).get(ANNOTATION)
+    return found
 
 
 def google_label(project: str, stack: str) -> str:

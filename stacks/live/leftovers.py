@@ -12,7 +12,7 @@ from typing import Any
 
 import kubernetes.client
 
-from components.ownership import ANNOTATION
+from components.ownership import owner_of
 from components.platforms import PLATFORMS
 from stacks.live.cluster import asked, client_of, items
 from stacks.outcome import Answer, CheckError, ExitCode
@@ -82,8 +82,8 @@ def leftovers(
     volumes: Iterable[Object] = (),
     stack: str = "",
 ) -> list[Leftover]:
-    """What the objects of a cluster left in this cloud, sorted; without those that `stack` declares
-    itself, its claims above all, which its destroy removes."""
+    """What the objects of a cluster left in this cloud, sorted; without the claims of `stack`
+    itself, which its destroy deletes with their disks."""
     made = _MADE[cloud]
     by_claim = {_claim(volume): volume for volume in volumes}
     balanced = [one for one in services if one["spec"].get("type") == "LoadBalancer"]
@@ -97,12 +97,12 @@ def leftovers(
         for one in objects:
             namespace, name = one["metadata"]["namespace"], one["metadata"]["name"]
             volume = by_claim.pop((namespace, name), None)
-            if stack and _owner(one) == stack:
-                continue
             words = made[kind]
             if kind == "PersistentVolumeClaim":
                 if volume is None:
                     continue  # no disk was made yet
+                if stack and (owner_of(one) or "").endswith(f"/{stack}") and not _kept(volume):
+                    continue
                 words = f"{words} {_handle(volume)}"
             elif addresses := _addresses(one):
                 words = f"{words}; address {', '.join(addresses)}"
@@ -117,12 +117,6 @@ def leftovers(
             )
     found += [_orphan(made["PersistentVolumeClaim"], each) for each in by_claim.values()]
     return sorted(found, key=lambda one: (one.kind, one.name))
-
-
-def _owner(one: Object) -> str:
-    """The stack that declares an object; empty for a user's."""
-    marks = one["metadata"].get("annotations") or {}
-    return str(marks.get(ANNOTATION, "")).rpartition("/")[2]
 
 
 def text(found: Sequence[Leftover]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from components.ownership import ANNOTATION
+from components.ownership import owner_of
 from stacks.recovery import google
 from stacks.recovery.aws import Aws
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
@@ -113,7 +113,7 @@ def _without_others(
             continue
         if not one.type.startswith("kubernetes:"):
             continue
-        wanted, found = (_annotation(each) for each in (one.inputs, rows[one.urn].get("outputs")))
+        wanted, found = (owner_of(each) for each in (one.inputs, rows[one.urn].get("outputs")))
         try:
             check_own(candidates[one.urn], wanted, found)
         except NotOursError as error:
@@ -126,12 +126,6 @@ def _without_others(
         body = {**deployment["deployment"], "resources": kept}
         pulumi.load({**deployment, "deployment": body})
     return rows.keys() - others
-
-
-def _annotation(values: Mapping[str, Any] | None) -> str | None:
-    metadata = (values or {}).get("metadata") or {}
-    found: str | None = (metadata.get("annotations") or {}).get(ANNOTATION)
-    return found
 
 
 def _duplicates(deployment: Deployment, clouds: Clouds) -> list[str]:

@@ -79,17 +79,18 @@ def test_disks_are_named_once_and_those_that_stay_say_so() -> None:
 
 def test_what_the_stack_declares_goes_with_it() -> None:
     """Nobody is told to delete the checkpoints that `volumeClaims` keeps; another stack's claim, in
-    the same cluster, is as a user's."""
-    ours, theirs = an_object("ours"), an_object("theirs")
-    ours["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/mine"}
+    the same cluster, is as a user's, and a disk that is retained is named."""
+    ours, kept, theirs = an_object("ours"), an_object("kept"), an_object("theirs")
+    for own in (ours, kept):
+        own["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/mine"}
     theirs["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/other"}
     found = leftovers(
         "google",
-        claims=[ours, theirs],
-        volumes=[a_volume("a", "ours"), a_volume("b", "theirs")],
+        claims=[ours, kept, theirs],
+        volumes=[a_volume("a", "ours"), a_volume("k", "kept", "Retain"), a_volume("b", "theirs")],
         stack="mine",
     )
-    assert [one.name for one in found] == ["team/theirs"]
+    assert [one.name for one in found] == ["team/kept", "team/theirs"]
 
 
 def test_the_text_says_what_to_do() -> None:
