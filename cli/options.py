@@ -35,7 +35,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 plugins_option = click.option(
     "--plugins", type=click.Choice(["auto", "official", "offline"]), default="auto",
     show_default=True,
-    help="Which provider plugins play; auto: official ones of the SDK's major version.",
+    help="Which provider plugins are used; auto: official ones of the SDK's major version.",
 )  # fmt: skip
 rehearsal_option = click.option(
     "--rehearsal", is_flag=True, help="Ask the stack's rehearsal that was kept running."

@@ -47,7 +47,7 @@ class Wanted:
     revision: str = ""
     """The git revision that is up before what is here comes on top; empty: nothing is."""
     plugins: Choice = "auto"
-    """Which provider plugins play."""
+    """Which provider plugins are used."""
 
 
 def run(wanted: Wanted, *, quiet: bool = False) -> int:

@@ -74,7 +74,7 @@ class Sandbox:
         they are imported once for all sandboxes of this process. Without `prestart` the control
         plane starts when a cluster is created, not ahead of it: previews need none. With `here`,
         this machine is one of an existing cluster's nodes. `kept`, `replace`: as `take_over` has
-        them. `plugins`: which provider plugins play; `official` is refused where one is not
+        them. `plugins`: which provider plugins are used; `official` is refused where one is not
         installed."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack

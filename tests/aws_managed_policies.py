@@ -9,7 +9,7 @@ from typing import Any
 def keep() -> None:
     """From now on, in this process. Half of what a test of a small account takes goes there.
 
-    To reset, moto makes every backend anew, and then throws them all away; and each IAM backend
+    To reset, moto makes every backend again, and then throws them all away; and each IAM backend
     reads 1,500 managed policies of AWS.
     """
     # Imported here: it costs most of a second.

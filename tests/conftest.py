@@ -39,7 +39,7 @@ LONGEST = (
     "tests/rehearsal/test_faults.py",
     "tests/rehearsal/test_changes_applied.py",
 )
-"""Groups of tests that take longest, the longest first: both workers then end together."""
+"""Groups of tests that take longest, the longest first: the workers then end together."""
 
 
 WORKER_BYTES = 2 << 30

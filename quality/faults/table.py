@@ -53,10 +53,10 @@ def markdown(results: Sequence[Result], minutes: float) -> str:
     left = sum(r.planned - r.tried for r in results if r.part.work != "changes")
     rest = f"; {left} were left out, the time was up" if left else ""
     head = f"{len(fault_results)} faults in {minutes:.0f} minutes, by `make inject-faults`{rest}."
-    return "\n".join([head, *_played(results), "", *HEAD, *rows(fault_results)]) + "\n"
+    return "\n".join([head, *_served(results), "", *HEAD, *rows(fault_results)]) + "\n"
 
 
-def _played(results: Sequence[Result]) -> Iterator[str]:
+def _served(results: Sequence[Result]) -> Iterator[str]:
     """Which plugins served each package, a line for each."""
     served = sorted({each for result in results for each in result.plugins.items()})
     for package, group in groupby(served, lambda each: each[0]):

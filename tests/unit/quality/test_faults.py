@@ -101,12 +101,12 @@ def test_the_table_has_a_row_for_each_fault_and_environment() -> None:
     assert len(summary(results)) == 2
 
 
-def test_the_table_says_which_plugins_played() -> None:
+def test_the_table_says_which_plugins_served() -> None:
     """Those of each package, and in which environments where they are not the same in all."""
-    played = {"dev": "official plugin 10.2.0", "onprem": "offline plugin for 4.34.2"}
+    served = {"dev": "official plugin 10.2.0", "onprem": "offline plugin for 4.34.2"}
     results = [
         Result(part=Part(stack=stack, work=work), plugins={"kubernetes": words})  # type: ignore[arg-type]
-        for stack, words in played.items()
+        for stack, words in served.items()
         for work in ("kills", "errors")
     ]
     _, said, *_ = markdown(results, 2).splitlines()

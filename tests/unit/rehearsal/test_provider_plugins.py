@@ -61,7 +61,7 @@ def test_google_s_official_plugin_is_pointed_at_the_simulated_apis(home: dict[st
     assert POINTED["kubernetes"](points) == {}
 
 
-def test_a_package_that_cannot_be_pointed_at_its_simulator_plays_offline(
+def test_a_package_that_cannot_be_pointed_at_its_simulator_is_served_offline(
     home: dict[str, str],
 ) -> None:
     """Its official plugin would reach the cloud itself."""
