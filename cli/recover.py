@@ -105,6 +105,10 @@ def _text(stack: str, recovery: "Recovery") -> str:
         f"  {Urn.parse(urn).label}: failed half way, and the next up replaces it: {reason}"
         for urn, reason in recovery.failed.items()
     ]
+    lines += [
+        f"  {Urn.parse(urn).label}: still has GKE's default node pool, and the next up removes it"
+        for urn in recovery.default_pools
+    ]
     count = sum(not one.orphaned for one in recovery.operations)
     head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
     tail = [f"  look: {note}" for note in recovery.notes]

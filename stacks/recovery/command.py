@@ -13,7 +13,7 @@ from components.ownership import owner_of
 from stacks.recovery import google
 from stacks.recovery.aws import Aws
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
-from stacks.recovery.failed import failed
+from stacks.recovery.failed import failed, keep_default_pool
 from stacks.recovery.orphans import duplicates, with_orphans
 from stacks.recovery.state import (
     Interrupted,
@@ -48,6 +48,8 @@ class Recovery:
     """URN -> the cloud's name of what was orphaned and is in the state now."""
     failed: dict[str, str] = field(default_factory=dict)
     """URN of what the cloud made half way -> why; the next update replaces it."""
+    default_pools: list[str] = field(default_factory=list)
+    """URNs of clusters with GKE's default node pool still there; the next update removes it."""
     notes: list[str] = field(default_factory=list)
     """What is left for people to look at, a line each."""
 
@@ -93,8 +95,11 @@ def recover(
         recovery.notes += _duplicates(deployment, clouds)
     try:
         recovery.failed = dict(failed(deployment, clouds.google, clouds.aws))
+        recovery.default_pools = keep_default_pool(deployment, clouds.google)
     except LookupError as error:
         recovery.notes.append(f"whether clusters and node pools failed is not known: {error}")
+    if recovery.default_pools:
+        pulumi.load(deployment)
     for urn in recovery.failed:
         pulumi.must("state", "taint", urn, "--yes")
     return recovery

@@ -8,8 +8,10 @@ from stacks.recovery.aws import Aws
 from stacks.recovery.google import Get
 from stacks.state import Deployment, resources
 
-_GOOGLE = ("gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool")
+_CLUSTER = "gcp:container/cluster:Cluster"
+_GOOGLE = (_CLUSTER, "gcp:container/nodePool:NodePool")
 _AWS = ("aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup")
+_REMOVES = "removeDefaultNodePool"
 _FAILED = ("ERROR", "FAILED", "CREATE_FAILED")
 """Not RUNNING_WITH_ERROR or DEGRADED: those are up, and the cloud repairs them."""
 
@@ -29,6 +31,24 @@ def failed(
             found = aws(str(region)).described(row["id"])
         if found.get("status") in _FAILED:
             yield row["urn"], _reason(found)
+
+
+def keep_default_pool(deployment: Deployment, google: Get) -> list[str]:
+    """URNs of the clusters that still have the node pool that GKE makes with each, and that the
+    program has removed: Google's provider removes it once the cluster is made, and was ended before
+    that. In `deployment` they are then as it left them, so that the next update sees the
+    difference; that removes the pool, and nothing else. Raises LookupError as `failed` does."""
+    found = []
+    for row in resources(deployment):
+        removes = (row.get("inputs") or {}).get(_REMOVES)
+        if row["type"] != _CLUSTER or row.get("delete") or not row.get("id") or not removes:
+            continue
+        pools = google("container", row["id"]).get("nodePools") or ()
+        if any(pool["name"] == "default-pool" for pool in pools):
+            found.append(row["urn"])
+            for values in (row["inputs"], row.get("outputs") or {}):
+                values[_REMOVES] = False
+    return found
 
 
 def _reason(found: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from plugins.cloud.server import ProviderServer
 from plugins.faults import Faults
 from quality.faults.fake_cloud_api import FakeCloudApi
 from simulators.google import GoogleCloud, serve_api
-from stacks.recovery.command import recover
+from stacks.recovery.command import Recovery, recover
 from stacks.recovery.engine import RecoveringPulumi
 from stacks.state import resources
 from stacks.urn import Urn
@@ -76,12 +76,15 @@ class Stack:
         assert (done.returncode != 0) is fails, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def recovered(self) -> dict[str, str]:
-        """Recovers; what had failed, type -> why."""
+    def recover(self) -> Recovery:
         clouds = FakeCloudApi(self.cloud, self.api.endpoint)  # type: ignore[arg-type]
         found = recover(self.pulumi, clouds=clouds)
         assert found.notes == []
-        return {Urn.parse(urn).type: reason for urn, reason in found.failed.items()}
+        return found
+
+    def recovered(self) -> dict[str, str]:
+        """Recovers; what had failed, type -> why."""
+        return {Urn.parse(urn).type: reason for urn, reason in self.recover().failed.items()}
 
     def state(self, name: str) -> dict[str, Any]:
         exported = json.loads(self.pulumi.must("stack", "export"))
@@ -125,6 +128,19 @@ def test_what_gke_makes_half_way_is_replaced_after_a_recovery(stack: Stack) -> N
     stack.pulumi.must("preview", "--expect-no-changes")
     stack.pulumi.must("destroy", "--yes", "--skip-preview")
     assert stack.cloud.list_resources() == []
+
+
+def test_a_default_pool_that_was_not_removed_is_removed_after_a_recovery(stack: Stack) -> None:
+    """It has nodes that somebody pays for, and an `up` passes it by."""
+    stack.cloud.faults.halfway |= {"DELETE_NODE_POOL": [STOCKOUT]}
+    assert STOCKOUT in stack.up(fails=True)
+    stack.up()
+    assert stack.held() == ["cluster", "node pool", "node pool"]
+    assert [Urn.parse(urn).name for urn in stack.recover().default_pools] == ["dev"]
+    assert "~ 1 updated" in stack.up()
+    assert stack.held() == ["cluster", "node pool"]
+    assert stack.recover().default_pools == []
+    stack.pulumi.must("preview", "--expect-no-changes")
 
 
 def test_what_gke_changes_half_way_is_changed_by_the_next_up(stack: Stack) -> None:

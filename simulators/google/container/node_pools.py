@@ -139,10 +139,11 @@ def _list(call: Call) -> dict[str, Any]:
 def _delete(call: Call) -> dict[str, Any]:
     pool = call.cloud.found(call.name)
     cluster = call.cloud.found(pool.parent or "")
+    target = f"{cluster.identity}/nodePools/{call.path['nodePoolsId']}"
+    if failure := call.cloud.ends_half_way("DELETE_NODE_POOL"):
+        return operation(call, "DELETE_NODE_POOL", target, error=ApiError(500, failure))
     call.cloud.remove(pool.identity)
-    return operation(
-        call, "DELETE_NODE_POOL", f"{cluster.identity}/nodePools/{call.path['nodePoolsId']}"
-    )
+    return operation(call, "DELETE_NODE_POOL", target)
 
 
 _PREFIX = "container.projects.locations.clusters.nodePools."

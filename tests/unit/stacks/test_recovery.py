@@ -25,6 +25,7 @@ from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.orphans import UNKNOWN, duplicates, with_orphans
 from stacks.recovery.state import adopting, interrupted
+from stacks.state import resources
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
 DECLARED = Path(__file__).parents[2] / "program" / "declared"
@@ -562,8 +563,9 @@ class Eks:
 class Clouds:
     """Google Cloud with these statuses, and the EKS above."""
 
-    def __init__(self, statuses: Mapping[str, str]) -> None:
+    def __init__(self, statuses: Mapping[str, str], *pools: str) -> None:
         self.statuses = statuses
+        self.pools = [{"name": name} for name in pools]
 
     def aws(self, region: str) -> Aws:
         return Aws(lambda service: Eks())
@@ -573,7 +575,8 @@ class Clouds:
         status = self.statuses.get(path, "")
         if status == "denied":
             raise LookupError("Google Cloud: permission denied")
-        return {"status": status, "statusMessage": "no machine"} if status else {}
+        said = {"status": status, "statusMessage": "no machine", "nodePools": self.pools}
+        return said if status else {}
 
 
 GKE, GKE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
@@ -610,3 +613,28 @@ def test_a_cloud_that_does_not_say_what_failed_is_a_note() -> None:
     assert found.notes == [
         "whether clusters and node pools failed is not known: Google Cloud: permission denied"
     ]
+
+
+@pytest.mark.parametrize("removes", [True, False])
+def test_a_default_pool_that_is_still_there_is_removed_by_the_next_update(removes: bool) -> None:
+    """Google's provider was killed between the creation of the cluster and that: the adopted
+    cluster's state must not say that it was done. A pool that the program keeps stays."""
+    whole = "projects/p/locations/us-central1-a/clusters/dev"
+    inputs = {"project": "p", "location": "us-central1-a", "name": "dev"}
+    begun = row(GKE, "dev", inputs=inputs | {"removeDefaultNodePool": removes})
+    pulumi = FakePulumi(state(pending={"creating": begun}))
+    found = recover(pulumi, clouds=Clouds({whole: "RUNNING"}, "default-pool", "gpu"))
+    assert found.adopted == {urn(GKE, "dev"): whole}
+    assert found.default_pools == ([urn(GKE, "dev")] if removes else [])
+    (adopted,) = (each for each in resources(pulumi.deployment) if each["type"] == GKE)
+    assert adopted["inputs"]["removeDefaultNodePool"] is False
+    assert adopted["outputs"]["removeDefaultNodePool"] is False
+    line = f"  {GKE} dev: still has GKE's default node pool, and the next up removes it"
+    assert (line in _text("dev", found).splitlines()) is removes
+
+
+def test_a_cluster_without_its_default_pool_is_left_as_it_is() -> None:
+    """Its state is not written again."""
+    pulumi = FakePulumi(state(row(GKE, "dev", id="c", inputs={"removeDefaultNodePool": True})))
+    assert recover(pulumi, clouds=Clouds({"c": "RUNNING"}, "gpu")).default_pools == []
+    assert pulumi.calls.count(("stack", "import")) == 1
