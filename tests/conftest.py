@@ -68,6 +68,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups where it is asked the same
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Orders the groups, a file each unless tests say otherwise, and skips what is slow."""
     for item in items:

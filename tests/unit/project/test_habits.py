@@ -123,6 +123,13 @@ def test_what_is_vendored_comes_with_its_licence() -> None:
     assert "components/batch/crds/LICENSE-APACHE" in notice
 
 
+def test_the_tests_of_a_file_go_to_one_worker(request: pytest.FixtureRequest) -> None:
+    """Else each worker starts what they share. xdist writes their group into a test's ID."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("only with --dist loadgroup, as make test has it")
+    assert request.node.nodeid.endswith("@tests/unit/project/test_habits.py")
+
+
 def test_a_run_of_all_folders_is_known_as_one() -> None:
     """Its table goes to the documents: also those count whose tests are one level deeper."""
     assert {"components", "facts", "policy", "program", "rehearsal", "unit"} <= folders()
