@@ -22,7 +22,9 @@ def main(supervisor: str, port: str, *command: str) -> int:
         socket.create_connection(("127.0.0.1", int(port))) as proxy,
     ):
         assert plugin.stdout is not None
-        proxy.sendall(plugin.stdout.readline().encode())
+        if not (own := plugin.stdout.readline()):
+            return plugin.wait()  # it ended at once, and needs no proxy
+        proxy.sendall(own.encode())
         print(proxy.makefile().readline(), end="", flush=True)
         for line_ in plugin.stdout:
             print(line_, end="", flush=True)

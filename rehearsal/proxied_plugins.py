@@ -41,7 +41,9 @@ class ProxiedPlugins:
             """One process of a plugin: it sends its port, and gets the proxy's."""
 
             def handle(self) -> None:
-                with _proxy(int(self.rfile.readline()), faults) as port:
+                if not (plugin := self.rfile.readline()):
+                    return  # it was killed before its plugin had a port
+                with _proxy(int(plugin), faults) as port:
                     self.wfile.write(f"{port}\n".encode())
                     self.rfile.read()  # returns when the process has ended
 

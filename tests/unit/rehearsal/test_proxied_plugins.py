@@ -1,6 +1,7 @@
 """What stands between the engine and an official plugin where operations are hit."""
 
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -137,6 +138,19 @@ def test_a_plugin_ends_with_what_the_engine_started(program: Path) -> None:
     while answers(port):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_a_plugin_that_ends_before_it_has_a_port_gets_no_proxy(
+    tmp_path: Path, hits: Hits, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was killed; that is no traceback."""
+    plugin = tmp_path / "pulumi-resource-fake"
+    plugin.write_text("#!/bin/sh\nexit 1\n")
+    plugin.chmod(0o755)
+    proxies = ProxiedPlugins(tmp_path / "plugins", Faults(around=hits.around))
+    done = subprocess.run([proxies.in_place_of(plugin)], stdout=subprocess.PIPE, timeout=30)
+    proxies.stop()
+    assert (done.returncode, done.stdout, capsys.readouterr().err) == (1, b"", "")
 
 
 def answers(port: int) -> bool:
