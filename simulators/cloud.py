@@ -237,6 +237,24 @@ class Attaching(Protocol):
         """Makes what is missing, and takes away what is no longer wanted; returns the uid -> the
         address of a load balancer, or the handle of a disk."""
 
+    def storage_classes(self) -> Sequence[Mapping[str, Any]]:
+        """The StorageClasses that its cluster comes with; none before there is one."""
+
+
+def storage_class(
+    name: str, provisioner: str, *, waits: bool = True, default: bool = False
+) -> dict[str, Any]:
+    """A StorageClass; of one that `waits` a volume is made for the first pod that uses it."""
+    marks = {"storageclass.kubernetes.io/is-default-class": "true"} if default else {}
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name, "annotations": marks},
+        "provisioner": provisioner,
+        "reclaimPolicy": "Delete",
+        "volumeBindingMode": "WaitForFirstConsumer" if waits else "Immediate",
+    }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:

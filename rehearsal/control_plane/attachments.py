@@ -1,7 +1,8 @@
 """What a cloud's controllers make for the objects of a cluster's users.
 
 A Service of type LoadBalancer gets a load balancer and an address, and so do an Ingress and a
-Gateway where the cloud has a controller for them; a PersistentVolumeClaim gets a disk. Each is
+Gateway where the cloud has a controller for them; a PersistentVolumeClaim gets a disk, of a class
+that waits for a consumer once the scheduler has a node for the first pod that uses it. Each is
 taken away with its object. A cluster that is deleted takes nobody's along: what its controllers had
 made stays, bills, and keeps the network from being deleted.
 """
@@ -18,7 +19,7 @@ from simulators.cloud import Attaching, Wanted
 
 Object = Mapping[str, Any]
 
-FOLLOWED = ("Service", "PersistentVolumeClaim", "Ingress", "Gateway", "HTTPRoute")
+FOLLOWED = ("Service", "PersistentVolumeClaim", "StorageClass", "Ingress", "Gateway", "HTTPRoute")
 _PLURALS = {
     "load balancer": ("/api/v1", "services"),
     "ingress": ("/apis/networking.k8s.io/v1", "ingresses"),
@@ -35,6 +36,7 @@ def wanted(objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
         full_name(each): {port.get("name"): port["port"] for port in each["spec"].get("ports", ())}
         for each in objects.get("Service", ())
     }
+    classes = {each["metadata"]["name"]: each for each in objects.get("StorageClass", ())}
     return [
         *(
             Wanted(**_named(each), kind="load balancer", class_name=_noted(each, _BALANCERS),
@@ -45,7 +47,7 @@ def wanted(objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
         *(
             Wanted(**_named(each), kind="disk", gib=_gib(each))
             for each in objects.get("PersistentVolumeClaim", ())
-            if each["spec"].get("storageClassName") != ""  # it takes a volume that is there
+            if _has_volume(each) or _provisioned(each, classes.get(_class(each)))
         ),
         *(
             Wanted(**_named(each), kind="ingress",
@@ -70,6 +72,24 @@ def _noted(one: Object, names: Sequence[str]) -> str:
     """The first of these annotations that an object has."""
     notes = one["metadata"].get("annotations") or {}
     return next((str(notes[name]) for name in names if name in notes), "")
+
+
+def _class(claim: Object) -> str:
+    """Empty where it has none: it takes a volume that is there."""
+    return claim["spec"].get("storageClassName") or ""
+
+
+def _has_volume(claim: Object) -> bool:
+    """Whether it is bound to one that was made for it."""
+    return bool(claim["spec"].get("volumeName") == f"pvc-{claim['metadata']['uid']}")
+
+
+def _provisioned(claim: Object, its: Object | None) -> bool:
+    """Whether the class's driver makes a volume now."""
+    if its is None or its["provisioner"] == "kubernetes.io/no-provisioner":
+        return False
+    chosen = "volume.kubernetes.io/selected-node" in (claim["metadata"].get("annotations") or {})
+    return chosen or its.get("volumeBindingMode") != "WaitForFirstConsumer"
 
 
 def _gib(claim: Object) -> int:
@@ -115,11 +135,18 @@ class Attachments:
     def __init__(self, cloud: object, api: Api) -> None:
         self._cloud, self._api = cloud, api
         self._known: list[Wanted] = []
+        self._classes: set[str] = set()
 
     def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """Tells the cloud what changed, and the objects what they got."""
+        if not isinstance(self._cloud, Attaching):
+            return
+        for its in self._cloud.storage_classes():
+            if (name := its["metadata"]["name"]) not in self._classes:
+                self._api.apply(f"/apis/storage.k8s.io/v1/storageclasses/{name}", dict(its))
+                self._classes.add(name)
         now = wanted(objects)
-        if now == self._known or not isinstance(self._cloud, Attaching):
+        if now == self._known:
             return
         made = self._cloud.attach(now)
         before = {each.uid for each in self._known}

@@ -19,6 +19,7 @@ KINDS = {
     "Event": "/api/v1/events",
     "Service": "/api/v1/services",
     "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
     "Ingress": "/apis/networking.k8s.io/v1/ingresses",
     "Gateway": "/apis/gateway.networking.k8s.io/v1/gateways",
     "HTTPRoute": "/apis/gateway.networking.k8s.io/v1/httproutes",

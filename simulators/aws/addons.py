@@ -135,6 +135,12 @@ def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
     }
 
 
+def works(account: Account, cluster: Cluster, name: str) -> bool:
+    """Whether the cluster has the addon, and that is not degraded."""
+    row = cluster.addons.get(name)
+    return row is not None and _why_degraded(account, cluster, row) is None
+
+
 def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, str] | None:
     """Issue code and words."""
     name = row["addonName"]

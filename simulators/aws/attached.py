@@ -2,13 +2,14 @@
 
 kubernetes/cloud-provider-aws: a load balancer is called `a` and the Service's uid without hyphens;
 it has network interfaces in the cluster's subnets and a security group `k8s-elb-` and that. The EBS
-CSI driver tags a volume with its claim.
+CSI driver, an addon, tags a volume with its claim.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from simulators.aws.account import Account
+from simulators.aws.addons import works
 from simulators.cloud import Wanted
 
 Parts = dict[str, list[tuple[str, str]]]
@@ -27,14 +28,16 @@ def attach(account: Account, there: Parts, wanted: Sequence[Wanted]) -> dict[str
     for uid in [uid for uid in there if uid not in {one.uid for one in wanted}]:
         for kind, identity in there.pop(uid):
             _remove(ec2, kind, identity)
+    drives = works(account, account.clusters[clusters[0]], "aws-ebs-csi-driver")
     for one in wanted:
-        if one.uid not in there:
+        if one.uid not in there and (drives or one.kind != "disk"):
             there[one.uid] = _make(ec2, clusters[0], subnet, one)
     return {
         one.uid: f"ebs.csi.aws.com:{there[one.uid][0][1]}"
         if one.kind == "disk"
         else f"{_name(one)}.{account.region}.elb.amazonaws.com"
         for one in wanted
+        if one.uid in there
     }
 
 

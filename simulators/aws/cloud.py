@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from simulators.aws import buckets, node_template_check, nodes
 from simulators.aws.account import Account
@@ -25,6 +26,7 @@ from simulators.cloud import (
     Scaler,
     TemplateComparison,
     Wanted,
+    storage_class,
 )
 from simulators.inventory import Network
 from simulators.reservations import Reservation
@@ -201,6 +203,12 @@ class AwsCloud:
         """What EKS' controllers make for Services and PersistentVolumeClaims."""
         with self.account.lock, self.account.asking:
             return attach(self.account, self._attached, wanted)
+
+    def storage_classes(self) -> Sequence[Mapping[str, Any]]:
+        """EKS' own, which is nobody's default since Kubernetes 1.30."""
+        # https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
+        with self.account.lock:
+            return [storage_class("gp2", "kubernetes.io/aws-ebs")] if self.account.clusters else []
 
     def why_not_mounted(self, mount: Mount) -> str:
         """What Mountpoint for S3 would say of a pod's bucket."""

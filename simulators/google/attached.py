@@ -9,15 +9,23 @@ keep nothing from being deleted.
 import ipaddress
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from components.catalog.gke import region_of
-from simulators.cloud import Wanted
+from simulators.cloud import Wanted, storage_class
 from simulators.google.attached_http import Place, firewall
 from simulators.google.attached_http import resources as http_resources
 from simulators.google.compute.resources import LINK, new
 from simulators.google.resource import CloudResource
 
 Resources = dict[str, CloudResource]
+_FILESTORE = (
+    "standard-rwx",
+    "premium-rwx",
+    "zonal-rwx",
+    "enterprise-rwx",
+    "enterprise-multishare-rwx",
+)
 
 
 def attach(
@@ -51,6 +59,22 @@ def attach(
                 resource.state["IPAddress"] = address
         there[identity], owners[identity] = resource, place.uid
     return found
+
+
+def storage_classes(cluster: CloudResource) -> list[dict[str, Any]]:
+    """Those that GKE makes, of Filestore with its driver alone.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes and
+    .../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22).
+    """
+    disks, files = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
+    filestore = cluster.state["addonsConfig"].get("gcpFilestoreCsiDriverConfig") or {}
+    return [
+        storage_class("standard", "kubernetes.io/gce-pd", waits=False),
+        storage_class("standard-rwo", disks, default=True),
+        storage_class("premium-rwo", disks),
+        *(storage_class(name, files) for name in _FILESTORE if filestore.get("enabled")),
+    ]
 
 
 def _open_also(wall: CloudResource, other: CloudResource) -> None:

@@ -21,7 +21,7 @@ from simulators.cloud import (
 from simulators.google import buckets, nodes, policies
 from simulators.google.api.call import ApiError, bad_request, not_found
 from simulators.google.api.operations import Operations
-from simulators.google.attached import attach
+from simulators.google.attached import attach, storage_classes
 from simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
     GpuRequestShape,
@@ -151,6 +151,12 @@ class GoogleCloud:
             if cluster is None:  # and nobody left who would take anything away
                 return {}
             return attach(self.resources, self._attached, cluster, wanted)
+
+    def storage_classes(self) -> Sequence[Mapping[str, Any]]:
+        """Those of GKE's own."""
+        with self.lock:
+            cluster = next(self.of(CLUSTER), None)
+            return storage_classes(cluster) if cluster else []
 
     def why_not_mounted(self, mount: Mount) -> str:
         """What Cloud Storage FUSE would say of a pod's bucket."""

@@ -28,7 +28,17 @@ CLAIM = {
         "resources": {"requests": {"storage": "1Gi"}},
     },
 }
-
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "reader"},
+    "spec": {
+        "containers": [{"name": "reader", "image": "busybox"}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        "terminationGracePeriodSeconds": 0,
+    },
+}
+"""The claim's class waits for it."""
 INGRESS = {
     "apiVersion": "networking.k8s.io/v1",
     "kind": "Ingress",
@@ -64,6 +74,7 @@ def create(sandbox: Sandbox) -> None:
     api, at = sandbox.control_plane.api, "/api/v1/namespaces/default"
     api.create(f"{at}/services", SERVICE)
     api.create(f"{at}/persistentvolumeclaims", CLAIM)
+    api.create(f"{at}/pods", POD)
     api.create(INGRESSES, INGRESS)
     until(lambda: made(sandbox), "the cloud has made all of it")
 
@@ -76,6 +87,7 @@ def deleted_in_time(sandbox: Sandbox) -> None:
     # A balancer of EKS has two more: its network interfaces and its security group.
     assert len(sandbox.cloud.list_resources()) >= len(before) + 3
     api.delete(f"{at}/services/web")
+    api.delete(f"{at}/pods/reader")
     api.delete(f"{at}/persistentvolumeclaims/data")
     api.delete(f"{INGRESSES}/front")
     until(lambda: sandbox.cloud.list_resources() == before, "the cloud has removed all of it")

@@ -518,24 +518,39 @@ def test_nothing_of_the_persons_own_aws_settings_is_used(monkeypatch: pytest.Mon
 
 
 def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
-    """A load balancer's network interfaces keep their subnet, its security group the VPC."""
+    """A load balancer's network interfaces keep their subnet, its security group the VPC. Without
+    the driver's addon nothing makes a claim's disk."""
     balancer = Wanted(uid="1234-5678", kind="load balancer", name="default/web")
     claim = Wanted(uid="9abc", kind="disk", name="default/data", gib=7)
     with stack() as made:
-        made.cluster()
+        kept = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+        made.group(made.cluster(), scalingConfig=kept, taints=[])
+        (eks_own,) = made.cloud.storage_classes()
+        assert (eks_own["metadata"]["name"], eks_own["metadata"]["annotations"]) == ("gp2", {})
+        assert made.cloud.attach([claim]) == {}
+        role = made.role("disks", aws.POD_TRUST[0], "service-role/AmazonEBSCSIDriverPolicy")
+        made.up(aws.ADDON, "disks", {
+            "clusterName": "k8s-ml",
+            "addonName": "aws-ebs-csi-driver",
+            "podIdentityAssociations": [
+                {"roleArn": role, "serviceAccount": "ebs-csi-controller-sa"}
+            ],
+        })  # fmt: skip
         before = made.cloud.list_resources()
         handles = made.cloud.attach([balancer, claim])
         assert handles["1234-5678"] == "a12345678.us-east-1.elb.amazonaws.com"
         assert handles["9abc"].startswith("ebs.csi.aws.com:vol-")
-        (volume,) = made.cloud.account.client("ec2").describe_volumes()["Volumes"]
+        ec2, identity = made.cloud.account.client("ec2"), handles["9abc"].rpartition(":")[2]
+        (volume,) = ec2.describe_volumes(VolumeIds=[identity])["Volumes"]
         assert volume["Size"] == 7
         made.cloud.attach([])
         assert made.cloud.list_resources() == before
         made.cloud.attach([balancer, claim])
         kinds = [line.split()[0] for line in set(made.cloud.list_resources()) - set(before)]
         assert sorted(kinds) == ["EBS", "network", "security"]
-        made.delete(aws.ADDON, "cni")
-        made.delete(aws.ADDON, "agent")
+        made.delete(aws.GROUP, "train-gpu")
+        for addon in ("disks", "cni", "agent"):
+            made.delete(aws.ADDON, addon)
         made.delete(aws.CLUSTER, "ml")
         made.cloud.attach([])
         with pytest.raises(Refused, match=r"DependencyViolation: .* dependencies .*ELB a12345678"):

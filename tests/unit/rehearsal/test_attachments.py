@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rehearsal.control_plane.attachments import wanted
-from simulators.cloud import Wanted
+from simulators.cloud import Wanted, storage_class
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GoogleStack
 
@@ -29,7 +29,7 @@ def test_only_some_objects_have_something_in_the_cloud() -> None:
         "spec": {"type": "LoadBalancer", "ports": [{"name": "http", "port": 80}]},
     }
     inside = {"metadata": named("0", "inside"), "spec": {"type": "ClusterIP", "ports": []}}
-    storage = {"resources": {"requests": {"storage": "1500Mi"}}}
+    storage = {"resources": {"requests": {"storage": "1500Mi"}}, "storageClassName": "standard"}
     paths = [
         {"backend": {"service": {"name": name, "port": port}}}
         for name, port in (("web", {"name": "http"}), ("web", {"number": 80}), ("gone", {}))
@@ -39,6 +39,7 @@ def test_only_some_objects_have_something_in_the_cloud() -> None:
     assert wanted({
         "Service": [service, inside],
         "PersistentVolumeClaim": [{"metadata": named("9abc", "data"), "spec": storage}],
+        "StorageClass": [storage_class("standard", "kubernetes.io/gce-pd", waits=False)],
         "Ingress": [ingress],
         "Gateway": [gateway],
         "HTTPRoute": [{"metadata": named("r", "way"), "spec": ROUTE}],
@@ -49,6 +50,51 @@ def test_only_some_objects_have_something_in_the_cloud() -> None:
         Wanted(uid="gw", kind="gateway", name="default/out", class_name="gke-l7-gxlb",
                backends=(("default/web", 80),)),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "node", "disk"),
+    [
+        ({"storageClassName": "waits"}, "", False),
+        ({"storageClassName": "waits"}, "node-1", True),
+        ({"storageClassName": "at-once"}, "", True),
+        ({"storageClassName": "local"}, "node-1", False),
+        ({"storageClassName": "nobodys"}, "node-1", False),
+        ({"storageClassName": "nobodys", "volumeName": "pvc-9abc"}, "", True),
+        ({"storageClassName": "", "volumeName": "a-bucket"}, "", False),
+        ({}, "", False),
+    ],
+)
+def test_a_claim_has_a_disk_when_its_class_makes_one(
+    spec: dict[str, str], node: str, disk: bool
+) -> None:
+    """Where the class waits, once the scheduler has a node for a pod; without a class, never. One
+    that is bound keeps its disk, also without its class."""
+    metadata = named("9abc", "data") | {
+        "annotations": {"volume.kubernetes.io/selected-node": node} if node else {}
+    }
+    asked = {"resources": {"requests": {"storage": "1500Mi"}}}
+    classes = [
+        storage_class("waits", "pd.csi.storage.gke.io"),
+        storage_class("at-once", "kubernetes.io/gce-pd", waits=False),
+        storage_class("local", "kubernetes.io/no-provisioner"),
+    ]
+    found = wanted({
+        "PersistentVolumeClaim": [{"metadata": metadata, "spec": asked | spec}],
+        "StorageClass": classes,
+    })  # fmt: skip
+    assert found == ([CLAIM] if disk else [])
+
+
+def test_gke_s_classes_are_those_of_its_drivers() -> None:
+    """Those of Filestore come with its driver."""
+    stack = GoogleStack.with_cluster()
+    names = [each["metadata"]["name"] for each in stack.cloud.storage_classes()]
+    assert names == ["standard", "standard-rwo", "premium-rwo"]
+    stack = GoogleStack()
+    assert stack.cloud.storage_classes() == []
+    stack.cluster(addonsConfig={"gcpFilestoreCsiDriverConfig": {"enabled": True}})
+    assert "standard-rwx" in {each["metadata"]["name"] for each in stack.cloud.storage_classes()}
 
 
 HASH = re.compile(r"[0-9a-f]{16}$|(?<=-)([0-9a-z]{8}|[0-9a-z]{12})(?=-|$)|(?<=gkegw1-)[0-9a-z]{4}")
