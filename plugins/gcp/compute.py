@@ -156,8 +156,9 @@ class Subnetwork(LoggedResource):
 
 
 def _ranges(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    if inputs.get("ipCidrRange") is not None:
-        yield "ipCidrRange", inputs["ipCidrRange"]
+    for name in ("ipCidrRange", "internalIpv6Prefix"):
+        if inputs.get(name) is not None:
+            yield name, inputs[name]
     for index, each in enumerate(inputs.get("secondaryIpRanges") or []):
         if isinstance(each, Mapping) and each.get("ipCidrRange") is not None:
             yield f"secondaryIpRanges[{index}].ipCidrRange", each["ipCidrRange"]

@@ -122,6 +122,8 @@ def test_what_is_no_longer_given_stays_after_an_update() -> None:
             {"subnetworks": [{"name": "a", "sourceIpRangesToNats": []}]},
             "subnetworks[0].sourceIpRangesToNats to be of length 1",
         ),
+        (NAT, {"endpointTypes": []}, "expected endpointTypes to be of length 1"),
+        (SUBNETWORK, {"internalIpv6Prefix": ""}, "internalIpv6Prefix to be a network"),
         (ACCOUNT, {"accountId": "gpu-dev", "description": "x" * 257}, "of length 0 to 256"),
         (
             CLUSTER,
@@ -174,6 +176,27 @@ def test_the_plan_is_refused_where_the_official_one_is() -> None:
         )
     with pytest.raises(Refused, match="node_version can only be specified"):
         stack.preview(CLUSTER, "c", cluster({"network": "n", "selfLink": "s"}, nodeVersion="1.35"))
+
+
+@pytest.mark.parametrize("part", ["aggregations", "denominatorAggregations"])
+def test_to_reduce_nothing_is_to_leave_the_reducer_out(part: str) -> None:
+    """Of both parts of a ratio, as the official provider compares them."""
+    stack, token = GoogleStack(), "gcp:monitoring/alertPolicy:AlertPolicy"
+
+    def policy(**reducer: str) -> dict[str, Any]:
+        aligned = {"alignmentPeriod": "60s", "perSeriesAligner": "ALIGN_MEAN"}
+        threshold = {
+            "comparison": "COMPARISON_GT",
+            "duration": "60s",
+            "filter": 'metric.type="kubernetes.io/container/accelerator/duty_cycle"',
+            part: [aligned | reducer],
+        }
+        conditions = [{"displayName": "idle", "conditionThreshold": threshold}]
+        return {"displayName": "idle", "combiner": "OR", "conditions": conditions}
+
+    stack.up(token, "idle", policy())
+    assert stack.diff(token, "idle", policy(crossSeriesReducer="REDUCE_NONE"))[0] == {}
+    assert stack.diff(token, "idle", policy(crossSeriesReducer="REDUCE_SUM"))[0] != {}
 
 
 def test_an_account_s_letters_are_small() -> None:
