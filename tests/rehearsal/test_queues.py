@@ -15,6 +15,7 @@ import yaml
 
 from plugins.kubernetes.api_error import ApiError
 from rehearsal.event_log import Event
+from rehearsal.nodes.autoscaler import EMPTY_SECONDS
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
@@ -109,7 +110,9 @@ def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(run: Run) -> 
     (_, first_done), (second_created, _) = spans(events)
     # Not even its pods are there before: the queue holds back the job, not the scheduler the pods.
     assert first_done <= second_created
-    assert [node.gpus for node in node_lives(events) if node.gpus] == [1, 1]
+    came = [node.gpus for node in node_lives(events) if node.gpus]
+    # On a machine so busy that they stood empty for long in between, they were taken away.
+    assert came == [1, 1] or second_created - first_done > EMPTY_SECONDS
     service = rehearsal.sandbox.control_plane.api.get("/api/v1/namespaces/default/services/ddp")
     assert service["spec"]["clusterIP"] == "None"
     pods = rehearsal.sandbox.cluster_cache.pods
