@@ -161,9 +161,25 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
         )
     said = condition(pod, "PodScheduled").get("message", "nothing yet")
     return Diagnosis(
-        message=f"{start} waits for a node; the scheduler says: {said}",
+        message=f"{start} waits for a node; the scheduler says: {said}{_no_disk(pod, snapshot)}",
         permanent=False,
     )
+
+
+def _no_disk(pod: Object, snapshot: ClusterSnapshot) -> str:
+    """What the cluster says of the pod's claims for which no disk can be made."""
+    claims = {
+        (pod["metadata"]["namespace"], volume["persistentVolumeClaim"]["claimName"])
+        for volume in pod["spec"].get("volumes") or ()
+        if "persistentVolumeClaim" in volume
+    }
+    failed = {
+        event["involvedObject"]["name"]: event["message"]
+        for event in snapshot.events
+        if event.get("reason") == "ProvisioningFailed"
+        and (event["involvedObject"].get("namespace"), event["involvedObject"]["name"]) in claims
+    }
+    return "".join(f"; of its claim {name}: {why}" for name, why in sorted(failed.items()))
 
 
 def _few(nodes: int) -> str:

@@ -92,6 +92,23 @@ def test_the_dns_endpoint_and_a_maintenance_window_work(rehearse: Rehearse) -> N
     assert rehearsal.failures == []
 
 
+@pytest.mark.prove(reason="test_buckets has claims that work, test_attachments each class")
+@pytest.mark.parametrize("name", ["fast-ssd", "premium-rwo"])
+def test_a_claim_of_a_class_that_nobody_made_is_named(rehearse: Rehearse, name: str) -> None:
+    """Such as one that another cluster has; GKE's own work."""
+
+    def claims(config: dict[str, Any]) -> None:
+        config["gpu-cluster:volumeClaims"] = {"results": {"size": "1Gi", "storageClass": name}}
+        sample = config["gpu-cluster:workloads"]["sample-gpu-pod"]
+        sample["volumes"] = {"results": {"mountPath": "/results", "claim": "results"}}
+
+    failures = said(rehearse(configured(claims), deadline=20))
+    if name == "premium-rwo":
+        assert failures == []
+    else:
+        assert any(f'"{name}"' in failure for failure in failures), failures
+
+
 @pytest.mark.xdist_group("previews")
 def test_authorized_networks_that_the_private_endpoint_ignores_break_a_policy(
     previewing: Sandboxes,

@@ -211,6 +211,22 @@ def test_a_pool_that_can_grow_is_waited_for() -> None:
     assert not found.permanent
 
 
+def test_a_claim_for_which_no_disk_is_made_is_named() -> None:
+    """In the controller's words, which say why; other claims' are nobody's business."""
+    waiting = pod()
+    waiting["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": "results"}}]
+    events = [
+        {
+            "reason": "ProvisioningFailed",
+            "message": f'storageclass "{name}-ssd" not found',
+            "involvedObject": {"namespace": "default", "name": name},
+        }
+        for name in ("results", "others")
+    ]
+    found = diagnosis(waiting, group(), events=events)
+    assert found.message.endswith('; of its claim results: storageclass "results-ssd" not found')
+
+
 WITHOUT_DRIVER = group(driver="pod", node_os="cos")
 WITHOUT_PLUGIN = group(plugin="pod")
 WAITS = f"pool train-gpu: {WHO} waits for GPUs that never become allocatable on node n1: "
