@@ -200,6 +200,12 @@ class AlertPolicy(Resource):
     _masked = ("displayName", "combiner", "enabled", "conditions", "notificationChannels",
                "alertStrategy", "userLabels", "severity", "documentation")  # fmt: skip
 
+    def on_read(self, config: Config, identity: str, state: dict[str, Any]) -> dict[str, Any]:
+        # The provider asks for the name in its state; only an import takes that from the id.
+        if state and not state.get("name"):
+            raise NotFoundError(identity)
+        return super().on_read(config, identity, state)
+
     def path(self, identity: str) -> str:
         return f"v3/{identity}"
 

@@ -13,6 +13,7 @@ from stacks.state import PROVIDER_TYPE, Deployment, needs, pending, resources
 from stacks.urn import Urn, reference
 
 _NODE_POOL = "gcp:container/nodePool:NodePool"
+_ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
 
 
 class NotOursError(Exception):
@@ -104,7 +105,12 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
             identity, inputs = found[row["urn"]], row.get("inputs") or {}
             if auto_named(inputs):
                 inputs["name"] = identity.rpartition("/")[2]
-            _insert(rows, {**row, "id": identity, "inputs": inputs, "outputs": _outputs(row)})
+            outputs = _outputs(row)
+            if row["type"] == _ALERT:
+                # By its name, which Google chooses, the provider reads it, and by nothing else
+                # (resource_monitoring_alert_policy.go): without one, it takes it to be gone.
+                outputs["name"] = identity
+            _insert(rows, {**row, "id": identity, "inputs": inputs, "outputs": outputs})
     for row in rows:
         if row["type"] == _NODE_POOL:
             _name_cluster(row)

@@ -285,6 +285,12 @@ def test_the_rest_of_a_project() -> None:
     for token, inputs in made.items():
         outputs = stack.up(token, "x", inputs)
         assert stack.refresh(token, "x") == outputs
+    # Its provider reads it by the name in the state.
+    alert = stack.urn(ALERT, "x")
+    identity, inputs, outputs = stack.state[alert]
+    stack.state[alert] = (identity, inputs, {k: v for k, v in outputs.items() if k != "name"})
+    assert stack.refresh(ALERT, "x") is None
+    stack.state[alert] = (identity, inputs, outputs)
     equal = {"dashboardJson": '{"displayName":"GPUs"}'}
     assert stack.diff(DASHBOARD, "x", equal)[0] == {}
     for token in made:

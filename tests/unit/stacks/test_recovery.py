@@ -288,6 +288,17 @@ def test_a_lost_answer_is_found_in_what_the_program_still_wants() -> None:
     assert adopted["inputs"]["name"] == "net-0123abc"
 
 
+def test_an_adopted_alert_policy_has_the_name_by_which_it_is_read() -> None:
+    """Google chooses it, and the id is no more than a copy of it to the provider."""
+    name, kind = "projects/p/alertPolicies/123", "gcp:monitoring/alertPolicy:AlertPolicy"
+    begun = row(kind, "idle", inputs={"displayName": "idle"})
+    (adopted,) = adopting(state(pending={"creating": begun}), {begun["urn"]: name})["deployment"][
+        "resources"
+    ][2:]
+    assert (adopted["id"], adopted["outputs"]) == (name, {"displayName": "idle", "name": name})
+    assert "name" not in adopted["inputs"]
+
+
 @pytest.mark.parametrize(
     ("kind", "inputs", "identity"),
     [
