@@ -22,6 +22,7 @@ from stacks.recovery.state import (
     auto_named,
     check_own,
     interrupted,
+    reopened,
 )
 from stacks.state import Deployment, identities, resources
 from stacks.urn import Urn
@@ -70,7 +71,7 @@ def recover(
     preview = pulumi.preview() if adopt_orphans else {}
     confirmed: dict[str, str] | None = None
     while True:
-        deployment = with_orphans(pulumi.export(), preview)
+        deployment = with_orphans(reopened(pulumi.export()), preview)
         recovery = Recovery(operations=interrupted(deployment))
         candidates = _candidates(deployment, recovery, clouds)
         if candidates and candidates != confirmed and not confirm(candidates):

@@ -16,6 +16,10 @@ _NODE_POOL = "gcp:container/nodePool:NodePool"
 _ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
 
 
+_UNREAD = "adopted, and not read yet: run gpu-cluster recover again"
+"""An error of its initialisation, to the engine: the next refresh takes it away."""
+
+
 class NotOursError(Exception):
     """What is there under this name says that it is another stack's, or nobody's."""
 
@@ -93,6 +97,28 @@ def interrupted(deployment: Deployment) -> list[Interrupted]:
     ]
 
 
+def reopened(deployment: Deployment) -> Deployment:
+    """The state with what an earlier recovery adopted, and was ended before it read that, as an
+    operation that began: nobody knows yet whether it is there."""
+    found = deepcopy(deployment)
+    body = found["deployment"]
+    rows: list[dict[str, Any]] = body.get("resources") or []
+    unread = [row for row in rows if _UNREAD in (row.get("initErrors") or ())]
+    if unread:
+        body["resources"] = [row for row in rows if row not in unread]
+        body["pending_operations"] = [
+            *pending(deployment),
+            *(
+                {"type": "creating", "resource": {k: v for k, v in row.items() if k not in _READ}}
+                for row in unread
+            ),
+        ]
+    return found
+
+
+_READ = ("id", "outputs", "initErrors")
+
+
 def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
     """The state without operations that began, and with what `found` (URN -> the cloud's name) says
     may be there; a refresh then reads it, or finds that it is not there and forgets it."""
@@ -110,7 +136,8 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
                 # By its name, which Google chooses, the provider reads it, and by nothing else
                 # (resource_monitoring_alert_policy.go): without one, it takes it to be gone.
                 outputs["name"] = identity
-            _insert(rows, {**row, "id": identity, "inputs": inputs, "outputs": outputs})
+            known = {"id": identity, "inputs": inputs, "outputs": outputs}
+            _insert(rows, {**row, **known, "initErrors": [_UNREAD]})
     for row in rows:
         if row["type"] == _NODE_POOL:
             _name_cluster(row)
@@ -144,8 +171,8 @@ def _outputs(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
-    """Puts a resource behind all that it depends on. One that it replaces is as good as replaced:
-    the engine deletes it next."""
+    """Puts a resource behind all that it depends on, and before what depends on it. One that it
+    replaces is as good as replaced: the engine deletes it next."""
     for other in rows:
         if other["urn"] == row["urn"] and not other.get("delete"):
             other["delete"] = True
@@ -154,4 +181,5 @@ def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
             )
             rows.insert(max(behind + 1, rows.index(other)), row)
             return
-    rows.append(row)
+    dependent = (at for at, each in enumerate(rows) if row["urn"] in needs(each))
+    rows.insert(next(dependent, len(rows)), row)

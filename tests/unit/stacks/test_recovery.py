@@ -17,6 +17,7 @@ from botocore.exceptions import ClientError, WaiterError
 from moto import mock_aws
 
 from cli.recover import _text
+from stacks.engine import EngineError
 from stacks.recovery import command
 from stacks.recovery import google as on_google
 from stacks.recovery.aws import Aws, route_id
@@ -93,7 +94,11 @@ class FakePulumi(RecoveringPulumi):
             self.deployment = json.loads(Path(arguments[3]).read_text())
         if arguments[0] == "refresh":
             body = self.deployment["deployment"]
-            body["resources"] = [r for r in body["resources"] if r.get("id") not in self.gone]
+            body["resources"] = [
+                {name: value for name, value in r.items() if name != "initErrors"}
+                for r in body["resources"]
+                if r.get("id") not in self.gone
+            ]
         if arguments[0] == "whoami":
             return subprocess.CompletedProcess(arguments, 0, self.answers["url"], "")
         return subprocess.CompletedProcess(arguments, 0, "", "")
@@ -119,6 +124,25 @@ def test_what_was_orphaned_is_adopted_under_its_generated_name() -> None:
     assert "pending_operations" not in body
     last = body["resources"][-1]
     assert (last["id"], last["outputs"]) == (identity, {"name": "net-0123abc"})
+
+
+def test_a_recovery_that_was_ended_before_it_read_what_it_adopted_begins_again() -> None:
+    """Else the state keeps what nobody has seen, of which the official plugin of Kubernetes plans
+    no change: it panics."""
+    pulumi = FakePulumi(state(pending={"creating": NETWORK}), refresh="error: no answer")
+    with pytest.raises(EngineError, match="no answer"):
+        recover(pulumi, clouds=Nobody())
+    (unread,) = (each for each in resources(pulumi.deployment) if each["urn"] == NETWORK["urn"])
+    assert unread["initErrors"]
+    # Meanwhile the refresh had read what depends on it.
+    read = row("gcp:compute/router:Router", "r", id="r", dependencies=[NETWORK["urn"]])
+    resources(pulumi.deployment).append(read)
+    found = recover(pulumi, clouds=Nobody())
+    assert found.adopted == {NETWORK["urn"]: "projects/p/global/networks/net-0123abc"}
+    assert resources(pulumi.deployment)[-1] == read
+    (adopted,) = (each for each in resources(pulumi.deployment) if each["urn"] == NETWORK["urn"])
+    assert "initErrors" not in adopted
+    assert [call[0] for call in pulumi.calls].count("refresh") == 2
 
 
 def test_what_was_not_made_is_forgotten() -> None:
