@@ -13,7 +13,7 @@ from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.node_registration import GROUP, by_instance
 from rehearsal.nodes.nodes import Nodes
 from rehearsal.report import node_lives, pod_lives
-from simulators.cloud import Cloud, NodeGroup, Scaler, Wanted
+from simulators.cloud import Cloud, NodeGroup, Scaler, Wanted, storage_class
 from tests.unit.rehearsal.rehearsed import Object, group, node, pod
 
 ONE = group(min_nodes=1, target_nodes=1)
@@ -100,6 +100,9 @@ class BusyCloud(OneGroup):
         self.attached.set()
         return {}
 
+    def storage_classes(self) -> list[dict[str, Any]]:
+        return []
+
     def node_groups(self) -> list[NodeGroup]:
         if self.attached.is_set():
             self.waiting.set()
@@ -122,8 +125,10 @@ def test_a_claim_that_goes_right_before_the_cluster_leaves_no_disk() -> None:
     )
     claim = {
         "metadata": {"uid": "c", "name": "data", "namespace": "default"},
-        "spec": {"resources": {"requests": {"storage": "1Gi"}}},
+        "spec": {"resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "at-once"},
     }
+    at_once = storage_class("at-once", "kubernetes.io/gce-pd", waits=False)
+    cluster_cache.change("StorageClass", "ADDED", at_once)
     cluster_cache.change("PersistentVolumeClaim", "ADDED", claim)
     nodes.start()
     try:
