@@ -136,6 +136,8 @@ class Attachments:
         self._cloud, self._api = cloud, api
         self._known: list[Wanted] = []
         self._classes: set[str] = set()
+        self._due: set[str] = set()
+        """Claims whose disk the cloud could not make yet, while its driver is not up."""
 
     def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """Tells the cloud what changed, and the objects what they got."""
@@ -146,10 +148,10 @@ class Attachments:
                 self._api.apply(f"/apis/storage.k8s.io/v1/storageclasses/{name}", dict(its))
                 self._classes.add(name)
         now = wanted(objects)
-        if now == self._known:
+        if now == self._known and not self._due:
             return
         made = self._cloud.attach(now)
-        before = {each.uid for each in self._known}
+        before = {each.uid for each in self._known} - self._due
         for each in now:
             if each.uid not in before and each.uid in made:
                 self._tell(each, made[each.uid], objects)
@@ -157,6 +159,7 @@ class Attachments:
             if gone.kind == "disk" and gone.uid not in {each.uid for each in now}:
                 self._api.delete(f"/api/v1/persistentvolumes/pvc-{gone.uid}")
         self._known = now
+        self._due = {each.uid for each in now if each.kind == "disk" and each.uid not in made}
 
     def end(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """The cluster goes: what its controllers have heard of by now they still do, as they run
@@ -196,7 +199,7 @@ def volume(one: Wanted, handle: str, claim: Object) -> dict[str, Any]:
             "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
             "accessModes": claim["spec"]["accessModes"],
             "persistentVolumeReclaimPolicy": "Delete",
-            "storageClassName": claim["spec"].get("storageClassName") or "",
+            "storageClassName": _class(claim),
             "claimRef": {"namespace": namespace, "name": name, "uid": one.uid,
                          "apiVersion": "v1", "kind": "PersistentVolumeClaim"},
             "csi": {"driver": handle.partition(":")[0], "volumeHandle": handle.partition(":")[2]},

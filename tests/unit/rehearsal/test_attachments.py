@@ -1,11 +1,13 @@
 """Load balancers and disks that the simulated clouds make for a cluster's users."""
 
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
-from rehearsal.control_plane.attachments import wanted
+from rehearsal.control_plane.api import Api
+from rehearsal.control_plane.attachments import Attachments, wanted
 from simulators.cloud import Wanted, storage_class
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import CLUSTER, NETWORK, SUBNETWORK, GoogleStack
@@ -84,6 +86,42 @@ def test_a_claim_has_a_disk_when_its_class_makes_one(
         "StorageClass": classes,
     })  # fmt: skip
     assert found == ([CLAIM] if disk else [])
+
+
+class LateDriver:
+    """A cloud whose driver makes a disk when it is asked for the second time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.volumes: list[str] = []
+
+    def storage_classes(self) -> list[dict[str, Any]]:
+        return []
+
+    def attach(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+        self.asked += 1
+        return {one.uid: "ebs.csi.aws.com:vol-1" for one in wanted if self.asked > 1}
+
+    def create(self, path: str, manifest: dict[str, Any]) -> None:
+        self.volumes.append(manifest["spec"]["csi"]["volumeHandle"])
+
+
+def test_a_disk_is_made_once_its_driver_is_up() -> None:
+    """A provisioner tries again; what is made is asked for no more."""
+    cloud = LateDriver()
+    attachments = Attachments(cloud, cast("Api", cloud))
+    spec = {
+        "storageClassName": "at-once",
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1500Mi"}},
+    }
+    objects = {
+        "PersistentVolumeClaim": [{"metadata": named("9abc", "data"), "spec": spec}],
+        "StorageClass": [storage_class("at-once", "ebs.csi.aws.com", waits=False)],
+    }
+    for _ in range(3):
+        attachments.follow(objects)
+    assert (cloud.asked, cloud.volumes) == (2, ["vol-1"])
 
 
 def test_gke_s_classes_are_those_of_its_drivers() -> None:
