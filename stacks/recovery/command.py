@@ -6,6 +6,7 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -95,8 +96,9 @@ def recover(
     if adopt_orphans:
         recovery.notes += _duplicates(deployment, clouds)
     try:
-        recovery.failed = dict(failed(deployment, clouds.google, clouds.aws))
-        recovery.default_pools = keep_default_pool(deployment, clouds.google)
+        google_once = cache(clouds.google)
+        recovery.failed = dict(failed(deployment, google_once, clouds.aws))
+        recovery.default_pools = keep_default_pool(deployment, google_once)
     except LookupError as error:
         recovery.notes.append(f"whether clusters and node pools failed is not known: {error}")
     if recovery.default_pools:

@@ -14,10 +14,10 @@ from stacks.urn import Urn, reference
 
 _NODE_POOL = "gcp:container/nodePool:NodePool"
 _ALERT = "gcp:monitoring/alertPolicy:AlertPolicy"
-
-
 _UNREAD = "adopted, and not read yet: run gpu-cluster recover again"
 """An error of its initialisation, to the engine: the next refresh takes it away."""
+_NEW = ("id", "outputs", "initErrors")
+"""What adoption adds to a resource that was being made."""
 
 
 class NotOursError(Exception):
@@ -109,14 +109,11 @@ def reopened(deployment: Deployment) -> Deployment:
         body["pending_operations"] = [
             *pending(deployment),
             *(
-                {"type": "creating", "resource": {k: v for k, v in row.items() if k not in _READ}}
+                {"type": "creating", "resource": {k: v for k, v in row.items() if k not in _NEW}}
                 for row in unread
             ),
         ]
     return found
-
-
-_READ = ("id", "outputs", "initErrors")
 
 
 def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
@@ -131,12 +128,7 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
             identity, inputs = found[row["urn"]], row.get("inputs") or {}
             if auto_named(inputs):
                 inputs["name"] = identity.rpartition("/")[2]
-            outputs = _outputs(row)
-            if row["type"] == _ALERT:
-                # By its name, which Google chooses, the provider reads it, and by nothing else
-                # (resource_monitoring_alert_policy.go): without one, it takes it to be gone.
-                outputs["name"] = identity
-            known = {"id": identity, "inputs": inputs, "outputs": outputs}
+            known = {"id": identity, "inputs": inputs, "outputs": _outputs(row, identity)}
             _insert(rows, {**row, **known, "initErrors": [_UNREAD]})
     for row in rows:
         if row["type"] == _NODE_POOL:
@@ -160,14 +152,17 @@ def auto_named(inputs: Mapping[str, Any]) -> bool:
     return "name" in (inputs.get("__defaults") or ())
 
 
-def _outputs(row: Mapping[str, Any]) -> dict[str, Any]:
+def _outputs(row: Mapping[str, Any], identity: str) -> dict[str, Any]:
     """As far as they are known. A provider of the Terraform bridge reads by them rather than by the
     name alone, and keeps what the cloud does not tell: `deletionProtection`, say. The Kubernetes
     provider has a format of its own and starts from the name."""
     if row["type"].startswith("kubernetes:"):
         return {}
     inputs = row.get("inputs") or {}
-    return {name: value for name, value in inputs.items() if not name.startswith("__")}
+    known = {name: value for name, value in inputs.items() if not name.startswith("__")}
+    # By its name, which Google chooses, the provider reads an alert policy, and by nothing else
+    # (resource_monitoring_alert_policy.go): without one, it takes it to be gone.
+    return known | ({"name": identity} if row["type"] == _ALERT else {})
 
 
 def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
