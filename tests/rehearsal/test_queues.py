@@ -113,6 +113,7 @@ def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(run: Run) -> 
     came = [node.gpus for node in node_lives(events) if node.gpus]
     # On a machine so busy that they stood empty for long in between, they were taken away.
     assert came == [1, 1] or second_created - first_done > EMPTY_SECONDS
+    assert max(count for _, count in gpu_nodes_over_time(node_lives(events))) == 2
     service = rehearsal.sandbox.control_plane.api.get("/api/v1/namespaces/default/services/ddp")
     assert service["spec"]["clusterIP"] == "None"
     pods = rehearsal.sandbox.cluster_cache.pods
