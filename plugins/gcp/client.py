@@ -13,6 +13,19 @@ from plugins.cloud.handler import CloudError, NotFoundError
 
 _POLLS = (0.0, 0.01, 0.02, 0.05)
 """Seconds before an operation is asked for again; the last is repeated."""
+_RETRIES = urllib3.Retry(
+    total=5,
+    connect=0,
+    read=0,
+    other=0,
+    status_forcelist=(429, 500, 502, 503),
+    allowed_methods=None,
+    backoff_factor=0.05,
+    raise_on_status=False,
+)
+"""The official provider makes a request again, whatever it does, that the API answers so: for 90
+seconds, where this one takes 2 (`isCommonRetryableErrorCode` and `defaultRetryTransportTimeoutSec`
+in google-beta/transport of terraform-provider-google-beta, read on 2026-11-22)."""
 _API = re.compile(r"https://www\.googleapis\.com/compute/(beta|v1)/")
 
 
@@ -22,7 +35,7 @@ class Client:
 
     def __init__(self, endpoints: Mapping[str, str]) -> None:
         self._endpoints = endpoints
-        self._http = urllib3.PoolManager(maxsize=16, retries=False)
+        self._http = urllib3.PoolManager(maxsize=16, retries=_RETRIES)
 
     def call(
         self,

@@ -63,7 +63,7 @@ def test_a_cluster_is_replaced_with_all_that_was_in_it(
     lost = "everything in it is deleted, for good [GPUC-REPLACE-CLUSTER]"
     said = f"cluster.{reason} replaces the cluster: {lost}"
     assert of(engine.preview().warnings, " replaces ") == [said]
-    runner.sandbox.cloud.faults.errors[CLUSTER] = ["googleapi: Error 503: try again"]  # type: ignore[attr-defined]
+    runner.sandbox.cloud.faults.errors[CLUSTER] = ["googleapi: Error 403: no"]  # type: ignore[attr-defined]
     assert not engine.up().ok
     assert of(engine.preview().warnings, " replaces ") == [said]
     runner.run_or_fail(engine.up)

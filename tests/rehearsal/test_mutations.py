@@ -170,11 +170,18 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
 @pytest.mark.prove(reason="a zone without the GPU is an error of the cloud, too")
 def test_an_error_of_the_cloud_ends_the_rehearsal(rehearse: Rehearse) -> None:
     """A stockout while a pool is created is reported with the resource's name."""
-    stockout = "googleapi: Error 503: ZONE_RESOURCE_POOL_EXHAUSTED"
-    rehearsal = rehearse(faults=Faults(errors={NODE_POOL: [stockout]}))
+    stockout = "Google Compute Engine: Not all instances running in IGM after 35m4s. Expected 1"
+    rehearsal = rehearse(faults=Faults(halfway={"CREATE_NODE_POOL": [stockout]}))
     (failure,) = rehearsal.failures
     assert failure.startswith(f"{NODE_POOL} ")
-    assert failure.endswith(f"{stockout}, backendError")
+    assert failure.endswith(stockout)
+
+
+@pytest.mark.prove(reason="tests/unit/plugins/test_google_client.py has it without an engine")
+def test_an_error_that_passes_is_nobodys_concern(rehearse: Rehearse) -> None:
+    """The provider, whichever it is, asks again."""
+    rehearsal = rehearse(faults=Faults(errors={NODE_POOL: ["googleapi: Error 503: try again"]}))
+    assert rehearsal.failures == []
 
 
 def test_an_awaited_workload_does_not_hold_up_the_verdict(rehearse: Rehearse) -> None:

@@ -16,6 +16,7 @@ _STATUSES = {
     429: ("RESOURCE_EXHAUSTED", "rateLimitExceeded"),
     500: ("INTERNAL", "backendError"),
     501: ("UNIMPLEMENTED", "notImplemented"),
+    502: ("UNAVAILABLE", "backendError"),
     503: ("UNAVAILABLE", "backendError"),
 }
 

@@ -248,8 +248,8 @@ def test_what_the_program_no_longer_gives_goes() -> None:
 
 def test_a_planned_fault_fails_one_create() -> None:
     """The next create of the type answers with the planned error; the one after it succeeds."""
-    stack = GoogleStack(**{NETWORK: ["googleapi: Error 503: try again"]})
-    said = "Error creating Network: googleapi: Error 503: try again, backendError"
+    stack = GoogleStack(**{NETWORK: ["googleapi: Error 403: no"]})
+    said = "Error creating Network: googleapi: Error 403: no, forbidden"
     with pytest.raises(Refused, match=f"^{said}$"):
         stack.up(NETWORK, "net", {"autoCreateSubnetworks": False})
     stack.up(NETWORK, "net", {"autoCreateSubnetworks": False})
