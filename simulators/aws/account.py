@@ -3,7 +3,6 @@
 All that the account holds is in moto's backends; what moto lacks is added by `api`.
 """
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +18,7 @@ from simulators.aws.existing_network import lay_out
 from simulators.cloud import ApiFaults, ControlPlane, NoFaults
 from simulators.inventory import Network
 from simulators.reservations import Reservation
-from tools.peers import close_to_others
+from simulators.serving import RequestHandler, Served
 
 if TYPE_CHECKING:
     from simulators.aws.eks import Cluster, Group
@@ -61,12 +60,15 @@ class Account:
         are there although nobody made them here."""
         _forget_ambient_settings()
         # Imported here: it costs most of a second, and reads the environment.
-        from moto.moto_server.threaded_moto_server import ThreadedMotoServer
+        from moto.moto_server.werkzeug_app import (
+            DomainDispatcherApplication,
+            MotoRequestHandler,
+            create_backend_app,
+        )
 
         from simulators.aws import operations, scaling
 
         operations.load()
-        logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
         self.lock = threading.RLock()
         self.asking = Asking()
         self.faults = faults or NoFaults()
@@ -82,15 +84,10 @@ class Account:
         """What the account held before the stack came, as `list_resources` has it."""
         self._clients: dict[str, Any] = {}
         self._restore = [api.install(self), scaling.install(self)]
-        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        self._server.start()
-        listening = self._server._server
-        assert listening is not None  # it has started
-        close_to_others(listening)
-        self._app = listening.app
-        host, port = self._server.get_host_and_port()
-        self.port = port
-        self.endpoint = f"http://{host}:{port}"
+        self._app = DomainDispatcherApplication(create_backend_app)
+        handler = type("Handler", (RequestHandler, MotoRequestHandler), {})
+        self._server = Served(self._app, handler)
+        self.port, self.endpoint = self._server.port, self._server.endpoint
         """For `AWS_ENDPOINT_URL` of any AWS client, with any credentials."""
         self._reset()
 

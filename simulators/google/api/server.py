@@ -5,23 +5,18 @@ life. The provider plugin finds it by `GOOGLE_<SERVICE>_CUSTOM_ENDPOINT`, gcloud
 `api_endpoint_overrides`, Google's client libraries by `client_options`.
 """
 
-import io
 import json
 import logging
 import re
-import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-from wsgiref.handlers import SimpleHandler
 
 from werkzeug import wrappers
 from werkzeug.exceptions import HTTPException
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 from simulators.google.api.call import ApiError, Call
+from simulators.serving import Served
 from tools.google_discovery import WIDER, Document, Method, document, unknown_query
-from tools.peers import close_to_others
 
 Answer = Callable[[Call], dict[str, Any]]
 """What carries a method out, under the cloud's lock; raises ApiError where the cloud refuses."""
@@ -154,24 +149,6 @@ def _checked(found: Document, method: Method, result: dict[str, Any]) -> dict[st
     return result
 
 
-class _Quiet(WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"  # a client keeps its connection
-    disable_nagle_algorithm = True  # or each answer waits 40 ms for the client's acknowledgement
-
-    def run_wsgi(self) -> None:
-        """Werkzeug's own closes the connection after each answer; this one leaves it open."""
-        environ = self.make_environ()
-        if not environ.get("wsgi.input_terminated"):
-            length = int(environ.get("CONTENT_LENGTH") or 0)
-            environ["wsgi.input"] = io.BytesIO(self.rfile.read(length))
-        handler = SimpleHandler(environ["wsgi.input"], self.wfile, sys.stderr, environ)  # type: ignore[arg-type]
-        handler.http_version = "1.1"
-        handler.run(self.server.app)
-
-    def log(self, type: str, message: str, *args: Any) -> None:
-        _log.debug(message, *args)
-
-
 _ENDPOINTS = {
     "ARTIFACT_REGISTRY": "artifactregistry/v1/",
     "COMPUTE": "compute/beta/",
@@ -193,17 +170,8 @@ _GCLOUD = {"compute": "compute/v1/", "storage": "storage/v1/"} | {
 """gcloud's name of an API -> its base, as `gcloud topic configurations` has it."""
 
 
-class ApiServer:
+class ApiServer(Served):
     """Serves an application on loopback, to this user alone, until it is stopped."""
-
-    def __init__(self, api: Api) -> None:
-        self._server = make_server("127.0.0.1", 0, api, threaded=True, request_handler=_Quiet)
-        close_to_others(self._server)
-        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), name="google-api", daemon=True
-        )
-        self._thread.start()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -224,9 +192,3 @@ class ApiServer:
                 "CLOUDSDK_AUTH_DISABLE_CREDENTIALS": "true",
             }
         )
-
-    def stop(self) -> None:
-        """Ends the server."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
