@@ -24,7 +24,7 @@ BIN = Path(__file__).with_name("bin")
 
 POLICY_SETTINGS = "GPU_CLUSTER_POLICY_SETTINGS"
 """Where the policy pack reads its settings, if not from policy/config.json."""
-KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", POLICY_SETTINGS)
+KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "GOGC", POLICY_SETTINGS)
 """All that the engine gets of the caller's environment: no cloud credential, no proxy, no home."""
 
 _WRAPPED = re.compile(r"^(?:1 error occurred:\s+\* |creating urn:pulumi:\S+: )+")

@@ -50,9 +50,15 @@ KILLED = 137
 """The exit code of what was killed, or ended without Python's knowing."""
 
 
+SHARED = "GPU_CLUSTER_LAUNCHER"
+"""Names the launcher of a process that outlives this one, to be used instead of one of its own."""
+
+
 @cache
 def launcher() -> Path:
     """An executable to be used as this interpreter. Its server ends with this process."""
+    if shared := os.environ.get(SHARED):
+        return Path(shared)
     from rehearsal.processes import (
         spawn_supervised,  # not for the server, which wants nothing of ours
     )
