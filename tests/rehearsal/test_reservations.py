@@ -36,10 +36,10 @@ def rehearse(
         run = Rehearsal(sandbox=sandbox, policy_pack=None, deadline=45)
         run.run_up_only()
         # It ends at the first job that cannot run; the autoscaler goes on to the others.
+        made = {group.name for group in sandbox.cloud.node_groups()}
+        wanted = sum(any(group.startswith(pool) for group in made) for pool in pools)
         until = time.monotonic() + 60
-        while time.monotonic() < until and len(sandbox.nodes.refusals) < len(pools):
-            if not sandbox.cloud.node_groups():
-                break
+        while time.monotonic() < until and len(sandbox.nodes.refusals) < wanted:
             time.sleep(0.5)
         said = dict(sandbox.nodes.refusals)
         refused = {

@@ -164,7 +164,7 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
 
 
 def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
-    """`gpu-cluster rehearse onprem | head -4` is no reason for a traceback, nor for keys that stay."""
+    """`gpu-cluster rehearse onprem | head` is no reason for a traceback, nor for keys that stay."""
     folder = tmp_path / "sandbox"
     line = f"{sys.executable} -m cli rehearse onprem --folder {folder} | head -2"
     done = subprocess.run(

@@ -24,7 +24,7 @@ from rehearsal.control_plane.pod_network import PodNetwork
 from simulators.aws.account import Account
 from tests.another_user import NOBODY, as_root, asked
 from tests.unit.simulators.google_stack import GoogleStack
-from tools import ToolError
+from tools import ToolError, peers
 from tools.peers import close_to_others, ours
 
 ASK = """
@@ -99,8 +99,12 @@ def test_the_simulated_aws_is_closed_to_others() -> None:
         account.stop()
 
 
-def test_who_is_connected_is_known() -> None:
+@pytest.mark.parametrize("asked", [peers._owner, lambda peer, port: None], ids=["kernel", "table"])
+def test_who_is_connected_is_known(
+    asked: Callable[[int, int], int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """This process to itself, by both ends' ports, and only while the connection is open."""
+    monkeypatch.setattr(peers, "_owner", asked)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as client:
@@ -111,6 +115,14 @@ def test_who_is_connected_is_known() -> None:
         # The kernel says of a socket that its program has closed that it is root's.
         assert not ours(own, port)
         accepted.close()
+
+
+def test_a_client_of_both_families_is_known_without_the_tables() -> None:
+    """The kernel is asked for an address of IPv4, and some clients have only sockets of IPv6."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_INET6) as client:
+        port = server.getsockname()[1]
+        client.connect(("::ffff:127.0.0.1", port))
+        assert peers._owner(client.getsockname()[1], port) == os.geteuid()
 
 
 def kubernetes() -> tuple[int, Callable[[], None]]:
