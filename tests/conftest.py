@@ -34,14 +34,15 @@ REPORT = ROOT / ".rehearsal" / "test.txt"
 
 LONGEST = (
     "tests/rehearsal/test_sandbox.py",
+    "tests/rehearsal/test_simulated_aws.py",
+    "tests/rehearsal/test_buckets.py",
     "running",
-    "tests/rehearsal/test_disruptions.py",
     "previews",
+    "tests/rehearsal/test_disruptions.py",
+    "tests/rehearsal/test_mutations_sharing.py",
     "plane",
     "tests/rehearsal/test_mutations.py",
-    "tests/rehearsal/test_simulated_aws.py",
-    "tests/rehearsal/test_faults.py",
-    "tests/rehearsal/test_changes_applied.py",
+    "tests/rehearsal/test_reservations.py",
 )
 """Groups of tests that take longest, the longest first: the workers then end together."""
 
@@ -53,7 +54,7 @@ WORKER_BYTES = 2 << 30
 def workers(cores: int, memory: int) -> int:
     """More than there are cores, for a test waits for what it starts, most of the time; no more
     than there are bytes of memory for."""
-    return max(2, min(2 * cores, memory // WORKER_BYTES))
+    return max(2, min(5 * cores // 2, memory // WORKER_BYTES))
 
 
 def pytest_xdist_auto_num_workers() -> int:
