@@ -15,9 +15,8 @@ _POLLS = (0.0, 0.01, 0.02, 0.05)
 """Seconds before an operation is asked for again; the last is repeated."""
 _RETRIES = urllib3.Retry(
     total=5,
-    connect=0,
-    read=0,
-    other=0,
+    connect=False,
+    read=False,
     status_forcelist=(429, 500, 502, 503),
     allowed_methods=None,
     backoff_factor=0.05,

@@ -1,5 +1,7 @@
 import pytest
 
+from plugins.cloud.handler import CloudError
+from plugins.gcp.client import Client
 from simulators.google.api.server import Request
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import NETWORK, GoogleStack
@@ -28,3 +30,10 @@ def test_a_refusal_is_said_at_once() -> None:
     with pytest.raises(Refused, match="googleapi: Error 403: no, forbidden"):
         stack.up(NETWORK, "net", {})
     assert len(requests) == 1
+
+
+def test_an_api_that_is_not_there_is_said_as_it_is() -> None:
+    """Not as so many tries."""
+    client = Client({"GOOGLE_COMPUTE_CUSTOM_ENDPOINT": "http://127.0.0.1:1/"})
+    with pytest.raises(CloudError, match=r"does not answer \(NewConnectionError\)"):
+        client.call("COMPUTE", "GET", "projects/p")
