@@ -100,9 +100,9 @@ def test_the_whole_rehearsal_of_dev(tmp_path: Path) -> None:
     until_nothing_is_left(folder)
 
 
-def kill(folder: Path, point: str, stack: str = "dev") -> None:
+def kill(folder: Path, point: str) -> None:
     """SIGKILL to a rehearsal that has got so far."""
-    run = start("rehearse", stack, "--folder", str(folder))
+    run = start("rehearse", "dev", "--folder", str(folder))
     assert run.stdout is not None
     for line in run.stdout:
         if point in line:
@@ -130,33 +130,33 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
     """`--keep` leaves a cluster, on loopback alone, also where one that was killed left things;
     `down` leaves nothing."""
     folder = tmp_path / "sandbox"
-    kill(folder, "pulumi preview ...", "onprem")
-    run = start("rehearse", "onprem", "--keep", "--folder", str(folder))
+    kill(folder, "pulumi up ...")
+    run = start("rehearse", "dev", "--keep", "--folder", str(folder))
     said, _ = run.communicate(timeout=200)
     assert run.returncode == 0, said
     assert f"export KUBECONFIG={folder / 'kubeconfig'}" in said
-    assert f"  {folder / 'run'} pulumi up --stack onprem\n" in said
+    assert f"  {folder / 'run'} pulumi up --stack dev\n" in said
     printed = subprocess.run(
-        [folder / "run", "pulumi", "stack", "output", "--stack", "onprem", "clusterName"],
+        [folder / "run", "pulumi", "stack", "output", "--stack", "dev", "clusterName"],
         cwd="/", capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert printed.stdout == "onprem\n", printed.stderr
+    assert printed.stdout == "gpu-dev\n", printed.stderr
     (api_server,) = [line for line in marked(folder) if "kube-apiserver" in line]
     port = int(json.loads((folder / "sandbox.json").read_text())["apiServer"].split(":")[1])
     assert f"--secure-port={port} " in api_server
-    second = start("rehearse", "onprem", "--folder", str(folder))
+    second = start("rehearse", "dev", "--folder", str(folder))
     refused, _ = second.communicate(timeout=60)
     assert second.returncode == 2
     assert re.fullmatch(
-        r"rehearsal of onprem: a kept rehearsal of onprem \(pid \d+, since [-\d: ]+\) is running: "
-        r"gpu-cluster down onprem, or --replace\n",
+        r"rehearsal of dev: a kept rehearsal of dev \(pid \d+, since [-\d: ]+\) is running: "
+        r"gpu-cluster down dev, or --replace\n",
         refused.splitlines(keepends=True)[-1],
     )
     addresses = listening(folder)
     assert any(address.endswith(f":{port:04X}") for address in addresses)
     assert [address for address in addresses if not address.startswith(LOOPBACK)] == []
-    down = start("down", "onprem", "--folder", str(folder))
-    assert down.communicate(timeout=60)[0] == "rehearsal of onprem: ended\n"
+    down = start("down", "dev", "--folder", str(folder))
+    assert down.communicate(timeout=60)[0] == "rehearsal of dev: ended\n"
     assert not folder.exists()
     until_nothing_is_left(folder)
     with socket.socket() as probe:
@@ -164,9 +164,9 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
 
 
 def test_nobody_reads_on_and_it_ends(tmp_path: Path) -> None:
-    """`gpu-cluster rehearse onprem | head` is no reason for a traceback, nor for keys that stay."""
+    """`gpu-cluster rehearse dev | head -4` is no reason for a traceback, nor for keys that stay."""
     folder = tmp_path / "sandbox"
-    line = f"{sys.executable} -m cli rehearse onprem --folder {folder} | head -2"
+    line = f"{sys.executable} -m cli rehearse dev --folder {folder} | head -2"
     done = subprocess.run(
         ["bash", "-c", line], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
