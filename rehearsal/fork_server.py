@@ -49,7 +49,6 @@ sys.exit(code[0] if code else {killed})
 KILLED = 137
 """The exit code of what was killed, or ended without Python's knowing."""
 
-
 SHARED = "GPU_CLUSTER_LAUNCHER"
 """Names the launcher of a process that outlives this one, to be used instead of one of its own."""
 

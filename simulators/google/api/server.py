@@ -171,7 +171,7 @@ _GCLOUD = {"compute": "compute/v1/", "storage": "storage/v1/"} | {
 
 
 class ApiServer(Served):
-    """Serves an application on loopback, to this user alone, until it is stopped."""
+    """Serves the APIs, and says what leads clients to them."""
 
     @property
     def environment(self) -> dict[str, str]:
