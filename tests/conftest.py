@@ -32,17 +32,33 @@ REPORT = ROOT / ".rehearsal" / "test.txt"
 """The table of the last run of everything; `gpu-cluster docs` takes it from there."""
 
 
+TOGETHER = {
+    "tests/facts/": "facts",
+    "tests/integration/stacks/test_aws_": "aws",
+    "tests/integration/stacks/test_capacity": "aws",
+    "tests/program/": "program",
+    "tests/rehearsal/test_mutations_eks": "eks",
+    "tests/rehearsal/test_mutations_sharing": "eks",
+    "tests/rehearsal/test_reservations": "eks",
+    "tests/rehearsal/test_simulated_aws": "aws",
+    "tests/simulators/test_aws_": "aws",
+}
+"""How a path begins -> the group of its tests. AWS' models, the SDKs and what the program declares
+take seconds to load, which one worker does for all of a group."""
+
 LONGEST = (
+    "eks",
     "tests/rehearsal/test_sandbox.py",
-    "tests/rehearsal/test_simulated_aws.py",
-    "tests/rehearsal/test_buckets.py",
     "running",
+    "aws",
+    "tests/rehearsal/test_buckets.py",
     "previews",
-    "tests/rehearsal/test_disruptions.py",
-    "tests/rehearsal/test_mutations_sharing.py",
+    "tests/rehearsal/test_batch.py",
+    "program",
     "plane",
     "tests/rehearsal/test_mutations.py",
-    "tests/rehearsal/test_reservations.py",
+    "facts",
+    "tests/rehearsal/test_disruptions.py",
 )
 """Groups of tests that take longest, the longest first: the workers then end together."""
 
@@ -83,7 +99,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Orders the groups, a file each unless tests say otherwise, and skips what is slow."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None and not item.get_closest_marker("prove"):
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(ROOT).as_posix()))
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=_place)
     if os.environ.get("PROVE") or "prove" in config.getoption("markexpr"):
         return
@@ -91,6 +107,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("prove"):
             item.add_marker(skipped)
+
+
+def _group(item: pytest.Item) -> str:
+    """That of its path in `TOGETHER`, or its file's own."""
+    path = item.path.relative_to(ROOT).as_posix()
+    return next((group for start, group in TOGETHER.items() if path.startswith(start)), path)
 
 
 def _place(item: pytest.Item) -> int:

@@ -2,6 +2,7 @@
 
 import re
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -12,6 +13,7 @@ import yaml
 
 from plugins.faults import Faults
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.nodes.pods import allocatable_gpus
 from rehearsal.processes import Processes
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
@@ -32,6 +34,7 @@ def entered(
     folder: Path,
     *mutations: Mutation,
     faults: Faults | None = None,
+    job_seconds: float = 5,
 ) -> Sandbox:
     """A sandbox with these things wrong, for runs that nobody kills; it ends with `sandboxes`."""
 
@@ -39,7 +42,14 @@ def entered(
         for mutation in mutations:
             mutation(program)
 
-    sandbox = Sandbox(stack, folder=folder, faults=faults, mutate=mutate, preload_sdks=True)
+    sandbox = Sandbox(
+        stack,
+        folder=folder,
+        faults=faults,
+        mutate=mutate,
+        preload_sdks=True,
+        job_seconds=job_seconds,
+    )
     sandboxes.enter_context(sandbox)
     sandbox.engine.environment.update(STATE_AT_THE_END)
     return sandbox
@@ -122,6 +132,33 @@ def as_it_was(sandbox: Sandbox) -> Iterator[Path]:
     finally:
         for file, text in kept.items():
             file.write_text(text)
+
+
+@contextmanager
+def updated(sandbox: Sandbox, *mutations: Mutation, deadline: float = 60) -> Iterator[Rehearsal]:
+    """A running environment with these changes, rehearsed again; at the end it is as it was."""
+
+    def gpu_nodes() -> int:
+        return sum(allocatable_gpus(node) > 0 for node in sandbox.cluster_cache.nodes)
+
+    before = gpu_nodes()
+    with as_it_was(sandbox) as program:
+        for mutation in mutations:
+            mutation(program)
+        rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
+        rehearsal.run_up_only()
+        yield rehearsal
+    outcome = sandbox.engine.up()
+    assert outcome.ok, outcome.errors
+    until(lambda: gpu_nodes() == before, "the nodes that came are gone")
+
+
+def until(true: Callable[[], object], what: str, seconds: float = 120) -> None:
+    """Waits, and fails with `what` it waited for."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
 
 
 def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:

@@ -10,11 +10,12 @@ import pytest
 from components.gpu.acceptance_args import GpuTestArgs, job_name
 from rehearsal.nodes.pods import gpus_asked, holds
 from stacks.live.gpu_test import outcomes
-from tests.rehearsal.conftest import Rehearse, configured
+from tests.rehearsal.conftest import Rehearse, Sandboxes, configured, updated
 
 IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 
 
+@pytest.mark.xdist_group("running")
 @pytest.mark.parametrize(
     ("stack", "pool", "gpus", "label"),
     [
@@ -30,30 +31,30 @@ IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
     ],
 )
 def test_it_completes_on_a_node_of_its_pool(
-    rehearse: Rehearse, stack: str, pool: str, gpus: int | None, label: str
+    running: Sandboxes, stack: str, pool: str, gpus: int | None, label: str
 ) -> None:
     """A node comes for it where none is free; a simulated pod leaves no log, which the check
     says."""
     check: dict[str, Any] = {"pools": [pool], "image": IMAGE, "gpus": gpus}
     change = configured(lambda config: config.update({"gpu-cluster:gpuTest": check}))
-    rehearsal = rehearse(change, stack=stack, deadline=60)
-    assert rehearsal.failures == []
-    cluster_cache, name = rehearsal.sandbox.cluster_cache, job_name(pool)
-    (job,) = [one for one in cluster_cache.all("Job") if one["metadata"]["name"] == name]
-    assert holds(job, "Complete")
-    (pod,) = [one for one in cluster_cache.pods if one["metadata"]["labels"].get("app") == name]
-    assert gpus_asked(pod["spec"]) == (gpus or 1)
-    (node,) = [
-        one for one in cluster_cache.nodes if one["metadata"]["name"] == pod["spec"]["nodeName"]
-    ]
-    assert label in node["metadata"]["labels"]
-    selector = pod["spec"]["nodeSelector"]
-    assert selector.items() <= node["metadata"]["labels"].items()
-    kubeconfig = rehearsal.sandbox.control_plane.kubeconfig.read_text()
-    (found,) = outcomes(GpuTestArgs(pools=[pool], image=IMAGE), kubeconfig)
-    assert found["exit"] == 2
-    assert found["why"].startswith(f"Job {name}: its log cannot be read (")
-    assert found["why"].endswith("its pod is Succeeded (Completed, exit code 0)")
+    with updated(running(stack), change) as rehearsal:
+        assert rehearsal.failures == []
+        cluster_cache, name = rehearsal.sandbox.cluster_cache, job_name(pool)
+        (job,) = [one for one in cluster_cache.all("Job") if one["metadata"]["name"] == name]
+        assert holds(job, "Complete")
+        (pod,) = [one for one in cluster_cache.pods if one["metadata"]["labels"].get("app") == name]
+        assert gpus_asked(pod["spec"]) == (gpus or 1)
+        (node,) = [
+            one for one in cluster_cache.nodes if one["metadata"]["name"] == pod["spec"]["nodeName"]
+        ]
+        assert label in node["metadata"]["labels"]
+        selector = pod["spec"]["nodeSelector"]
+        assert selector.items() <= node["metadata"]["labels"].items()
+        kubeconfig = rehearsal.sandbox.control_plane.kubeconfig.read_text()
+        (found,) = outcomes(GpuTestArgs(pools=[pool], image=IMAGE), kubeconfig)
+        assert found["exit"] == 2
+        assert found["why"].startswith(f"Job {name}: its log cannot be read (")
+        assert found["why"].endswith("its pod is Succeeded (Completed, exit code 0)")
 
 
 @pytest.mark.prove

@@ -1,10 +1,11 @@
 """A pool's maximum is a bound at every moment, not on the average."""
 
-from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rehearsal.event_log import Event
-from tests.rehearsal.conftest import Rehearse, configured
+from tests.rehearsal.conftest import Sandboxes, configured, updated
 
 
 def most_at_once(events: list[Event]) -> int:
@@ -20,8 +21,9 @@ def most_at_once(events: list[Event]) -> int:
     return most
 
 
-def test_no_node_joins_beyond_a_pools_maximum(rehearse: Rehearse, tmp_path: Path) -> None:
-    """Six pods of a GPU each, one after the other, and a maximum of three: three nodes join, and
+@pytest.mark.xdist_group("running")
+def test_no_node_joins_beyond_a_pools_maximum(running: Sandboxes) -> None:
+    """Seven pods of a GPU each, six of them at once, and a maximum of three: three nodes join, and
     not one that is taken back."""
 
     def six(config: dict[str, Any]) -> None:
@@ -30,9 +32,8 @@ def test_no_node_joins_beyond_a_pools_maximum(rehearse: Rehearse, tmp_path: Path
             config["gpu-cluster:workloads"][f"more-{number}"] = {**workload, "replicas": 1}
         config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = 3
 
-    run = rehearse(configured(six), deadline=25)
-    events = run.sandbox.event_log.events
-
-    assert [event for event in events if event.what == "taken back"] == []
-    assert most_at_once(events) == 3
-    assert any("all 3 nodes of its maximum" in line for line in run.failures), run.failures
+    with updated(running("dev"), configured(six), deadline=25) as run:
+        events = run.sandbox.event_log.events
+        assert [event for event in events if event.what == "taken back"] == []
+        assert most_at_once(events) == 3
+        assert any("all 3 nodes of its maximum" in line for line in run.failures), run.failures

@@ -3,7 +3,6 @@
 The real Job and JobSet controllers, scheduler and eviction API decide what becomes of the job.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,14 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from rehearsal.nodes.pods import full_name, phase, workload
+from rehearsal.nodes.pods import phase, workload
 from rehearsal.sandbox import Sandbox
 from stacks.program import Mutation
-from tests.rehearsal.conftest import STATE_AT_THE_END, changed, configured
+from tests.rehearsal.conftest import STATE_AT_THE_END, changed, configured, until
 
 JOB = "Job default/train"
 IMAGE = "example.com/image:1"
-JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/ddp"
 NO_ANNOTATION = changed(
     "kubernetes:batch/v1:Job", "props['spec']['template']['metadata'].pop('annotations')"
 )
@@ -32,13 +30,11 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
     while."""
     with ExitStack() as sandboxes:
 
-        def begin(
-            workloads: dict[str, Any], *mutations: Mutation, job_seconds: float = 15, **more: Any
-        ) -> Sandbox:
+        def begin(workloads: dict[str, Any], *mutations: Mutation) -> Sandbox:
             def four_gpus(config: dict[str, Any]) -> None:
                 pool = config["gpu-cluster:gpuPools"]["train-gpu"]
                 pool.update(machineType="n1-standard-16", gpusPerNode=4, maxNodes=2)
-                config.update({"gpu-cluster:workloads": workloads, **more})
+                config["gpu-cluster:workloads"] = workloads
 
             def mutate(program: Path) -> None:
                 for mutation in (configured(four_gpus), *mutations):
@@ -50,7 +46,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
                 folder=folder,
                 mutate=mutate,
                 preload_sdks=True,
-                job_seconds=job_seconds,
+                job_seconds=15,
             )
             sandboxes.enter_context(sandbox)
             sandbox.engine.environment.update(STATE_AT_THE_END)
@@ -68,13 +64,6 @@ def up(sandbox: Sandbox, change: Callable[[dict[str, Any]], None] = lambda workl
     file.write_text(yaml.safe_dump(document, sort_keys=False))
     outcome = sandbox.engine.up()
     assert outcome.ok, outcome.errors
-
-
-def until(true: Callable[[], object], what: str, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
 
 
 def nodes_of(sandbox: Sandbox, who: str, *phases: str) -> list[str]:
@@ -140,38 +129,3 @@ def test_without_the_failure_policy_an_eviction_is_a_failure(begin: Begin) -> No
         ),
         "the job has failed",
     )
-
-
-def test_a_drained_worker_does_not_use_up_the_restarts(begin: Begin) -> None:
-    """All workers start again and finish, with `maxRestarts: 0`; each has a node of its own."""
-    ddp = {
-        "pool": "train-gpu",
-        "nodes": 2,
-        "gpus": 1,
-        "image": IMAGE,
-        "command": ["train.py"],
-        "maxRestarts": 0,
-    }
-    more = {"gpu-cluster:batch": {"jobSet": True}, "gpu-cluster:trainingJobs": {"ddp": ddp}}
-    sandbox = begin({}, job_seconds=8, **more)
-    workers, api = "Job default/ddp-workers-0", sandbox.control_plane.api
-    until(lambda: len(nodes_of(sandbox, workers, "ready")) == 2, "both workers run")
-    assert len(set(nodes_of(sandbox, workers, "ready"))) == 2
-    pod = next(pod for pod in sandbox.cluster_cache.pods if workload(pod) == workers)
-    path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
-    eviction = {"name": pod["metadata"]["name"], "namespace": "default"}
-    api.create(
-        f"{path}/eviction",
-        {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": eviction},
-    )
-    until(
-        lambda: any(
-            each["type"] in ("Completed", "Failed") and each["status"] == "True"
-            for each in api.get(JOB_SETS)["status"].get("conditions") or []
-        ),
-        f"the training job ends after the eviction of {full_name(pod)}",
-    )
-    status = api.get(JOB_SETS)["status"]
-    assert status["terminalState"] == "Completed"
-    assert status["restarts"] == 1
-    assert not status.get("restartsCountTowardsMax")

@@ -11,7 +11,7 @@ from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Failure, Rehearsal
 from stacks.live import leftovers
 from stacks.outcome import ExitCode
-from tests.rehearsal.test_disruptions import until
+from tests.rehearsal.conftest import until
 
 SERVICE = {
     "apiVersion": "v1",

@@ -23,6 +23,7 @@ from tests.rehearsal.conftest import (
     patched,
     plain,
     said,
+    until,
 )
 from tests.rehearsal.test_mutations_eks import gpus_promised
 
@@ -385,9 +386,11 @@ def test_on_autopilot_pods_get_the_shared_gpu_that_they_select(rehearse: Rehears
 
 
 def test_on_premises_the_fifth_pod_waits_for_ever(rehearse: Rehearse) -> None:
-    """Two GPUs of a machine are four shares, all taken at once; nobody adds a machine."""
+    """Two GPUs of a machine are four shares, all taken at once; nobody adds a machine. Each pool's
+    machines offer a GPU once for each share: nine GPUs are thirty-six."""
     rehearsal = rehearse(
         pool("workstations", {"sharing": {"strategy": "time-slicing", "replicas": 2}}),
+        pool("gpus", {"sharing": TIME_SLICING}),
         copies("gpu-k8s", 5, pool="workstations", gpus=1),
         stack="onprem",
     )
@@ -395,6 +398,17 @@ def test_on_premises_the_fifth_pod_waits_for_ever(rehearse: Rehearse) -> None:
     assert failure.startswith("pool workstation: Pod default/gpu-k8s-")
     assert f"the pool has 1 node, no autoscaling, and none has 1 {GPU} free, used by " in failure
     assert max(at_once(rehearsal).values()) == 4
+    shares = {"dgx-a": 36, "dgx-b": 36, "workstation": 4, "forgotten": 0, "control": 0}
+
+    def on_each() -> dict[str, int]:
+        return {
+            node["metadata"]["labels"]["kubernetes.io/hostname"].rpartition("-")[0]: (
+                allocatable_gpus(node)
+            )
+            for node in rehearsal.sandbox.cluster_cache.nodes
+        }
+
+    until(lambda: on_each() == shares, f"GPUs are shared: {on_each()}", seconds=15)
 
 
 @pytest.mark.prove

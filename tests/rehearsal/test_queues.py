@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from plugins.kubernetes.api_error import ApiError
 from rehearsal.event_log import Event
-from rehearsal.nodes.autoscaler import EMPTY_SECONDS
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
@@ -100,49 +98,6 @@ def spans(events: list[Event]) -> list[tuple[float, float]]:
         for job in (FIRST, SECOND)
     ]
     return sorted(found)
-
-
-def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(run: Run) -> None:
-    """A JobSet and a Job, each for both nodes, take turns on nodes that came up once."""
-    rehearsal = run(configured(with_queues))
-    assert rehearsal.failures == []
-    events = rehearsal.sandbox.event_log.events
-    (_, first_done), (second_created, _) = spans(events)
-    # Not even its pods are there before: the queue holds back the job, not the scheduler the pods.
-    assert first_done <= second_created
-    came = [node.gpus for node in node_lives(events) if node.gpus]
-    # On a machine so busy that they stood empty for long in between, they were taken away.
-    assert came == [1, 1] or second_created - first_done > EMPTY_SECONDS
-    assert max(count for _, count in gpu_nodes_over_time(node_lives(events))) == 2
-    service = rehearsal.sandbox.control_plane.api.get("/api/v1/namespaces/default/services/ddp")
-    assert service["spec"]["clusterIP"] == "None"
-    pods = rehearsal.sandbox.cluster_cache.pods
-    workers = [pod for pod in pods if pod["metadata"]["labels"].get("app") == "ddp"]
-    names = {f"{p['spec']['hostname']}.{p['spec']['subdomain']}" for p in workers}
-    (master,) = {
-        variable["value"]
-        for pod in workers
-        for variable in pod["spec"]["containers"][0]["env"]
-        if variable["name"] == "MASTER_ADDR"
-    }
-    assert len(names) == 2
-    assert master in names
-    assert "violates PodSecurity" in privileged_pod_in(rehearsal, "kueue-system")
-    assert "violates PodSecurity" in privileged_pod_in(rehearsal, "jobset-system")
-
-
-def privileged_pod_in(rehearsal: Rehearsal, namespace: str) -> str:
-    """What the API server says of one, beside a controller."""
-    container = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "intruder"},
-        "spec": {"containers": [container]},
-    }
-    with pytest.raises(ApiError) as refusal:
-        rehearsal.sandbox.control_plane.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
-    return str(refusal.value)
 
 
 def on_autopilot(config: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from rehearsal.sandbox import Sandbox
@@ -133,9 +134,9 @@ def test_what_is_wrong_with_reservations_of_compute_engine(tmp_path: Path) -> No
     }
 
 
+@pytest.mark.prove(reason="tests/unit/simulators/test_google_reservations.py has each by itself")
 def test_reservations_that_gke_does_not_find(tmp_path: Path) -> None:
-    """In another zone, of a project that does not share it, or nowhere: no pool is made. Each by
-    itself: tests/unit/simulators/test_google_reservations.py."""
+    """In another zone, of a project that does not share it, or nowhere: no pool is made."""
     pools = {
         "elsewhere": l4("other-zone"),
         "not-shared": l4("projects/owner-1/reservations/theirs"),

@@ -1,0 +1,223 @@
+"""One rehearsal of train-gke with JobSet and Kueue: jobs in a queue, a user's job, a drained node.
+
+To install both takes longer than all that is seen here. Each test has jobs of its own; the first
+is about those that came with the environment.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.main import main
+from plugins.kubernetes.api_error import ApiError
+from rehearsal.nodes.autoscaler import EMPTY_SECONDS
+from rehearsal.nodes.pods import full_name, workload
+from rehearsal.report import gpu_nodes_over_time, node_lives
+from rehearsal.sandbox import Sandbox
+from rehearsal.scenario import Rehearsal
+from stacks.outcome import ExitCode
+from tests.rehearsal.conftest import configured, entered, until
+from tests.rehearsal.test_disruptions import nodes_of
+from tests.rehearsal.test_queues import PROVISIONING, spans, with_queues
+
+JOB = {
+    "pool": "train-gpu",
+    "nodes": 2,
+    "queue": "training",
+    "image": "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+    "command": ["/code/train.py"],
+    "volumes": {"code": {"mountPath": "/code", "files": ["train.py"]}},
+}
+JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/drained"
+SECONDS = 60.0
+
+
+@pytest.fixture(scope="module")
+def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """Up, with both jobs done. A job's pods run long enough to be evicted."""
+    with ExitStack() as sandboxes:
+        folder = tmp_path_factory.mktemp("batch") / "sandbox"
+        change = configured(with_queues)
+        sandbox = entered(sandboxes, "train-gke", folder, change, job_seconds=8)
+        sandbox.control_plane.ensure_started()
+        sandbox.control_plane.define([PROVISIONING])
+        found = Rehearsal(sandbox=sandbox, deadline=90)
+        assert found.run_up_only(), found.failures
+        yield found
+
+
+def up(sandbox: Sandbox, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the stack's file, and runs the program."""
+    configured(change)(sandbox.folder / "program")
+    outcome = sandbox.engine.up()
+    assert outcome.ok, outcome.errors
+
+
+def alone(config: dict[str, Any]) -> None:
+    """What a platform team declares: a pool, a queue, and no job."""
+    config["gpu-cluster:trainingJobs"] = config["gpu-cluster:workloads"] = {}
+
+
+def drained(config: dict[str, Any]) -> None:
+    """A job outside of the queue on nodes with room for both of its workers."""
+    alone(config)
+    pool = config["gpu-cluster:gpuPools"]["train-gpu"]
+    pool.update(machineType="n1-standard-16", gpusPerNode=4)
+    config["gpu-cluster:trainingJobs"] = {
+        "drained": {
+            "pool": "train-gpu",
+            "nodes": 2,
+            "gpus": 1,
+            "image": "example.com/image:1",
+            "command": ["train.py"],
+            "maxRestarts": 0,
+        }
+    }
+
+
+def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(
+    rehearsal: Rehearsal,
+) -> None:
+    """A JobSet and a Job, each for both nodes, take turns on nodes that came up once."""
+    events = rehearsal.sandbox.event_log.events
+    (_, first_done), (second_created, _) = spans(events)
+    # Not even its pods are there before: the queue holds back the job, not the scheduler the pods.
+    assert first_done <= second_created
+    came = [node.gpus for node in node_lives(events) if node.gpus]
+    # On a machine so busy that they stood empty for long in between, they were taken away.
+    assert came == [1, 1] or second_created - first_done > EMPTY_SECONDS
+    assert max(count for _, count in gpu_nodes_over_time(node_lives(events))) == 2
+    service = rehearsal.sandbox.control_plane.api.get("/api/v1/namespaces/default/services/ddp")
+    assert service["spec"]["clusterIP"] == "None"
+    pods = rehearsal.sandbox.cluster_cache.pods
+    workers = [pod for pod in pods if pod["metadata"]["labels"].get("app") == "ddp"]
+    names = {f"{p['spec']['hostname']}.{p['spec']['subdomain']}" for p in workers}
+    (master,) = {
+        variable["value"]
+        for pod in workers
+        for variable in pod["spec"]["containers"][0]["env"]
+        if variable["name"] == "MASTER_ADDR"
+    }
+    assert len(names) == 2
+    assert master in names
+    assert "violates PodSecurity" in privileged_pod_in(rehearsal, "kueue-system")
+    assert "violates PodSecurity" in privileged_pod_in(rehearsal, "jobset-system")
+
+
+def privileged_pod_in(rehearsal: Rehearsal, namespace: str) -> str:
+    """What the API server says of one, beside a controller."""
+    container = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "intruder"},
+        "spec": {"containers": [container]},
+    }
+    with pytest.raises(ApiError) as refusal:
+        rehearsal.sandbox.control_plane.api.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+    return str(refusal.value)
+
+
+class User:
+    """Has a kubeconfig, and nothing of the stack."""
+
+    def __init__(
+        self, rehearsal: Rehearsal, folder: Path, printed: pytest.CaptureFixture[str]
+    ) -> None:
+        self.kubeconfig = rehearsal.sandbox.control_plane.kubeconfig
+        self.folder, self._printed = folder, printed
+        (folder / "train.py").write_text("print('hello')\n")
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, output and errors of `gpu-cluster job ...`."""
+        self._printed.readouterr()
+        code = main(["job", *arguments, "--kubeconfig", str(self.kubeconfig)])
+        said = self._printed.readouterr()
+        return code, said.out, said.err
+
+    def submit(self, **job: Any) -> tuple[int, str, str]:
+        """The outcome for a file with this job."""
+        file = self.folder / "job.yaml"
+        file.write_text(yaml.safe_dump({"trainingJobs": {"first": {**JOB, **job}}}))
+        return self.run("submit", str(file))
+
+    def states(self) -> list[str]:
+        """How far each job is."""
+        return [row["state"] for row in json.loads(self.run("list", "--json")[1])["jobs"]]
+
+
+def test_a_user_submits_lists_and_cancels_a_job(
+    rehearsal: Rehearsal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It leaves its queue, gets its nodes and completes; what could never run is refused before,
+    and a cancelled one leaves nothing."""
+    up(rehearsal.sandbox, alone)
+    api = rehearsal.sandbox.control_plane.api
+    user = User(rehearsal, tmp_path, capsys)
+    assert user.run("list")[:2] == (ExitCode.OK, "no jobs\n")
+    code, _, said = user.submit(nodes=3)
+    assert (code, said) == (
+        ExitCode.UNKNOWN,
+        "gpu-cluster job submit: trainingJobs.first.nodes: 3 are more than pool train-gpu can "
+        "have, 2; ask for fewer, or raise its maxNodes\n",
+    )
+    assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
+    assert "has one of that name already" in user.submit()[2]
+    until = time.monotonic() + SECONDS
+    logs = []
+    while (states := user.states()) != ["completed"]:
+        assert time.monotonic() < until, states
+        if states == ["running"]:
+            logs.append(user.run("logs", "first"))
+        time.sleep(0.5)
+    # Its node is simulated, or gone again.
+    for code, said, error in (*logs, user.run("logs", "first")):
+        assert (code, said) == (ExitCode.UNKNOWN, "")
+        assert re.fullmatch(
+            r"gpu-cluster job logs: first: \S+ gives no log of worker 0: .+\n", error
+        )
+    policy = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/first"
+    (owner,) = api.get(policy)["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("JobSet", "first")
+    assert user.run("cancel", "first")[:2] == (ExitCode.OK, "first: cancelled\n")
+    until = time.monotonic() + SECONDS
+    policies = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
+    while user.states() or any(one["metadata"]["name"] == "first" for one in api.items(policies)):
+        assert time.monotonic() < until, user.states()
+        time.sleep(0.5)
+    assert "there is no job first" in user.run("cancel", "first")[2]
+
+
+def test_a_drained_worker_does_not_use_up_the_restarts(rehearsal: Rehearsal) -> None:
+    """All workers start again and finish, with `maxRestarts: 0`; each has a node of its own, though
+    one has room for both."""
+    sandbox = rehearsal.sandbox
+    up(sandbox, drained)
+    workers, api = "Job default/drained-workers-0", sandbox.control_plane.api
+    until(lambda: len(nodes_of(sandbox, workers, "ready")) == 2, "both workers run")
+    assert len(set(nodes_of(sandbox, workers, "ready"))) == 2
+    pod = next(pod for pod in sandbox.cluster_cache.pods if workload(pod) == workers)
+    path = f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}"
+    eviction = {"name": pod["metadata"]["name"], "namespace": "default"}
+    api.create(
+        f"{path}/eviction",
+        {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": eviction},
+    )
+    until(
+        lambda: any(
+            each["type"] in ("Completed", "Failed") and each["status"] == "True"
+            for each in api.get(JOB_SETS)["status"].get("conditions") or []
+        ),
+        f"the training job ends after the eviction of {full_name(pod)}",
+    )
+    status = api.get(JOB_SETS)["status"]
+    assert status["terminalState"] == "Completed"
+    assert status["restarts"] == 1
+    assert not status.get("restartsCountTowardsMax")
