@@ -241,6 +241,20 @@ class Rehearsal:
     def _placement_verified(self) -> str:
         """GPU pods sit on nodes with those GPUs, which came when they were due; installers and
         plugins sit on GPU nodes alone."""
+        until = time.monotonic() + settle_seconds()
+        # Nodes and pods are watched apart: what was seen of a node may be older than of its pods.
+        while (wrong := self._misplaced()) and time.monotonic() < until:
+            time.sleep(0.1)
+        if wrong:
+            raise Failure(*wrong)
+        there = [
+            pod for pod in self.sandbox.cluster_cache.pods if phase(pod) in ("ready", "succeeded")
+        ]
+        gpu_pods = sum(1 for pod in there if gpus_asked(pod["spec"]))
+        daemons = sum(1 for pod in there if part(pod))
+        return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
+
+    def _misplaced(self) -> list[str]:
         sandbox = self.sandbox
         groups, events = sandbox.cloud.node_groups(), sandbox.event_log.events
         wrong = assertions.misplaced(groups, sandbox.cluster_cache)
@@ -251,13 +265,7 @@ class Rehearsal:
             policies = sandbox.control_plane.api.items(POLICIES)
             wrong += [*workers.crowded(pods), *workers.reachable(pods, policies)]
         wrong += evictable(groups, sandbox.cluster_cache.gpu_nodes, pods, rules(pods))
-        wrong += self._without_volumes(pods)
-        if wrong:
-            raise Failure(*wrong)
-        there = [pod for pod in sandbox.cluster_cache.pods if phase(pod) in ("ready", "succeeded")]
-        gpu_pods = sum(1 for pod in there if gpus_asked(pod["spec"]))
-        daemons = sum(1 for pod in there if part(pod))
-        return f"{gpu_pods} GPU pods and {daemons} installer or plugin pods, all on GPU nodes"
+        return wrong + self._without_volumes(pods)
 
     def _without_volumes(self, pods: Sequence[Mapping[str, Any]]) -> list[str]:
         sandbox, cache = self.sandbox, self.sandbox.cluster_cache

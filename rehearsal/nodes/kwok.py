@@ -1,11 +1,16 @@
 """KWOK in the place of the kubelets: it makes nodes ready and takes pods through their phases."""
 
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 import tools
+from rehearsal.control_plane.api import Api
 from rehearsal.control_plane.pod_network import NODE_ADDRESS
+from rehearsal.nodes.pods import full_name
 from rehearsal.processes import Processes
 
 STAGES = Path(__file__).with_name("stages")
@@ -52,3 +57,42 @@ class Kwok:
             if stage["metadata"]["name"] == "pod-complete":
                 stage["spec"]["delay"]["durationMilliseconds"] = int(self._job_seconds * 1000)
         return stages
+
+
+PASSED_OVER_SECONDS = 5.0
+"""How long a pod may be bound before KWOK begins with it; it takes a tenth of that."""
+TOLD = "rehearsal.gpu-cluster/told"
+
+
+class PassedOver:
+    """Pods that KWOK passed over, as it does with one that is bound before it holds the lease of
+    the pod's node; it would look again when the node changes, after five minutes (`watchResources`
+    in kwok's pkg/kwok/controllers/pod_controller.go, read 2026-11-23)."""
+
+    def __init__(self, api: Callable[[], Api]) -> None:
+        self._api = api
+        self._bound: dict[str, float] = {}
+        """Pods that it has not begun with -> since when, or when it was told last."""
+
+    def turn(self, nodes: Sequence[Mapping[str, Any]], pods: Sequence[Mapping[str, Any]]) -> None:
+        """Tells KWOK of them again, by a change of the pod. Raises ApiError."""
+        simulated = {
+            node["metadata"]["name"]
+            for node in nodes
+            if MANAGED.items() <= (node["metadata"].get("annotations") or {}).items()
+        }
+        bound, now = {}, time.monotonic()
+        for pod in pods:
+            metadata, status = pod["metadata"], pod.get("status") or {}
+            begun = "startTime" in status or "deletionTimestamp" in metadata
+            if begun or pod["spec"].get("nodeName") not in simulated:
+                continue
+            name = full_name(pod)
+            bound[name] = self._bound.get(name, now)
+            if now - bound[name] > PASSED_OVER_SECONDS:
+                bound[name] = now
+                self._api().patch(
+                    f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}",
+                    {"metadata": {"annotations": {TOLD: f"{now:.0f}"}}},
+                )
+        self._bound = bound

@@ -35,6 +35,7 @@ from rehearsal.nodes.gpus import (
     is_device_plugin,
     is_ready,
 )
+from rehearsal.nodes.kwok import PassedOver
 from rehearsal.nodes.node_registration import (
     belongs,
     by_instance,
@@ -107,6 +108,7 @@ class Nodes:
         self.refusals, self.sharing = {}, {}
         self._scale_down = ScaleDown()
         self._attachments = Attachments(self._cloud, self._api)
+        self._passed_over = PassedOver(lambda: self._api)
         self._reader = Reader(self._config_map)
         self._thread = threading.Thread(target=self._guarded, name="nodes", daemon=True)
         self._thread.start()
@@ -156,6 +158,7 @@ class Nodes:
                 self._reconcile(groups)
                 self._drain(found)
                 self._attachments.follow(self._followed())
+                self._passed_over.turn(self._nodes, self._pods)
             except ApiError as error:
                 if error.status not in (404, 409):  # overtaken by a change that is on its way
                     self._event_log.record("node", "nodes", "error", message=str(error))

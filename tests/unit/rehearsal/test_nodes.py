@@ -1,14 +1,18 @@
 """When a node is given its GPUs, and in which order the event log has it."""
 
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
+
+import pytest
 
 from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.event_log import EventLog
+from rehearsal.nodes import kwok
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.node_registration import GROUP, by_instance
 from rehearsal.nodes.nodes import Nodes
@@ -159,3 +163,24 @@ def test_a_node_stays_where_the_cloud_names_no_machine() -> None:
     """GKE's nodes bring a provider id of their own; nobody says which of them should be there."""
     node = {"metadata": {"name": "a"}, "spec": {"providerID": "gce://p/z/a"}}
     assert by_instance([node], group(instances=None)) == ([node], [], {})
+
+
+def test_kwok_is_told_of_a_pod_that_it_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it has had its time, and again; not of one that it began with, nor of another kubelet's
+    or one without a node."""
+    now, told = [0.0], list[str]()
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    api = SimpleNamespace(patch=lambda path, body: told.append(path))
+    passed_over = kwok.PassedOver(lambda: cast("Any", api))
+    simulated, real = node("n1", ONE), node("n2", ONE)
+    simulated["metadata"]["annotations"] = kwok.MANAGED
+    begun = pod("begun", on="n1")
+    begun["status"]["startTime"] = "2026-01-01T00:00:00Z"
+    pods = [pod("late", on="n1"), pod("theirs", on="n2"), pod("unbound"), begun]
+    found = []
+    for second in (0, 4, 6, 8, 12):
+        now[0] = second
+        passed_over.turn([simulated, real], pods)
+        found.append(len(told))
+    assert found == [0, 0, 1, 1, 2]
+    assert set(told) == {"/api/v1/namespaces/default/pods/late"}
