@@ -12,6 +12,9 @@ flag = $(if $(filter-out $(NO),$($1)),$2)
 # $(call option,NODE,--node): the flag with what the variable says.
 option = $(if $($1),$2 '$($1)')
 
+# Without what Python has compiled, each of a rehearsal's processes would compile the SDKs again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What each target takes, beside PYTHON. Anything else given to it is refused: with `STAK=train` a
 # command would be about another stack than the one that was meant.
 TAKES_rehearse := STACK KEEP REPLACE NODE

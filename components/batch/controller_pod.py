@@ -45,6 +45,9 @@ def configuration(args: ControllerArgs) -> str:
 def deployment(args: ControllerArgs, name: str) -> DeploymentSpecArgsDict:
     return {
         "replicas": 1,
+        # Both are ready once they have certificates and listen; their webhooks come a moment later
+        # (`setupControllers` in each one's main.go): a job that is made in between is refused.
+        "min_ready_seconds": 5,
         "selector": {"match_labels": labels(args)},
         "template": {
             "metadata": {

@@ -363,3 +363,10 @@ def test_namespaces_of_controllers_keep_the_strictest_standard() -> None:
     for namespace in batch().of("kubernetes:core/v1:Namespace"):
         labels = namespace.inputs["metadata"]["labels"]
         assert labels == {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+def test_controllers_count_once_their_webhooks_are_there() -> None:
+    """Ready, they may not have registered them yet: what is made by then would be refused."""
+    controllers = batch().of("kubernetes:apps/v1:Deployment")
+    assert len(controllers) == 2
+    assert [each.inputs["spec"]["minReadySeconds"] for each in controllers] == [5, 5]

@@ -100,7 +100,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
         def sandbox(stack: str) -> Sandbox:
             folder = tmp_path_factory.mktemp(stack) / "sandbox"
             made = Sandbox(stack, folder=folder, preload_sdks=True, job_seconds=1)
-            rehearsal = Rehearsal(sandbox=sandboxes.enter_context(made), deadline=60)
+            rehearsal = Rehearsal(sandbox=sandboxes.enter_context(made), deadline=120)
             assert rehearsal.run_up_only(), rehearsal.failures
             return made
 
