@@ -191,6 +191,7 @@ def test_an_awaited_workload_does_not_hold_up_the_verdict(rehearse: Rehearse) ->
     rehearsal = rehearse(
         configured(lambda c: c["gpu-cluster:workloads"]["sample-gpu-pod"].update(wait=True)),
         sample('pod["tolerations"] = []'),
+        deadline=120,
     )
     assert [plain(failure) for failure in rehearsal.failures] == [
         MUTATIONS["a toleration is dropped"][1]
