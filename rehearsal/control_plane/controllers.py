@@ -12,6 +12,7 @@ import json
 import shutil
 import threading
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -296,14 +297,16 @@ class _Played:
 
     def _say(self, *, ready: bool) -> None:
         true = "True" if ready else "False"
+        # Since when: without it no pod is ever ready for as long as its Deployment wants.
+        since = {"status": true, "lastTransitionTime": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"}
         status = {
             "phase": "Running",
             "podIP": self.address,
             "podIPs": [{"ip": self.address}],
             "conditions": [
                 {"type": "Initialized", "status": "True"},
-                {"type": "ContainersReady", "status": true},
-                {"type": "Ready", "status": true},
+                {"type": "ContainersReady", **since},
+                {"type": "Ready", **since},
             ],
         }
         at = f"/api/v1/namespaces/{self._namespace}/pods/{self._pod['metadata']['name']}/status"

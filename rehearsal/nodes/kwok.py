@@ -84,8 +84,12 @@ class PassedOver:
         bound, now = {}, time.monotonic()
         for pod in pods:
             metadata, status = pod["metadata"], pod.get("status") or {}
-            begun = "startTime" in status or "deletionTimestamp" in metadata
-            if begun or pod["spec"].get("nodeName") not in simulated:
+            begun = status.get("phase") != "Pending" or "startTime" in status
+            if (
+                begun
+                or "deletionTimestamp" in metadata
+                or pod["spec"].get("nodeName") not in simulated
+            ):
                 continue
             name = full_name(pod)
             bound[name] = self._bound.get(name, now)

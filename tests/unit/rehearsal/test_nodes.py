@@ -176,7 +176,8 @@ def test_kwok_is_told_of_a_pod_that_it_passed_over(monkeypatch: pytest.MonkeyPat
     simulated["metadata"]["annotations"] = kwok.MANAGED
     begun = pod("begun", on="n1")
     begun["status"]["startTime"] = "2026-01-01T00:00:00Z"
-    pods = [pod("late", on="n1"), pod("theirs", on="n2"), pod("unbound"), begun]
+    runs = pod("runs", on="n1", phase="Running")
+    pods = [pod("late", on="n1"), pod("theirs", on="n2"), pod("unbound"), begun, runs]
     found = []
     for second in (0, 4, 6, 8, 12):
         now[0] = second
