@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -33,23 +34,16 @@ def entered(
     stack: str,
     folder: Path,
     *mutations: Mutation,
-    faults: Faults | None = None,
-    job_seconds: float = 5,
+    **more: Any,
 ) -> Sandbox:
-    """A sandbox with these things wrong, for runs that nobody kills; it ends with `sandboxes`."""
+    """A sandbox with these things wrong, for runs that nobody kills; it ends with `sandboxes`.
+    `more`: as `Sandbox` takes it."""
 
     def mutate(program: Path) -> None:
         for mutation in mutations:
             mutation(program)
 
-    sandbox = Sandbox(
-        stack,
-        folder=folder,
-        faults=faults,
-        mutate=mutate,
-        preload_sdks=True,
-        job_seconds=job_seconds,
-    )
+    sandbox = Sandbox(stack, folder=folder, mutate=mutate, preload_sdks=True, **more)
     sandboxes.enter_context(sandbox)
     sandbox.engine.environment.update(STATE_AT_THE_END)
     return sandbox
@@ -142,15 +136,17 @@ def updated(sandbox: Sandbox, *mutations: Mutation, deadline: float = 60) -> Ite
         return sum(allocatable_gpus(node) > 0 for node in sandbox.cluster_cache.nodes)
 
     before = gpu_nodes()
-    with as_it_was(sandbox) as program:
-        for mutation in mutations:
-            mutation(program)
-        rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
-        rehearsal.run_up_only()
-        yield rehearsal
-    outcome = sandbox.engine.up()
-    assert outcome.ok, outcome.errors
-    until(lambda: gpu_nodes() == before, "the nodes that came are gone")
+    try:
+        with as_it_was(sandbox) as program:
+            for mutation in mutations:
+                mutation(program)
+            rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
+            rehearsal.run_up_only()
+            yield rehearsal
+    finally:
+        outcome = sandbox.engine.up()
+        assert outcome.ok, outcome.errors
+        until(lambda: gpu_nodes() == before, "the nodes that came are gone")
 
 
 def until(true: Callable[[], object], what: str, seconds: float = 120) -> None:
