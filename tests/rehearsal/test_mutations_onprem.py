@@ -135,3 +135,24 @@ def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) 
     mutations, message = MUTATIONS[what]
     failures = said(rehearse(*mutations, stack="onprem"))
     assert any(message in failure for failure in failures), failures
+
+
+def test_shared_gpus_are_offered_once_for_each_share(rehearse: Rehearse) -> None:
+    """The device plugin's config says how often a GPU is offered: nine GPUs are thirty-six."""
+    shared = pools(sharing={"strategy": "time-slicing", "replicas": 4})
+    one_each = configured(
+        lambda c: [
+            each.update(gpus=min(each["gpus"], 1)) for each in c["gpu-cluster:workloads"].values()
+        ]
+    )
+    rehearsal = rehearse(shared, one_each, stack="onprem")
+    assert rehearsal.failures == []
+    offered = {
+        node["metadata"]["labels"]["kubernetes.io/hostname"].rpartition("-")[0]: node["status"][
+            "allocatable"
+        ].get("nvidia.com/gpu", "0")
+        for node in rehearsal.sandbox.cluster_cache.nodes
+    }
+    assert offered == {
+        "dgx-a": "36", "dgx-b": "36", "workstation": "8", "forgotten": "0", "control": "0",
+    }  # fmt: skip
