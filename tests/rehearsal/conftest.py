@@ -144,17 +144,25 @@ def updated(sandbox: Sandbox, *mutations: Mutation, deadline: float = 60) -> Ite
             rehearsal.run_up_only()
             yield rehearsal
     finally:
-        outcome = sandbox.engine.up()
-        assert outcome.ok, outcome.errors
+        up(sandbox)
         until(lambda: gpu_nodes() <= before, "the nodes that came are gone")
 
 
-def until(true: Callable[[], object], what: str, seconds: float = 120) -> None:
-    """Waits, and fails with `what` it waited for."""
+def up(sandbox: Sandbox, *mutations: Mutation) -> None:
+    """Runs the program with these changes, which stay."""
+    for mutation in mutations:
+        mutation(sandbox.folder / "program")
+    outcome = sandbox.engine.up()
+    assert outcome.ok, outcome.errors
+
+
+def until(found: Callable[[], Any], what: str, seconds: float = 120) -> Any:
+    """Waits for what is true, and returns it; fails with `what` it waited for."""
     deadline = time.monotonic() + seconds
-    while not true():
+    while not (value := found()):
         assert time.monotonic() < deadline, what
         time.sleep(0.1)
+    return value
 
 
 def changed(resource_type: str, code: str, *, name: str = "") -> Mutation:

@@ -10,7 +10,7 @@ import pytest
 from components.gpu.acceptance_args import GpuTestArgs, job_name
 from rehearsal.nodes.pods import gpus_asked, holds
 from stacks.live.gpu_test import outcomes
-from tests.rehearsal.conftest import Rehearse, Sandboxes, configured, updated
+from tests.rehearsal.conftest import Rehearse, Sandboxes, configured, up, updated
 
 IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 
@@ -70,10 +70,9 @@ def test_another_round_is_another_job(rehearse: Rehearse) -> None:
         return found
 
     first = job()["metadata"]["uid"]
-    configured(lambda config: config["gpu-cluster:gpuTest"].update(generation=2, wait=True))(
-        sandbox.folder / "program"
+    up(
+        sandbox,
+        configured(lambda config: config["gpu-cluster:gpuTest"].update(generation=2, wait=True)),
     )
-    outcome = sandbox.engine.up()
-    assert outcome.ok, outcome.errors
     assert job()["metadata"]["uid"] != first
     assert holds(job(), "Complete")

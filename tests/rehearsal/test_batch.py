@@ -7,7 +7,7 @@ is about those that came with the environment.
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,14 @@ from plugins.kubernetes.api_error import ApiError
 from rehearsal.nodes.autoscaler import EMPTY_SECONDS
 from rehearsal.nodes.pods import full_name, workload
 from rehearsal.report import gpu_nodes_over_time, node_lives
-from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from stacks.outcome import ExitCode
-from tests.rehearsal.conftest import configured, entered, until
+from tests.rehearsal.conftest import configured, entered, until, up
 from tests.rehearsal.test_disruptions import nodes_of
-from tests.rehearsal.test_queues import PROVISIONING, spans, with_queues
+from tests.rehearsal.test_queues import spans, with_provisioning, with_queues
+from tests.unit.stacks.test_jobs import JOB
 
-JOB = {
-    "pool": "train-gpu",
-    "nodes": 2,
-    "queue": "training",
-    "image": "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
-    "command": ["/code/train.py"],
-    "volumes": {"code": {"mountPath": "/code", "files": ["train.py"]}},
-}
+SUBMITTED = {**JOB, "volumes": {"code": {"mountPath": "/code", "files": ["train.py"]}}}
 JOB_SETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/drained"
 SECONDS = 60.0
 
@@ -46,18 +39,9 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
         folder = tmp_path_factory.mktemp("batch") / "sandbox"
         change = configured(with_queues)
         sandbox = entered(sandboxes, "train-gke", folder, change, job_seconds=8)
-        sandbox.control_plane.ensure_started()
-        sandbox.control_plane.define([PROVISIONING])
-        found = Rehearsal(sandbox=sandbox, deadline=90)
+        found = with_provisioning(sandbox, deadline=90)
         assert found.run_up_only(), found.failures
         yield found
-
-
-def up(sandbox: Sandbox, change: Callable[[dict[str, Any]], None]) -> None:
-    """Changes the stack's file, and runs the program."""
-    configured(change)(sandbox.folder / "program")
-    outcome = sandbox.engine.up()
-    assert outcome.ok, outcome.errors
 
 
 def alone(config: dict[str, Any]) -> None:
@@ -145,7 +129,7 @@ class User:
     def submit(self, **job: Any) -> tuple[int, str, str]:
         """The outcome for a file with this job."""
         file = self.folder / "job.yaml"
-        file.write_text(yaml.safe_dump({"trainingJobs": {"first": {**JOB, **job}}}))
+        file.write_text(yaml.safe_dump({"trainingJobs": {"first": {**SUBMITTED, **job}}}))
         return self.run("submit", str(file))
 
     def states(self) -> list[str]:
@@ -158,7 +142,7 @@ def test_a_user_submits_lists_and_cancels_a_job(
 ) -> None:
     """It leaves its queue, gets its nodes and completes; what could never run is refused before,
     and a cancelled one leaves nothing."""
-    up(rehearsal.sandbox, alone)
+    up(rehearsal.sandbox, configured(alone))
     api = rehearsal.sandbox.control_plane.api
     user = User(rehearsal, tmp_path, capsys)
     assert user.run("list")[:2] == (ExitCode.OK, "no jobs\n")
@@ -170,10 +154,9 @@ def test_a_user_submits_lists_and_cancels_a_job(
     )
     assert user.submit() == (ExitCode.OK, "first: submitted\n", "")
     assert "has one of that name already" in user.submit()[2]
-    until = time.monotonic() + SECONDS
-    logs = []
+    deadline, logs = time.monotonic() + SECONDS, []
     while (states := user.states()) != ["completed"]:
-        assert time.monotonic() < until, states
+        assert time.monotonic() < deadline, states
         if states == ["running"]:
             logs.append(user.run("logs", "first"))
         time.sleep(0.5)
@@ -187,11 +170,15 @@ def test_a_user_submits_lists_and_cancels_a_job(
     (owner,) = api.get(policy)["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"]) == ("JobSet", "first")
     assert user.run("cancel", "first")[:2] == (ExitCode.OK, "first: cancelled\n")
-    until = time.monotonic() + SECONDS
     policies = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
-    while user.states() or any(one["metadata"]["name"] == "first" for one in api.items(policies)):
-        assert time.monotonic() < until, user.states()
-        time.sleep(0.5)
+    until(
+        lambda: (
+            not user.states()
+            and not any(one["metadata"]["name"] == "first" for one in api.items(policies))
+        ),
+        "a cancelled job leaves nothing",
+        SECONDS,
+    )
     assert "there is no job first" in user.run("cancel", "first")[2]
 
 
@@ -199,7 +186,7 @@ def test_a_drained_worker_does_not_use_up_the_restarts(rehearsal: Rehearsal) -> 
     """All workers start again and finish, with `maxRestarts: 0`; each has a node of its own, though
     one has room for both."""
     sandbox = rehearsal.sandbox
-    up(sandbox, drained)
+    up(sandbox, configured(drained))
     workers, api = "Job default/drained-workers-0", sandbox.control_plane.api
     until(lambda: len(nodes_of(sandbox, workers, "ready")) == 2, "both workers run")
     assert len(set(nodes_of(sandbox, workers, "ready"))) == 2

@@ -1,7 +1,6 @@
 """Changes of a stack that stands, applied: what replaces a cluster, and what recycles its nodes."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import yaml
 
 from quality.faults.fault_run import FaultRunner
 from rehearsal.sandbox import Sandbox
-from tests.rehearsal.conftest import Sandboxes
+from tests.rehearsal.conftest import Sandboxes, until
 
 CLUSTER = "gcp:container/cluster:Cluster"
 
@@ -93,19 +92,11 @@ def placed(sandbox: Sandbox) -> tuple[str, str] | None:
     return None
 
 
-def eventually(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 40.0
-    while not (value := found()):
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.1)
-    return value
-
-
 @pytest.mark.xdist_group("running")
 def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
     """An update in place in the preview; the pod is evicted, and starts again on another node."""
     sandbox = running("dev")
-    name, node = eventually(lambda: placed(sandbox))
+    name, node = until(lambda: placed(sandbox), "the sample runs", 40)
     kept = {each["metadata"]["name"] for each in sandbox.cluster_cache.nodes} - {node}
     change(sandbox, "gpuPools", diskSizeGb=200)
     change(sandbox, "cluster", systemPool={"diskSizeGb": 100})
@@ -124,7 +115,7 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
         now = placed(sandbox)
         return now is not None and now[0] != name and now[1] != node
 
-    eventually(moved)
+    until(moved, "the pod runs on another node", 40)
     nodes = {each["metadata"]["name"] for each in sandbox.cluster_cache.nodes}
     assert node not in nodes
     assert not kept & nodes

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rehearsal.nodes.pods import phase, workload
 from rehearsal.sandbox import Sandbox
 from stacks.program import Mutation
-from tests.rehearsal.conftest import STATE_AT_THE_END, changed, configured, until
+from tests.rehearsal.conftest import changed, configured, entered, until, up
 
 JOB = "Job default/train"
 IMAGE = "example.com/image:1"
@@ -36,34 +35,13 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
                 pool.update(machineType="n1-standard-16", gpusPerNode=4, maxNodes=2)
                 config["gpu-cluster:workloads"] = workloads
 
-            def mutate(program: Path) -> None:
-                for mutation in (configured(four_gpus), *mutations):
-                    mutation(program)
-
             folder = tmp_path / "sandbox"
-            sandbox = Sandbox(
-                "train-gke",
-                folder=folder,
-                mutate=mutate,
-                preload_sdks=True,
-                job_seconds=15,
-            )
-            sandboxes.enter_context(sandbox)
-            sandbox.engine.environment.update(STATE_AT_THE_END)
+            changes = (configured(four_gpus), *mutations)
+            sandbox = entered(sandboxes, "train-gke", folder, *changes, job_seconds=15)
             up(sandbox)
             return sandbox
 
         yield begin
-
-
-def up(sandbox: Sandbox, change: Callable[[dict[str, Any]], None] = lambda workloads: None) -> None:
-    """Changes the workloads in the stack's file, and runs the program."""
-    file = sandbox.folder / "program" / "Pulumi.train-gke.yaml"
-    document = yaml.safe_load(file.read_text())
-    change(document["config"]["gpu-cluster:workloads"])
-    file.write_text(yaml.safe_dump(document, sort_keys=False))
-    outcome = sandbox.engine.up()
-    assert outcome.ok, outcome.errors
 
 
 def nodes_of(sandbox: Sandbox, who: str, *phases: str) -> list[str]:
@@ -89,7 +67,7 @@ def job_alone_on_a_node(begin: Begin, *mutations: Mutation) -> Sandbox:
         "the two share a node",
     )
     train = {"kind": "job", "pool": "train-gpu", "image": IMAGE, "gpus": 1, "backoffLimit": 0}
-    up(sandbox, lambda workloads: workloads.update(train=train))
+    up(sandbox, configured(lambda config: config["gpu-cluster:workloads"].update(train=train)))
     until(lambda: nodes_of(sandbox, JOB, "ready"), "the job runs")
     assert nodes_of(sandbox, JOB, "ready") != nodes_of(sandbox, "Pod default/small", "ready")
     # Not by another `up`: on a busy machine the job would be done before.

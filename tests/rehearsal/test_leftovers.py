@@ -11,7 +11,7 @@ from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Failure, Rehearsal
 from stacks.live import leftovers
 from stacks.outcome import ExitCode
-from tests.rehearsal.conftest import until
+from tests.rehearsal.conftest import until, up
 
 SERVICE = {
     "apiVersion": "v1",
@@ -125,8 +125,7 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
     """In the cloud's words; before it, and once it is deleted, there is nothing to say. On GKE the
     Ingress stops it alone, once what the Service had is out of the way."""
     with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False, preload_sdks=True) as sandbox:
-        outcome = sandbox.engine.up()
-        assert outcome.ok, outcome.errors
+        up(sandbox)
         deleted_in_time(sandbox)
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()
         assert leftovers.answer(stack, kubeconfig)[0] == ExitCode.OK

@@ -23,7 +23,7 @@ from tests.rehearsal.conftest import (
     patched,
     plain,
     said,
-    until,
+    up,
 )
 from tests.rehearsal.test_mutations_eks import gpus_promised
 
@@ -386,11 +386,9 @@ def test_on_autopilot_pods_get_the_shared_gpu_that_they_select(rehearse: Rehears
 
 
 def test_on_premises_the_fifth_pod_waits_for_ever(rehearse: Rehearse) -> None:
-    """Two GPUs of a machine are four shares, all taken at once; nobody adds a machine. Each pool's
-    machines offer a GPU once for each share: nine GPUs are thirty-six."""
+    """Two GPUs of a machine are four shares, all taken at once; nobody adds a machine."""
     rehearsal = rehearse(
         pool("workstations", {"sharing": {"strategy": "time-slicing", "replicas": 2}}),
-        pool("gpus", {"sharing": TIME_SLICING}),
         copies("gpu-k8s", 5, pool="workstations", gpus=1),
         stack="onprem",
     )
@@ -398,17 +396,6 @@ def test_on_premises_the_fifth_pod_waits_for_ever(rehearse: Rehearse) -> None:
     assert failure.startswith("pool workstation: Pod default/gpu-k8s-")
     assert f"the pool has 1 node, no autoscaling, and none has 1 {GPU} free, used by " in failure
     assert max(at_once(rehearsal).values()) == 4
-    shares = {"dgx-a": 36, "dgx-b": 36, "workstation": 4, "forgotten": 0, "control": 0}
-
-    def on_each() -> dict[str, int]:
-        return {
-            node["metadata"]["labels"]["kubernetes.io/hostname"].rpartition("-")[0]: (
-                allocatable_gpus(node)
-            )
-            for node in rehearsal.sandbox.cluster_cache.nodes
-        }
-
-    until(lambda: on_each() == shares, f"GPUs are shared: {on_each()}", seconds=15)
 
 
 @pytest.mark.prove
@@ -427,9 +414,7 @@ def test_another_number_of_replicas_reaches_nodes_by_new_plugin_pods(
     assert rehearsal.failures == []
     sandbox = rehearsal.sandbox
     eight = pool("workstations", {"sharing": {"strategy": "time-slicing", "replicas": 8}})
-    eight(sandbox.folder / "program")
-    outcome = sandbox.engine.up()
-    assert outcome.ok, outcome.errors
+    up(sandbox, eight)
     pools = stack_output_checks.exported(sandbox.engine.resources())
     deadline = time.monotonic() + 15
     while wrong := stack_output_checks.broken(pools, sandbox.snapshot(), sandbox.cluster_cache):

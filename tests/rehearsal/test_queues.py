@@ -15,6 +15,7 @@ import yaml
 
 from rehearsal.event_log import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
+from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
 from stacks.program import Mutation
 from tests.rehearsal.conftest import changed, configured, entered
@@ -58,6 +59,13 @@ def with_queues(config: dict[str, Any]) -> None:
     config["gpu-cluster:gpuPools"]["train-gpu"]["maxNodes"] = 2
 
 
+def with_provisioning(sandbox: Sandbox, deadline: float) -> Rehearsal:
+    """A rehearsal on a cluster that serves what GKE's does."""
+    sandbox.control_plane.ensure_started()
+    sandbox.control_plane.define([PROVISIONING])
+    return Rehearsal(sandbox=sandbox, deadline=deadline)
+
+
 Run = Callable[..., Rehearsal]
 
 
@@ -73,9 +81,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
             deadline: float = 90,
         ) -> Rehearsal:
             sandbox = entered(sandboxes, stack, tmp_path / "sandbox", *mutations)
-            sandbox.control_plane.ensure_started()
-            sandbox.control_plane.define([PROVISIONING])
-            rehearsal = Rehearsal(sandbox=sandbox, deadline=deadline)
+            rehearsal = with_provisioning(sandbox, deadline)
             if not whole:
                 rehearsal.run_up_only()
             elif rehearsal.run_until_ready():
