@@ -101,6 +101,13 @@ def test_what_is_given_reaches_the_command() -> None:
     assert recipe("bench", "PARTS=b d").endswith("cli bench b d --runs 5 --docs")
 
 
+def test_what_python_has_compiled_is_kept() -> None:
+    """Whatever the environment says: a rehearsal's processes would each compile the SDKs again."""
+    show = "show: ; @echo [$$PYTHONDONTWRITEBYTECODE]"
+    done = run_make("--eval", show, "show", PYTHONDONTWRITEBYTECODE="1")
+    assert "[]" in done.stdout.splitlines(), done
+
+
 def test_help_names_every_target_and_every_variable() -> None:
     """What is not there, nobody finds."""
     said = make("help").stdout

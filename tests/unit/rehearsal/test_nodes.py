@@ -66,18 +66,25 @@ class OneGroup:
         return {}
 
 
+def nodes_on(
+    api: PromptScheduler, cloud: OneGroup, cluster_cache: ClusterCache, event_log: EventLog
+) -> Nodes:
+    """Without an autoscaler."""
+    return Nodes(
+        cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
+        cast("Cloud", cloud),
+        cast("Autoscaler", SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
+        cluster_cache,
+        event_log,
+    )
+
+
 def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
     """The offer is on record before anything can come of it."""
     event_log = EventLog()
     cluster_cache = ClusterCache(event_log)
     api = PromptScheduler(cluster_cache)
-    nodes = Nodes(
-        cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
-        cast("Cloud", OneGroup()),
-        cast("Autoscaler", SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
-        cluster_cache,
-        event_log,
-    )
+    nodes = nodes_on(api, OneGroup(), cluster_cache, event_log)
     nodes.start()
     try:
         assert api.offered.wait(10)
@@ -120,13 +127,7 @@ def test_a_claim_that_goes_right_before_the_cluster_leaves_no_disk() -> None:
     event_log, cloud = EventLog(), BusyCloud()
     cluster_cache = ClusterCache(event_log)
     api = PromptScheduler(cluster_cache)
-    nodes = Nodes(
-        cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
-        cast("Cloud", cloud),
-        cast("Autoscaler", SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
-        cluster_cache,
-        event_log,
-    )
+    nodes = nodes_on(api, cloud, cluster_cache, event_log)
     claim = {
         "metadata": {"uid": "c", "name": "data", "namespace": "default"},
         "spec": {"resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "at-once"},
@@ -163,6 +164,36 @@ def test_a_node_stays_where_the_cloud_names_no_machine() -> None:
     """GKE's nodes bring a provider id of their own; nobody says which of them should be there."""
     node = {"metadata": {"name": "a"}, "spec": {"providerID": "gce://p/z/a"}}
     assert by_instance([node], group(instances=None)) == ([node], [], {})
+
+
+class ForgetfulKwok(PromptScheduler):
+    """Its node is KWOK's, which never begins with the pod that is bound there."""
+
+    def __init__(self, cluster_cache: ClusterCache) -> None:
+        super().__init__(cluster_cache)
+        self.node["metadata"]["annotations"] |= kwok.MANAGED
+        self.told = threading.Event()
+
+    def patch(self, path: str, body: Object, kind: str = "") -> Object:
+        if "/pods/" in path:
+            self.told.set()
+            return body
+        return super().patch(path, body, kind)
+
+
+def test_the_nodes_thread_tells_kwok(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise nobody would look at the pod for minutes."""
+    monkeypatch.setattr(kwok, "PASSED_OVER_SECONDS", 0.0)
+    event_log = EventLog()
+    cluster_cache = ClusterCache(event_log)
+    api = ForgetfulKwok(cluster_cache)
+    nodes = nodes_on(api, OneGroup(), cluster_cache, event_log)
+    nodes.start()
+    try:
+        assert api.told.wait(10)
+    finally:
+        api.end()
+        nodes.stop()
 
 
 def test_kwok_is_told_of_a_pod_that_it_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
