@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 import tools
 import tools.programs
+from rehearsal.fork_server import launcher
 from rehearsal.processes import kill_tree, spawn_supervised
 from stacks.engine import Pulumi
 from stacks.state import ROOT_TYPE, Row, resources
@@ -100,7 +102,7 @@ class Engine(Pulumi):
             "PULUMI_DEBUG_PROVIDERS": ",".join(
                 f"{name}:{port}" for name, port in providers.items()
             ),
-            "GPU_CLUSTER_PYTHON": str(program / ".venv" / "bin" / "python"),
+            "GPU_CLUSTER_PYTHON": str(_python(program)),
             "REHEARSAL_TOKEN_FILE": str(token_file),
             "REHEARSAL": mark,
             **(environment or {}),
@@ -238,6 +240,12 @@ class _EventReader:
             kept.append(_with_subject(policy.get("resourceUrn"), text))
         elif summary := event.get("summaryEvent"):
             self.changes = dict(summary.get("resourceChanges") or {})
+
+
+def _python(program: Path) -> Path:
+    """The program's interpreter; where that is this one, with the SDKs imported."""
+    own = program / ".venv"
+    return launcher() if own.resolve() == Path(sys.prefix).resolve() else own / "bin" / "python"
 
 
 def _with_subject(urn: str | None, message: str) -> str:

@@ -1,7 +1,7 @@
-"""A Python that has imported the SDKs already, for the hundreds of runs of the engine in a proof.
+"""A Python that has imported the SDKs already, for each of a rehearsal's runs of the engine.
 
 Most of a run's time goes into importing them. A server, which is this file run as a script, keeps
-what programs have imported from installed packages, and forks for each. The engine is given a
+what programs have imported of the SDKs, and forks for each. The engine is given a
 launcher, which looks to it like the interpreter: same arguments, streams, environment, signals and
 exit code. A program's own modules are never kept.
 """
@@ -14,6 +14,7 @@ import runpy
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -21,6 +22,7 @@ import traceback
 from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 LAUNCHER = """#!{python} -IS
@@ -69,11 +71,16 @@ def launcher() -> Path:
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
     listening.listen(64)
-    spawn_supervised(
-        [sys.executable, "-u", "-P", __file__, str(listening.fileno()), str(folder / "learnt")],
-        pass_fds=[listening.fileno()],
-        start_new_session=True,
-    )
+    with (folder / "log").open("wb") as log:
+        # Not the streams of this process: whoever reads them waits until nobody has them any more.
+        spawn_supervised(
+            [sys.executable, "-u", "-P", __file__, str(listening.fileno()), str(folder / "learnt")],
+            pass_fds=[listening.fileno()],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     listening.close()
     file = folder / "python"
     file.write_text(LAUNCHER.format(python=sys.executable, address=address, killed=KILLED))
@@ -182,12 +189,16 @@ def _code(end: SystemExit) -> int:
 
 
 def _tell(learnt: Path, before: set[str]) -> None:
-    """Leaves word of what this program imported from installed packages."""
-    site = str(Path(json.__file__).parents[1]), f"{sys.prefix}{os.sep}"
+    """Leaves word of what this program imported of the installed SDKs."""
     new = [
         name
         for name, module in list(sys.modules.items())
-        if name not in before and str(getattr(module, "__file__", None) or "").startswith(site)
+        # Of the SDKs it is known that they can be forked: they start no thread. A module that is
+        # lazy, and has not run, would run when it is asked for its file: all of an SDK takes 13 s.
+        if name.startswith("pulumi")
+        and name not in before
+        and type(module) is ModuleType
+        and str(vars(module).get("__file__") or "").startswith(f"{sys.prefix}{os.sep}")
     ]
     if new:
         # Where two end at once the later word stands; the other one's comes again.

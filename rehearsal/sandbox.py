@@ -24,7 +24,6 @@ from rehearsal.engine import BIN, Engine
 from rehearsal.event_log import EventLog
 from rehearsal.existing import on_its_own_cluster, with_runtime_classes
 from rehearsal.folder import take_over
-from rehearsal.fork_server import launcher
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.bounds import Bounds
 from rehearsal.nodes.kwok import Kwok
@@ -62,7 +61,6 @@ class Sandbox:
         mutate: Mutation | None = None,
         job_seconds: float = 5.0,
         scaling: bool = True,
-        preload_sdks: bool = False,
         prestart: bool = True,
         here: "HostNode | None" = None,
         kept: bool = False,
@@ -70,12 +68,11 @@ class Sandbox:
         inventories: Path = INVENTORIES,
         plugins: Choice = "auto",
     ) -> None:
-        """Without `scaling` no node joins but those that the cloud itself keeps. `preload_sdks`:
-        they are imported once for all sandboxes of this process. Without `prestart` the control
-        plane starts when a cluster is created, not ahead of it: previews need none. With `here`,
-        this machine is one of an existing cluster's nodes. `kept`, `replace`: as `take_over` has
-        them. `plugins`: which provider plugins are used; `official` is refused where one is not
-        installed."""
+        """Without `scaling` no node joins but those that the cloud itself keeps. Without `prestart`
+        the control plane starts when a cluster is created, not ahead of it: previews need none.
+        With `here`, this machine is one of an existing cluster's nodes. `kept`, `replace`: as
+        `take_over` has them. `plugins`: which provider plugins are used; `official` is refused
+        where one is not installed."""
         self.stack = stack
         self.folder = folder or source / ".rehearsal" / stack
         self._source = source
@@ -84,7 +81,6 @@ class Sandbox:
         self.job_seconds = job_seconds
         """How long a Job's pods run."""
         self._scaling = scaling
-        self._preload_sdks = preload_sdks
         self._prestart = prestart
         self._here = here
         self._kept, self._replace = kept, replace
@@ -177,9 +173,7 @@ class Sandbox:
             token_file=self.control_plane.pki.token_file,
             mark=self.mark,
             plugins=tuple(each.parent for each in self._official.values()),
-            environment=self._served.environment
-            | self._pointed()
-            | ({"GPU_CLUSTER_PYTHON": str(launcher())} if self._preload_sdks else {}),
+            environment=self._served.environment | self._pointed(),
             on_event=lambda operation, what, urn: self.event_log.record(
                 "engine", operation, what, urn=urn
             ),

@@ -78,7 +78,6 @@ class FaultRunner:
             folder=self.folder,
             faults=faults,
             scaling=False,
-            preload_sdks=True,
             inventories=self._inventories,
             plugins=self._plugins,
         )

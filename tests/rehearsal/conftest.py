@@ -43,7 +43,7 @@ def entered(
         for mutation in mutations:
             mutation(program)
 
-    sandbox = Sandbox(stack, folder=folder, mutate=mutate, preload_sdks=True, **more)
+    sandbox = Sandbox(stack, folder=folder, mutate=mutate, **more)
     sandboxes.enter_context(sandbox)
     sandbox.engine.environment.update(STATE_AT_THE_END)
     return sandbox
@@ -79,7 +79,7 @@ def previewing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
         @cache
         def sandbox(stack: str) -> Sandbox:
             folder = tmp_path_factory.mktemp(stack) / "sandbox"
-            made = Sandbox(stack, folder=folder, prestart=False, preload_sdks=True)
+            made = Sandbox(stack, folder=folder, prestart=False)
             return sandboxes.enter_context(made)
 
         yield sandbox
@@ -93,7 +93,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandboxes]:
         @cache
         def sandbox(stack: str) -> Sandbox:
             folder = tmp_path_factory.mktemp(stack) / "sandbox"
-            made = Sandbox(stack, folder=folder, preload_sdks=True, job_seconds=1)
+            made = Sandbox(stack, folder=folder, job_seconds=1)
             rehearsal = Rehearsal(sandbox=sandboxes.enter_context(made), deadline=120)
             assert rehearsal.run_up_only(), rehearsal.failures
             return made

@@ -41,7 +41,7 @@ def rehearsed(tmp_path: Path, pool: dict[str, Any]) -> tuple[ChangeRehearsal, di
     file.write_text(yaml.safe_dump(document, sort_keys=False))
     earlier = before("HEAD", "dev", root)
     folder = tmp_path / "sandbox"
-    with Sandbox("dev", source=root, folder=folder, preload_sdks=True) as sandbox:
+    with Sandbox("dev", source=root, folder=folder) as sandbox:
         run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
         assert run.run_until_ready(), run.failures
         report = make_report(run, 1.0)

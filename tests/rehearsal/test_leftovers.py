@@ -124,7 +124,7 @@ def test_a_forgotten_service_stops_the_destroy_and_is_named_before(
 ) -> None:
     """In the cloud's words; before it, and once it is deleted, there is nothing to say. On GKE the
     Ingress stops it alone, once what the Service had is out of the way."""
-    with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False, preload_sdks=True) as sandbox:
+    with Sandbox(stack, folder=tmp_path / "sandbox", scaling=False) as sandbox:
         up(sandbox)
         deleted_in_time(sandbox)
         kubeconfig = sandbox.control_plane.kubeconfig.read_text()

@@ -89,7 +89,6 @@ def caught(folder: Path, mistake: str) -> None:
         source=source,
         folder=folder / "sandbox",
         inventories=folder,
-        preload_sdks=True,
     ) as sandbox:
         settings = settings_in(source / "Pulumi.shared.yaml", "shared")
         assert settings is not None

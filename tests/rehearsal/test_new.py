@@ -31,7 +31,6 @@ def test_a_new_environment_rehearses(tmp_path: Path, choices: Choices) -> None:
         source=source,
         folder=tmp_path / "sandbox",
         inventories=tmp_path,
-        preload_sdks=True,
     ) as sandbox:
         run = Rehearsal(sandbox=sandbox)
         assert run.run_until_ready(), run.failures

@@ -90,7 +90,6 @@ def test_a_preview_judges_a_capacity_block_and_a_way_out_counts(tmp_path: Path) 
         source=source,
         folder=tmp_path / "sandbox",
         inventories=tmp_path,
-        preload_sdks=True,
     ) as sandbox:
         previewed = sandbox.engine.preview(POLICIES)
         outcome = sandbox.engine.up()

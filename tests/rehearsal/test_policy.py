@@ -201,9 +201,7 @@ def previews(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     ):
         folder = tmp_path_factory.mktemp(stack)
         source = _source(folder / "source", stack, like)
-        with Sandbox(
-            stack, source=source, folder=folder / "sandbox", prestart=False, preload_sdks=True
-        ) as sandbox:
+        with Sandbox(stack, source=source, folder=folder / "sandbox", prestart=False) as sandbox:
             for group in groups:
                 with as_it_was(sandbox) as program:
                     for one in GROUPS[group]:

@@ -39,7 +39,7 @@ def preview(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preview]:
         @cache
         def sandbox(stack: str) -> Sandbox:
             folder = tmp_path_factory.mktemp(stack) / "sandbox"
-            made = Sandbox(stack, folder=folder, scaling=False, preload_sdks=True)
+            made = Sandbox(stack, folder=folder, scaling=False)
             return sandboxes.enter_context(made)
 
         def preview(file: Path, mutate: Mutation = lambda program: None) -> str:

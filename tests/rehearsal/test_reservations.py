@@ -31,9 +31,7 @@ def rehearse(
     inventory["reservations"] = reservations
     (folder / f"{stack}.yaml").write_text(yaml.safe_dump(inventory))
     source = folder_of(stack, folder, yaml.safe_dump(document))
-    with Sandbox(
-        stack, source=source, folder=folder / "sandbox", inventories=folder, preload_sdks=True
-    ) as sandbox:
+    with Sandbox(stack, source=source, folder=folder / "sandbox", inventories=folder) as sandbox:
         run = Rehearsal(sandbox=sandbox, policy_pack=None, deadline=45)
         run.run_up_only()
         # It ends at the first job that cannot run; the autoscaler goes on to the others.

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.engine import Engine
+from rehearsal.fork_server import launcher
 from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
 from tests.rehearsal.conftest import changed
@@ -217,3 +218,16 @@ def test_no_credential_reaches_the_engine(tmp_path: Path, monkeypatch: pytest.Mo
     assert "precious" not in engine.environment.values()
     assert engine.environment["HOME"].startswith(str(tmp_path))
     assert engine.environment["KUBECONFIG"] == os.devnull
+
+
+def test_a_program_s_own_interpreter_is_used(tmp_path: Path) -> None:
+    """Where it is not the command's, it may have other packages."""
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    engine = Engine(tmp_path, tmp_path, "dev", providers={}, token_file=tmp_path / "t", mark="m")
+    own = str(tmp_path / ".venv" / "bin" / "python")
+    assert engine.environment["GPU_CLUSTER_PYTHON"] == own
+    (tmp_path / ".venv" / "bin").rmdir()
+    (tmp_path / ".venv").rmdir()
+    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
+    engine = Engine(tmp_path, tmp_path, "dev", providers={}, token_file=tmp_path / "t", mark="m")
+    assert engine.environment["GPU_CLUSTER_PYTHON"] == str(launcher())
