@@ -64,6 +64,7 @@ class Processes:
         command: Sequence[str | Path],
         env: Mapping[str, str] | None = None,
         *,
+        cwd: Path | None = None,
         no_listen: bool = False,
     ) -> subprocess.Popen[bytes]:
         """Starts a server in its own session, so that a terminal's Ctrl-C does not reach it.
@@ -74,6 +75,7 @@ class Processes:
             child = spawn_supervised(
                 command,
                 no_listen=no_listen,
+                cwd=cwd,
                 env={**os.environ, **(env or {}), "REHEARSAL": self.mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,

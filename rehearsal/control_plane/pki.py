@@ -25,12 +25,6 @@ class Pki:
     """The API server's static token file: one user, `rehearsal`, in group `system:masters`."""
     token: str
     token_file: Path
-    etcd_ca: Path
-    """Of etcd alone: who has a certificate of it reads and writes every object, past the API
-    server, whatever that would refuse."""
-    etcd_certificate: Path
-    """etcd's own and, as a client, the API server's."""
-    etcd_key: Path
 
     @property
     def ca_certificate(self) -> bytes:
@@ -41,15 +35,10 @@ def make_pki(folder: Path) -> Pki:
     """Writes everything into `folder`, readable by this user alone."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     until = datetime.datetime.now(datetime.UTC) + VALID
-    # The keys of the authorities are never written.
-    authority, etcd_authority = trustme.CA(), trustme.CA()
-    server, service_accounts, etcd = (
-        each.issue_cert(*NAMES, common_name=name, not_after=until)
-        for each, name in (
-            (authority, "kube-apiserver"),
-            (authority, "service-accounts"),
-            (etcd_authority, "etcd"),
-        )
+    authority = trustme.CA()  # its key is never written
+    server, service_accounts = (
+        authority.issue_cert(*NAMES, common_name=name, not_after=until)
+        for name in ("kube-apiserver", "service-accounts")
     )
     token = secrets.token_urlsafe(32)
     users = f"{token},rehearsal,rehearsal,system:masters\n"
@@ -63,9 +52,6 @@ def make_pki(folder: Path) -> Pki:
         tokens=_write(folder / "tokens.csv", users.encode()),
         token=token,
         token_file=_write(folder / "token", token.encode()),
-        etcd_ca=_write(folder / "etcd-ca.crt", etcd_authority.cert_pem.bytes()),
-        etcd_certificate=_write(folder / "etcd.crt", etcd.cert_chain_pems[0].bytes()),
-        etcd_key=_write(folder / "etcd.key", etcd.private_key_pem.bytes()),
     )
 
 

@@ -3,58 +3,65 @@
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 
-from rehearsal.control_plane.local_control_plane import LocalControlPlane
+from rehearsal.control_plane.local_control_plane import (
+    ETCD_CLIENTS,
+    ETCD_PEERS,
+    LocalControlPlane,
+)
 from tests.another_user import NOBODY, as_root, asked
 
 pytestmark = pytest.mark.xdist_group("plane")
 ASK = """
-import json, ssl, urllib.request
+import http.client, json, socket
 
-def ask(scheme, port, certificate="", key=""):
-    context = ssl._create_unverified_context()
-    if certificate:
-        context.load_cert_chain(certificate, key)
-    body = json.dumps({"key": "AA==", "range_end": "AA==", "count_only": True}).encode()
+def ask(path):
+    body = json.dumps({"key": "AA==", "range_end": "AA==", "count_only": True})
+    connection = http.client.HTTPConnection("localhost", timeout=10)
+    connection.sock = socket.socket(socket.AF_UNIX)
     try:
-        with urllib.request.urlopen(
-            f"{scheme}://127.0.0.1:{port}/v3/kv/range", body, timeout=10, context=context
-        ) as answer:
-            return answer.read().decode()
-    except (OSError, ValueError) as error:
+        connection.sock.connect(path)
+        connection.request("POST", "/v3/kv/range", body)
+        return connection.getresponse().read().decode()
+    except OSError as error:
         return f"refused: {error!r}"
 """
-"""Counts all keys, by the JSON that etcd serves on the port of its clients."""
+"""Counts all keys, by the JSON that etcd serves on the socket of its clients."""
 
 
-def test_the_api_server_s_certificate_opens_it(plane: LocalControlPlane) -> None:
-    """So what the others are refused is there."""
-    pki = plane.pki
-    own = asked(ASK, None, "https", plane._etcd_port, pki.etcd_certificate, pki.etcd_key)
-    assert int(json.loads(own)["count"]) > 50
+@pytest.fixture
+def etcd(plane: LocalControlPlane) -> Path:
+    """The folder of its sockets."""
+    return plane.kubeconfig.parent / "etcd"
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("port", ["_etcd_port", "_etcd_peer_port"])
-@pytest.mark.parametrize(
-    "user",
-    [None, pytest.param(NOBODY, marks=as_root)],
-)
-def test_nobody_gets_in_without_it(
-    plane: LocalControlPlane, scheme: str, port: str, user: int | None
-) -> None:
+def test_the_socket_is_open_to_its_owner(etcd: Path) -> None:
+    """So what others are refused is there."""
+    assert int(json.loads(asked(ASK, None, etcd / ETCD_CLIENTS))["count"]) > 50
+
+
+@as_root
+@pytest.mark.parametrize("socket", [ETCD_CLIENTS, ETCD_PEERS])
+def test_nobody_else_gets_in(etcd: Path, socket: str) -> None:
     """A pod that is written there is past RBAC and admission; with a real kubelet it is root."""
-    said = asked(ASK, user, scheme, getattr(plane, port))
-    assert said.startswith("refused: ")
-    assert "count" not in said
+    assert asked(ASK, NOBODY, etcd / socket).startswith("refused: PermissionError")
 
 
-def test_the_cluster_s_own_certificates_do_not_open_it(plane: LocalControlPlane) -> None:
-    """Another authority signs etcd's: a kubelet's certificate is no key to every secret."""
-    pki = plane.pki
-    server = asked(ASK, None, "https", plane._etcd_port, pki.server_certificate, pki.server_key)
-    assert server.startswith("refused: ")
+def test_its_folder_alone_keeps_others_out(etcd: Path) -> None:
+    """Whatever the modes of the folders around it and of the sockets are."""
+    assert etcd.stat().st_mode & 0o777 == 0o700
+
+
+def test_it_listens_on_no_port(plane: LocalControlPlane) -> None:
+    """Which every user of the machine reaches."""
+    (server,) = (
+        each
+        for each in psutil.process_iter(["name", "cwd"])
+        if each.info["name"] == "etcd" and each.info["cwd"] == str(plane.kubeconfig.parent / "etcd")
+    )
+    assert server.net_connections("inet") == []
 
 
 def test_keys_stay_with_their_owner(plane: LocalControlPlane) -> None:

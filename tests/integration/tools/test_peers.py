@@ -193,13 +193,11 @@ def test_the_language_host_refuses_others() -> None:
 
 
 def test_keys_are_their_owners_alone(tmp_path: Path) -> None:
-    """Every file of the control plane's, etcd's among them."""
-    pki = make_pki(tmp_path / "pki")
-    assert pki.etcd_key.parent == tmp_path / "pki"
+    """Every file of the control plane's."""
+    make_pki(tmp_path / "pki")
     files = list((tmp_path / "pki").iterdir())
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE((tmp_path / "pki").stat().st_mode) == 0o700
-    assert pki.etcd_ca.read_bytes() != pki.ca_certificate
 
 
 @pytest.fixture
