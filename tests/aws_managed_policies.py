@@ -17,13 +17,14 @@ def keep() -> None:
     from moto.iam.models import IAMBackend
 
     AccountSpecificBackend.reset = lambda self: None  # type: ignore[method-assign]
-    read, kept = IAMBackend._init_aws_policies, dict[tuple[str, str], list[Any]]()
+    read, kept = IAMBackend._init_aws_policies, dict[str, list[Any]]()
 
     def init_aws_policies(backend: IAMBackend) -> list[Any]:
-        key = backend.account_id, backend.region_name
-        if key not in kept:
-            kept[key] = read(backend)
-        return [_as_new(policy) for policy in kept[key]]
+        if backend.region_name != "aws":
+            return []  # to find whose a key is, moto makes the backends of China, too
+        if backend.account_id not in kept:
+            kept[backend.account_id] = read(backend)
+        return [_as_new(policy) for policy in kept[backend.account_id]]
 
     IAMBackend._init_aws_policies = init_aws_policies  # type: ignore[method-assign]
 
