@@ -8,8 +8,14 @@ import pytest
 from components.catalog.data_sheets import DATA_SHEETS
 from components.gpu.acceptance_program.report import MARKER
 from tests.components.recording import Recording, record
-from tests.program.environments import ROOT, STACKS, as_engine_config, run_program, values_of
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.environments import (
+    CLUSTER_OUTPUTS,
+    ROOT,
+    STACKS,
+    as_engine_config,
+    run_program,
+    values_of,
+)
 
 IMAGE = "docker.io/pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"
 JOB, CONFIG_MAP = "kubernetes:batch/v1:Job", "kubernetes:core/v1:ConfigMap"

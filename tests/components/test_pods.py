@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.components.recording import Recording, record
-from tests.program.environments import as_engine_config, run_program, values_of
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program, values_of
 
 MEMBER = "serviceAccount:my-project.svc.id.goog[default/trainer]"
 

@@ -7,9 +7,8 @@ from functools import cache
 from typing import Any
 
 from tests.components.recording import Registration, record
-from tests.program.effects import engine_config, own_starts, read, starts
-from tests.program.environments import run_program
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.effects import own_starts, read, starts
+from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program
 
 ANSWERS = {
     **CLUSTER_OUTPUTS,
@@ -28,7 +27,7 @@ def registered(platform: str) -> Sequence[Registration]:
     for config in starts(platform)[: 1 + len(own_starts(platform))]:
         if read(config) is None:
             continue
-        for each in record(run_program, config=engine_config(config), outputs=ANSWERS).resources:
+        for each in record(run_program, config=as_engine_config(config), outputs=ANSWERS).resources:
             if each.custom:
                 found[each.type, json.dumps(each.inputs, sort_keys=True)] = each
     return [replace(each, inputs=_whole(each.inputs)) for each in found.values()]

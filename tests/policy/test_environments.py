@@ -7,8 +7,7 @@ from policy.reading import Resource
 from stacks.urn import Urn, of_reference
 from tests.components.recording import Recording, Registration, record
 from tests.policy.cases import findings
-from tests.program.environments import ROOT, STACKS, config_of, run_program
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.environments import CLUSTER_OUTPUTS, ROOT, STACKS, config_of, run_program
 
 OUTPUTS = {
     **CLUSTER_OUTPUTS,

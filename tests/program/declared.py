@@ -17,10 +17,9 @@ from typing import Any
 import yaml
 
 from stacks.urn import Urn, of_reference
-from tests.components.recording import Registration, record
+from tests.components.recording import Registration
 from tests.program import effects
-from tests.program.environments import STACKS, run_program, values_of
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.environments import STACKS, recorded, values_of
 
 FOLDER = Path(__file__).parent / "declared"
 QUEUES = Path(__file__).parents[1] / "rehearsal" / "queues.yaml"
@@ -47,7 +46,7 @@ Declared = Mapping[str, list[str]]
 
 def declared(config: Mapping[str, Any]) -> Declared:
     """What the program declares with this config, and its outputs."""
-    found = record(run_program, config=effects.engine_config(config), outputs=CLUSTER_OUTPUTS)
+    found = recorded(config)
     rows = {f"{each.type} {each.name}": list(_lines(each)) for each in found.resources}
     rows["outputs"] = [f"{name} {_shown(value)}" for name, value in _flat(found.outputs)]
     return dict(sorted(rows.items()))

@@ -13,9 +13,7 @@ from cli.docs import keys
 from components.settings import load as settings
 from quality.faults.changes import ABSENT, NAMED, Change, changed, table
 from stacks.files import EXAMPLES
-from tests.components.recording import record
-from tests.program.environments import run_program
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.environments import as_engine_config, recorded
 from tests.unit.quality.test_changes import TITLE
 
 ROWS: Mapping[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
@@ -150,26 +148,15 @@ def read(config: Config) -> settings.Settings | None:
 @cache
 def _read(config: str) -> settings.Settings | None:
     try:
-        return settings.from_config(engine_config(json.loads(config)))
+        return settings.from_config(as_engine_config(json.loads(config)))
     except ValueError:
         return None
 
 
 def declared(config: Config, *, again: bool = False) -> Sequence[str]:
     """Every resource that the program registers, with inputs and options, as text."""
-    return (_declared.__wrapped__ if again else _declared)(json.dumps(config))
-
-
-@cache
-def _declared(config: str) -> Sequence[str]:
-    found = record(run_program, config=engine_config(json.loads(config)), outputs=CLUSTER_OUTPUTS)
     return sorted(
         json.dumps({name: getattr(each, name) for name in each.__slots__}, default=sorted)
-        for each in found.resources
+        for each in recorded(config, again=again).resources
         if each.type != LISTED
     )
-
-
-def engine_config(config: Config) -> dict[str, str]:
-    """The config as the engine passes it to the program."""
-    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in config.items()}

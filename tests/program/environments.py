@@ -4,15 +4,31 @@ import copy
 import json
 import runpy
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from stacks.files import EXAMPLES, SAMPLES
+from tests.components.recording import Recording, record
 
 ROOT = Path(__file__).parents[2]
 STACKS = SAMPLES
+CLUSTER_OUTPUTS = {
+    "gcp:container/cluster:Cluster": {
+        "endpoint": "192.0.2.1",
+        "masterAuth": {"clusterCaCertificate": "Q0E="},
+    },
+    "aws:eks/cluster:Cluster": {
+        "endpoint": "https://192.0.2.1",
+        "certificateAuthority": {"data": "Q0E="},
+        "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
+    },
+    "aws:eks/nodeGroup:NodeGroup": {
+        "resources": [{"autoscalingGroups": [{"name": "eks-group"}]}],
+    },
+}
 
 
 def values_of(stack: str) -> dict[str, Any]:
@@ -41,7 +57,7 @@ def config_of(stack: str) -> dict[str, str]:
     return as_engine_config(values_of(stack))
 
 
-def as_engine_config(values: dict[str, Any]) -> dict[str, str]:
+def as_engine_config(values: Mapping[str, Any]) -> dict[str, str]:
     """As the engine flattens a stack file's config."""
     return {
         key: value if isinstance(value, str) else json.dumps(value) for key, value in values.items()
@@ -51,3 +67,14 @@ def as_engine_config(values: dict[str, Any]) -> dict[str, str]:
 def run_program() -> None:
     """The program itself, `__main__.py`."""
     runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+
+
+def recorded(values: Mapping[str, Any], *, again: bool = False) -> Recording:
+    """What an update with this config registers; recorded once, so nobody may change it."""
+    return (_recorded.__wrapped__ if again else _recorded)(json.dumps(values))
+
+
+@cache
+def _recorded(values: str) -> Recording:
+    config = as_engine_config(json.loads(values))
+    return record(run_program, config=config, outputs=CLUSTER_OUTPUTS)

@@ -21,8 +21,7 @@ def marks(platform: str, key: str) -> list[pytest.MarkDecorator]:
     """What one platform declares is known to its own tests: others need not wait for it."""
     own = key.startswith(("cluster.", "gpuPools.")) or platform == "existing"
     silent = {row.partition("=")[0] for row in ROWS["none"]["existing"]}
-    slow = [] if own or key in silent else [ONE_CODE]
-    return [pytest.mark.xdist_group(f"effects on {platform}"), *slow]
+    return [] if own or key in silent else [ONE_CODE]
 
 
 SETTINGS = [

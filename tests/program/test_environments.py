@@ -11,22 +11,7 @@ from components import owners
 from stacks.files import EXAMPLES
 from stacks.urn import Urn, of_reference
 from tests.components.recording import Recording, record
-from tests.program.environments import STACKS, config_of, run_program
-
-CLUSTER_OUTPUTS = {
-    "gcp:container/cluster:Cluster": {
-        "endpoint": "192.0.2.1",
-        "masterAuth": {"clusterCaCertificate": "Q0E="},
-    },
-    "aws:eks/cluster:Cluster": {
-        "endpoint": "https://192.0.2.1",
-        "certificateAuthority": {"data": "Q0E="},
-        "vpcConfig": {"clusterSecurityGroupId": "sg-1"},
-    },
-    "aws:eks/nodeGroup:NodeGroup": {
-        "resources": [{"autoscalingGroups": [{"name": "eks-group"}]}],
-    },
-}
+from tests.program.environments import STACKS, config_of, recorded, run_program, values_of
 
 
 @pytest.fixture(scope="module", params=STACKS)
@@ -38,7 +23,7 @@ def stack(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def update(stack: str) -> Recording:
     """What an update of the environment registers."""
-    return record(run_program, config=config_of(stack), outputs=CLUSTER_OUTPUTS)
+    return recorded(values_of(stack))
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,8 @@ from components.settings import load as config
 from tests.components.recording import Recording, record
 from tests.policy.cases import findings
 from tests.policy.test_environments import resources_of
-from tests.program.environments import as_engine_config, run_program
+from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program
 from tests.program.generated import PLATFORM_STACKS, broken, configs
-from tests.program.test_environments import CLUSTER_OUTPUTS
 from tests.unit.cli.test_stack_schema import complaints
 
 QUICK = settings(

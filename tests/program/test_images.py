@@ -9,10 +9,8 @@ import pytest
 from components.gpu.images_args import ImagesArgs
 from components.settings import load as settings
 from stacks.images import references
-from tests.components.recording import Recording, record
 from tests.program import effects
-from tests.program.environments import run_program
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.environments import as_engine_config, recorded
 
 REGISTRY = "registry.example.com/mirror"
 
@@ -32,10 +30,8 @@ def images(value: Any) -> Iterator[str]:
 
 def pulled(config: Mapping[str, Any]) -> set[str]:
     """The images of all pods that the program declares with this config."""
-    found: Recording = record(
-        run_program, config=effects.engine_config(dict(config)), outputs=CLUSTER_OUTPUTS
-    )
-    kubernetes = [each for each in found.resources if each.type.startswith("kubernetes:")]
+    found = recorded(config).resources
+    kubernetes = [each for each in found if each.type.startswith("kubernetes:")]
     return {image for each in kubernetes for image in images(dict(each.inputs))}
 
 
@@ -53,7 +49,7 @@ def chosen(platform: str) -> list[dict[str, Any]]:
 def test_the_list_is_what_the_pods_run(platform: str) -> None:
     """No pod of the program is missing from it, and nothing in it is not run."""
     for config in chosen(platform):
-        read = settings.from_config(effects.engine_config(config))
+        read = settings.from_config(as_engine_config(config))
         assert set(references(read)) == pulled(config)
 
 

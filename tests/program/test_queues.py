@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from tests.components.recording import record
-from tests.program.environments import as_engine_config, run_program, values_of
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program, values_of
 
 QUEUES: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[1] / "rehearsal" / "queues.yaml").read_text()

@@ -6,8 +6,7 @@ import pulumi
 import pytest
 
 from tests.components.recording import record
-from tests.program.environments import ROOT, config_of, run_program
-from tests.program.test_environments import CLUSTER_OUTPUTS
+from tests.program.environments import ROOT, config_of, recorded, run_program, values_of
 
 APIS = {
     "gcp:container/": "container.googleapis.com",
@@ -24,7 +23,7 @@ STEPS = (ROOT / "docs" / "getting-started" / "gke.md").read_text()
 def test_the_steps_enable_every_api_that_a_stack_uses(stack: str) -> None:
     """An API that is off fails the update half way, with a cluster that bills."""
     enabled = set(re.findall(r"[a-z]+\.googleapis\.com", STEPS))
-    update = record(run_program, config=config_of(stack), outputs=CLUSTER_OUTPUTS)
+    update = recorded(values_of(stack))
     used = {one.type for one in update.resources if one.type.startswith("gcp:")}
     for token in used:
         (api,) = [api for start, api in APIS.items() if token.startswith(start)]
