@@ -47,6 +47,7 @@ TOGETHER = {
 take seconds to load, which one worker does for all of a group."""
 
 LONGEST = (
+    "program",
     "eks",
     "tests/rehearsal/test_sandbox.py",
     "running",
@@ -54,11 +55,9 @@ LONGEST = (
     "tests/rehearsal/test_buckets.py",
     "previews",
     "tests/rehearsal/test_batch.py",
-    "program",
     "plane",
     "tests/rehearsal/test_mutations.py",
     "facts",
-    "tests/rehearsal/test_disruptions.py",
 )
 """Groups of tests that take longest, the longest first: the workers then end together."""
 

@@ -75,6 +75,10 @@ def job_alone_on_a_node(begin: Begin, *mutations: Mutation) -> Sandbox:
     return sandbox
 
 
+@pytest.mark.prove(
+    reason="without those below it would also pass if nobody evicted; tests/components/"
+    "test_gpu_layer.py has the annotation, tests/unit/rehearsal/test_scale_down.py what it does"
+)
 def test_the_autoscaler_leaves_a_running_job_its_node(begin: Begin) -> None:
     """Although only one of the node's four GPUs is in use and its pod would fit elsewhere."""
     sandbox = job_alone_on_a_node(begin)

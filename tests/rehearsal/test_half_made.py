@@ -130,6 +130,7 @@ def test_what_gke_makes_half_way_is_replaced_after_a_recovery(stack: Stack) -> N
     assert stack.cloud.list_resources() == []
 
 
+@pytest.mark.prove(reason="tests/unit/stacks/test_recovery.py has the recovery, without an engine")
 def test_a_default_pool_that_was_not_removed_is_removed_after_a_recovery(stack: Stack) -> None:
     """It has nodes that somebody pays for, and an `up` passes it by."""
     stack.cloud.faults.halfway |= {"DELETE_NODE_POOL": [STOCKOUT]}
@@ -143,6 +144,7 @@ def test_a_default_pool_that_was_not_removed_is_removed_after_a_recovery(stack: 
     stack.pulumi.must("preview", "--expect-no-changes")
 
 
+@pytest.mark.prove(reason="test_official_requests.py has what the plugin answers")
 def test_what_gke_changes_half_way_is_changed_by_the_next_up(stack: Stack) -> None:
     """The engine keeps the old inputs and the state that it is told, and that the update failed."""
     stack.up()

@@ -137,6 +137,7 @@ def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) 
     assert any(message in failure for failure in failures), failures
 
 
+@pytest.mark.prove(reason="test_mutations_sharing has pods on shares in every run")
 def test_shared_gpus_are_offered_once_for_each_share(rehearse: Rehearse) -> None:
     """The device plugin's config says how often a GPU is offered: nine GPUs are thirty-six."""
     shared = pools(sharing={"strategy": "time-slicing", "replicas": 4})

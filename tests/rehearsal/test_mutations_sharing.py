@@ -324,14 +324,13 @@ def test_one_wrong_thing_about_sharing_is_named(rehearse: Rehearse, what: str) -
 BOTTLEROCKET = {"os": "bottlerocket"}
 
 
+@pytest.mark.prove(
+    reason="on premises a ConfigMap does the same in every run; tests/unit/rehearsal/"
+    "test_gpu_sharing.py reads each platform's own settings"
+)
 @pytest.mark.parametrize(
     ("sharing", "values"),
-    [
-        (TIME_SLICING, {}),
-        pytest.param(MPS, {}, marks=pytest.mark.prove),
-        pytest.param(TIME_SLICING, BOTTLEROCKET, marks=pytest.mark.prove),
-        pytest.param(MPS, BOTTLEROCKET, marks=pytest.mark.prove),
-    ],
+    [(TIME_SLICING, {}), (MPS, {}), (TIME_SLICING, BOTTLEROCKET), (MPS, BOTTLEROCKET)],
 )
 def test_on_eks_four_pods_share_a_gpu_and_the_fifth_waits(
     rehearse: Rehearse, sharing: dict[str, Any], values: dict[str, Any]
