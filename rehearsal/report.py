@@ -31,6 +31,8 @@ class NodeLife:
     """Why it was sent away: `recycled`, `of no group` or `cluster gone`; empty for the others."""
     added: bool = False
     """Whether the autoscaler made it come."""
+    granted: float | None = None
+    """Of one that the autoscaler made come: when the cloud agreed to it."""
     parts: dict[str, float] = field(default_factory=dict)
     """`driver`, `plugin` -> when the pod that brings it first was ready there."""
     used: bool = False
@@ -98,6 +100,10 @@ def node_lives(events: Iterable[Event]) -> list[NodeLife]:
             if part and event.what == "ready":
                 life.parts.setdefault(part, event.at)
             life.used |= not event.detail["workload"].startswith("DaemonSet ")
+        if event.kind == "cloud" and event.what == "size":
+            for life in lives.values():
+                if life.added and life.group == event.subject and life.granted is None:
+                    life.granted = event.at
         if event.kind != "node":
             continue
         if event.what == "joined":

@@ -140,9 +140,10 @@ def unnecessary_scale_ups(
     """Pools that the autoscaler made grow although no pod ever ran on the new nodes."""
     idle: dict[str, int] = {}
     for node in nodes:
+        if not node.added or node.used or node.granted is None:
+            continue
         # One that has only just come may still get its pod.
-        settled = node.left is not None or now - node.joined > settle
-        if node.added and not node.used and settled:
+        if node.left is not None or now - node.joined > settle:
             idle[node.group] = idle.get(node.group, 0) + 1
     return [
         f"pool {group}: unnecessary scale-up: {count} {'node' if count == 1 else 'nodes'} came up "

@@ -77,15 +77,16 @@ def test_a_real_nodes_pods_are_its_kubelets_affair() -> None:
 @pytest.mark.parametrize(
     ("fields", "found"),
     [
-        ({"added": True}, 1),
-        ({"added": True, "used": True}, 0),
+        ({"added": True, "granted": 2.0}, 1),
+        ({"added": True, "granted": 2.0, "used": True}, 0),
         ({"added": False}, 0),
-        ({"added": True, "joined": 9.5}, 0),
-        ({"added": True, "joined": 9.5, "left": 9.9}, 1),
+        ({"added": True}, 0),
+        ({"added": True, "joined": 9.5, "granted": 9.6}, 0),
+        ({"added": True, "joined": 9.5, "granted": 9.6, "left": 9.9}, 1),
     ],
 )
 def test_nodes_on_which_no_pod_ran_came_for_nothing(fields: dict[str, Any], found: int) -> None:
-    """Only the autoscaler's, and not those that have only just come."""
+    """Only the autoscaler's, once the cloud has agreed, and not those that have only just come."""
     assert len(assertions.unnecessary_scale_ups([life(**fields)], now=10.0)) == found
 
 

@@ -272,3 +272,16 @@ def test_a_version_that_the_stack_does_not_have_is_said() -> None:
     ]
     pinned = [runs("jobset", "registry.k8s.io/jobset/jobset@sha256:00")]
     assert "the stack has sha256:00" in simulated.lines(pinned, 5.0)[1]
+
+
+def test_a_node_counts_once_the_cloud_has_agreed() -> None:
+    """Until it is asked, on a busy machine seconds later, it may still refuse."""
+    asked = [
+        event(1.0, "node", "one", "joined"),
+        event(1.1, "node", "one", "member", group="train-gpu", gpus=1, added=True),
+        event(1.2, "node", "other", "joined"),
+        event(1.2, "node", "other", "member", group="other-gpu", gpus=1, added=True),
+    ]
+    agreed = event(4.0, "cloud", "train-gpu", "size", nodes=1, before=0)
+    assert [life.granted for life in node_lives(asked)] == [None, None]
+    assert [life.granted for life in node_lives([*asked, agreed])] == [4.0, None]
