@@ -60,11 +60,15 @@ def launcher() -> Path:
     """An executable to be used as this interpreter. Its server ends with this process."""
     if shared := os.environ.get(SHARED):
         return Path(shared)
-    from rehearsal.processes import (
-        spawn_supervised,  # not for the server, which wants nothing of ours
-    )
+    # Not for the server, which wants nothing of ours.
+    from psutil import pid_exists as alive
 
-    folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
+    from rehearsal.processes import spawn_supervised
+
+    for old in Path(tempfile.gettempdir()).glob("fork-server-*-*"):
+        if not alive(int(old.name.split("-")[2])):  # killed before it could remove it
+            shutil.rmtree(old, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"fork-server-{os.getpid()}-"))
     # Unlike `atexit`, also at the end of a process of `multiprocessing`.
     Finalize(None, shutil.rmtree, [folder], {"ignore_errors": True}, exitpriority=0)
     address = str(folder / "socket")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal.fork_server import KILLED, launcher
+from rehearsal.fork_server import KILLED, SHARED, launcher
+from stacks.files import ROOT
 
 
 def warm() -> str:
@@ -124,3 +125,18 @@ def test_signals_are_passed_on() -> None:
 def test_the_interpreter_is_the_launcher_for_what_a_program_starts() -> None:
     """So that the language host's programs are warm as well."""
     assert run(warm(), "-c", "import sys; print(sys.executable)").stdout.strip() == warm()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    """And what a process that ends left, by itself."""
+    code = "from rehearsal.fork_server import launcher; print(launcher())"
+    end = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    for more, left in ((end, 1), (end, 1), ("", 0)):
+        subprocess.run(
+            [sys.executable, "-c", f"{code}; {more}"],
+            cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if name != SHARED}
+            | {"TMPDIR": str(tmp_path)},
+            stdout=subprocess.DEVNULL,
+        )
+        assert len(list(tmp_path.glob("fork-server-*"))) == left
