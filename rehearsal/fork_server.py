@@ -61,12 +61,13 @@ def launcher() -> Path:
     if shared := os.environ.get(SHARED):
         return Path(shared)
     # Not for the server, which wants nothing of ours.
-    from psutil import pid_exists as alive
+    import psutil
 
     from rehearsal.processes import spawn_supervised
 
     for old in Path(tempfile.gettempdir()).glob("fork-server-*-*"):
-        if not alive(int(old.name.split("-")[2])):  # killed before it could remove it
+        pid = old.name.split("-")[2]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):  # killed before it could remove it
             shutil.rmtree(old, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f"fork-server-{os.getpid()}-"))
     # Unlike `atexit`, also at the end of a process of `multiprocessing`.

@@ -13,6 +13,7 @@ from tests.program.environments import (
     ROOT,
     STACKS,
     as_engine_config,
+    recorded,
     run_program,
     values_of,
 )
@@ -83,7 +84,7 @@ def test_a_pod_has_the_pool_s_runtime_class() -> None:
     values = values_of("onprem")
     values["gpu-cluster:gpuPools"]["gpus"]["runtimeClass"] = "nvidia"
     values["gpu-cluster:gpuTest"] = {"pools": ["gpus"], "image": IMAGE}
-    found = record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
+    found = recorded(values)
     pod = job_of(found, "onprem")["spec"]["template"]["spec"]
     assert pod["runtimeClassName"] == "nvidia"
 
@@ -93,7 +94,7 @@ def test_a_pod_has_the_driver_where_nvidia_s_plugin_runs_on_gke() -> None:
     values = values_of("dev")
     values["gpu-cluster:gpuPools"]["train-gpu"]["devicePlugin"] = "nvidia"
     values["gpu-cluster:gpuTest"] = {"pools": ["train-gpu"], "image": IMAGE}
-    found = record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
+    found = recorded(values)
     pod = job_of(found, "dev")["spec"]["template"]["spec"]
     paths = [volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume]
     assert paths == ["/home/kubernetes/bin/nvidia"]

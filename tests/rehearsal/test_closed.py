@@ -19,7 +19,7 @@ import http.client, json, socket
 
 def ask(path):
     body = json.dumps({"key": "AA==", "range_end": "AA==", "count_only": True})
-    connection = http.client.HTTPConnection("localhost", timeout=10)
+    connection = http.client.HTTPConnection("localhost")
     connection.sock = socket.socket(socket.AF_UNIX)
     try:
         connection.sock.connect(path)
@@ -54,12 +54,12 @@ def test_its_folder_alone_keeps_others_out(etcd: Path) -> None:
     assert etcd.stat().st_mode & 0o777 == 0o700
 
 
-def test_it_listens_on_no_port(plane: LocalControlPlane) -> None:
+def test_it_listens_on_no_port(etcd: Path) -> None:
     """Which every user of the machine reaches."""
     (server,) = (
         each
         for each in psutil.process_iter(["name", "cwd"])
-        if each.info["name"] == "etcd" and each.info["cwd"] == str(plane.kubeconfig.parent / "etcd")
+        if each.info["name"] == "etcd" and each.info["cwd"] == str(etcd)
     )
     assert server.net_connections("inet") == []
 

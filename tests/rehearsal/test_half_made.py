@@ -144,7 +144,9 @@ def test_a_default_pool_that_was_not_removed_is_removed_after_a_recovery(stack: 
     stack.pulumi.must("preview", "--expect-no-changes")
 
 
-@pytest.mark.prove(reason="test_official_requests.py has what the plugin answers")
+@pytest.mark.prove(
+    reason="tests/unit/plugins/test_official_requests.py has what the plugin answers"
+)
 def test_what_gke_changes_half_way_is_changed_by_the_next_up(stack: Stack) -> None:
     """The engine keeps the old inputs and the state that it is told, and that the update failed."""
     stack.up()

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -66,17 +67,24 @@ class OneGroup:
         return {}
 
 
-def nodes_on(
+@contextmanager
+def running(
     api: PromptScheduler, cloud: OneGroup, cluster_cache: ClusterCache, event_log: EventLog
-) -> Nodes:
-    """Without an autoscaler."""
-    return Nodes(
+) -> Iterator[None]:
+    """Nodes without an autoscaler, until the block ends."""
+    nodes = Nodes(
         cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
         cast("Cloud", cloud),
         cast("Autoscaler", SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
         cluster_cache,
         event_log,
     )
+    nodes.start()
+    try:
+        yield
+    finally:
+        api.end()
+        nodes.stop()
 
 
 def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
@@ -84,14 +92,9 @@ def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
     event_log = EventLog()
     cluster_cache = ClusterCache(event_log)
     api = PromptScheduler(cluster_cache)
-    nodes = nodes_on(api, OneGroup(), cluster_cache, event_log)
-    nodes.start()
-    try:
+    with running(api, OneGroup(), cluster_cache, event_log):
         assert api.offered.wait(10)
         (life,), (given,) = node_lives(event_log.events), pod_lives(event_log.events)
-    finally:
-        api.end()
-        nodes.stop()
     assert given.bound is not None
     assert life.gpus_at is not None
     assert life.gpus_at <= given.bound
@@ -127,7 +130,6 @@ def test_a_claim_that_goes_right_before_the_cluster_leaves_no_disk() -> None:
     event_log, cloud = EventLog(), BusyCloud()
     cluster_cache = ClusterCache(event_log)
     api = PromptScheduler(cluster_cache)
-    nodes = nodes_on(api, cloud, cluster_cache, event_log)
     claim = {
         "metadata": {"uid": "c", "name": "data", "namespace": "default"},
         "spec": {"resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "at-once"},
@@ -135,15 +137,11 @@ def test_a_claim_that_goes_right_before_the_cluster_leaves_no_disk() -> None:
     at_once = storage_class("at-once", "kubernetes.io/gce-pd", waits=False)
     cluster_cache.change("StorageClass", "ADDED", at_once)
     cluster_cache.change("PersistentVolumeClaim", "ADDED", claim)
-    nodes.start()
-    try:
+    with running(api, cloud, cluster_cache, event_log):
         assert cloud.waiting.wait(10)
         assert cloud.disks == ["c"]
         cluster_cache.change("PersistentVolumeClaim", "DELETED", claim)
         threading.Timer(0.2, cloud.free.set).start()
-    finally:
-        api.end()
-        nodes.stop()
     assert cloud.disks == []
 
 
@@ -187,13 +185,8 @@ def test_the_nodes_thread_tells_kwok(monkeypatch: pytest.MonkeyPatch) -> None:
     event_log = EventLog()
     cluster_cache = ClusterCache(event_log)
     api = ForgetfulKwok(cluster_cache)
-    nodes = nodes_on(api, OneGroup(), cluster_cache, event_log)
-    nodes.start()
-    try:
+    with running(api, OneGroup(), cluster_cache, event_log):
         assert api.told.wait(10)
-    finally:
-        api.end()
-        nodes.stop()
 
 
 def test_kwok_is_told_of_a_pod_that_it_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
