@@ -1,8 +1,9 @@
 """`python -m tests.program.declared`: writes what each environment declares, to review a change by.
 
-`declared/<environment>.txt` has every input and option of every resource; `..._choices.txt` what
-other settings (`quality/faults/changes.yaml`, `effects.yaml`) add to that and take away. Long
-texts are there by their digest.
+`declared/<environment>.txt` has every input and option of every resource, sorted by path, so that a
+new input moves no other line. `..._choices.txt` has what other settings
+(`quality/faults/changes.yaml`, `effects.yaml`) add to that and remove. Long texts are shown by
+their digest.
 """
 
 import contextlib
@@ -71,7 +72,7 @@ def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         with contextlib.suppress(ValueError):
             value = json.loads(value)
     if isinstance(value, Mapping) and value:
-        for key, each in value.items():
+        for key, each in sorted(value.items()):
             yield from _flat(each, f"{path}.{key}" if path else str(key))
     elif isinstance(value, list) and value:
         for position, each in enumerate(value):
