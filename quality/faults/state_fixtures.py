@@ -68,7 +68,15 @@ def kept(state: str, sandbox: Sandbox) -> str:
     """A state without what was that one sandbox's."""
     for value, placeholder in _own(sandbox).items():
         state = state.replace(value, placeholder)
-    return json.dumps(_without(json.loads(state)), indent=1) + "\n"
+    return by_resource(_without(json.loads(state)))
+
+
+def by_resource(state: dict[str, Any]) -> str:
+    """A state as JSON with one line for each resource, as nobody reads it line by line."""
+    deployment = state["deployment"]
+    lines = ",\n".join(json.dumps(resource) for resource in deployment["resources"])
+    whole = json.dumps({**state, "deployment": {**deployment, "resources": []}})
+    return whole.replace('"resources": []', f'"resources": [\n{lines}\n]') + "\n"
 
 
 def _without(value: Any) -> Any:
