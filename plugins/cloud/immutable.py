@@ -86,8 +86,6 @@ def _with_node_config(token: str, row: dict[str, Any], rows: dict[str, Any]) -> 
     for kind in ("kept_when_removed", "not_inputs", "same_when_unknown", "sets"):
         inherited = [path for path in pool.get(kind, ()) if within(path, "nodeConfig")]
         merged[kind] = [*row.get(kind, ()), *inherited]
-    nested = [path for path in pool["required_nested"] if within(path, "nodeConfig")]
-    merged["required_nested"] = [*row["required_nested"], *nested]
     return merged
 
 

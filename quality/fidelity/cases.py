@@ -70,7 +70,7 @@ def _of_resource(package: Package, of: Declared, *, given_alone: bool) -> Iterat
         given = {key: value for key, value in base.items() if key not in known.auto_named}
         named = Declared(stack=of.stack, token=of.token, name=name, inputs=of.inputs)
         yield Case(of=named, kind="name", path="", before=None, after=given)
-    for path, kind, needed in _paths(shape, known, "", of.token, package.deepest):
+    for path, kind, needed in _paths(shape, "", of.token, package.deepest):
         if path in package.fixed:
             continue
         if not given_alone or Values.at(base, path) is not None:
@@ -83,17 +83,15 @@ NAMES = ("Caps", "under_score", "a" * 21, "a" * 22, "a" * 54, "a" * 55, "a" * 60
 """Names of resources, of which a physical name is made."""
 
 
-def _paths(
-    shape: Block, known: Facts, parent: str, token: str, levels: int
-) -> Iterator[tuple[str, Any, bool]]:
+def _paths(shape: Block, parent: str, token: str, levels: int) -> Iterator[tuple[str, Any, bool]]:
     """Every input path (`a[].b`), its type, and whether its block is nothing without it."""
     for name, kind in shape.properties.items():
         path = f"{parent}.{name}" if parent else name
-        yield path, kind, name in shape.required or path in known.required_nested
+        yield path, kind, name in shape.required
         element, inner = _element(kind)
         inside = sdk.is_input_type(element) and path not in ELSEWHERE.get(token, ())
         if inside and levels > 1:
-            yield from _paths(block(element), known, path + inner, token, levels - 1)
+            yield from _paths(block(element), path + inner, token, levels - 1)
 
 
 def _element(kind: Any) -> tuple[Any, str]:
@@ -194,7 +192,7 @@ class Values:
         found = {
             name: self.two(f"{path}.{name}", kind)[0]
             for name, kind in shape.properties.items()
-            if name in shape.required or f"{path}.{name}" in self._known.required_nested
+            if name in shape.required
         }
         if found or not shape.properties:
             return found
