@@ -21,6 +21,7 @@ TAKES_rehearse := STACK KEEP REPLACE NODE
 TAKES_down := STACK
 TAKES_inject-faults := PARTS MINUTES
 TAKES_bench := PARTS RUNS
+TAKES_docs := FIGURES
 TAKES_lock := UPGRADE
 
 # What a target was called before -> what to run now.
@@ -33,7 +34,7 @@ NOW_check := $(SCRIPT) test-gpus $(STACK)
 NOW_cost := $(SCRIPT) cost $(STACK)
 NOW_recover := $(SCRIPT) recover $(if $(filter file,$(origin STACK)),STACK,$(STACK))
 NOW_cards := $(SCRIPT) docs --measured FILE
-NOW_readme := make docs
+NOW_readme := make docs FIGURES=1
 NOW_prove := make inject-faults
 NOW_engine := $(RUN) -m tools build pulumi
 NOW_real-node := $(SCRIPT) rehearse $(STACK) --node gpu
@@ -73,7 +74,8 @@ make inject-faults        every fault at every operation, every change; under an
                           (PARTS="dev-kills", MINUTES=45)
 make bench                what the program costs in time, memory and money (PARTS="b d", RUNS=5)
 make coverage             what the fast tests run of the code, which must not fall
-make docs                 writes the generated pages
+make docs                 writes the generated pages; FIGURES=1 adds what the last rehearsal
+                          and tests measured
 make lock                 pins every Python package with its hashes, after a change of
                           requirements*.txt; UPGRADE=1 takes newer releases
 
@@ -146,9 +148,8 @@ unit: setup
 coverage: $(VENV)/.ready
 	@$(RUN) -m pytest -q -n 2 --dist loadfile --cov --cov-report=term $(COVERED)
 
-# The reference, the last rehearsal of dev, the last tests.
 docs: $(VENV)/.ready
-	@$(COMMAND) docs
+	@$(COMMAND) docs $(call flag,FIGURES,--figures)
 
 # Results go to .rehearsal/bench and, as a section and pictures, into docs/. A quiet machine,
 # please: 20 minutes on two cores. PARTS="b d" measures these again and leaves the rest.

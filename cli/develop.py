@@ -155,9 +155,14 @@ def compare_plugins(
     metavar="FILE",
     help="What test-gpus --json printed, or the log of the test's pod: add it to the GPU table.",
 )
-def docs(measured: Sequence[Path]) -> None:
-    """Write the generated pages, and the results of the last rehearsal and tests, into docs/."""
+@click.option(
+    "--figures", is_flag=True, help="Also write what the last rehearsal and tests measured."
+)
+def docs(measured: Sequence[Path], figures: bool) -> None:
+    """Write the generated pages into docs/."""
     from cli.docs import gpus, write
 
     gpus.write(measured)
     write.write()
+    if figures:
+        write.write_figures()

@@ -1,4 +1,4 @@
-"""Writes the generated pages, and the last rehearsal's report."""
+"""Writes the generated pages, and the figures of the last rehearsal and tests."""
 
 import json
 import shutil
@@ -34,11 +34,14 @@ SHOWN = ("pulumi up", "pulumi destroy")
 
 
 def write() -> None:
-    """Writes the reference always; the results of the last rehearsal of dev and of the last tests
-    where there were any."""
+    """Writes the pages that follow from the code."""
     keys.write()
     for page, markdown in PAGES.items():
         page.write_text(markdown())
+
+
+def write_figures() -> None:
+    """Writes the results of the last rehearsal of dev and of the last tests, if there are any."""
     folder = ROOT / ".rehearsal" / "dev"
     if (folder / "report.txt").is_file():
         report = json.loads((folder / "report.json").read_text())

@@ -70,7 +70,7 @@ def test_a_variable_that_a_target_does_not_know_is_refused(given: list[str], say
         (["cards", "FILES=a"], ".venv/bin/gpu-cluster docs --measured FILE"),
         (["real-node", "STACK=onprem"], ".venv/bin/gpu-cluster rehearse onprem --node gpu"),
         (["prove", "PARTS=dev-kills"], "make inject-faults"),
-        (["readme"], "make docs"),
+        (["readme"], "make docs FIGURES=1"),
         (["engine"], ".venv/bin/python -m tools build pulumi"),
     ],
 )
