@@ -56,9 +56,10 @@ def gpus() -> None:
 def leftovers() -> None:
     """What a destroy of STACK would leave in the cloud.
 
-    The cloud's controllers make load balancers, firewall rules and disks for Services, Ingresses,
+    The cloud's controllers create load balancers, firewall rules and disks for Services, Ingresses,
     Gateways and PersistentVolumeClaims, and remove them with those objects, not with the cluster.
-    Exit code 1: there are some; each is named, with the command that removes it.
+    Exit code 1: there are some; each is named, with the command that removes it, and for a volume
+    or snapshot with the one that keeps its data. Buckets are never among them.
     """
 
 

@@ -62,6 +62,11 @@ def folder_of(source: Path) -> Path:
     return Path(os.environ.get(INSTEAD) or source) if source == ROOT else source
 
 
+def project_name(source: Path) -> str:
+    """The name in `Pulumi.yaml`."""
+    return str(yaml.safe_load((source / "Pulumi.yaml").read_text())["name"])
+
+
 def stacks(source: Path) -> list[str]:
     """The stacks that have a file in the program's folder."""
     files = folder_of(source).glob("Pulumi.*.yaml")

@@ -191,10 +191,14 @@ class Attachments:
 def volume(one: Wanted, handle: str, claim: Object) -> dict[str, Any]:
     """The PersistentVolume that a CSI driver's provisioner makes for a claim."""
     namespace, _, name = one.name.partition("/")
+    driver, _, volume_id = handle.partition(":")
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": f"pvc-{one.uid}"},
+        "metadata": {
+            "name": f"pvc-{one.uid}",
+            "annotations": {"pv.kubernetes.io/provisioned-by": driver},
+        },
         "spec": {
             "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
             "accessModes": claim["spec"]["accessModes"],
@@ -202,6 +206,6 @@ def volume(one: Wanted, handle: str, claim: Object) -> dict[str, Any]:
             "storageClassName": _class(claim),
             "claimRef": {"namespace": namespace, "name": name, "uid": one.uid,
                          "apiVersion": "v1", "kind": "PersistentVolumeClaim"},
-            "csi": {"driver": handle.partition(":")[0], "volumeHandle": handle.partition(":")[2]},
+            "csi": {"driver": driver, "volumeHandle": volume_id},
         },
     }  # fmt: skip

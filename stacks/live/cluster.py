@@ -37,10 +37,15 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
     Raises CheckError where there is none.
     """
     if rehearsal:
-        given = ROOT / ".rehearsal" / stack / "kubeconfig"
+        folder = ROOT / ".rehearsal" / stack
+        given = folder / "kubeconfig"
         if not given.exists():
+            # The rehearsal's runner outlives its cluster, whose kubeconfig goes with it.
             raise CheckError(
-                f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
+                f"the kept rehearsal of {stack} has no cluster: its stack was destroyed, so there "
+                f"is none to ask; end it with gpu-cluster down {stack}"
+                if (folder / "run").exists()
+                else f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
             )
     if given is None:
         return _of_stack(stack)

@@ -1,8 +1,11 @@
 """What a destroy of the cluster would leave in the cloud.
 
-The cloud's controllers make load balancers, firewall rules and disks for Services, Ingresses,
+The cloud's controllers create load balancers, firewall rules and disks for Services, Ingresses,
 Gateways and PersistentVolumeClaims, and remove them with those objects, not with the cluster: they
 would bill on, and keep the network from being deleted.
+
+A volume counts only if a provisioner of the cluster created what is behind it. A bucket, and
+whatever else existed before its PersistentVolume, is somebody's data and never mentioned here.
 """
 
 import json
@@ -14,9 +17,10 @@ import kubernetes.client
 
 from components.ownership import owner_of
 from components.platforms import PLATFORMS
+from stacks.files import project_name
 from stacks.live.cluster import asked, client_of, items
 from stacks.outcome import Answer, CheckError, ExitCode
-from stacks.settings import config_of, platform_of
+from stacks.settings import ROOT, config_of, platform_of
 
 Object = Mapping[str, Any]
 
@@ -25,33 +29,56 @@ _MADE = {
         "Service": "forwarding rule, firewall rules k8s-*, perhaps target pool or NEGs",
         "Ingress": "forwarding rules, URL map, backend services, NEGs, firewall rule k8s-*",
         "Gateway": "forwarding rules, URL map, backend services, NEGs, firewall rule",
-        "PersistentVolumeClaim": "persistent disk",
     },
     "aws": {
         "Service": "load balancer, target groups, network interfaces, security group",
         "Ingress": "load balancer, target groups, network interfaces, security group",
         "Gateway": "load balancer, target groups, network interfaces, security group",
-        "PersistentVolumeClaim": "EBS volume",
     },
 }
-"""Cloud -> kind of object -> what its controllers make for one."""
+"""Cloud -> kind of object -> what its controllers create for one."""
+_NEG, _NEGS = "cloud.google.com/neg", "standalone NEGs, one for each zone and port"
+"""GKE's annotation for network endpoint groups of a Service of any type, and what they are.
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/standalone-neg, read 2026-11-23."""
+_DRIVERS = {
+    "pd.csi.storage.gke.io": ("persistent disk", "disk snapshot"),
+    "filestore.csi.storage.gke.io": ("Filestore instance", "Filestore backup"),
+    "lustre.csi.storage.gke.io": ("Managed Lustre instance", "snapshot"),
+    "ebs.csi.aws.com": ("EBS volume", "EBS snapshot"),
+    "efs.csi.aws.com": ("EFS access point", "snapshot"),
+    "fsx.csi.aws.com": ("FSx for Lustre file system", "snapshot"),
+}
+"""CSI driver -> what it creates for a claim, and for a VolumeSnapshot."""
+_BUCKETS = ("gcsfuse.csi.storage.gke.io", "s3.csi.aws.com")
+"""CSI drivers that mount buckets and create none."""
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+"""A provisioner's annotation on each PersistentVolume whose storage it created itself:
+`AnnDynamicallyProvisioned` of sig-storage-lib-external-provisioner."""
+_GATEWAYS = ("gateway.networking.k8s.io", "v1", "gateways")
+_SNAPSHOTS = ("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """An object for which something stands in the cloud."""
+    """An object that has something in the cloud."""
 
     kind: str
     name: str
     """`namespace/name`."""
     what: str
-    """What stands there, as the cloud calls it, with its name or address where that is known."""
-    remove: str
-    """The command that removes the object, and with it what stands there."""
+    """What is in the cloud, in the cloud's words, with its name or address if that is known."""
+    remove: str | None
+    """The command that removes the object, and with it what is in the cloud. None if the object's
+    own policy keeps its data: then nothing has to be done before a destroy."""
+    keep: str | None = None
+    """The command after which the data outlives the object; None for what holds no data."""
 
 
 def answer(stack: str, kubeconfig: str) -> Answer:
-    """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
+    """Exit code, document and text; 1 only if something has to be decided before a destroy.
+
+    Raises CheckError if the cluster cannot be asked.
+    """
     platform = platform_of(config_of(stack))
     cloud = PLATFORMS[platform].cloud if platform in PLATFORMS else None
     if cloud is None:
@@ -59,110 +86,157 @@ def answer(stack: str, kubeconfig: str) -> Answer:
         return ExitCode.OK, {"stack": stack, "leftovers": [], "notes": [note]}, note
     client = client_of(kubeconfig)
     core, net = kubernetes.client.CoreV1Api(client), kubernetes.client.NetworkingV1Api(client)
+    custom = _custom_objects(client, _GATEWAYS, _SNAPSHOTS)
     found = leftovers(
         cloud,
         services=items(asked(core.list_service_for_all_namespaces)),
         ingresses=items(asked(net.list_ingress_for_all_namespaces)),
-        gateways=_gateways(client),
+        gateways=custom[_GATEWAYS],
         claims=items(asked(core.list_persistent_volume_claim_for_all_namespaces)),
         volumes=items(asked(core.list_persistent_volume)),
-        stack=stack,
+        snapshots=custom[_SNAPSHOTS],
+        owner=f"{project_name(ROOT)}/{stack}",
     )
     document = {"stack": stack, "leftovers": [asdict(one) for one in found]}
-    return (ExitCode.FINDING if found else ExitCode.OK), document, text(found)
+    undecided = any(one.remove for one in found)
+    return (ExitCode.FINDING if undecided else ExitCode.OK), document, text(found)
 
 
 def leftovers(
     cloud: str,
     *,
-    services: Iterable[Object] = (),
+    services: Sequence[Object] = (),
     ingresses: Iterable[Object] = (),
     gateways: Iterable[Object] = (),
-    claims: Iterable[Object] = (),
+    claims: Sequence[Object] = (),
     volumes: Iterable[Object] = (),
-    stack: str = "",
+    snapshots: Iterable[Object] = (),
+    owner: str = "",
 ) -> list[Leftover]:
-    """What the objects of a cluster left in this cloud, sorted; without the claims of `stack`
-    itself, which its destroy deletes with their disks."""
-    made = _MADE[cloud]
-    by_claim = {_claim(volume): volume for volume in volumes}
-    balanced = [one for one in services if one["spec"].get("type") == "LoadBalancer"]
-    found = []
-    for kind, objects in (
-        ("Service", balanced),
-        ("Ingress", ingresses),
-        ("Gateway", gateways),
-        ("PersistentVolumeClaim", claims),
-    ):
-        for one in objects:
-            namespace, name = one["metadata"]["namespace"], one["metadata"]["name"]
-            volume = by_claim.pop((namespace, name), None)
-            words = made[kind]
-            if kind == "PersistentVolumeClaim":
-                if volume is None:
-                    continue  # no disk was made yet
-                if stack and (owner_of(one) or "").endswith(f"/{stack}") and not _kept(volume):
-                    continue
-                words = f"{words} {_handle(volume)}"
-            elif addresses := _addresses(one):
-                words = f"{words}; address {', '.join(addresses)}"
-            found.append(
-                Leftover(
-                    kind=kind,
-                    name=f"{namespace}/{name}",
-                    what=words,
-                    remove=f"kubectl delete {kind.lower()} {name} --namespace {namespace}"
-                    + _kept(volume),
-                )
-            )
-    found += [_orphan(made["PersistentVolumeClaim"], each) for each in by_claim.values()]
+    """What the objects of a cluster leave in this cloud, sorted.
+
+    `snapshots` are VolumeSnapshotContents. `owner`, `<project>/<stack>`, is whose claims are
+    omitted: its destroy deletes them with their disks.
+    """
+    found = [
+        _balancer(cloud, kind, one)
+        for kind, objects in (
+            ("Service", [one for one in services if one["spec"].get("type") == "LoadBalancer"]),
+            ("Ingress", ingresses),
+            ("Gateway", gateways),
+        )
+        for one in objects
+    ]
+    if cloud == "google":
+        found += [
+            Leftover(kind="Service", name=_full_name(one), what=_NEGS,
+                     remove=_delete("Service", one["metadata"]))
+            for one in services
+            if one["spec"].get("type") != "LoadBalancer" and _exposed(one)
+        ]  # fmt: skip
+    owned = {_full_name(one) for one in claims if owner and owner_of(one) == owner}
+    known = {_full_name(one) for one in claims}
+    for volume in volumes:
+        one = _of_volume(volume, known, owned)
+        found += [one] if one else []
+    found += [_of_snapshot(one) for one in snapshots if "volumeHandle" in one["spec"]["source"]]
     return sorted(found, key=lambda one: (one.kind, one.name))
 
 
 def text(found: Sequence[Leftover]) -> str:
-    """Two lines for each, and what to do with all of them."""
+    """Some lines for each, and what to do with all of them."""
     if not found:
-        return "nothing: no Service, Ingress, Gateway or volume has anything in the cloud"
-    lines = [f"{one.kind} {one.name}: {one.what}\n  {one.remove}" for one in found]
-    return "\n".join(
-        [
-            *lines,
-            f"{len(found)} would stay in the cloud, bill on, and may keep the network from being "
-            "deleted: remove them before pulumi destroy, and run this again",
-        ]
-    )
+        return "nothing: no Service, Ingress, Gateway, volume or snapshot has anything in the cloud"
+    lines = []
+    for one in found:
+        lines.append(f"{one.kind} {one.name}: {one.what}")
+        if one.keep:
+            lines.append(f"  to keep the data: {one.keep}")
+        if one.remove:
+            lines.append(f"  to delete {'the data' if one.keep else 'it'}: {one.remove}")
+    undecided, kept = [one for one in found if one.remove], [one for one in found if not one.remove]
+    if undecided:
+        lines.append(
+            f"{len(undecided)} would stay in the cloud, bill on, and may keep the network from "
+            "being deleted: decide on each before pulumi destroy, and run this again"
+        )
+    if kept:
+        lines.append(f"{len(kept)} will be kept in the cloud, and bill on, by its own policy")
+    return "\n".join(lines)
 
 
-def _orphan(word: str, volume: Object) -> Leftover:
-    """A volume whose claim is gone."""
-    name = volume["metadata"]["name"]
+def _balancer(cloud: str, kind: str, one: Object) -> Leftover:
+    addresses = _addresses(one)
     return Leftover(
-        kind="PersistentVolume",
-        name=name,
-        what=f"{word} {_handle(volume)}",
-        remove=f"kubectl delete persistentvolume {name}{_kept(volume)}",
+        kind=kind,
+        name=_full_name(one),
+        what=_MADE[cloud][kind] + (f"; address {', '.join(addresses)}" if addresses else ""),
+        remove=_delete(kind, one["metadata"]),
     )
 
 
-def _claim(volume: Object) -> tuple[str, str]:
-    claim = volume["spec"].get("claimRef") or {}
-    # One that nobody claims has a key of its own.
-    return claim.get("namespace", ""), claim.get("name", volume["metadata"]["name"])
+def _exposed(service: Object) -> bool:
+    """Whether a Service asks for network endpoint groups that no Ingress owns."""
+    note = (service["metadata"].get("annotations") or {}).get(_NEG, "{}")
+    try:
+        return bool(json.loads(note).get("exposed_ports"))
+    except (ValueError, AttributeError):
+        return True  # GKE refuses such an annotation today; what it created before is still there
 
 
-def _handle(volume: Object) -> str:
-    source = volume["spec"].get("csi") or {}
-    return str(source.get("volumeHandle") or volume["metadata"]["name"])
-
-
-def _kept(volume: Object | None) -> str:
-    """What is to be done before, for a disk that outlives its claim."""
-    if volume is None or volume["spec"].get("persistentVolumeReclaimPolicy") != "Retain":
-        return ""
-    return (
-        f"  (its reclaim policy is Retain: the disk stays until you delete {_handle(volume)} in "
-        "the cloud)"
+def _of_volume(volume: Object, claims: set[str], owned: set[str]) -> Leftover | None:
+    """What a volume leaves; None if it was not created for a claim, or goes with the stack."""
+    name, spec = volume["metadata"]["name"], volume["spec"]
+    csi = spec.get("csi") or {}
+    provisioner = (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY)
+    if not provisioner or csi.get("driver") in _BUCKETS:
+        return None
+    driver = str(csi.get("driver") or provisioner)
+    what = f"{_words(driver)[0]} {csi.get('volumeHandle') or name}"
+    reference = spec.get("claimRef") or {}
+    claim = f"{reference.get('namespace')}/{reference.get('name')}"
+    retained = spec.get("persistentVolumeReclaimPolicy") == "Retain"
+    if claim in owned and not retained:
+        return None
+    kind, metadata = "PersistentVolume", {"name": name}
+    if claim in claims:
+        kind, metadata = "PersistentVolumeClaim", reference
+    patch = """'{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'"""
+    return Leftover(
+        kind=kind,
+        name=claim if claim in claims else name,
+        what=f"{what}, which reclaim policy Retain keeps" if retained else what,
+        remove=None if retained else _delete(kind, metadata),
+        keep=None if retained else f"kubectl patch persistentvolume {name} --patch {patch}",
     )
+
+
+def _of_snapshot(content: Object) -> Leftover:
+    spec, status = content["spec"], content.get("status") or {}
+    reference, name = spec["volumeSnapshotRef"], content["metadata"]["name"]
+    what = f"{_words(spec['driver'])[1]} {status.get('snapshotHandle') or name}"
+    retained = spec["deletionPolicy"] == "Retain"
+    patch = """--type merge --patch '{"spec":{"deletionPolicy":"Retain"}}'"""
+    return Leftover(
+        kind="VolumeSnapshot",
+        name=f"{reference['namespace']}/{reference['name']}",
+        what=f"{what}, which deletion policy Retain keeps" if retained else what,
+        remove=None if retained else _delete("VolumeSnapshot", reference),
+        keep=None if retained else f"kubectl patch volumesnapshotcontent {name} {patch}",
+    )
+
+
+def _words(driver: str) -> tuple[str, str]:
+    return _DRIVERS.get(driver, (f"volume of {driver}", f"snapshot of {driver}"))
+
+
+def _delete(kind: str, metadata: Object) -> str:
+    where = f" --namespace {metadata['namespace']}" if "namespace" in metadata else ""
+    return f"kubectl delete {kind.lower()} {metadata['name']}{where}"
+
+
+def _full_name(one: Object) -> str:
+    return f"{one['metadata']['namespace']}/{one['metadata']['name']}"
 
 
 def _addresses(one: Object) -> list[str]:
@@ -174,15 +248,16 @@ def _addresses(one: Object) -> list[str]:
     ]
 
 
-def _gateways(client: Any) -> list[Object]:
-    """None where the cluster does not know the kind."""
-    groups = kubernetes.client.ApisApi(client)
-    names = [group["name"] for group in _groups(asked(groups.get_api_versions))]
-    if "gateway.networking.k8s.io" not in names:
-        return []
-    custom = kubernetes.client.CustomObjectsApi(client)
-    group, version, plural = "gateway.networking.k8s.io", "v1", "gateways"
-    return items(asked(custom.list_cluster_custom_object, group, version, plural))
+def _custom_objects(
+    client: Any, *kinds: tuple[str, str, str]
+) -> dict[tuple[str, str, str], list[Object]]:
+    """The objects of each kind (group, version, plural); none of a kind that is not served."""
+    groups = _groups(asked(kubernetes.client.ApisApi(client).get_api_versions))
+    served = {each["groupVersion"] for group in groups for each in group["versions"]}
+    ask = kubernetes.client.CustomObjectsApi(client).list_cluster_custom_object
+    return {
+        kind: items(asked(ask, *kind)) if "/".join(kind[:2]) in served else [] for kind in kinds
+    }
 
 
 def _groups(body: bytes) -> list[Any]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from stacks.live import leftovers
+from stacks.outcome import ExitCode
 from stacks.program import Mutation
 from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
@@ -52,6 +54,10 @@ def test_a_job_reads_a_bucket_by_its_identity(rehearse: Rehearse, stack: str) ->
     api = rehearsal.sandbox.control_plane.api
     claim = api.get("/api/v1/namespaces/default/persistentvolumeclaims/results")
     assert claim["status"]["phase"] == "Bound"
+    # Buckets are nobody's leftovers, and the stack deletes its own claim.
+    kubeconfig = rehearsal.sandbox.control_plane.kubeconfig.read_text()
+    code, document, _ = leftovers.answer(stack, kubeconfig)
+    assert (code, document["leftovers"]) == (ExitCode.OK, [])
     rehearsal.teardown()
     assert rehearsal.failures == []
 

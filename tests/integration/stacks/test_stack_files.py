@@ -183,6 +183,19 @@ def test_an_existing_cluster_is_asked_by_its_own_kubeconfig(
     assert own_kubeconfig("dev", stack.config_of("dev")) is None
 
 
+def test_a_kept_rehearsal_without_a_cluster_is_told_from_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """After `pulumi destroy` in it, the rehearsal still runs, and there is no cluster to ask."""
+    monkeypatch.setattr(cluster, "ROOT", tmp_path)
+    with pytest.raises(CheckError, match="no rehearsal of dev is kept"):
+        cluster.kubeconfig_of("dev", None, rehearsal=True)
+    (tmp_path / ".rehearsal" / "dev").mkdir(parents=True)
+    (tmp_path / ".rehearsal" / "dev" / "run").touch()
+    with pytest.raises(CheckError, match="has no cluster: its stack was destroyed"):
+        cluster.kubeconfig_of("dev", None, rehearsal=True)
+
+
 @pytest.mark.parametrize("content", [None, "# gpu-cluster", "{}", '{"gpus": []}', "[]", "3"])
 def test_what_is_no_measurement_is_not_kept(
     content: str | None,

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from stacks.live.leftovers import Leftover, leftovers, text
 
 
@@ -13,14 +15,36 @@ def an_object(name: str, status: dict[str, Any] | None = None, **spec: Any) -> d
     }
 
 
-def a_volume(name: str, claim: str | None, policy: str = "Delete") -> dict[str, Any]:
+def a_volume(
+    name: str,
+    claim: str | None,
+    policy: str = "Delete",
+    *,
+    driver: str = "ebs.csi.aws.com",
+    provisioned: bool = True,
+) -> dict[str, Any]:
     spec: dict[str, Any] = {
         "persistentVolumeReclaimPolicy": policy,
-        "csi": {"volumeHandle": f"vol-{name}"},
+        "csi": {"driver": driver, "volumeHandle": f"vol-{name}"},
     }
     if claim:
         spec["claimRef"] = {"namespace": "team", "name": claim}
-    return {"metadata": {"name": name}, "spec": spec}
+    notes = {"pv.kubernetes.io/provisioned-by": driver} if provisioned else {}
+    return {"metadata": {"name": name, "annotations": notes}, "spec": spec}
+
+
+def a_snapshot(name: str, policy: str, driver: str, **source: str) -> dict[str, Any]:
+    """A VolumeSnapshotContent."""
+    return {
+        "metadata": {"name": f"content-{name}"},
+        "spec": {
+            "deletionPolicy": policy,
+            "driver": driver,
+            "source": source,
+            "volumeSnapshotRef": {"namespace": "team", "name": name},
+        },
+        "status": {"snapshotHandle": f"snap-{name}"},
+    }
 
 
 BALANCED = {"loadBalancer": {"ingress": [{"ip": "198.51.100.1"}]}}
@@ -53,8 +77,29 @@ def test_ingresses_and_gateways_have_load_balancers_too() -> None:
     ]
 
 
-def test_disks_are_named_once_and_those_that_stay_say_so() -> None:
-    """By their claims; without a claim by themselves, and a claim without a disk not at all."""
+def test_a_service_with_endpoint_groups_of_its_own_is_named() -> None:
+    """NEGs that no Ingress owns stay, whatever the Service's type; those of an Ingress do not."""
+
+    def noted(name: str, note: str) -> dict[str, Any]:
+        service = an_object(name, type="ClusterIP")
+        service["metadata"]["annotations"] = {"cloud.google.com/neg": note}
+        return service
+
+    services = [
+        noted("alone", '{"exposed_ports": {"80": {"name": "mine"}}}'),
+        noted("ingress", '{"ingress": true}'),
+        noted("broken", "{"),
+    ]
+    found = leftovers("google", services=services)
+    assert [one.name for one in found] == ["team/alone", "team/broken"]
+    assert found[0].what == "standalone NEGs, one for each zone and port"
+    assert found[0].remove == "kubectl delete service alone --namespace team"
+    assert leftovers("aws", services=services) == []
+
+
+def test_disks_are_named_once_and_what_keeps_their_data_too() -> None:
+    """By their claims; without a claim by themselves, and a claim without a disk not at all. What
+    a reclaim policy keeps needs nobody's decision."""
     found = leftovers(
         "aws",
         claims=[an_object("data"), an_object("kept"), an_object("waiting")],
@@ -66,36 +111,111 @@ def test_disks_are_named_once_and_those_that_stay_say_so() -> None:
         ],
     )
     assert [(one.kind, one.name, one.what) for one in found] == [
-        ("PersistentVolume", "c", "EBS volume vol-c"),
+        ("PersistentVolume", "c", "EBS volume vol-c, which reclaim policy Retain keeps"),
         ("PersistentVolume", "d", "EBS volume vol-d"),
         ("PersistentVolumeClaim", "team/data", "EBS volume vol-a"),
-        ("PersistentVolumeClaim", "team/kept", "EBS volume vol-b"),
+        (
+            "PersistentVolumeClaim",
+            "team/kept",
+            "EBS volume vol-b, which reclaim policy Retain keeps",
+        ),
     ]
     assert found[2].remove == "kubectl delete persistentvolumeclaim data --namespace team"
-    assert found[3].remove.endswith(
-        "(its reclaim policy is Retain: the disk stays until you delete vol-b in the cloud)"
+    assert found[2].keep == (
+        "kubectl patch persistentvolume a --patch "
+        """'{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'"""
     )
+    assert found[3].remove is None
+
+
+@pytest.mark.parametrize(
+    ("driver", "what"),
+    [
+        ("pd.csi.storage.gke.io", "persistent disk vol-a"),
+        ("filestore.csi.storage.gke.io", "Filestore instance vol-a"),
+        ("lustre.csi.storage.gke.io", "Managed Lustre instance vol-a"),
+        ("ebs.csi.aws.com", "EBS volume vol-a"),
+        ("efs.csi.aws.com", "EFS access point vol-a"),
+        ("fsx.csi.aws.com", "FSx for Lustre file system vol-a"),
+        ("csi.example.com", "volume of csi.example.com vol-a"),
+        ("gcsfuse.csi.storage.gke.io", None),
+        ("s3.csi.aws.com", None),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Delete", "Retain"])
+def test_a_volume_is_what_its_driver_created(driver: str, what: str | None, policy: str) -> None:
+    """Nobody is told to delete a bucket, nor anything else that existed before its volume."""
+    claims = [an_object("data")]
+    found = leftovers(
+        "google", claims=claims, volumes=[a_volume("a", "data", policy, driver=driver)]
+    )
+    assert [one.what.partition(",")[0] for one in found] == ([what] if what else [])
+    static = a_volume("a", "data", policy, driver=driver, provisioned=False)
+    assert leftovers("google", claims=claims, volumes=[static]) == []
+
+
+def test_a_volume_of_kubernetes_own_plugins_counts_if_it_was_created_for_a_claim() -> None:
+    """A disk of the time before CSI; NFS and local volumes were there first."""
+    made = a_volume("a", None, driver="kubernetes.io/gce-pd")
+    del made["spec"]["csi"]
+    nfs = {"metadata": {"name": "n"}, "spec": {"nfs": {"server": "nas", "path": "/"}}}
+    (found,) = leftovers("google", volumes=[made, nfs])
+    assert (found.name, found.what) == ("a", "volume of kubernetes.io/gce-pd a")
+
+
+def test_snapshots_bill_on_too() -> None:
+    """Those that were taken of a volume here; one that was imported is somebody else's."""
+    found = leftovers(
+        "google",
+        snapshots=[
+            a_snapshot("a", "Delete", "pd.csi.storage.gke.io", volumeHandle="vol-a"),
+            a_snapshot("b", "Retain", "filestore.csi.storage.gke.io", volumeHandle="vol-b"),
+            a_snapshot("c", "Delete", "pd.csi.storage.gke.io", snapshotHandle="snap-c"),
+        ],
+    )
+    assert [(one.name, one.what) for one in found] == [
+        ("team/a", "disk snapshot snap-a"),
+        ("team/b", "Filestore backup snap-b, which deletion policy Retain keeps"),
+    ]
+    assert found[0].remove == "kubectl delete volumesnapshot a --namespace team"
+    assert found[0].keep and found[0].keep.startswith(
+        "kubectl patch volumesnapshotcontent content-a"
+    )
+    assert found[1].remove is None
 
 
 def test_what_the_stack_declares_goes_with_it() -> None:
-    """Nobody is told to delete the checkpoints that `volumeClaims` keeps; another stack's claim, in
-    the same cluster, is as a user's, and a disk that is retained is named."""
-    ours, kept, theirs = an_object("ours"), an_object("kept"), an_object("theirs")
-    for own in (ours, kept):
-        own["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/mine"}
-    theirs["metadata"]["annotations"] = {"gpu-cluster/stack": "gpu-cluster/other"}
+    """Another stack's claim, in the same cluster or of a project with a stack of the same name, is
+    as a user's; a disk that is retained is named."""
+    claims = [an_object(name) for name in ("ours", "kept", "theirs", "namesake")]
+    stacks = ("gpu-cluster/mine", "gpu-cluster/mine", "gpu-cluster/other", "other/mine")
+    for claim, stack in zip(claims, stacks, strict=True):
+        claim["metadata"]["annotations"] = {"gpu-cluster/stack": stack}
     found = leftovers(
         "google",
-        claims=[ours, kept, theirs],
-        volumes=[a_volume("a", "ours"), a_volume("k", "kept", "Retain"), a_volume("b", "theirs")],
-        stack="mine",
+        claims=claims,
+        volumes=[
+            a_volume("a", "ours"),
+            a_volume("k", "kept", "Retain"),
+            a_volume("b", "theirs"),
+            a_volume("c", "namesake"),
+        ],
+        owner="gpu-cluster/mine",
     )
-    assert [one.name for one in found] == ["team/kept", "team/theirs"]
+    assert [one.name for one in found] == ["team/kept", "team/namesake", "team/theirs"]
 
 
 def test_the_text_says_what_to_do() -> None:
-    """Nothing is one line; something is named, with what follows from it."""
-    assert text([]) == "nothing: no Service, Ingress, Gateway or volume has anything in the cloud"
+    """Nothing is one line. What has to be decided is told from what is kept anyway."""
+    assert text([]) == (
+        "nothing: no Service, Ingress, Gateway, volume or snapshot has anything in the cloud"
+    )
     said = text(leftovers("google", services=[an_object("web", type="LoadBalancer")]))
-    assert "kubectl delete service web --namespace team" in said
-    assert "remove them before pulumi destroy" in said
+    assert "  to delete it: kubectl delete service web --namespace team" in said
+    assert "decide on each before pulumi destroy" in said
+    kept = text(leftovers("aws", volumes=[a_volume("b", "kept", "Retain")]))
+    assert kept.splitlines()[-1] == "1 will be kept in the cloud, and bill on, by its own policy"
+    assert "delete" not in kept
+    data = text(leftovers("aws", claims=[an_object("data")], volumes=[a_volume("a", "data")]))
+    assert "  to keep the data: kubectl patch persistentvolume a" in data
+    assert "  to delete the data: kubectl delete persistentvolumeclaim data" in data
