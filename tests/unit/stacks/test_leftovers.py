@@ -178,9 +178,8 @@ def test_snapshots_bill_on_too() -> None:
         ("team/b", "Filestore backup snap-b, which deletion policy Retain keeps"),
     ]
     assert found[0].remove == "kubectl delete volumesnapshot a --namespace team"
-    assert found[0].keep and found[0].keep.startswith(
-        "kubectl patch volumesnapshotcontent content-a"
-    )
+    assert found[0].keep
+    assert found[0].keep.startswith("kubectl patch volumesnapshotcontent content-a")
     assert found[1].remove is None
 
 
