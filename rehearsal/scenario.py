@@ -16,7 +16,7 @@ from rehearsal.nodes.scale_down import evictable
 from rehearsal.nodes.scalers import rules
 from rehearsal.report import node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
-from rehearsal.verify import assertions, stack_output_checks, volumes, workers
+from rehearsal.verify import assertions, probes, stack_output_checks, volumes, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
 from stacks.urn import Urn
@@ -62,6 +62,8 @@ class Rehearsal:
     workloads: list[Workload] = field(default_factory=list)
     template_checks: list[dict[str, Any]] = field(default_factory=list)
     """What the pools' tags say of their nodes, as the report has it."""
+    up_began: float = 0.0
+    """When the last `up` began: a node from before it is not what that declares."""
 
     def run_until_ready(self) -> bool:
         """Preview, up, wait, check; a second up. Returns whether all went well."""
@@ -71,6 +73,7 @@ class Rehearsal:
                 ("pulumi preview", self._preview),
                 ("pulumi up", self._up),
                 ("workloads run", self._workloads_run),
+                ("every pool grows", self._every_pool_grows),
                 ("placement verified", self._placement_verified),
                 ("node template verified", self._node_template_verified),
                 ("idempotency", self._idempotency),
@@ -144,7 +147,7 @@ class Rehearsal:
 
     def _up(self) -> str:
         """`up` with an eye on the cluster: a workload that is never ready ends it."""
-        sandbox = self.sandbox
+        sandbox, self.up_began = self.sandbox, self.sandbox.event_log.now
         thread, outcomes = run_in_thread(lambda: sandbox.engine.up(self.policy_pack))
         permanent: dict[str, float] = {}
         while thread.is_alive():
@@ -183,15 +186,70 @@ class Rehearsal:
         self.workloads = declared(self.sandbox.engine.resources())
         if not self.workloads:
             return "the stack declares none"
+        self._wait_for(self.workloads)
+        return f"all have reached their state: {', '.join(map(str, self.workloads))}"
+
+    def _wait_for(
+        self, workloads: list[Workload], excused: Callable[[Workload], bool] = lambda one: False
+    ) -> None:
+        """Until these have reached their state, or are `excused` from it."""
         began = time.monotonic()
         permanent: dict[str, float] = {}
-        while waiting := self._waiting(self.workloads):
+        while waiting := [one for one in self._waiting(workloads) if not excused(one)]:
             if lines := self._permanent(waiting, permanent):
                 raise Failure(*lines, *self._reasons())
             if time.monotonic() - began > self.deadline:
                 raise Failure(*self._timed_out(waiting), *self._reasons())
             time.sleep(0.1)
-        return f"all have reached their state: {', '.join(map(str, self.workloads))}"
+
+    def _every_pool_grows(self) -> str:
+        """A pool without a node of this `up`, because nothing of the stack runs there or because
+        what runs there was done before, gets one for a probe pod."""
+        sandbox = self.sandbox
+        pools, snapshot = (
+            stack_output_checks.exported(sandbox.engine.resources()),
+            sandbox.snapshot(),
+        )
+        untried = probes.untried(pools, snapshot, self._new_gpu_nodes())
+        refused = {f"probe-{name}": why for name, why in untried.items() if why}
+        own = [
+            Workload(kind="Pod", namespace="default", name=f"probe-{name}")
+            for name, why in untried.items()
+            if not why
+        ]
+
+        def excused(one: Workload) -> bool:
+            if one.name not in refused:
+                output, now = pools[one.name.removeprefix("probe-")], sandbox.snapshot()
+                said = [now.refusals.get(g.name) for g in probes.groups_of(output, now)]
+                if why := next(filter(None, said), None):
+                    refused[one.name] = f"the cloud rejects it: {why}"
+            return one.name in refused
+
+        try:
+            for one in own:
+                pool = one.name.removeprefix("probe-")
+                sandbox.control_plane.api.create(
+                    probes.PODS, probes.probe(pool, pools[pool], snapshot)
+                )
+            self._wait_for(own, excused)
+        finally:
+            for one in own:
+                sandbox.control_plane.api.delete(f"{probes.PODS}/{one.name}", grace=0)
+        self.warnings += [
+            f"pool {name.removeprefix('probe-')}: no node of it was tried: {why}"
+            for name, why in refused.items()
+        ]
+        grown = [one.name.removeprefix("probe-") for one in own if one.name not in refused]
+        if not grown:
+            return "pods of the stack run on every pool" if not refused else "see the warnings"
+        return f"{', '.join(grown)}: no pod of the stack started a node there, so a probe pod did"
+
+    def _new_gpu_nodes(self) -> list[dict[str, Any]]:
+        """The GPU nodes that joined since the last `up` began, those that have left among them."""
+        lives = node_lives(self.sandbox.event_log.events)
+        new = {life.name for life in lives if life.joined >= self.up_began}
+        return [n for n in self.sandbox.cluster_cache.gpu_nodes if n["metadata"]["name"] in new]
 
     def _timed_out(self, waiting: list[Workload]) -> list[str]:
         snapshot = self.sandbox.snapshot()
@@ -204,7 +262,7 @@ class Rehearsal:
         """What is wrong in the autoscaler's node templates, and what it did: the reason where pods
         time out."""
         self.template_checks = assertions.template_checks(
-            self.sandbox.cloud, self.sandbox.cluster_cache
+            self.sandbox.cloud, self.sandbox.cluster_cache, self._new_gpu_nodes()
         )
         return [*assertions.broken(self.template_checks), *self._unnecessary_scale_ups()]
 
@@ -279,10 +337,13 @@ class Rehearsal:
     def _node_template_verified(self) -> str:
         """The autoscaler's node templates and the stack's output say what the nodes are."""
         sandbox = self.sandbox
-        self.template_checks = assertions.template_checks(sandbox.cloud, sandbox.cluster_cache)
+        came = self._new_gpu_nodes()
+        self.template_checks = assertions.template_checks(
+            sandbox.cloud, sandbox.cluster_cache, came
+        )
         pools = stack_output_checks.exported(sandbox.engine.resources())
         wrong = assertions.broken(self.template_checks)
-        wrong += stack_output_checks.broken(pools, sandbox.snapshot(), sandbox.cluster_cache)
+        wrong += stack_output_checks.broken(pools, sandbox.snapshot(), sandbox.cluster_cache, came)
         if wrong:
             raise Failure(*wrong, *self._unnecessary_scale_ups())
         tags = sum(len(check["tags"]) for check in self.template_checks)

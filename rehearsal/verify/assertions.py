@@ -178,13 +178,15 @@ def _succeeded(node: NodeLife, own: Iterable[NodeLife]) -> bool:
     )
 
 
-def template_checks(cloud: Cloud, cluster_cache: ClusterCache) -> list[dict[str, Any]]:
-    """Each pool's node template against a node of it that came up, or else against what would, as
-    the report has it."""
+def template_checks(
+    cloud: Cloud, cluster_cache: ClusterCache, came: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Each pool's node template against a GPU node of it that `came`, or else against one that
+    would join, as the report has it."""
     groups, found = cloud.node_groups(), []
-    came = {group_name(node, groups): node for node in cluster_cache.gpu_nodes}
+    by_group = {group_name(node, groups): node for node in came}
     for group in groups:
-        node = came.get(group.name)
+        node = by_group.get(group.name)
         shape = _of_cloud(shape_of(node), group) if node else would_join(group, cluster_cache)
         comparison = cloud.compare_template(group.name, shape)
         if comparison is not None:

@@ -27,15 +27,18 @@ def exported(state: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def broken(
-    pools: Mapping[str, Any], snapshot: ClusterSnapshot, cluster_cache: ClusterCache
+    pools: Mapping[str, Any],
+    snapshot: ClusterSnapshot,
+    cluster_cache: ClusterCache,
+    came: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """What is wrong in the output, one line each: the nodes that came up decide, else one that
+    """What is wrong in the output, one line each: the GPU nodes that `came` decide, else one that
     would come."""
     found = []
     for name, output in pools.items():
         for group in snapshot.groups:
-            for where, shape, sharing in _nodes(group, snapshot, cluster_cache):
-                if not group.gpus or not _meant(output["nodeSelector"], group, shape):
+            for where, shape, sharing in _nodes(group, snapshot, cluster_cache, came):
+                if not group.gpus or not meant(output["nodeSelector"], group, shape):
                     continue
                 lines = list(_wrong(output, group, shape, where, sharing.most))
                 found += [f"output gpuPools.{name}, pool {group.name}: {line}" for line in lines]
@@ -45,21 +48,23 @@ def broken(
 
 
 def _nodes(
-    group: NodeGroup, snapshot: ClusterSnapshot, cluster_cache: ClusterCache
+    group: NodeGroup,
+    snapshot: ClusterSnapshot,
+    cluster_cache: ClusterCache,
+    came: Sequence[Mapping[str, Any]],
 ) -> list[tuple[str, NodeTemplate, GpuSharing]]:
-    """The group's nodes that ever had allocatable GPUs, or one that would come, each with its
-    sharing."""
-    came = [
+    """The group's nodes among those that came, or one that would come, each with its sharing."""
+    found = [
         (f"node {name}", shape_of(node), snapshot.sharing.get(name, group.sharing))
-        for node in cluster_cache.gpu_nodes
+        for node in came
         if group_name(node, [group]) and (name := node["metadata"]["name"])
     ]
-    if came or group.auto_provisioned:  # of those there are many that nobody asked for
-        return came
+    if found or group.auto_provisioned:  # of those there are many that nobody asked for
+        return found
     return [("a node", assertions.would_join(group, cluster_cache), group.sharing)]
 
 
-def _meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeTemplate) -> bool:
+def meant(selector: Mapping[str, str], group: NodeGroup, shape: NodeTemplate) -> bool:
     """Whether a pool with this selector is about such nodes."""
     if group.auto_provisioned and (_CHOSEN & shape.labels.keys()) - selector.keys():
         return False  # another pool's, with GPUs of the same GPU

@@ -216,7 +216,7 @@ def test_a_promise_is_held_against_the_node_that_came_up() -> None:
     came = on_node("n1", made)
     came["metadata"]["labels"]["karpenter.sh/nodepool"] = "train-gpu"
     cloud = Cloud(made)
-    (promise,) = assertions.template_checks(cloud, cluster_cache(nodes=[], gpu_nodes=[came]))  # type: ignore[arg-type]
+    (promise,) = assertions.template_checks(cloud, cluster_cache(nodes=[]), [came])  # type: ignore[arg-type]
     assert (promise["pool"], promise["node"]) == ("train-gpu", "n1")
     assert cloud.asked[0].labels == made.node.labels
     assert assertions.broken([promise]) == ["pool train-gpu: tag t lies"]
@@ -232,5 +232,6 @@ def test_without_a_node_a_promise_is_held_against_the_one_that_would_come() -> N
             daemon_sets=[daemon_set("plugin", SHARING_PLUGIN)],
             config_maps={"kube-system/shares": config_map(sharing_config())},
         ),
+        [],
     )
     assert cloud.asked[0].capacity[GPU] == "8"

@@ -1,10 +1,12 @@
 """The output `gpuPools` against nodes: each number that another project would go by."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rehearsal.verify import stack_output_checks
+from rehearsal.nodes.matching import mismatches, shape_of
+from rehearsal.verify import probes, stack_output_checks
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from simulators.cloud import GpuSharing
 from tests.unit.rehearsal.rehearsed import (
@@ -40,7 +42,7 @@ def broken(of: Any = POOL, *, up: bool = True, **exported: Any) -> list[str]:
         config_maps={"kube-system/shares": config_map(sharing_config())},
     )
     return stack_output_checks.broken(
-        {"p": {**EXPORTED, **exported}}, ClusterSnapshot(groups=[of], nodes={}), seen
+        {"p": {**EXPORTED, **exported}}, ClusterSnapshot(groups=[of], nodes={}), seen, nodes
     )
 
 
@@ -113,3 +115,37 @@ def test_the_output_is_that_of_the_stack() -> None:
         == stack_output_checks.exported([{"type": stack_output_checks.STACK}])
         == {}
     )
+
+
+def test_a_pool_is_tried_by_a_node_of_the_last_update_only() -> None:
+    """One that joined before shows what was declared then; the probe must not land there."""
+    pools = {"p": {**EXPORTED, "resource": GPU}}
+    pool = replace(POOL, gpus=1, template=shape(), max_nodes=2)
+    old = on_node("n1", pool)
+    old["metadata"]["labels"]["kubernetes.io/hostname"] = "n1"
+    snapshot = ClusterSnapshot(groups=[pool], nodes={pool.name: [old]})
+    assert probes.untried(pools, snapshot, [old]) == {}
+    assert probes.untried(pools, snapshot, []) == {"p": ""}
+    spec = probes.probe("p", pools["p"], snapshot)["spec"]
+    assert mismatches(spec, shape_of(old)) == [
+        "its node affinity wants label kubernetes.io/hostname NotIn (n1), a node there has "
+        "kubernetes.io/hostname=n1"
+    ]
+    assert not mismatches(spec, pool.node)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"max_nodes": 1}, {"p": "all 1 nodes of its maximum joined before the update"}),
+        ({"max_nodes": 0}, {"p": "maxNodes is 0"}),
+        ({"autoscaled": False}, {}),
+        ({"unscaled": "nobody scales it"}, {"p": ""}),
+    ],
+)
+def test_a_pool_that_cannot_grow_is_named(change: dict[str, Any], why: dict[str, str]) -> None:
+    """A pool that should scale and does not gets its probe, whose diagnosis says why."""
+    pool = replace(POOL, **{"gpus": 1, **change})
+    nodes = {pool.name: [on_node("n1", pool)] if pool.max_nodes else []}
+    snapshot = ClusterSnapshot(groups=[pool], nodes=nodes)
+    assert probes.untried({"p": EXPORTED}, snapshot, []) == why

@@ -1,0 +1,70 @@
+"""Probe pods, which start a node in each GPU pool that no pod of the stack has started one in."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rehearsal.nodes.matching import shape_of
+from rehearsal.nodes.node_registration import group_name
+from rehearsal.verify.diagnosis import ClusterSnapshot
+from rehearsal.verify.stack_output_checks import meant
+from simulators.cloud import NodeGroup
+
+Object = Mapping[str, Any]
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def untried(
+    pools: Mapping[str, Any], snapshot: ClusterSnapshot, new_nodes: Sequence[Object]
+) -> dict[str, str]:
+    """Pool of the output `gpuPools` -> why it cannot grow, empty if it can, for every pool without
+    a node among `new_nodes`. Pools of machines that nobody scales are left out."""
+    found = {}
+    for name, output in pools.items():
+        selector = output["nodeSelector"]
+        tried = any(
+            meant(selector, group, shape_of(node))
+            for node in new_nodes
+            for group in snapshot.groups
+            if group_name(node, [group])
+        )
+        groups = groups_of(output, snapshot)
+        if not tried and all(group.autoscaled for group in groups):
+            found[name] = _why_not(groups, snapshot)
+    return found
+
+
+def groups_of(output: Mapping[str, Any], snapshot: ClusterSnapshot) -> list[NodeGroup]:
+    """The groups of nodes that a pool of the output `gpuPools` is about."""
+    selector = output["nodeSelector"]
+    return [group for group in snapshot.groups if group.gpus and meant(selector, group, group.node)]
+
+
+def _why_not(groups: Sequence[NodeGroup], snapshot: ClusterSnapshot) -> str:
+    if any(len(snapshot.of(group)) < group.max_nodes for group in groups) or not groups:
+        return ""
+    most = max(group.max_nodes for group in groups)
+    return f"all {most} nodes of its maximum joined before the update" if most else "maxNodes is 0"
+
+
+def probe(pool: str, output: Mapping[str, Any], snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """A pod that asks for as few of the pool's GPUs as a pod may, on a node that is not there yet:
+    a node from before an update says nothing about those that join after it."""
+    known = [n["metadata"]["name"] for g in groups_of(output, snapshot) for n in snapshot.of(g)]
+    other_node = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": known}
+    affinity = {"nodeSelectorTerms": [{"matchExpressions": [other_node]}]}
+    gpus = {output["resource"]: str(min(map(int, output["gpusPerPod"])))}
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "nodeSelector": dict(output["nodeSelector"]),
+        "tolerations": list(output["tolerations"]),
+        "containers": [{"name": "probe", "image": "probe", "resources": {"limits": gpus}}],
+    }
+    if known:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": affinity}
+        spec["affinity"] = {"nodeAffinity": required}
+    if output.get("runtimeClass"):
+        spec["runtimeClassName"] = output["runtimeClass"]
+    if output.get("hostIPC"):
+        spec["hostIPC"] = True
+    name = f"probe-{pool}"
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
