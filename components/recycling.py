@@ -24,7 +24,11 @@ def warn(
     old, new = change.old_inputs, change.new_inputs
     if old is None or new is None:  # it is created
         return
-    differ = [one for one in properties if _at(old, one) != _at(new, one)]
+    differ = [
+        f"{one}{_values(before, after)}"
+        for one in properties
+        if (before := _at(old, one)) != (after := _at(new, one))
+    ]
     if differ:
         least, most = nodes
         pool = "GPU-POOL" if path.startswith("gpuPools.") else "SYSTEM-POOL"
@@ -33,6 +37,17 @@ def warn(
             "them and one at a time: each is drained and replaced, and the pods on it start again "
             f"[GPUC-RECYCLE-{pool}]"
         )
+
+
+def _values(before: Any, after: Any) -> str:
+    """Both values, if they are plain: a secret or an unknown one never is."""
+    if not all(
+        value is None or type(value) in (str, bool, int, float) for value in (before, after)
+    ):
+        return ""
+    old, new = ("none" if value is None else f"{value:g}" if type(value) is float else str(value)
+                for value in (before, after))  # fmt: skip
+    return "" if pulumi.runtime.rpc.UNKNOWN in (old, new) else f" ({old} -> {new})"
 
 
 def _at(inputs: Mapping[str, Any], path: str) -> Any:

@@ -22,6 +22,9 @@ _OF_EVERY_STACK = re.compile(
     r"(components|plugins|policy|rehearsal|simulators|stacks|tools)/|(__main__\.py|Pulumi\.yaml|requirements.*)$"
 )
 
+_SETTINGS_OF_POLICIES = "policy/config.json"
+"""A user's own values, such as a monthly ceiling: they concern stacks, not the program's tests."""
+
 
 def report(revision: str) -> str:
     """The two lines; raises StackError where git does not know the revision, or a stack file's name
@@ -45,6 +48,8 @@ def touched(files: Sequence[str], stack_files: Sequence[str]) -> tuple[bool, lis
     for file in files:
         if match := _OF_A_STACK.fullmatch(file):
             named.add(next(filter(None, match.groups())))
+        elif file == _SETTINGS_OF_POLICIES:
+            every = True
         else:
             code = True
             every = every or _OF_EVERY_STACK.match(file) is not None

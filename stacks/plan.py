@@ -77,6 +77,16 @@ class Plan:
     warnings: Sequence[str] = ()
     """What the program and the providers warn of."""
 
+    @property
+    def recycled(self) -> list[str]:
+        """The warnings of pools whose nodes an update drains and replaces, without their code."""
+        return [
+            line.removesuffix(f" [GPUC-{code}]")
+            for line in self.warnings
+            for code in codes(line)
+            if code.startswith("RECYCLE-")
+        ]
+
     def count(self, verb: Verb) -> int:
         return sum(change.verb == verb for change in self.changes)
 
@@ -98,13 +108,13 @@ def read_plan(text: str, source: str) -> Plan:
     if isinstance(first, dict) and "sequence" in first:
         return _from_events(documents)
     if isinstance(first, dict) and {"steps", "diagnostics"} & set(first):
-        same = (first.get("changeSummary") or {}).get("same", 0)
+        counts, diagnostics = first.get("changeSummary"), first.get("diagnostics") or []
         return Plan(
             changes=_changes(first.get("steps") or []),
             # Steps that change nothing are counted and not listed.
-            same=int(same),
-            errors=_messages("error", first.get("diagnostics") or []),
-            warnings=_messages("warning", first.get("diagnostics") or []),
+            same=int((counts or {}).get("same", 0)),
+            errors=_messages("error", diagnostics) or ([] if counts else _unfinished(diagnostics)),
+            warnings=_messages("warning", diagnostics),
         )
     raise CheckError(f"{source}: not the output of pulumi preview --json: it has no steps")
 
@@ -135,10 +145,18 @@ def _from_events(events: Sequence[Mapping[str, Any]]) -> Plan:
     return Plan(
         changes=_changes(steps),
         same=int(same),
-        errors=list(dict.fromkeys([*errors, *_messages("error", of("diagnosticEvent"))])),
+        errors=list(dict.fromkeys([*errors, *_messages("error", of("diagnosticEvent"))]))
+        or ([] if summary else _unfinished(of("diagnosticEvent"))),
         advice=list(dict.fromkeys(text for level, text in policies if level != "mandatory")),
         warnings=_messages("warning", of("diagnosticEvent")),
     )
+
+
+def _unfinished(diagnostics: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The engine ends every preview with a summary: one that was killed, or whose language host
+    could not be started, has none, and what it planned until then is not everything."""
+    said = "the preview did not end: the engine printed no summary of it"
+    return [*_messages("info#err", diagnostics), said]
 
 
 def _last_line(message: str) -> str:

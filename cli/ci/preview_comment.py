@@ -1,4 +1,7 @@
-"""Previews and costs as one comment, in Markdown. No value of a property is in it."""
+"""Previews and costs as one comment, in Markdown.
+
+No value of a property is in it, but what the program itself warns of: it names plain values only.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,6 +125,7 @@ def comment(sections: Sequence[Section]) -> str:
     losses = [(section, change) for section in sections for change in section.losses]
     if losses:
         parts.append("\n".join([*_warning(losses)]))
+    parts += [_recycled(section) for section in sections if section.plan.recycled]
     parts += [_weakened(section) for section in sections if section.refused_by_base]
     failed = [section for section in sections if section.plan.errors]
     for section in failed:
@@ -136,6 +140,11 @@ def comment(sections: Sequence[Section]) -> str:
         room -= len(text)
         parts.append(text)
     return "\n\n".join(part for part in parts if part)
+
+
+def _recycled(section: Section) -> str:
+    lines = [f"> {code(line)}  " for line in section.plan.recycled]
+    return "\n".join(["> [!WARNING]", f"> **{section.stack}: nodes would be recycled.**  ", *lines])
 
 
 def _weakened(section: Section) -> str:
@@ -204,10 +213,14 @@ def _details(section: Section, room: int) -> str:
     if not section.changes:
         return ""
     pending = len(section.plan.changes) - len(section.changes)
-    lines = [f"<details><summary>{section.stack}: {len(section.changes)} changes</summary>", ""]
+    count = _counted(len(section.changes), "change")
+    lines = [f"<details><summary>{section.stack}: {count}</summary>", ""]
     end = ["", "</details>"]
     if pending:
-        end.insert(0, f"\n{pending} more changes are not of this revision: the base has them too.")
+        more = _counted(pending, "other change")
+        end.insert(
+            0, f"\nThe preview of the base has {more} too, so this revision adds none of that."
+        )
     left = room - sum(map(len, [*lines, *end])) - 200
     ordered = sorted(section.changes, key=lambda change: VERBS.index(change.verb))
     for position, change in enumerate(ordered):
@@ -219,6 +232,10 @@ def _details(section: Section, room: int) -> str:
             break
         lines.append(line)
     return "\n".join([*lines, *end])
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def code(text: str) -> str:

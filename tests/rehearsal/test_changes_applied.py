@@ -103,12 +103,12 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
     outcome = sandbox.engine.up()
     assert outcome.ok
     words = (
-        "{}: an update of nodeConfig.diskSizeGb recycles its nodes, {} to 3 of them and one at a "
-        "time: each is drained and replaced, and the pods on it start again [GPUC-RECYCLE-{}]"
+        "{}: an update of nodeConfig.diskSizeGb ({}) recycles its nodes, {} to 3 of them and one "
+        "at a time: each is drained and replaced, and the pods on it start again [GPUC-RECYCLE-{}]"
     )
     assert sorted(of(outcome.warnings, " recycles ")) == [
-        words.format("cluster.systemPool", 1, "SYSTEM-POOL"),
-        words.format("gpuPools.train-gpu", 0, "GPU-POOL"),
+        words.format("cluster.systemPool", "50 -> 100", 1, "SYSTEM-POOL"),
+        words.format("gpuPools.train-gpu", "100 -> 200", 0, "GPU-POOL"),
     ]
 
     def moved() -> bool:

@@ -197,8 +197,8 @@ def test_what_the_base_would_do_too_is_not_of_this_revision(folder: Path) -> Non
         dev=preview(old, step("create", GROUP, "new")),
         dev_base=preview(old),
     )
-    assert "dev: 1 changes" in text
-    assert "1 more changes are not of this revision" in text
+    assert "dev: 1 change<" in text
+    assert "The preview of the base has 1 other change too" in text
     assert "routingMode" not in text
 
 
@@ -208,6 +208,50 @@ def test_a_failed_preview_is_shown_and_ends_with_2(folder: Path) -> None:
     assert "> The preview of `dev` failed." in text
     assert "````\npolicy gpu-pool-taint: ```no taint\n````" in text
     assert end == ExitCode.UNKNOWN
+
+
+PRELUDE = {"preludeEvent": {"config": {}}}
+HOST = {
+    "diagnosticEvent": {
+        "severity": "info#err",
+        "message": "exec: gpu-cluster-language-host: not found",
+    }
+}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [[PRELUDE], [PRELUDE, HOST, {"cancelEvent": {}}], [PRELUDE, {"summaryEvent": {}}]],
+    ids=["cut", "no language host", "whole"],
+)
+def test_a_preview_without_a_summary_did_not_end(
+    folder: Path, events: list[dict[str, Any]]
+) -> None:
+    """Killed, cut, or without a program: it found no changes, and is none that found none."""
+    lines = [json.dumps({"sequence": n, **event}) for n, event in enumerate(events)]
+    text, end = written(folder, dev="\n".join(lines))
+    whole = "summaryEvent" in events[-1]
+    assert end == (ExitCode.OK if whole else ExitCode.UNKNOWN)
+    assert ("the preview did not end" in text) is not whole
+    assert ("language-host: not found" in text) is (HOST in events)
+    document = json.loads(preview())
+    del document["changeSummary"]
+    assert written(folder, dev=json.dumps(document))[1] == ExitCode.UNKNOWN
+
+
+def test_recycled_nodes_are_said_with_what_recycles_them(folder: Path) -> None:
+    """An update in place that ends every pod of a pool is more than the word `update`."""
+    line = (
+        "gpuPools.a: an update of nodeConfig.machineType (g2-standard-8 -> g2-standard-12) recycles"
+    )
+    document = json.loads(preview(step("update", GPU_POOL, "a", diffReasons=["nodeConfig"])))
+    warned = {"severity": "warning", "message": f"{line} its nodes [GPUC-RECYCLE-GPU-POOL]\n"}
+    document["diagnostics"].append(warned)
+    text, end = written(folder, dev=json.dumps(document))
+    first = text[: text.index("| stack |")]
+    assert "> **dev: nodes would be recycled.**" in first
+    assert f"`{line} its nodes`" in first
+    assert end == ExitCode.OK
 
 
 def test_names_cannot_break_the_table() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.runtime.rpc import UNKNOWN
 
 from components.eks.scaling import size_check
 
@@ -43,10 +44,17 @@ def update(monkeypatch: pytest.MonkeyPatch) -> Update:
 @pytest.mark.parametrize(
     ("changed", "differs"),
     [
-        ({"launchTemplate": {"id": "lt-1", "version": "2"}}, "launchTemplate.version"),
-        ({"version": "1.36"}, "version"),
-        ({"releaseVersion": "1.35.7-20261015"}, "releaseVersion"),
-        ({"version": "1.36", "releaseVersion": None}, "version, releaseVersion"),
+        ({"launchTemplate": {"id": "lt-1", "version": "2"}}, "launchTemplate.version (1 -> 2)"),
+        ({"version": "1.36"}, "version (1.35 -> 1.36)"),
+        (
+            {"releaseVersion": "1.35.7-20261015"},
+            "releaseVersion (1.35.6-20260917 -> 1.35.7-20261015)",
+        ),
+        (
+            {"version": pulumi.Output.secret("1.36"), "releaseVersion": None},
+            "version, releaseVersion (1.35.6-20260917 -> none)",
+        ),
+        ({"launchTemplate": {"version": UNKNOWN}}, "launchTemplate.version"),
     ],
 )
 @pytest.mark.parametrize(

@@ -176,6 +176,7 @@ def test_a_change_of_a_stack_file_alone_does_not_run_the_developers_tests() -> N
         (["requirements-dev.txt"], True, ["dev", "lab", "staging"]),
         (["simulators/aws/iam.py", "Pulumi.dev.yaml"], True, ["dev", "lab", "staging"]),
         (["tests/unit/stacks/test_cost.py", "Pulumi.dev.yaml"], True, ["dev"]),
+        (["policy/config.json"], False, ["dev", "lab", "staging"]),
         (["README.md"], True, []),
         ([], False, []),
     ],
