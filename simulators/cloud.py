@@ -227,11 +227,21 @@ class Wanted:
     """
     gib: int = 0
     """Of a disk."""
+    driver: str = ""
+    """Of a disk: the provisioner that its StorageClass names."""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Of a disk: those of its StorageClass."""
+    node: str = ""
+    """Of a disk whose class waits for a pod: the node that the scheduler chose."""
 
 
 @runtime_checkable
 class Attaching(Protocol):
     """A cloud whose controllers run in its clusters."""
+
+    def why_not_provisioned(self, wanted: Wanted) -> str:
+        """The error with which the driver's provisioner refuses to create this disk; empty if it
+        creates it. Asked again until the disk exists."""
 
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
         """Makes what is missing, and takes away what is no longer wanted; returns the uid -> the
@@ -258,13 +268,17 @@ def storage_class(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A bucket that a pod mounts, as the driver on its node is asked for it."""
+    """A CSI volume that a pod mounts, as the driver on its node is asked for it."""
 
+    volume: str
+    """The PersistentVolume's name, or that of the volume in the pod."""
     namespace: str
     service_account: str
     driver: str
     attributes: Mapping[str, str]
     """The volume's own."""
+    handle: str = ""
+    """The `volumeHandle` of a PersistentVolume; empty for a volume in the pod itself."""
     options: tuple[str, ...]
     """Of a PersistentVolume."""
     writes: bool
@@ -273,11 +287,18 @@ class Mount:
     """The pod's."""
     taints: tuple[NodeTaint, ...]
     """The node's, which the driver's own pod must tolerate."""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    """The node's, with machine type and zone."""
+    user: int = 0
+    """The `runAsUser` of the container that mounts it; 0, root, where nobody sets it."""
+    group: int | None = None
+    """The pod's `fsGroup`."""
 
 
 @runtime_checkable
 class Mounting(Protocol):
-    """A cloud whose buckets pods can mount."""
+    """A cloud whose disks, file systems and buckets pods can mount."""
 
     def why_not_mounted(self, mount: Mount) -> str:
-        """What the driver would say of it, the bucket first; empty where it is mounted."""
+        """The error of the driver that attaches and mounts it, of a bucket with its name in front;
+        empty if the pod can use it."""

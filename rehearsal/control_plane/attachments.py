@@ -28,6 +28,10 @@ _PLURALS = {
 """What is told its address, and where."""
 _BALANCERS = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
 """Annotations of a Service, the newer one first."""
+PROVISIONER = "csi-provisioner"
+"""The component whose events on a claim are the refusals of a CSI driver."""
+_NODE = "volume.kubernetes.io/selected-node"
+"""Annotation of a claim whose class waits for a pod: the scheduler's choice."""
 
 
 def wanted(objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
@@ -45,7 +49,8 @@ def wanted(objects: Mapping[str, Sequence[Object]]) -> list[Wanted]:
             if each["spec"].get("type") == "LoadBalancer"
         ),
         *(
-            Wanted(**_named(each), kind="disk", gib=_gib(each))
+            Wanted(**_named(each), kind="disk", gib=_gib(each), node=_noted(each, (_NODE,)),
+                   **_driver(classes.get(_class(each))))
             for each in objects.get("PersistentVolumeClaim", ())
             if _has_volume(each) or _provisioned(each, classes.get(_class(each)))
         ),
@@ -88,8 +93,13 @@ def _provisioned(claim: Object, its: Object | None) -> bool:
     """Whether the class's driver makes a volume now."""
     if its is None or its["provisioner"] == "kubernetes.io/no-provisioner":
         return False
-    chosen = "volume.kubernetes.io/selected-node" in (claim["metadata"].get("annotations") or {})
-    return chosen or its.get("volumeBindingMode") != "WaitForFirstConsumer"
+    return bool(_noted(claim, (_NODE,))) or its.get("volumeBindingMode") != "WaitForFirstConsumer"
+
+
+def _driver(its: Object | None) -> dict[str, Any]:
+    """What the claim's class says to its driver. A bound claim may have lost its class."""
+    its = its or {}
+    return {"driver": its.get("provisioner", ""), "parameters": its.get("parameters") or {}}
 
 
 def _gib(claim: Object) -> int:
@@ -138,6 +148,8 @@ class Attachments:
         self._classes: set[str] = set()
         self._due: set[str] = set()
         """Claims whose disk the cloud could not make yet, while its driver is not up."""
+        self._refused: dict[str, str] = {}
+        """Claim's uid -> why the driver creates no volume for it, as the claim's events say."""
 
     def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """Tells the cloud what changed, and the objects what they got."""
@@ -150,7 +162,8 @@ class Attachments:
         now = wanted(objects)
         if now == self._known and not self._due:
             return
-        made = self._cloud.attach(now)
+        refused = self._provisioning_errors(now, objects)
+        made = self._cloud.attach([each for each in now if each.uid not in refused])
         before = {each.uid for each in self._known} - self._due
         for each in now:
             if each.uid not in before and each.uid in made:
@@ -161,12 +174,30 @@ class Attachments:
         self._known = now
         self._due = {each.uid for each in now if each.kind == "disk" and each.uid not in made}
 
+    def _provisioning_errors(
+        self, now: Sequence[Wanted], objects: Mapping[str, Sequence[Object]]
+    ) -> dict[str, str]:
+        """Uid -> error, of claims whose disk is not created; a claim's new error becomes its event,
+        as the external provisioner writes it."""
+        assert isinstance(self._cloud, Attaching)
+        claims = {
+            each["metadata"]["uid"]: each for each in objects.get("PersistentVolumeClaim", ())
+        }
+        disks = [each for each in now if each.kind == "disk" and not _has_volume(claims[each.uid])]
+        errors = {each.uid: self._cloud.why_not_provisioned(each) for each in disks}
+        errors = {uid: error for uid, error in errors.items() if error}
+        for uid, error in errors.items():
+            if self._refused.get(uid) != error:
+                self._api.create(*_failed(claims[uid], error))
+        self._refused = errors
+        return errors
+
     def end(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """The cluster goes: what its controllers have heard of by now they still do, as they run
         for the minutes that its deletion takes."""
         now = wanted(objects)
         if now != self._known and isinstance(self._cloud, Attaching):
-            self._cloud.attach(now)
+            self._cloud.attach([each for each in now if each.uid not in self._refused])
 
     def _tell(self, one: Wanted, what: str, objects: Mapping[str, Sequence[Object]]) -> None:
         if one.kind in _PLURALS:
@@ -186,6 +217,23 @@ class Attachments:
         except ApiError as error:
             if error.status != 409:  # it was told before, and the claim seen again
                 raise
+
+
+def _failed(claim: Object, error: str) -> tuple[str, dict[str, Any]]:
+    """Path and manifest of the event that a CSI driver's provisioner writes to a claim."""
+    metadata = claim["metadata"]
+    about = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "uid": metadata["uid"],
+             "namespace": metadata["namespace"], "name": metadata["name"]}  # fmt: skip
+    return f"/api/v1/namespaces/{metadata['namespace']}/events", {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
+        "involvedObject": about,
+        "type": "Warning",
+        "reason": "ProvisioningFailed",
+        "message": f'failed to provision volume with StorageClass "{_class(claim)}": {error}',
+        "source": {"component": PROVISIONER},
+    }
 
 
 def volume(one: Wanted, handle: str, claim: Object) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from components.kube import quantity
 from components.kube.requests import requests
+from rehearsal.control_plane.attachments import PROVISIONER
 from rehearsal.nodes.gpus import GPU, gpu_parts, installs_driver_on, is_device_plugin
 from rehearsal.nodes.matching import mismatches, shape_of
 from rehearsal.nodes.pods import allocatable_gpus, condition, full_name, gpus_asked, phase, workload
@@ -112,6 +113,8 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
     """Why a pod that fits the group's nodes is on none of them."""
     start = f"pool {group.name}: {who}"
     nodes = snapshot.of(group)
+    if refused := _no_disk(pod, snapshot, by=PROVISIONER):
+        return Diagnosis(message=f"{start} cannot be scheduled{refused}", permanent=True)
     for node in nodes:
         due = int(group.node.capacity.get(GPU, 0))
         if gpus_asked(pod["spec"]) and due and not allocatable_gpus(node):
@@ -166,8 +169,9 @@ def _room(pod: Object, who: str, group: NodeGroup, snapshot: ClusterSnapshot) ->
     )
 
 
-def _no_disk(pod: Object, snapshot: ClusterSnapshot) -> str:
-    """What the cluster says of the pod's claims for which no disk can be made."""
+def _no_disk(pod: Object, snapshot: ClusterSnapshot, by: str = "") -> str:
+    """What the cluster, or only the component `by`, says of the pod's claims for which no disk can
+    be made."""
     claims = {
         (pod["metadata"]["namespace"], volume["persistentVolumeClaim"]["claimName"])
         for volume in pod["spec"].get("volumes") or ()
@@ -177,6 +181,7 @@ def _no_disk(pod: Object, snapshot: ClusterSnapshot) -> str:
         event["involvedObject"]["name"]: event["message"]
         for event in snapshot.events
         if event.get("reason") == "ProvisioningFailed"
+        and by in ("", (event.get("source") or {}).get("component"))
         and (event["involvedObject"].get("namespace"), event["involvedObject"]["name"]) in claims
     }
     return "".join(f"; of its claim {name}: {why}" for name, why in sorted(failed.items()))

@@ -1,4 +1,5 @@
-"""Whether pods would get their volumes: buckets as the drivers on the nodes see them, and files.
+"""Whether pods would get their volumes: disks, file systems and buckets as the drivers that attach
+and mount them see them, and files.
 
 No kubelet mounts anything here, so that a pod without a right would run as any other. Secrets are
 somebody else's, whom a rehearsal does not have: they are taken to be there.
@@ -12,8 +13,6 @@ from simulators.cloud import Cloud, Mount, Mounting, NodeTaint
 
 Object = Mapping[str, Any]
 VOLUMES = "/api/v1/persistentvolumes"
-_BUCKETS = ("gcsfuse.csi.storage.gke.io", "s3.csi.aws.com")
-"""CSI drivers whose volumes are buckets."""
 
 
 def unmounted(
@@ -23,7 +22,7 @@ def unmounted(
     claims: Sequence[Object],
     volumes: Sequence[Object],
 ) -> list[str]:
-    """One line for each bucket that a workload's pods would not get."""
+    """One line for each volume that a workload's pods would not get."""
     if not isinstance(cloud, Mounting):
         return []
     by_name = {node["metadata"]["name"]: node for node in nodes}
@@ -39,17 +38,24 @@ def unmounted(
 def mounts(
     pod: Object, node: Object | None, claims: Sequence[Object], volumes: Sequence[Object]
 ) -> Iterator[Mount]:
-    """The buckets that a pod mounts, by a volume of its own or by a claim."""
+    """The CSI volumes that a pod mounts, by a volume of its own or by a claim."""
     by_claim = {full_name(one): one["spec"].get("volumeName") for one in claims}
     by_name = {one["metadata"]["name"]: one["spec"] for one in volumes}
     namespace = pod["metadata"]["namespace"]
     for volume in pod["spec"].get("volumes") or []:
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-        spec = by_name.get(by_claim.get(f"{namespace}/{claim}"), {}) if claim else volume
+        bound = by_claim.get(f"{namespace}/{claim}")
+        spec = by_name.get(bound, {}) if claim else volume
         source = spec.get("csi") or {}
-        if source.get("driver") not in _BUCKETS:
+        if not source:
             continue
+        security = pod["spec"].get("securityContext") or {}
         yield Mount(
+            volume=bound or volume["name"],
+            handle=source.get("volumeHandle", ""),
+            node_labels=((node or {}).get("metadata") or {}).get("labels") or {},
+            user=_user(pod, volume["name"]),
+            group=security.get("fsGroup"),
             namespace=namespace,
             service_account=pod["spec"].get("serviceAccountName", "default"),
             driver=source["driver"],
@@ -64,12 +70,26 @@ def mounts(
         )
 
 
+def _mounted(pod: Object, volume: str) -> Iterator[tuple[Object, Object]]:
+    """Each container that mounts the volume, with its mount."""
+    for container in pod["spec"]["containers"]:
+        for mount in container.get("volumeMounts") or []:
+            if mount["name"] == volume:
+                yield container, mount
+
+
 def _writes(pod: Object, volume: str) -> bool:
-    return any(
-        mount["name"] == volume and not mount.get("readOnly")
-        for container in pod["spec"]["containers"]
-        for mount in container.get("volumeMounts") or []
-    )
+    return any(not mount.get("readOnly") for _, mount in _mounted(pod, volume))
+
+
+def _user(pod: Object, volume: str) -> int:
+    """The first user other than root among the containers that mount the volume."""
+    of_pod = pod["spec"].get("securityContext") or {}
+    users = [
+        (of_pod | (container.get("securityContext") or {})).get("runAsUser") or 0
+        for container, _ in _mounted(pod, volume)
+    ]
+    return next((int(user) for user in users if user), 0)
 
 
 def without_files(pods: Sequence[Object], config_maps: Sequence[Object]) -> list[str]:

@@ -204,6 +204,10 @@ class AwsCloud:
         with self.account.lock, self.account.asking:
             return attach(self.account, self._attached, wanted)
 
+    def why_not_provisioned(self, wanted: Wanted) -> str:
+        """A driver that is not up makes a claim wait, which `attach` shows; nothing is refused."""
+        return ""
+
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
         """EKS' own, which is nobody's default since Kubernetes 1.30."""
         # https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html

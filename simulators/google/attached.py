@@ -1,9 +1,9 @@
 """What GKE's controllers make in a project for the objects of a cluster's users.
 
 kubernetes/cloud-provider-gcp: the load balancer of a Service is called `a` and the Service's uid
-without hyphens, its firewall rule `k8s-fw-` and that; the disk of a claim `pvc-` and its uid. What
-an Ingress or a Gateway gets is in `attached_http`. Left out: target pools and certificates, which
-keep nothing from being deleted.
+without hyphens, its firewall rule `k8s-fw-` and that; the disk or Filestore instance of a claim
+`pvc-` and its uid. What an Ingress or a Gateway gets is in `attached_http`. Left out: target
+pools and certificates, which keep nothing from being deleted.
 """
 
 import ipaddress
@@ -12,20 +12,30 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from components.catalog.gke import region_of
-from simulators.cloud import Wanted, storage_class
+from simulators.cloud import Mount, Wanted, storage_class
 from simulators.google.attached_http import Place, firewall
 from simulators.google.attached_http import resources as http_resources
 from simulators.google.compute.resources import LINK, new
+from simulators.google.container.locations import takes_disk
 from simulators.google.resource import CloudResource
 
 Resources = dict[str, CloudResource]
-_FILESTORE = (
-    "standard-rwx",
-    "premium-rwx",
-    "zonal-rwx",
-    "enterprise-rwx",
-    "enterprise-multishare-rwx",
-)
+_DISKS, _FILES = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
+DRIVERS = (_DISKS, _FILES)
+"""CSI drivers of what `attach` makes for claims."""
+_FILES_API = "file.googleapis.com"
+_FILESTORE = {
+    "standard-rwx": "standard",
+    "premium-rwx": "premium",
+    "zonal-rwx": "zonal",
+    "enterprise-rwx": "enterprise",
+    "enterprise-multishare-rwx": "enterprise",
+}
+"""GKE's classes of Filestore -> tier."""
+_INSTANCE = "file.instances"
+_NETWORK = "default"
+"""kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go: `defaultNetwork`, where
+the class has no parameter `network`; the cluster's own network is never asked (read 2026-11-23)."""
 
 
 def attach(
@@ -42,7 +52,9 @@ def attach(
                 _open_also(resource, now[resource.identity])
             now[resource.identity] = resource
             if resource.token == "compute.disks":
-                found[one.uid] = f"pd.csi.storage.gke.io:{resource.identity}"
+                found[one.uid] = f"{_DISKS}:{resource.identity}"
+            elif resource.token == _INSTANCE:
+                found[one.uid] = f"{_FILES}:modeInstance/{resource.identity}/vol1"
             elif resource.token == "compute.forwardingRules":
                 rule = there.get(resource.identity, resource)
                 rule.state.setdefault("IPAddress", _address([*there.values(), *now.values()], rule))
@@ -67,14 +79,105 @@ def storage_classes(cluster: CloudResource) -> list[dict[str, Any]]:
     https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes and
     .../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22).
     """
-    disks, files = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
-    filestore = cluster.state["addonsConfig"].get("gcpFilestoreCsiDriverConfig") or {}
-    return [
-        storage_class("standard", "kubernetes.io/gce-pd", waits=False),
-        storage_class("standard-rwo", disks, default=True),
-        storage_class("premium-rwo", disks),
-        *(storage_class(name, files) for name in _FILESTORE if filestore.get("enabled")),
+    classes = [
+        (storage_class("standard", "kubernetes.io/gce-pd", waits=False), {"type": "pd-standard"}),
+        (storage_class("standard-rwo", _DISKS, default=True), {"type": "pd-balanced"}),
+        (storage_class("premium-rwo", _DISKS), {"type": "pd-ssd"}),
     ]
+    if _has_filestore(cluster):
+        classes += [
+            (storage_class(name, _FILES), {"tier": tier}) for name, tier in _FILESTORE.items()
+        ]
+    return [its | {"parameters": parameters} for its, parameters in classes]
+
+
+def _has_filestore(cluster: CloudResource) -> bool:
+    addon = cluster.state["addonsConfig"].get("gcpFilestoreCsiDriverConfig") or {}
+    return bool(addon.get("enabled"))
+
+
+def why_not_provisioned(there: Resources, cluster: CloudResource, one: Wanted) -> str:
+    """The driver's error on a claim; empty if it creates the volume.
+
+    The words of the wrong network are those of openshift/release pull request 67057; those of the
+    API are Service Usage's own.
+    """
+    if one.driver != _FILES:
+        return ""
+    place = _place(cluster)
+    if not _has_filestore(cluster):
+        return f"driver name {_FILES} not found: the cluster has no gcpFilestoreCsiDriverConfig"
+    if f"projects/{place.project}/services/{_FILES_API}" not in there:
+        return (
+            "rpc error: code = PermissionDenied desc = googleapi: Error 403: Cloud Filestore API "
+            f"has not been used in project {place.project} before or it is disabled. "
+            f"({_FILES_API}), accessNotConfigured"
+        )
+    network = _filestore_network(place, one)
+    if network not in there:
+        return (
+            "rpc error: code = InvalidArgument desc = googleapi: Error 400: network "
+            f"'{network.rpartition('/')[2]}' does not exist., badRequest"
+        )
+    host = network.split("/")[1]
+    if host != place.project and _connect_mode(one) != "PRIVATE_SERVICE_ACCESS":
+        return (
+            "rpc error: code = InvalidArgument desc = googleapi: Error 400: network "
+            f"'{network}' is a Shared VPC of project {host}, whose Filestore instances need "
+            "connect-mode PRIVATE_SERVICE_ACCESS, badRequest"
+        )
+    return ""
+
+
+def _filestore_network(place: Place, one: Wanted) -> str:
+    """Full name: the parameter is a name, or with private services access a full name."""
+    given = one.parameters.get("network", _NETWORK)
+    return given if "/" in given else f"projects/{place.project}/global/networks/{given}"
+
+
+def _connect_mode(one: Wanted) -> str:
+    return one.parameters.get("connect-mode", "DIRECT_PEERING")
+
+
+def why_not_mounted(there: Resources, cluster: CloudResource, mount: Mount) -> str:
+    """Why a pod does not get a disk or Filestore instance; empty if it does.
+
+    A disk fails in Compute Engine's words, as astronomer/astronomer issue 2463 and NVIDIA/aicr
+    issue 2338 show them; a file system of another network in those of mount.nfs.
+    """
+    if mount.driver == _FILES:
+        instance = there.get(mount.handle.removeprefix("modeInstance/").removesuffix("/vol1"))
+        if instance is None or instance.depends_on[0] == _place(cluster).network:
+            return _not_permitted(mount)
+        return (
+            f'MountVolume.MountDevice failed for volume "{mount.volume}" : rpc error: code = '
+            "Internal desc = mount failed: exit status 32 Output: mount.nfs: Connection timed out: "
+            f"the instance is in {instance.depends_on[0]}, and the node is not"
+        )
+    disk, machine = there.get(mount.handle), mount.node_labels.get(_MACHINE)
+    kind = disk.state["type"].rpartition("/")[2] if disk else ""
+    if machine and kind and not takes_disk(machine, kind):
+        return (
+            f'AttachVolume.Attach failed for volume "{mount.volume}" : rpc error: code = '
+            "InvalidArgument desc = Failed to Attach: failed cloud service attach disk call: "
+            f"googleapi: Error 400: {kind} disk type cannot be used by {machine} machine type., "
+            "badRequest"
+        )
+    return _not_permitted(mount)
+
+
+_MACHINE = "node.kubernetes.io/instance-type"
+
+
+def _not_permitted(mount: Mount) -> str:
+    """What a container says that may not write: a new file system is root's, mode 0755, unless the
+    kubelet hands it to the pod's `fsGroup`."""
+    if not (mount.writes and mount.user) or mount.group is not None:
+        return ""
+    return (
+        f"volume {mount.volume}: Permission denied: the file system is root's, the container runs "
+        f"as user {mount.user}, and the pod has no fsGroup"
+    )
 
 
 def _open_also(wall: CloudResource, other: CloudResource) -> None:
@@ -102,6 +205,8 @@ def _place(cluster: CloudResource) -> Place:
 
 def _resources(place: Place, one: Wanted) -> Iterator[CloudResource]:
     match one.kind:
+        case "disk" if one.driver == _FILES:
+            yield _instance(place, one)
         case "disk":
             yield _disk(place, one)
         case "load balancer":
@@ -115,17 +220,35 @@ def _disk(place: Place, one: Wanted) -> CloudResource:
     made_for = {
         "kubernetes.io/created-for/pvc/name": name,
         "kubernetes.io/created-for/pvc/namespace": namespace,
-        "storage.gke.io/created-by": "pd.csi.storage.gke.io",
+        "storage.gke.io/created-by": _DISKS,
     }
+    kind = one.parameters.get("type", "pd-standard")
     zone = f"projects/{place.project}/zones/{place.zones[0]}"
     body = {
         "sizeGb": str(one.gib or 1),
         "status": "READY",
-        "type": f"{LINK}{zone}/diskTypes/pd-balanced",
+        "type": f"{LINK}{zone}/diskTypes/{kind}",
         "description": json.dumps(made_for),
         "labels": {"goog-k8s-cluster-name": place.cluster},
     }
     return new(f"{zone}/disks/pvc-{one.uid}", "compute.disks", "disk", body)
+
+
+def _instance(place: Place, one: Wanted) -> CloudResource:
+    network, tier = _filestore_network(place, one), one.parameters.get("tier", "standard")
+    return CloudResource(
+        token=_INSTANCE,
+        display_name="Filestore instance",
+        identity=f"projects/{place.project}/locations/{place.zones[0]}/instances/pvc-{one.uid}",
+        state={
+            "tier": tier.upper(),
+            "networks": [{"network": network, "connectMode": _connect_mode(one)}],
+            "fileShares": [{"name": "vol1", "capacityGb": str(one.gib)}],
+            "state": "READY",
+            "labels": {"storage_gke_io_created-by": _FILES.replace(".", "_")},
+        },
+        depends_on=[network],
+    )
 
 
 def _load_balancer(place: Place, one: Wanted) -> Iterator[CloudResource]:

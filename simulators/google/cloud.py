@@ -18,10 +18,9 @@ from simulators.cloud import (
     TemplateComparison,
     Wanted,
 )
-from simulators.google import buckets, nodes, policies
+from simulators.google import attached, buckets, nodes, policies
 from simulators.google.api.call import ApiError, bad_request, not_found
 from simulators.google.api.operations import Operations
-from simulators.google.attached import attach, storage_classes
 from simulators.google.autopilot import (
     ACCELERATOR_COUNT_LABEL,
     GpuRequestShape,
@@ -150,20 +149,30 @@ class GoogleCloud:
             cluster = next(self.of(CLUSTER), None)
             if cluster is None:  # and nobody left who would take anything away
                 return {}
-            return attach(self.resources, self._attached, cluster, wanted)
+            return attached.attach(self.resources, self._attached, cluster, wanted)
 
     def storage_classes(self) -> Sequence[Mapping[str, Any]]:
         """Those of GKE's own."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
-            return storage_classes(cluster) if cluster else []
+            return attached.storage_classes(cluster) if cluster else []
 
-    def why_not_mounted(self, mount: Mount) -> str:
-        """What Cloud Storage FUSE would say of a pod's bucket."""
+    def why_not_provisioned(self, wanted: Wanted) -> str:
+        """What the drivers of Compute Engine's disks and of Filestore say of a claim."""
         with self.lock:
             cluster = next(self.of(CLUSTER), None)
             if cluster is None:
                 return ""
+            return attached.why_not_provisioned(self.resources, cluster, wanted)
+
+    def why_not_mounted(self, mount: Mount) -> str:
+        """What the drivers of disks, of Filestore and of buckets say of a pod's volume."""
+        with self.lock:
+            cluster = next(self.of(CLUSTER), None)
+            if cluster is None:
+                return ""
+            if mount.driver in attached.DRIVERS:
+                return attached.why_not_mounted(self.resources, cluster, mount)
             return buckets.why_not_mounted(mount, cluster, self.policies)
 
     def list_resources(self) -> list[str]:

@@ -76,15 +76,19 @@ def version_in(channel: str, wanted: str | None) -> str:
 
 
 def check_boot_disk(config: Mapping[str, Any]) -> None:
-    """Raises ApiError where the machine does not take the disk type, in Compute Engine's words.
+    """Raises ApiError where the machine does not take the disk type, in Compute Engine's words."""
+    machine, disk = str(config["machineType"]), str(config["diskType"])
+    if not takes_disk(machine, disk):
+        raise bad_request(f"{disk} disk type cannot be used by {machine} machine type.")
+
+
+def takes_disk(name: str, disk: str) -> bool:
+    """Whether disks of this type can be attached to the machine type, as its boot disk or later.
 
     N1 has no Hyperdisk; some of the newest machines have nothing else.
     """
-    machine, disk = machine_type(config["machineType"]), str(config["diskType"])
+    machine = machine_type(name)
     assert machine is not None, "a stored pool has a machine type of the catalogue"
     if machine.family == "n1":
-        taken = not disk.startswith("hyperdisk-")
-    else:
-        taken = machine.boot_disk in (None, disk)
-    if not taken:
-        raise bad_request(f"{disk} disk type cannot be used by {machine.name} machine type.")
+        return not disk.startswith("hyperdisk-")
+    return machine.boot_disk in (None, disk)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -47,7 +48,7 @@ def test_only_some_objects_have_something_in_the_cloud() -> None:
         "HTTPRoute": [{"metadata": named("r", "way"), "spec": ROUTE}],
     }) == [
         SERVICE,
-        CLAIM,
+        replace(CLAIM, driver="kubernetes.io/gce-pd"),
         INGRESS,
         Wanted(uid="gw", kind="gateway", name="default/out", class_name="gke-l7-gxlb",
                backends=(("default/web", 80),)),
@@ -85,7 +86,8 @@ def test_a_claim_has_a_disk_when_its_class_makes_one(
         "PersistentVolumeClaim": [{"metadata": metadata, "spec": asked | spec}],
         "StorageClass": classes,
     })  # fmt: skip
-    assert found == ([CLAIM] if disk else [])
+    assert [(one.uid, one.gib) for one in found] == ([("9abc", 2)] if disk else [])
+    assert all(one.node == node for one in found)
 
 
 class LateDriver:
@@ -97,6 +99,9 @@ class LateDriver:
 
     def storage_classes(self) -> list[dict[str, Any]]:
         return []
+
+    def why_not_provisioned(self, wanted: Wanted) -> str:
+        return ""
 
     def attach(self, wanted: Sequence[Wanted]) -> dict[str, str]:
         self.asked += 1
@@ -133,6 +138,48 @@ def test_gke_s_classes_are_those_of_its_drivers() -> None:
     assert stack.cloud.storage_classes() == []
     stack.cluster(addonsConfig={"gcpFilestoreCsiDriverConfig": {"enabled": True}})
     assert "standard-rwx" in {each["metadata"]["name"] for each in stack.cloud.storage_classes()}
+
+
+class RefusingDriver(LateDriver):
+    """A cloud whose driver creates no volume."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_for: list[str] = []
+        self.events: list[dict[str, Any]] = []
+
+    def why_not_provisioned(self, wanted: Wanted) -> str:
+        return f"rpc error: network {wanted.parameters['network']} does not exist"
+
+    def attach(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+        self.asked_for += [one.uid for one in wanted]
+        return {}
+
+    def create(self, path: str, manifest: dict[str, Any]) -> None:
+        assert path == "/api/v1/namespaces/default/events"
+        self.events.append(manifest)
+
+
+def test_a_volume_that_the_driver_refuses_is_an_event_of_its_claim() -> None:
+    """Written once, with the parameters of the class; the cloud holds nothing of it."""
+    cloud = RefusingDriver()
+    attachments = Attachments(cloud, cast("Api", cloud))
+    spec = {"storageClassName": "files", "resources": {"requests": {"storage": "1Ti"}}}
+    its = storage_class("files", "filestore.csi.storage.gke.io", waits=False)
+    objects = {
+        "PersistentVolumeClaim": [{"metadata": named("9abc", "data"), "spec": spec}],
+        "StorageClass": [its | {"parameters": {"network": "shared"}}],
+    }
+    for _ in range(3):
+        attachments.follow(objects)
+    attachments.end(objects)
+    (event,) = cloud.events
+    assert event["involvedObject"]["name"] == "data"
+    assert event["message"] == (
+        'failed to provision volume with StorageClass "files": rpc error: network shared does not '
+        "exist"
+    )
+    assert cloud.asked_for == []
 
 
 HASH = re.compile(r"[0-9a-f]{16}$|(?<=-)([0-9a-z]{8}|[0-9a-z]{12})(?=-|$)|(?<=gkegw1-)[0-9a-z]{4}")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from rehearsal.control_plane.attachments import PROVISIONER
 from rehearsal.verify.diagnosis import ClusterSnapshot, Diagnosis, diagnose
 from simulators.cloud import NodeGroup, NodeTaint
 from tests.unit.rehearsal.rehearsed import (
@@ -225,6 +226,24 @@ def test_a_claim_for_which_no_disk_is_made_is_named() -> None:
     ]
     found = diagnosis(waiting, group(), events=events)
     assert found.message.endswith('; of its claim results: storageclass "results-ssd" not found')
+
+
+def test_a_volume_that_its_driver_refuses_is_permanent() -> None:
+    """Waiting changes nothing, however many nodes the pool may still have."""
+    waiting = pod()
+    waiting["spec"]["volumes"] = [{"persistentVolumeClaim": {"claimName": "results"}}]
+    refusal = {
+        "reason": "ProvisioningFailed",
+        "message": "network 'default' does not exist",
+        "involvedObject": {"namespace": "default", "name": "results"},
+        "source": {"component": PROVISIONER},
+    }
+    found = diagnosis(waiting, group(), events=[refusal])
+    assert found.message == (
+        f"pool train-gpu: {WHO} cannot be scheduled; of its claim results: network 'default' does "
+        "not exist"
+    )
+    assert found.permanent
 
 
 WITHOUT_DRIVER = group(driver="pod", node_os="cos")

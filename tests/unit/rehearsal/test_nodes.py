@@ -117,6 +117,9 @@ class BusyCloud(OneGroup):
     def storage_classes(self) -> list[dict[str, Any]]:
         return []
 
+    def why_not_provisioned(self, wanted: Wanted) -> str:
+        return ""
+
     def node_groups(self) -> list[NodeGroup]:
         if self.attached.is_set():
             self.waiting.set()

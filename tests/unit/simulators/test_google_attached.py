@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from simulators.cloud import Wanted
+from simulators.cloud import Mount, Wanted
+from tests.unit.simulators.google_stack import NETWORK, GoogleStack
 from tests.unit.simulators.test_google_apis import refused
 from tests.unit.simulators.test_google_container_api import CLUSTER, Gke
 
@@ -106,3 +107,104 @@ def test_it_goes_from_the_forwarding_rule_to_the_network(gke: Gke) -> None:
             assert refused(collection.get(**place, **{key: name}))[:2] == (404, "notFound")
     compute.networks().delete(**net).execute()
     assert gke.cloud.list_resources() == []
+
+
+FILES = "filestore.csi.storage.gke.io"
+DISKS = "pd.csi.storage.gke.io"
+SERVICE = "gcp:projects/service:Service"
+
+
+def files(**parameters: str) -> Wanted:
+    return Wanted(uid="f1", kind="disk", name="default/data", gib=1024, driver=FILES,
+                  parameters=parameters)  # fmt: skip
+
+
+def with_filestore() -> GoogleStack:
+    """A cluster with Filestore's driver, in a project whose API is enabled."""
+    stack = GoogleStack()
+    stack.cluster(addonsConfig={"gcpFilestoreCsiDriverConfig": {"enabled": True}})
+    stack.up(SERVICE, "file", {"service": "file.googleapis.com", "project": "p"})
+    return stack
+
+
+def network_of(stack: GoogleStack) -> str:
+    """The name of the cluster's network."""
+    (network,) = stack.cloud.of("compute.networks")
+    return str(network.state["name"])
+
+
+def test_filestore_goes_to_the_network_default_unless_its_class_names_another() -> None:
+    """The driver never looks for the cluster's network; in one that does not exist it fails."""
+    stack = with_filestore()
+    assert "network 'default' does not exist" in stack.cloud.why_not_provisioned(files())
+    own = files(network=network_of(stack))
+    assert stack.cloud.why_not_provisioned(own) == ""
+    assert stack.cloud.attach([own]) == {
+        "f1": f"{FILES}:modeInstance/projects/p/locations/us-central1-a/instances/pvc-f1/vol1"
+    }
+    held = "Filestore instance projects/p/locations/us-central1-a/instances/pvc-f1"
+    assert held in stack.cloud.list_resources()
+
+
+def test_filestore_needs_its_driver_and_its_api() -> None:
+    """Each is named."""
+    stack = GoogleStack.with_cluster()
+    assert "gcpFilestoreCsiDriverConfig" in stack.cloud.why_not_provisioned(files())
+    stack = GoogleStack()
+    stack.cluster(addonsConfig={"gcpFilestoreCsiDriverConfig": {"enabled": True}})
+    found = stack.cloud.why_not_provisioned(files(network=network_of(stack)))
+    assert "Cloud Filestore API has not been used in project p before" in found
+
+
+def mount(driver: str, handle: str, machine: str, **more: Any) -> Mount:
+    return Mount(
+        volume="pvc-1", namespace="default", service_account="default", driver=driver,
+        attributes={}, handle=handle, options=(), writes=True, annotations={}, taints=(),
+        node_labels={"node.kubernetes.io/instance-type": machine}, **more,
+    )  # fmt: skip
+
+
+def test_a_file_system_in_another_network_does_not_answer() -> None:
+    """It exists and bills; the mount times out."""
+    stack = with_filestore()
+    stack.up(NETWORK, "default", {"name": "default", "autoCreateSubnetworks": False})
+    found = files()
+    assert stack.cloud.why_not_provisioned(found) == ""
+    handle = stack.cloud.attach([found])["f1"].partition(":")[2]
+    said = stack.cloud.why_not_mounted(mount(FILES, handle, "n1-standard-4"))
+    assert "mount.nfs: Connection timed out" in said
+
+
+@pytest.mark.parametrize(
+    ("machine", "kind", "attached"),
+    [
+        ("n1-standard-4", "pd-balanced", True),
+        ("n1-standard-4", "hyperdisk-balanced", False),
+        ("a3-highgpu-8g", "pd-ssd", True),
+        ("g4-standard-48", "pd-balanced", False),
+        ("g4-standard-48", "pd-ssd", False),
+        ("a3-ultragpu-8g", "hyperdisk-balanced", True),
+    ],
+)
+def test_a_disk_is_attached_to_machines_that_take_its_type(
+    machine: str, kind: str, attached: bool
+) -> None:
+    """Else in Compute Engine's words, after the node has started."""
+    stack = GoogleStack.with_cluster()
+    disk = Wanted(uid="d1", kind="disk", name="default/d", driver=DISKS, parameters={"type": kind})
+    handle = stack.cloud.attach([disk])["d1"].partition(":")[2]
+    said = stack.cloud.why_not_mounted(mount(DISKS, handle, machine))
+    assert (f"{kind} disk type cannot be used by {machine} machine type" in said) is not attached
+    assert (said == "") is attached
+
+
+@pytest.mark.parametrize(
+    ("user", "group", "denied"), [(0, None, False), (1000, None, True), (1000, 1000, False)]
+)
+def test_a_new_file_system_is_roots(user: int, group: int | None, denied: bool) -> None:
+    """Another user writes to it once the kubelet has given it to the pod's fsGroup."""
+    stack = GoogleStack.with_cluster()
+    disk = Wanted(uid="d1", kind="disk", name="default/d", driver=DISKS)
+    handle = stack.cloud.attach([disk])["d1"].partition(":")[2]
+    asked = mount(DISKS, handle, "n1-standard-4", user=user, group=group)
+    assert ("Permission denied" in stack.cloud.why_not_mounted(asked)) is denied
