@@ -46,10 +46,10 @@ def recover(stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None) ->
 
     program = Path.cwd() if Path("Pulumi.yaml").exists() else ROOT
     try:
-        profile = _profile(program, stack)  # what is wrong with the stack's file comes first
+        config = _config(program, stack)  # what is wrong with the stack's file comes first
         recovery = put_in_order(
             RecoveringPulumi.signed_in(program, stack),
-            clouds=LiveClouds(profile=profile, endpoint=endpoint),
+            clouds=LiveClouds(config=config, endpoint=endpoint),
             adopt_orphans=adopt_orphans,
             confirm=(lambda candidates: True) if yes else _ask,
             confirm_unlock=(lambda holder: True) if yes else _is_over,
@@ -60,15 +60,17 @@ def recover(stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None) ->
     print(_text(stack, recovery))
 
 
-def _profile(program: Path, stack: str) -> str | None:
-    """The AWS profile that the stack's file names; raises StackError where that cannot be used."""
-    from stacks.files import read_stack
+def _config(program: Path, stack: str) -> dict[str, str]:
+    """The config of the stack's file, with a placeholder for each encrypted value; raises
+    StackError if the file cannot be used."""
+    from stacks.files import read_stack, without_secrets
     from stacks.owners import refuse_shared
+    from stacks.settings import flat
 
     config = read_stack(program, stack).get("config")
-    refuse_shared(program, stack, config if isinstance(config, dict) else {})
-    profile = config.get("aws:profile") if isinstance(config, dict) else None
-    return profile if isinstance(profile, str) else None
+    plain = without_secrets(config) if isinstance(config, dict) else {}
+    refuse_shared(program, stack, plain)
+    return flat(plain)
 
 
 def _ask(candidates: dict[str, str]) -> bool:

@@ -335,7 +335,7 @@ PROVIDERS: Mapping[str, Fragment] = {
 ASSUMED_ROLES: Fragment = {
     "type": "array",
     "maxItems": 1,
-    "items": {"type": "object", "required": ["roleArn"]},
+    "items": {"type": "object", "required": ["roleArn"], "properties": {"externalId": False}},
 }
 """`aws:assumeRoles`, of which `aws eks get-token` can assume one."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from cli.docs import keys
 from cli.docs.limits import ASSUMED_ROLES, LIMITS, NAMES, PROVIDERS
 from components.decode import camel
+from components.eks.provider_args import ENVIRONMENT_INSTEAD
 from stacks.files import KEYS
 from tools.sections import REFERENCE
 
@@ -99,7 +100,11 @@ def _rooms() -> Iterator[tuple[tuple[str, str], Schema]]:
 
 def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
     """What holds where the cluster has this platform."""
-    own = {f"gpu-cluster:{room}": found for (of, room), found in rooms.items() if of == platform}
+    own: Schema = {
+        f"gpu-cluster:{room}": found for (of, room), found in rooms.items() if of == platform
+    }
+    if platform == "eks":
+        own |= {f"aws:{key}": False for key in ENVIRONMENT_INSTEAD}
     then: Schema = {"properties": own}
     if platform in _OF_A_PLATFORM:
         then["required"] = [_OF_A_PLATFORM[platform]]

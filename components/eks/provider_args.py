@@ -17,14 +17,41 @@ class AwsProviderArgs:
     """ARN of the role that is assumed, from `aws:assumeRoles`."""
 
 
-def assumed_role(config: Mapping[str, str]) -> str | None:
-    """The role that the provider assumes.
+ENVIRONMENT_INSTEAD: Mapping[str, str] = {
+    "accessKey": "AWS_ACCESS_KEY_ID",
+    "secretKey": "AWS_SECRET_ACCESS_KEY",
+    "token": "AWS_SESSION_TOKEN",
+    "assumeRoleWithWebIdentity": "AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE",
+    "sharedConfigFiles": "AWS_CONFIG_FILE",
+    "sharedCredentialsFiles": "AWS_SHARED_CREDENTIALS_FILE",
+}
+"""Key of the provider that no other AWS client reads -> the variables that all of them read."""
 
-    Raises ValueError, in one line, for what `aws eks get-token` could not do as well.
+
+def provider_args(config: Mapping[str, str], region: str) -> AwsProviderArgs:
+    """Which account the provider works in, from the engine's config (`aws:profile` -> text).
+
+    Raises ValueError, in one line, for a key that only the provider follows: `aws eks get-token`,
+    which signs in to the cluster, would be somebody else, and so would `gpu-cluster capacity` and
+    `recover`.
     """
+    for key, variables in ENVIRONMENT_INSTEAD.items():
+        if config.get(f"aws:{key}"):
+            raise ValueError(
+                f"aws:{key}: only the AWS provider reads it, so that aws eks get-token could not "
+                f"sign in to the cluster as the same identity; remove it, and set {variables} in "
+                "the environment or use aws:profile"
+            )
+    profile = config.get("aws:profile") or None
+    return AwsProviderArgs(region=region, profile=profile, role=_assumed_role(config))
+
+
+def _assumed_role(config: Mapping[str, str]) -> str | None:
+    """The role that the provider assumes, where `aws eks get-token` can assume it as well."""
     text = config.get("aws:assumeRoles", "[]")
     try:
-        roles = [str(role["roleArn"]) for role in json.loads(text)]
+        maps = list(json.loads(text))
+        roles = [str(role["roleArn"]) for role in maps]
     except (ValueError, TypeError, KeyError):
         raise ValueError(
             f"aws:assumeRoles: {text!r} is not a list of maps; set it with pulumi config set "
@@ -34,5 +61,13 @@ def assumed_role(config: Mapping[str, str]) -> str | None:
         raise ValueError(
             f"aws:assumeRoles: has {len(roles)} roles, and aws eks get-token assumes one; give the "
             "last, and put those before it into the profile"
+        )
+    # https://github.com/aws/aws-cli/issues/5942, open on 2026-11-23.
+    if any(role.get("externalId") for role in maps):
+        raise ValueError(
+            "aws:assumeRoles[0].externalId: aws eks get-token has no option for an external ID, so "
+            "that nobody could sign in to the cluster; put role_arn, external_id and "
+            "source_profile into a profile of ~/.aws/config, set aws:profile to its name, and "
+            "remove aws:assumeRoles"
         )
     return roles[0] if roles else None

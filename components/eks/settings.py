@@ -9,7 +9,7 @@ from components.decode import NAMESPACE, at, required
 from components.eks import buckets
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.eks.provider_args import AwsProviderArgs, assumed_role
+from components.eks.provider_args import AwsProviderArgs, provider_args
 from components.eks.regions import is_region
 from components.eks.reservation import check_region
 
@@ -47,12 +47,12 @@ def resolve(
     region = required(config, "aws:region", "the AWS region of the cluster")
     if not is_region(region):
         raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
-    profile, role = config.get("aws:profile") or None, assumed_role(config)
+    provider = provider_args(config, region)
     at(f"{NAMESPACE}:cluster", cluster.check_in, region)
     for name, pool in pools.items():
         at(f"{NAMESPACE}:gpuPools.{name}", check_region, pool.reservation, region)
     return EksSettings(
-        provider=AwsProviderArgs(region=region, profile=profile, role=role),
+        provider=provider,
         cluster=cluster,
         pools={
             name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)

@@ -9,27 +9,26 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-import boto3
 import botocore.exceptions
 
 from components.catalog import eks as catalog
 from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.provider_args import AwsProviderArgs
 from components.eks.settings import EksSettings
 from components.settings.model import Settings
+from stacks.aws_session import session
 from stacks.capacity import aws_account, aws_network, aws_reservations
 from stacks.capacity.aws_account import unknown
 from stacks.capacity.offers import Offer, Wanted
-from stacks.capacity.questions import Questions, on_this_machine
+from stacks.capacity.questions import Questions
 from stacks.capacity.reserved import Reserved
 from stacks.capacity.reserved import Wanted as Reservation
 from stacks.capacity.verdict import Finding, Known, Need, Unknown
 
-KEYS = ("aws:region", "aws:profile")
+KEYS = ("aws:region", "aws:profile", "aws:assumeRoles")
 CLUSTER_TAG = "eks:cluster-name"
 """EKS puts it on the instances of its managed node groups."""
-_NOBODY = {"aws_access_key_id": "rehearsal", "aws_secret_access_key": "rehearsal"}
-"""What a simulator's requests are signed with: boto3 sends none without a key."""
 _COUNTED = ("pending", "running", "shutting-down", "stopping")
 _GROUPS = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p": "P"}
 """Letters of an instance family before its generation -> group of the catalog's quota codes."""
@@ -42,7 +41,7 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
     own = settings.own
     found, notes = needs(own.pools, region=own.region)
     places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
-    quotas = AwsQuotas.of(own.region, profile=own.provider.profile, endpoint=endpoint)
+    quotas = AwsQuotas.of(own.provider, endpoint)
     return Questions(
         cloud=quotas,
         needs=found,
@@ -106,16 +105,15 @@ class AwsQuotas:
         self._vcpus: dict[str, int] = {}
 
     @classmethod
-    def of(cls, region: str, *, profile: str | None, endpoint: str | None) -> "AwsQuotas":
-        """With boto3's own credentials and, unless `endpoint` is given, its own endpoints.
+    def of(cls, provider: AwsProviderArgs, endpoint: str | None) -> "AwsQuotas":
+        """In the account that the provider uses; `endpoint`: the URL of a simulator.
 
         Raises ValueError with one line.
         """
-        who = _NOBODY if on_this_machine(endpoint) else {"profile_name": profile}
         try:
-            session = boto3.Session(region_name=region, **who)
+            signed_in = session(provider, endpoint)
             names = ("service-quotas", "ec2", "sts", "resource-groups")
-            clients = [session.client(name, endpoint_url=endpoint) for name in names]
+            clients = [signed_in.client(name, endpoint_url=endpoint) for name in names]
         except botocore.exceptions.BotoCoreError as error:
             raise ValueError(f"AWS: {error}") from None
         return cls(*clients)

@@ -71,7 +71,7 @@ def _questions(
     # Only the stack's own cloud is imported.
     module = cast(Capacity, import_module(PLATFORMS[settings.platform].capacity))
     for key in module.KEYS:
-        if config.get(key) == PLACEHOLDER:
+        if PLACEHOLDER in str(config.get(key)):
             raise CheckError(
                 f"Pulumi.{stack}.yaml: {key}: is encrypted, and this check asks nobody for the "
                 f"key; it is no secret: pulumi config set {key} ..."

@@ -74,6 +74,17 @@ class Aws:
         except botocore.exceptions.BotoCoreError as error:
             raise LookupError(f"AWS: {error}") from None
 
+    def caller(self) -> tuple[str, str]:
+        """The account that answers, 12 digits, and the ARN of the identity that asks. Raises
+        LookupError in AWS's words."""
+        import botocore.exceptions
+
+        try:
+            row = self._client("sts").get_caller_identity()
+        except (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError) as error:
+            raise LookupError(f"AWS: {error}") from None
+        return row["Account"], row["Arn"]
+
     def described(self, identity: str) -> Mapping[str, Any]:
         """A cluster or node group of EKS as AWS describes it; empty where there is none. Raises
         LookupError in AWS's words."""

@@ -9,22 +9,33 @@ from stacks.recovery.aws import Aws
 class LiveClouds:
     """Implements `stacks.recovery.command.Clouds`. Each SDK is loaded when it is needed."""
 
-    def __init__(self, *, profile: str | None = None, endpoint: str | None = None) -> None:
-        self._profile = profile
-        """AWS's, as the stack has it."""
+    def __init__(
+        self, *, config: Mapping[str, str] | None = None, endpoint: str | None = None
+    ) -> None:
+        self._config = config or {}
+        """The stack's, as the engine hands it to the program: it says who the AWS provider is."""
         self._endpoint = endpoint
         """URL of a simulator of the cloud."""
         self._google: Any = None
 
     def aws(self, region: str) -> Aws:
-        import boto3
         import botocore.exceptions
 
+        from components.eks.provider_args import provider_args
+        from stacks.aws_session import session
+        from stacks.files import PLACEHOLDER
+
+        for key in ("aws:profile", "aws:assumeRoles"):
+            if PLACEHOLDER in self._config.get(key, ""):
+                raise LookupError(
+                    f"AWS: {key} is encrypted, so the stack's account is not known; it is not a "
+                    "secret: pulumi config set it in plain text"
+                )
         try:
-            session: Any = boto3.Session(region_name=region, profile_name=self._profile)
-        except botocore.exceptions.BotoCoreError as error:  # no such profile on this machine
+            signed_in: Any = session(provider_args(self._config, region), self._endpoint)
+        except (botocore.exceptions.BotoCoreError, ValueError) as error:  # no such profile here
             raise LookupError(f"AWS: {error}") from None
-        return Aws(lambda service: session.client(service, endpoint_url=self._endpoint))
+        return Aws(lambda service: signed_in.client(service, endpoint_url=self._endpoint))
 
     def google(self, service: str, path: str) -> Mapping[str, Any]:
         from stacks.capacity.google_api import GoogleApi

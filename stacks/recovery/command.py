@@ -28,6 +28,7 @@ from stacks.recovery.state import (
 from stacks.state import Deployment, identities, resources
 from stacks.urn import Urn
 
+_ACCOUNT = re.compile(r"arn:[^:]+:[^:]+:[^:]*:(?P<account>\d{12}):")
 _HOLDER = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
 
 
@@ -71,8 +72,10 @@ def recover(
     over; `log` gets a line of what was done. Raises EngineError."""
     preview = pulumi.preview() if adopt_orphans else {}
     confirmed: dict[str, str] | None = None
+    clouds = _OwnAccount(clouds, log)
     while True:
         deployment = with_orphans(reopened(pulumi.export()), preview)
+        clouds.accounts = _accounts(deployment)
         recovery = Recovery(operations=interrupted(deployment))
         candidates = _candidates(deployment, recovery, clouds)
         if candidates and candidates != confirmed and not confirm(candidates):
@@ -106,6 +109,43 @@ def recover(
     for urn in recovery.failed:
         pulumi.must("state", "taint", urn, "--yes")
     return recovery
+
+
+class _OwnAccount:
+    """The clouds, with AWS only if it answers for the account of the stack's resources: what is
+    missing in another account was not "not created"."""
+
+    def __init__(self, clouds: Clouds, log: Callable[[str], None]) -> None:
+        self.google = clouds.google
+        self.aws = cache(self._aws)
+        self.accounts: set[str] = set()
+        """Accounts that the state's own ARNs name; none for a stack without a resource yet."""
+        self._clouds = clouds
+        self._log = log
+        self._said: set[str] = set()
+
+    def _aws(self, region: str) -> Aws:
+        aws = self._clouds.aws(region)
+        account, arn = aws.caller()
+        if self.accounts and account not in self.accounts:
+            raise LookupError(
+                f"AWS: {arn} is in account {account}, and the stack's resources are in "
+                f"{', '.join(sorted(self.accounts))}; sign in to that account, or correct "
+                "aws:profile or aws:assumeRoles"
+            )
+        if arn not in self._said:
+            self._said.add(arn)
+            self._log(f"asks AWS account {account} as {arn}")
+        return aws
+
+
+def _accounts(deployment: Deployment) -> set[str]:
+    arns = (
+        str((row.get("outputs") or {}).get("arn"))
+        for row in resources(deployment)
+        if row["type"].startswith("aws:")
+    )
+    return {found["account"] for arn in arns if (found := _ACCOUNT.match(arn))}
 
 
 def _without_others(

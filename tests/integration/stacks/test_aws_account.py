@@ -1,5 +1,7 @@
 """What an AWS account is asked beside its quotas; moto's copy of EC2's offers answers."""
 
+import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,8 +10,12 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from stacks.capacity import aws_account
+from components.eks.provider_args import AwsProviderArgs
+from stacks.aws_session import session
+from stacks.capacity import aws_account, eks
 from stacks.capacity.verdict import Finding, exit_code
+from stacks.files import ROOT
+from stacks.recovery.clouds import LiveClouds
 from tests.unit.components.test_settings_eks import read
 
 
@@ -25,6 +31,43 @@ def offers_of(ec2: Any, settings: Any) -> list[tuple[str, str, str]]:
     """What is not offered: pool, verdict, reason."""
     found = [aws_account.offer(ec2, one) for one in aws_account.wanted(settings)]
     return [(one.wanted.pool, one.word, one.reason) for one in found if one.word != "offered"]
+
+
+DEPLOYER = "arn:aws:iam::222222222222:role/deployer"
+
+
+@mock_aws
+def test_capacity_and_recovery_sign_in_as_the_role_that_the_provider_assumes() -> None:
+    """A company signs in to one account and deploys to another."""
+    roles = [{"roleArn": DEPLOYER}]
+    provider = eks_settings(["aws:assumeRoles", roles]).provider
+    as_role = "assumed-role/deployer/gpu-cluster"
+    asked = eks.AwsQuotas.of(provider, None)._sts.get_caller_identity()["Arn"]
+    assert asked.endswith(as_role)
+    config = {"aws:assumeRoles": json.dumps(roles)}
+    assert LiveClouds(config=config).aws("us-east-1").caller()[1] == asked
+    assert session(provider, "http://127.0.0.1:1").get_credentials().access_key == "rehearsal"
+
+
+def test_a_role_is_never_replaced_by_an_identity_that_may_not_assume_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without credentials to assume it with, no request is signed."""
+    for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(variable, "/no/such/file")
+    provider = AwsProviderArgs(region="us-east-1", role=DEPLOYER)
+    assert session(provider).get_credentials() is None
+
+
+def test_one_module_signs_in_to_aws() -> None:
+    """Whoever makes a session of its own asks the account that happens to be signed in to."""
+    files = [file for room in ("stacks", "cli") for file in (ROOT / room).rglob("*.py")]
+    makers = [file.name for file in files if re.search(r"boto3\.(client|resource|Session\()",
+                                                       file.read_text())]  # fmt: skip
+    assert makers == ["aws_session.py"]
 
 
 G7E = ["gpu-cluster:gpuPools", "train-gpu", "instanceTypes", ["g7e.2xlarge"]]

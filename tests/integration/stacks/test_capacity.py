@@ -13,6 +13,7 @@ from moto import mock_aws
 
 from components.cluster import ResolvedPool
 from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.eks.provider_args import AwsProviderArgs
 from stacks.capacity import eks as aws_quota
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.verdict import Known, Need, Unknown
@@ -126,7 +127,7 @@ def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.Monkey
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for variable in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(variable, "/no/such/file")
-    quotas = aws_quota.AwsQuotas.of("us-east-1", profile=None, endpoint=None)
+    quotas = aws_quota.AwsQuotas.of(AwsProviderArgs(region="us-east-1"), None)
     assert quotas.answer(aws_need()) == Unknown(
         reason=f"AWS cannot be asked: Unable to locate credentials; {SIGN_IN}"
     )
@@ -144,7 +145,7 @@ def test_a_simulator_gets_nobodys_aws_credentials(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("boto3.Session.client", client)
     url = "http://127.0.0.1:4566"
-    aws_quota.AwsQuotas.of("us-east-1", profile="no-such", endpoint=url)
+    aws_quota.AwsQuotas.of(AwsProviderArgs(region="us-east-1", profile="no-such"), url)
     assert {(name, url) for name in ("service-quotas", "ec2", "sts", "resource-groups")} == {
         (name, endpoint) for name, endpoint, _ in signed
     }
@@ -161,7 +162,7 @@ def test_aws_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path
     """An unknown profile is one line, no traceback."""
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(ValueError, match=r"^AWS: .*no-such.*could not be found$"):
-        aws_quota.AwsQuotas.of("us-east-1", profile="no-such", endpoint=None)
+        aws_quota.AwsQuotas.of(AwsProviderArgs(region="us-east-1", profile="no-such"), None)
 
 
 @pytest.mark.parametrize(

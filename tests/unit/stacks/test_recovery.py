@@ -18,6 +18,7 @@ from moto import mock_aws
 
 from cli.recover import _text
 from stacks.engine import EngineError
+from stacks.files import PLACEHOLDER
 from stacks.recovery import command
 from stacks.recovery import google as on_google
 from stacks.recovery.aws import Aws, route_id
@@ -26,7 +27,7 @@ from stacks.recovery.command import recover
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.orphans import UNKNOWN, duplicates, with_orphans
 from stacks.recovery.state import adopting, interrupted
-from stacks.state import resources
+from stacks.state import pending, resources
 from tests.unit.simulators.test_google_shared_vpc import SUBNETWORK, SharedStack
 
 DECLARED = Path(__file__).parents[2] / "program" / "declared"
@@ -496,7 +497,7 @@ def test_what_aws_does_not_tell_is_left_to_people() -> None:
 def test_a_profile_that_this_machine_lacks_is_said() -> None:
     """In AWS's own words, as every other error of theirs."""
     with pytest.raises(LookupError, match=r"AWS: The config profile .*nobody.* could not be found"):
-        LiveClouds(profile="nobody").aws("us-east-1")
+        LiveClouds(config={"aws:profile": "nobody"}).aws("us-east-1")
 
 
 def test_every_page_of_google_s_is_read() -> None:
@@ -588,6 +589,9 @@ class Eks:
     def describe_cluster(self, name: str) -> Any:
         return {"cluster": {"status": "ACTIVE"}}
 
+    def get_caller_identity(self) -> Any:
+        return {"Account": "111111111111", "Arn": "arn:aws:iam::111111111111:role/deployer"}
+
     def describe_nodegroup(self, clusterName: str, nodegroupName: str) -> Any:
         if nodegroupName == "gone":
             raise refused("ResourceNotFoundException")
@@ -648,6 +652,36 @@ def test_a_cloud_that_does_not_say_what_failed_is_a_note() -> None:
     assert found.notes == [
         "whether clusters and node pools failed is not known: Google Cloud: permission denied"
     ]
+
+
+def test_an_operation_is_not_dropped_because_another_account_lacks_its_resource() -> None:
+    """The state's own ARNs say which account it is about; recovery names the one that it asks."""
+    arn = "arn:aws:kms:us-east-1:222222222222:key/1"
+    key = row("aws:kms/key:Key", "key", id="1", outputs={"region": "us-east-1", "arn": arn})
+    begun = row("aws:kms/alias:Alias", "a", inputs={"region": "us-east-1", "name": "alias/a",
+                                                    "targetKeyId": "1"})  # fmt: skip
+    pulumi = FakePulumi(state(key, pending={"creating": begun}))
+    with pytest.raises(RecoveryError) as refusal:
+        recover(pulumi, clouds=Clouds({}))
+    assert str(refusal.value) == (
+        "AWS: arn:aws:iam::111111111111:role/deployer is in account 111111111111, and the stack's "
+        "resources are in 222222222222; sign in to that account, or correct aws:profile or "
+        "aws:assumeRoles"
+    )
+    assert pending(pulumi.deployment)
+    assert ("stack", "import") not in pulumi.calls
+
+    said: list[str] = []
+    rows = [row(EKS, name, id=name, outputs={"region": "us-east-1"}) for name in ("ml", "b")]
+    recover(FakePulumi(state(*rows)), clouds=Clouds({}), log=said.append)
+    assert said == ["asks AWS account 111111111111 as arn:aws:iam::111111111111:role/deployer"]
+
+
+@pytest.mark.parametrize("key", ["aws:profile", "aws:assumeRoles"])
+def test_an_account_that_is_encrypted_is_not_guessed(key: str) -> None:
+    """The credentials of the environment may be of another account."""
+    with pytest.raises(LookupError, match=f"{key} is encrypted"):
+        LiveClouds(config={key: f'[{{"roleArn": "{PLACEHOLDER}"}}]'}).aws("us-east-1")
 
 
 @pytest.mark.parametrize("removes", [True, False])

@@ -1,0 +1,59 @@
+"""The one AWS session of every command: the account and identity that the stack's provider uses."""
+
+import os
+from typing import Any
+
+import boto3
+import botocore.credentials
+import botocore.session
+
+from components.eks.provider_args import AwsProviderArgs
+from stacks.capacity.questions import on_this_machine
+
+_SIMULATED = {"aws_access_key_id": "rehearsal", "aws_secret_access_key": "rehearsal"}
+"""What a simulator's requests are signed with: boto3 sends none without a key."""
+_SESSION_NAME = "gpu-cluster"
+
+
+def session(provider: AwsProviderArgs, endpoint: str | None = None) -> boto3.Session:
+    """Signed in as the provider is: `aws:profile`, then the role of `aws:assumeRoles`, whose
+    credentials are renewed before they expire. Nothing is asked before the first call.
+
+    `endpoint`: the URL of a simulator, else that of `AWS_ENDPOINT_URL`; one on this machine gets
+    no credential. Raises botocore's BotoCoreError for a profile that does not exist.
+    """
+    if on_this_machine(endpoint or os.environ.get("AWS_ENDPOINT_URL")):
+        return boto3.Session(region_name=provider.region, **_SIMULATED)
+    signed_in = boto3.Session(region_name=provider.region, profile_name=provider.profile)
+    if provider.role is None:
+        return signed_in
+    assumed = botocore.session.Session()
+    # Nothing else is tried: another identity would answer for another account.
+    assumed.get_component("credential_provider").providers = [
+        _AssumedRole(signed_in, provider.role)
+    ]
+    return boto3.Session(region_name=provider.region, botocore_session=assumed)
+
+
+class _AssumedRole:
+    """A role that an identity assumes, as one of botocore's credential providers."""
+
+    METHOD = "assume-role"
+
+    def __init__(self, identity: boto3.Session, role: str) -> None:
+        self._identity = identity
+        self._role = role
+
+    def load(self) -> Any:
+        source = self._identity.get_credentials()
+        if source is None:
+            return None
+        fetcher = botocore.credentials.AssumeRoleCredentialFetcher(
+            client_creator=self._identity.client,
+            source_credentials=source,
+            role_arn=self._role,
+            extra_args={"RoleSessionName": _SESSION_NAME},
+        )
+        return botocore.credentials.DeferredRefreshableCredentials(
+            refresh_using=fetcher.fetch_credentials, method=self.METHOD
+        )
