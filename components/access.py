@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from components.catalog import kubernetes as names
+from components.catalog.broad_rights import (
+    AWS_POLICIES,
+    GOOGLE_PROJECT_ROLES,
+    GOOGLE_ROLES,
+    too_broad,
+)
 
 ROLE = re.compile(r"roles/[a-zA-Z0-9_.]+|(?:projects|organizations)/[^/]+/roles/[a-zA-Z0-9_.]+")
 POLICY = re.compile(r"arn:aws[a-z-]*:iam::(?:aws|[0-9]{12}):policy/[\w+=,.@/-]+")
 BUCKET_LONGEST = 63
-EVERYTHING = ("roles/owner", "roles/editor", "roles/viewer")
-"""Google Cloud's basic roles, each on thousands of permissions of the whole project."""
-_DENIED = ("AdministratorAccess", "PowerUserAccess")
 
 Right = Literal["read", "write"]
 
@@ -57,22 +60,16 @@ class ServiceAccountArgs:
                 raise ValueError(
                     f"roles[{position}]: {role!r} is not a role; write it as roles/bigquery.jobUser"
                 )
-            if role in EVERYTHING:
-                raise ValueError(
-                    f"roles[{position}]: {role} is a right to nearly everything of the project; "
-                    "name roles with what the pods need alone"
-                )
+            if reason := too_broad(role, (*GOOGLE_ROLES, *GOOGLE_PROJECT_ROLES)):
+                raise ValueError(f"roles[{position}]: {reason}")
         for position, policy in enumerate(self.policies):
             if not POLICY.fullmatch(policy):
                 raise ValueError(
                     f"policies[{position}]: {policy!r} is not the ARN of a policy; write it as "
                     "arn:aws:iam::ACCOUNT:policy/NAME"
                 )
-            if policy.rpartition("/")[2] in _DENIED:
-                raise ValueError(
-                    f"policies[{position}]: {policy.rpartition('/')[2]} is a right to nearly "
-                    "everything of the account; name a policy with what the pods need alone"
-                )
+            if reason := too_broad(policy, AWS_POLICIES):
+                raise ValueError(f"policies[{position}]: {reason}")
         for key, given in (("roles", self.roles), ("policies", self.policies)):
             ends = [each.rpartition("/")[2] for each in given]
             if double := sorted({each for each in ends if ends.count(each) > 1}):

@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from components.catalog import broad_rights
 from policy.clusters import GKE
 from policy.pool import GKE_POOL
 from policy.reading import UNKNOWN, Resource, each, get, is_off
 
-_HOLDERS = ("gcp:projects/", "gcp:organizations/", "gcp:folder/", "gcp:serviceaccount/")
+_PROJECTS = ("gcp:projects/", "gcp:organizations/", "gcp:folder/")
+_HOLDERS = (*_PROJECTS, "gcp:serviceaccount/")
 """Whose roles are judged: on one bucket, say, an administrator's may be what is needed."""
 _POLICIES = {
     "aws:iam/rolePolicy:RolePolicy": "policy",
@@ -66,16 +68,23 @@ def node_identity(resource: Resource) -> Iterator[str]:
 
 
 def too_broad(
-    resource: Resource, *, roles: Sequence[str], policies: Sequence[str], unscoped: Sequence[str]
+    resource: Resource,
+    *,
+    roles: Sequence[str],
+    projectRoles: Sequence[str],  # a key of config.json, in its spelling
+    policies: Sequence[str],
+    unscoped: Sequence[str],
 ) -> Iterator[str]:
     """Nothing gets more than it needs.
 
-    `roles` and `policies` are patterns of Google Cloud roles and of AWS managed policies that
-    nobody gets; `unscoped` are AWS actions that may have resource `*` because they know no other.
+    Patterns: `roles` of Google Cloud and `policies` managed by AWS, which nobody gets;
+    `projectRoles`, which nobody gets on a whole project, folder or organization; `unscoped`, the
+    AWS actions that may have resource `*` because they know no other.
     """
     props = resource.props
     if resource.type.startswith("gcp:"):
-        yield from _grants(resource, roles)
+        whole = resource.type.startswith(_PROJECTS)
+        yield from _grants(resource, [*roles, *(projectRoles if whole else ())])
     if resource.type.endswith(("IAMCustomRole", "OrganizationsIAMCustomRole")):
         for permission in each(props, "permissions"):
             if isinstance(permission, str) and permission in _ESCALATING:
@@ -85,14 +94,10 @@ def too_broad(
                 )
     if resource.type in _ATTACHMENTS:
         for arn in [get(props, "policyArn"), *each(props, "policyArns")]:
-            name = arn.rpartition("/")[2] if isinstance(arn, str) else ""
-            if any(fnmatchcase(name, pattern) for pattern in policies):
-                yield f"{resource.name} attaches {name}; attach a policy with what is needed alone"
+            yield from _too_broad(resource, arn, policies)
     if resource.type == "aws:iam/role:Role":
         for arn in each(props, "managedPolicyArns"):
-            name = arn.rpartition("/")[2] if isinstance(arn, str) else ""
-            if any(fnmatchcase(name, pattern) for pattern in policies):
-                yield f"role {resource.name} has {name}; give it a policy with what is needed alone"
+            yield from _too_broad(resource, arn, policies)
         for inline in each(props, "inlinePolicies"):
             for statement in _statements(get(inline, "policy")):
                 yield from _statement(resource.name, statement, unscoped)
@@ -116,12 +121,16 @@ def _grants(resource: Resource, roles: Sequence[str]) -> Iterator[str]:
         bindings = each(_document(get(props, "policyData")), "bindings")
     for binding in bindings:
         role = get(binding, "role")
-        judged = isinstance(role, str) and resource.type.startswith(_HOLDERS)
-        if judged and any(fnmatchcase(role, pattern) for pattern in roles):
-            yield f"{resource.name} grants {role}; grant a role with what is needed alone"
+        if resource.type.startswith(_HOLDERS):
+            yield from _too_broad(resource, role, roles)
         for member in each(binding, "members"):
             if member in _EVERYBODY:
                 yield f"{resource.name} grants a role to {member}; name who needs it"
+
+
+def _too_broad(resource: Resource, right: Any, patterns: Sequence[str]) -> Iterator[str]:
+    if isinstance(right, str) and (reason := broad_rights.too_broad(right, patterns)):
+        yield f"{resource.name}: {reason}"
 
 
 def _statement(name: str, statement: Any, unscoped: Sequence[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from pulumi_policy import EnforcementLevel, Policy, Severity
 
+from components.catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES
 from policy import clusters, host_paths, iam, pod_security, pools, rbac, stacks, workloads
 from policy.binding import Rule, on_resource, on_stack, policy
 
@@ -57,6 +58,7 @@ RULES: Sequence[Rule] = (
     ),
     on_resource("autoscaler-owns-size", pools.size, _ADVISORY, _MEDIUM),
     on_resource("secure-boot", pools.secure_boot, _MANDATORY, _HIGH),
+    on_resource("mig-profile", pools.mig_profile, _MANDATORY, _MEDIUM),
     on_resource(
         "instance-metadata",
         pools.metadata,
@@ -109,25 +111,12 @@ RULES: Sequence[Rule] = (
         _MANDATORY,
         _CRITICAL,
         {
-            "roles": _texts(
-                "roles/owner",
-                "roles/editor",
-                "roles/viewer",
-                "roles/*.admin",
-                "roles/*Admin",
-                "roles/*Admin.v1",
-                "roles/iam.serviceAccountTokenCreator",
-                "roles/iam.serviceAccountOpenIdTokenCreator",
-                "roles/iam.serviceAccountUser",
-                about="Patterns of Google Cloud roles that nobody is granted.",
+            "roles": _texts(*GOOGLE_ROLES, about="Patterns of Google Cloud roles for nobody."),
+            "projectRoles": _texts(
+                *GOOGLE_PROJECT_ROLES,
+                about="Patterns of roles for nobody on a project, folder or organization.",
             ),
-            "policies": _texts(
-                "AdministratorAccess*",
-                "PowerUserAccess",
-                "*FullAccess*",
-                "*Administrator",
-                about="Patterns of AWS managed policies that nothing has.",
-            ),
+            "policies": _texts(*AWS_POLICIES, about="Patterns of AWS managed policies for nobody."),
             "unscoped": _texts(
                 "*:Describe*",
                 "*:List*",

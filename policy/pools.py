@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from components.catalog import kubernetes as names
+from components.catalog.gke import ACCELERATORS
+from policy.pods import pods_of
 from policy.pool import EKS_POOL, GKE_POOL, OWN_MODULES, Pool, driver_version, pool_of
 from policy.reading import UNKNOWN, Resource, differs, each, get, is_off, is_one_of, number
 
@@ -73,6 +76,30 @@ def secure_boot(resource: Resource) -> Iterator[str]:
             f"pool {resource.name} has integrity monitoring off; set "
             "nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring"
         )
+
+
+def mig_profile(resource: Resource) -> Iterator[str]:
+    """A GPU on GKE is cut only into MIG partitions that its model has."""
+    asked = []
+    if resource.type == GKE_POOL:
+        for accelerator in each(resource.props, "nodeConfig", "guestAccelerators"):
+            size = get(accelerator, "gpuPartitionSize")
+            asked.append((f"pool {resource.name}", get(accelerator, "type"), size))
+            strategy = get(accelerator, "gpuSharingConfig", "gpuSharingStrategy")
+            if isinstance(size, str) and size and strategy == "MPS":
+                yield (
+                    f"pool {resource.name} shares MIG partitions by MPS, which does not run on "
+                    "them; set gpuSharingStrategy to TIME_SHARING, or drop gpuPartitionSize"
+                )
+    for pods in pods_of(resource):
+        selector = get(pods.spec, "nodeSelector")
+        size = get(selector, names.GKE_GPU_PARTITION_SIZE)
+        asked.append((pods.title, get(selector, names.GKE_ACCELERATOR), size))
+    for who, model, size in asked:
+        row = ACCELERATORS.get(model) if isinstance(model, str) else None
+        if row is not None and isinstance(size, str) and size and size not in row.mig:
+            allowed = ", ".join(row.mig) or "none, it has no MIG"
+            yield f"{who} asks for MIG partition {size} of {model}; allowed: {allowed}"
 
 
 def metadata(resource: Resource, *, hops: float) -> Iterator[str]:

@@ -85,6 +85,13 @@ GROUP_ATTACHMENT = resource(
     {"policyArn": "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy"},
 )
 GROUP_POLICY = resource("aws:iam/groupPolicy:GroupPolicy", "team", {"policy": document(LOOK)})
+IMPERSONATED = resource(
+    "gcp:serviceaccount/iAMMember:IAMMember",
+    "train",
+    {"role": "roles/iam.workloadIdentityUser", "member": "serviceAccount:p.svc.id.goog[a/b]"},
+)
+"""What that role is for: one account."""
+BROAD = "{}: {} has far more rights than one task needs; choose a {} with only those"
 DEFAULT = (
     "runs its nodes as the project's default account, which may do nearly everything; set {path}"
 )
@@ -125,13 +132,13 @@ ROWS: Rows = {
          document({"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": "sts:AssumeRole"}),
          "role nodes may be assumed by anybody; name who may"),
         ((ROLE,), ("managedPolicyArns", 0), "arn:aws:iam::aws:policy/AmazonEC2FullAccess",
-         "role nodes has AmazonEC2FullAccess; give it a policy with what is needed alone"),
+         BROAD.format("nodes", "AmazonEC2FullAccess", "policy")),
         ((ATTACHMENT,), ("policyArn",), "arn:aws-cn:iam::aws:policy/AdministratorAccess",
-         "nodes-policy attaches AdministratorAccess; attach a policy with what is needed alone"),
+         BROAD.format("nodes-policy", "AdministratorAccess", "policy")),
         ((MEMBER,), ("role",), "roles/editor",
-         "logs grants roles/editor; grant a role with what is needed alone"),
+         BROAD.format("logs", "roles/editor", "role")),
         ((MEMBER,), ("role",), "roles/compute.instanceAdmin",
-         "logs grants roles/compute.instanceAdmin; grant a role with what is needed alone"),
+         BROAD.format("logs", "roles/compute.instanceAdmin", "role")),
         ((CUSTOM_ROLE,), ("permissions", 1), "iam.serviceAccounts.actAs",
          "train has the permission iam.serviceAccounts.actAs, by which its holder gets more than "
          "the role; drop it"),
@@ -140,11 +147,15 @@ ROWS: Rows = {
         ((BUCKET,), ("member",), "allUsers", "models grants a role to allUsers; name who needs it"),
         ((PROJECT_POLICY,), ("policyData",),
          json.dumps({"bindings": [{"role": "roles/owner", "members": ["user:a@b.c"]}]}),
-         "all grants roles/owner; grant a role with what is needed alone"),
+         BROAD.format("all", "roles/owner", "role")),
         ((FOLDER,), ("role",), "roles/editor",
-         "team grants roles/editor; grant a role with what is needed alone"),
+         BROAD.format("team", "roles/editor", "role")),
+        ((IMPERSONATED,), ("role",), "roles/iam.serviceAccountTokenCreator",
+         BROAD.format("train", "roles/iam.serviceAccountTokenCreator", "role")),
+        ((FOLDER,), ("role",), "roles/iam.workloadIdentityUser",
+         BROAD.format("team", "roles/iam.workloadIdentityUser", "role")),
         ((GROUP_ATTACHMENT,), ("policyArn",), "arn:aws:iam::aws:policy/AdministratorAccess",
-         "team-policy attaches AdministratorAccess; attach a policy with what is needed alone"),
+         BROAD.format("team-policy", "AdministratorAccess", "policy")),
         ((GROUP_POLICY,), ("policy",),
          document({"Effect": "Allow", "Action": "*", "Resource": "*"}),
          "team allows *; name the actions that are needed"),
@@ -181,7 +192,7 @@ CASES = [
             good=(MEMBER,),
             path=("role",),
             bad=role,
-            message=f"logs grants {role}; grant a role with what is needed alone",
+            message=BROAD.format("logs", role, "role"),
         )
         for role in (
             "roles/owner",
@@ -198,6 +209,9 @@ CASES = [
             "roles/compute.instanceAdmin.v1",
             "roles/iam.roleAdmin",
             "roles/iam.workloadIdentityPoolAdmin",
+            "roles/iam.workloadIdentityUser",
+            "roles/cloudbuild.builds.editor",
+            "roles/deploymentmanager.editor",
         )
     ),
     *(
@@ -206,8 +220,7 @@ CASES = [
             good=(EXCLUSIVE,),
             path=("policyArns", 0),
             bad=f"arn:aws:iam::aws:policy/{policy}",
-            message=f"nodes attaches {policy.rpartition('/')[2]}; attach a policy with what is "
-            "needed alone",
+            message=BROAD.format("nodes", policy.rpartition("/")[2], "policy"),
         )
         for policy in (
             "AdministratorAccess-Amplify",

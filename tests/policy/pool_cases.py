@@ -25,6 +25,32 @@ CPU_POOL = changed(
     "e2-standard-2",
 )
 
+A100_POOL = resource(
+    "gcp:container/nodePool:NodePool",
+    "a100",
+    {
+        "nodeConfig": {
+            "machineType": "a2-highgpu-1g",
+            "guestAccelerators": [
+                {"type": "nvidia-tesla-a100", "count": 1, "gpuPartitionSize": "1g.5gb"}
+            ],
+        }
+    },
+)
+SLICE = resource(
+    "kubernetes:core/v1:Pod",
+    "slice",
+    {
+        "metadata": {"name": "slice"},
+        "spec": {
+            "nodeSelector": {
+                "cloud.google.com/gke-accelerator": "nvidia-h100-80gb",
+                "cloud.google.com/gke-gpu-partition-size": "1g.10gb",
+            }
+        },
+    },
+)
+
 STACKS_ALLOWED = (
     "policy/config.json (gpu-pool-minimum: stacks; now prod, prod-*, production, *-prod)"
 )
@@ -65,6 +91,21 @@ ROWS: Rows = {
         ((V100_GROUP,), ("@ignore_changes",), ("scaling_config.desired_size",),
          "pool v100 is autoscaled from 0 to 1 nodes and does not ignore changes of "
          "scalingConfig.desiredSize, so an update reverts the autoscaler's count; ignore it"),
+    ],
+    "mig-profile": [
+        ((T4_POOL, A100_POOL), ("nodeConfig", "guestAccelerators", 0, "gpuPartitionSize"),
+         "1g.10gb",
+         "pool a100 asks for MIG partition 1g.10gb of nvidia-tesla-a100; allowed: 1g.5gb, 2g.10gb, "
+         "3g.20gb, 7g.40gb"),
+        ((T4_POOL,), ("nodeConfig", "guestAccelerators", 0, "gpuPartitionSize"), "1g.5gb",
+         "pool t4 asks for MIG partition 1g.5gb of nvidia-tesla-t4; allowed: none, it has no MIG"),
+        ((A100_POOL,), ("nodeConfig", "guestAccelerators", 0, "gpuSharingConfig"),
+         {"gpuSharingStrategy": "MPS", "maxSharedClientsPerGpu": 2},
+         "pool a100 shares MIG partitions by MPS, which does not run on them; set "
+         "gpuSharingStrategy to TIME_SHARING, or drop gpuPartitionSize"),
+        ((SLICE,), ("spec", "nodeSelector", "cloud.google.com/gke-gpu-partition-size"), "1g.6gb",
+         "pod slice asks for MIG partition 1g.6gb of nvidia-h100-80gb; allowed: 1g.10gb, 1g.20gb, "
+         "2g.20gb, 3g.40gb, 7g.80gb"),
     ],
     "secure-boot": [
         ((V100_GROUP, LAUNCH_TEMPLATE, T4_POOL),

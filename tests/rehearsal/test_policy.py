@@ -67,6 +67,10 @@ ON_GKE = [
               'props["node_config"] = {**props["node_config"], "shielded_instance_config": {}}',
               name="gpu-dev-system"),
           "pool gpu-dev-system boots without Secure Boot"),
+    Break("mig-profile", changed(POOL,
+              'props["node_config"]["guest_accelerators"][0]["gpu_partition_size"] = "1g.5gb"',
+              name="train-gpu"),
+          "pool train-gpu asks for MIG partition 1g.5gb of nvidia-tesla-t4"),
     Break("instance-metadata", changed(POOL,
               'props["node_config"]["workload_metadata_config"] = {"mode": "GCE_METADATA"}',
               name="train-gpu"),
@@ -90,7 +94,7 @@ ON_GKE = [
           "pool train-gpu runs its nodes as the project's default account"),
     Break("permissions-too-broad", changed("gcp:projects/iAMMember:IAMMember",
               'props["role"] = "roles/editor"'),
-          "gpu-dev-artifactregistry.reader grants roles/editor"),
+          "gpu-dev-artifactregistry.reader: roles/editor has far more rights"),
     Break("image-pinned", changed(DEPLOYMENT, POD + 'main["image"] = "docker.io/nvidia/cuda"'),
           "container sample-gpu-pod runs docker.io/nvidia/cuda, which has no tag"),
     Break("gpu-limits", added("kubernetes.core.v1.Pod('greedy', metadata={'name': 'greedy'}, spec={"
@@ -172,7 +176,7 @@ ON_EKS = [
     Break("permissions-too-broad", changed("aws:iam/rolePolicyAttachment:RolePolicyAttachment",
               'props["policy_arn"] = "arn:aws:iam::aws:policy/AdministratorAccess"',
               name="k8s-ml-nodes-AmazonEKSWorkerNodePolicy"),
-          "k8s-ml-nodes-AmazonEKSWorkerNodePolicy attaches AdministratorAccess"),
+          "k8s-ml-nodes-AmazonEKSWorkerNodePolicy: AdministratorAccess has far more rights"),
     # tests/policy/config.json asks the next one of this stack.
     Break("pod-security-restricted", lambda program: None,
           "in namespace default: container sample-gpu-job: securityContext.runAsNonRoot is not "

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
+from components.access import ServiceAccountArgs
 from components.gpu.volume_args import VolumeArgs
 from components.settings import load as settings
+from policy.pack import RULES
 from tests.program.environments import as_engine_config, with_changes
 from tests.unit.components.test_settings import changed, refusal
 from tests.unit.components.test_settings_batch import dev
@@ -19,6 +21,22 @@ REFUSED = yaml.safe_load(Path(__file__).with_name("refused_pods.yaml").read_text
 def test_refuses_what_pods_could_not_have(entry: dict[str, Any]) -> None:
     """An account, claim or volume that is wrong is refused with the line that the table has."""
     assert refusal(as_engine_config(with_changes(dev(), entry["change"]))) == entry["says"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "key"), [("roles", "roles"), ("projectRoles", "roles"), ("policies", "policies")]
+)
+def test_settings_refuse_the_rights_that_the_policies_refuse(setting: str, key: str) -> None:
+    """`pulumi up` without the policy pack accepts nothing that the pack's defaults refuse."""
+    rule = next(rule for rule in RULES if rule.name == "permissions-too-broad")
+    patterns = rule.schema[setting]["default"]
+    assert patterns
+    for pattern in patterns:
+        right = pattern.replace("*", "x")
+        name = right if key == "roles" else f"arn:aws:iam::aws:policy/{right}"
+        account: dict[str, Any] = {key: [name]}
+        with pytest.raises(ValueError, match=rf"^{key}\[0\]: {right} has far more rights than"):
+            ServiceAccountArgs(**account)
 
 
 @pytest.mark.parametrize(
