@@ -68,9 +68,11 @@ def others(folder: Path, stack: str, mine: tuple[str, ...]) -> Iterator[Path]:
             text = file.read_text()
             # To read YAML takes much longer than to see that the name is not in it.
             theirs = (yaml.safe_load(text) or {}).get("config") if mine[-1] in text else None
-        except (yaml.YAMLError, OSError, ValueError, AttributeError, RecursionError):
+            # The engine gives a key without a namespace the project's.
+            theirs = {k if ":" in k else f"gpu-cluster:{k}": v for k, v in (theirs or {}).items()}
+        except (yaml.YAMLError, OSError, ValueError, AttributeError, TypeError, RecursionError):
             continue  # its own commands say what is wrong with it
-        if isinstance(theirs, dict) and owned(theirs) == mine:
+        if owned(theirs) == mine:
             yield file
 
 

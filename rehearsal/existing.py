@@ -17,7 +17,7 @@ from rehearsal.control_plane.api import Api, Object
 from rehearsal.nodes.gpus import GPU
 from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Scaler, TemplateComparison
 from simulators.inventory import Machine
-from stacks.files import EngineLoader
+from stacks.files import document_in
 from stacks.names import StackError
 from stacks.settings import CLUSTER, REACHED_BY
 
@@ -69,7 +69,7 @@ class ExistingCluster:
 def on_its_own_cluster(stack_file: Path) -> list[str]:
     """Takes out of the copy of a stack's file which cluster the stack goes to: a rehearsal has its
     own, and reaches nobody else's. Returns what the report has to say of it."""
-    document = yaml.load(stack_file.read_text(), EngineLoader)
+    document = document_in(stack_file.read_bytes(), stack_file.name)
     cluster = document["config"][CLUSTER]
     if not (given := [key for key in REACHED_BY if key in cluster]):
         return []

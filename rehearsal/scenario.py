@@ -19,6 +19,7 @@ from rehearsal.sandbox import Sandbox
 from rehearsal.verify import assertions, probes, stack_output_checks, volumes, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
+from stacks.files import document_in
 from stacks.urn import Urn
 
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
@@ -372,7 +373,7 @@ class Rehearsal:
         """As a user does it who wants to be rid of the stack: no workloads in its file (the copy),
         no protection against deletion, then up."""
         file = self.sandbox.folder / "program" / f"Pulumi.{self.sandbox.stack}.yaml"
-        document = yaml.safe_load(file.read_text())
+        document = document_in(file.read_bytes(), file.name)
         document["config"]["gpu-cluster:workloads"] = {}
         document["config"]["gpu-cluster:trainingJobs"] = {}
         if any(

@@ -6,14 +6,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-import yaml
-
 from components.platforms import PLATFORMS
 from components.settings.model import Settings
 from plugins.faults import Faults
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from simulators import inventory
 from simulators.cloud import Cloud
+from stacks.files import document_in
 from stacks.outcome import CheckError
 from stacks.settings import NOWHERE, config_in, settings_of
 
@@ -60,7 +59,7 @@ class Simulator(Protocol):
 
 def platform_of(stack_file: Path) -> str:
     """The platform that a stack file names."""
-    config = (yaml.safe_load(stack_file.read_text()) or {}).get("config") or {}
+    config = document_in(stack_file.read_bytes(), stack_file.name).get("config") or {}
     cluster = config.get("gpu-cluster:cluster")
     platform = cluster.get("platform") if isinstance(cluster, dict) else None
     # The program itself refuses what is wrong with the file, on whatever sandbox.

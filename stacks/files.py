@@ -3,11 +3,13 @@
 import difflib
 import os
 import re
+import unicodedata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
+from components.decode import NAMESPACE
 from stacks.names import StackError, stack_name
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,26 +27,201 @@ PLACEHOLDER = "rehearsal-placeholder"
 """Stands for every encrypted value: nobody's passphrase or key is here."""
 
 
+_TAG = "tag:yaml.org,2002:"
+_TAGS = {"str", "int", "float", "bool", "null", "seq", "map", "merge", "timestamp", "binary"}
+_DEEPEST = 60
+_MOST_VALUES = 100_000
+"""What aliases may unfold to: the largest file of a person's has some hundreds of values."""
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9_]+")
+_LONGEST_NUMBER = 400
+_REMEDIES = {
+    "character '\\t'": "indent with spaces",
+    "found another document": "a stack file has one, so remove what begins here",
+    "but found '?'": (
+        "a key follows list items on one level; write each entry as NAME: without '-' in front"
+    ),
+    "mapping values are not allowed": "check the indentation; quote a text that has ': ' in it",
+    "found undefined alias": "set its anchor, &NAME, above it",
+}
+"""Part of PyYAML's words -> what to do."""
+
+
+class NotYaml(StackError):
+    """What a stack file's text cannot have."""
+
+    def __init__(self, line: int, column: int, words: str) -> None:
+        super().__init__(f"is not YAML: line {line}, column {column}: {words}")
+        self.line, self.column = line, column
+        """From 1."""
+        self.words = words
+
+
+class _Problem(yaml.MarkedYAMLError):
+    def __init__(self, node: yaml.Node, words: str) -> None:
+        super().__init__(problem=words, problem_mark=node.start_mark)
+
+
 class EngineLoader(yaml.SafeLoader):
-    """Reads what the engine reads: `yes` is text to it, and so is a date."""
+    """Reads what the engine reads: `yes`, `12:30` and dates are text to it, and a key of `config`
+    without a namespace is the project's (`stackConfigNamespacedWithProject` in
+    sdk/go/common/workspace of pulumi v3.259.0).
+
+    Raises yaml.YAMLError, also for tags, and for aliases that contain themselves or unfold to more
+    than anybody writes.
+    """
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            event = cast("Any", self).peek_event()
+            raise yaml.MarkedYAMLError(
+                problem=f"more than {_DEEPEST} levels are nested here; write it flat",
+                problem_mark=event.start_mark,
+            )
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def compose_document(self) -> yaml.Node | None:
+        node = super().compose_document()
+        if node is not None:
+            _check(node, {})
+            _name_namespaces(node)
+        return node
 
     def date(self, node: yaml.ScalarNode) -> str:
-        return f"{self.construct_yaml_timestamp(node):%Y-%m-%d %H:%M:%S} +0000 UTC"
+        try:
+            return f"{self.construct_yaml_timestamp(node):%Y-%m-%d %H:%M:%S} +0000 UTC"
+        except ValueError:
+            return self.text(node)
 
     def text(self, node: yaml.ScalarNode) -> str:
         return str(node.value)
 
 
-_TAG = "tag:yaml.org,2002"
 EngineLoader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_TAG}:bool"]
+    letter: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag.removeprefix(_TAG) not in ("bool", "int", "float", "value")
+    ]
     for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-EngineLoader.add_implicit_resolver(
-    f"{_TAG}:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-EngineLoader.add_constructor(f"{_TAG}:timestamp", EngineLoader.date)
-EngineLoader.add_constructor(f"{_TAG}:binary", EngineLoader.text)
+for _kind, _pattern, _first in (
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", "[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]+|0|[1-9][0-9_]*)", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        "-+0123456789.",
+    ),
+):
+    EngineLoader.add_implicit_resolver(
+        f"{_TAG}{_kind}", re.compile(f"^(?:{_pattern})$"), list(_first)
+    )
+EngineLoader.add_constructor(f"{_TAG}timestamp", EngineLoader.date)
+EngineLoader.add_constructor(f"{_TAG}binary", EngineLoader.text)
+
+
+def _check(node: yaml.Node, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """How many values a node is, and how many levels, once its aliases are unfolded. `known`: those
+    that were counted; zeros for a node that is being counted.
+
+    An alias names an anchor above it, so that this goes no deeper than the text.
+    """
+    if (counted := known.get(id(node))) is not None:
+        if not counted[0]:
+            raise _Problem(node, "the anchor here contains an alias of itself; remove that")
+        return counted
+    known[id(node)] = 0, 0
+    tag = node.tag.removeprefix(_TAG)
+    if tag not in _TAGS:
+        shown = tag if tag.startswith("!") else f"!!{tag}"
+        raise _Problem(node, f"the tag {shown} has no meaning here; write a plain value")
+    nested: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
+        nested = [part for pair in node.value for part in pair]
+    elif isinstance(node, yaml.SequenceNode):
+        nested = node.value
+    elif isinstance(node, yaml.ScalarNode) and node.style is None:
+        _check_number(node)
+    sizes, depths = zip((0, 0), *(_check(part, known) for part in nested), strict=True)
+    size, depth = 1 + sum(sizes), 1 + max(depths)
+    if size > _MOST_VALUES or depth > _DEEPEST:
+        much = f"{_MOST_VALUES:,} values" if size > _MOST_VALUES else f"{_DEEPEST} levels"
+        raise _Problem(node, f"aliases unfold to more than {much} from here; write fewer")
+    known[id(node)] = size, depth
+    return size, depth
+
+
+def _check_number(node: yaml.ScalarNode) -> None:
+    """Refuses numbers that are not what they look like, or longer than any."""
+    text = node.value
+    if _LEADING_ZERO.fullmatch(text):
+        digits = text.lstrip("-+0_").replace("_", "") or "0"
+        raise _Problem(
+            node,
+            f"{text[:40]} begins with 0, which YAML may read as an octal number; write "
+            f'{digits[:40]}, or "{text[:40]}" in quotes if it is text',
+        )
+    if node.tag in (f"{_TAG}int", f"{_TAG}float") and len(text) > _LONGEST_NUMBER:
+        raise _Problem(node, f"a number has {len(text)} digits; no value here is so large")
+
+
+def _name_namespaces(root: yaml.Node) -> None:
+    """Gives keys of `config` the namespace that the engine gives them."""
+    for key, value in root.value if isinstance(root, yaml.MappingNode) else ():
+        if key.value == "config" and isinstance(value, yaml.MappingNode):
+            for name, _ in value.value:
+                if isinstance(name, yaml.ScalarNode) and name.tag == f"{_TAG}str":
+                    name.value = name.value if ":" in name.value else f"{NAMESPACE}:{name.value}"
+
+
+def composed(text: bytes) -> yaml.Node | None:
+    """The nodes of a stack file; raises NotYaml."""
+    return _read(text)[0]
+
+
+def _read(text: bytes) -> tuple[yaml.Node | None, Any]:
+    """The nodes of a stack file, and what they say; raises NotYaml."""
+    try:
+        plain = text.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise NotYaml(1, 1, "it is not text in UTF-8") from None
+    if bad := yaml.reader.Reader.NON_PRINTABLE.search(plain):
+        before = plain[: bad.start()]
+        column = bad.start() - before.rfind("\n")
+        words = f"the character U+{ord(bad[0]):04X} is not allowed in YAML; remove it"
+        raise NotYaml(before.count("\n") + 1, column, words)
+    try:
+        # What is constructed of a node changes it where keys are merged, with `<<`.
+        return yaml.compose(plain, EngineLoader), yaml.load(plain, EngineLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        assert mark is not None
+        raise NotYaml(mark.line + 1, mark.column + 1, _words(error, mark.line, plain)) from None
+
+
+def _words(error: yaml.MarkedYAMLError, line: int, text: str) -> str:
+    """PyYAML's words, and what to do."""
+    problem = str(error.problem).removeprefix("but ")
+    for number, row in enumerate(text.split("\n")[: line + 1], 1):
+        if space := _strange_space(row.partition("#")[0]):
+            return f"{problem}: line {number} has {space}"
+    remedy = next((what for part, what in _REMEDIES.items() if part in problem), None)
+    return f"{problem}; {remedy}" if remedy else problem
+
+
+def _strange_space(text: str) -> str | None:
+    """What to say of a blank that looks like a space and is none to YAML; None if there is none."""
+    for column, letter in enumerate(text, 1):
+        if letter.isspace() and letter not in " \t\r":
+            name = unicodedata.name(letter, "control character").lower()
+            return f"a {name} (U+{ord(letter):04X}) in column {column}; replace it with a space"
+    return None
 
 
 def use_examples() -> None:
@@ -104,15 +281,9 @@ def read_stack(source: Path, stack: str) -> dict[str, Any]:
 def document_in(text: bytes, name: str) -> dict[str, Any]:
     """What a stack file's text says, whatever its keys; raises StackError where it is no YAML."""
     try:
-        document = yaml.load(text, EngineLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise StackError(f"{name} is not YAML: {place}{error.problem or error}") from None
-    except yaml.YAMLError as error:
-        raise StackError(f"{name} is not YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise StackError(f"{name} is nested too deeply: see Pulumi.dev.yaml for one") from None
+        _, document = _read(text)
+    except NotYaml as error:
+        raise StackError(f"{name} {error}") from None
     if not isinstance(document, dict):
         raise StackError(f"{name} has no config: see Pulumi.dev.yaml for an example")
     return document
@@ -120,6 +291,8 @@ def document_in(text: bytes, name: str) -> dict[str, Any]:
 
 def _misplaced(key: str) -> str:
     """What is wrong with a key beside `config`."""
+    if space := _strange_space(key):
+        return f"has {space}"
     if ":" in key:
         return "stands beside config, where the engine ignores it: indent it, below config"
     near = difflib.get_close_matches(key, KEYS, 1)

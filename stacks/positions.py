@@ -4,16 +4,9 @@ from collections.abc import Iterator
 
 import yaml
 
-from stacks.files import EngineLoader
-
 Position = tuple[int, int]
 """Line and column, from 1."""
 _MERGE = "tag:yaml.org,2002:merge"
-
-
-def composed(text: str) -> yaml.Node | None:
-    """The nodes of a stack file; raises yaml.YAMLError where it is no YAML."""
-    return yaml.compose(text, EngineLoader)
 
 
 def position(root: yaml.Node | None, path: str) -> Position:

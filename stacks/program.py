@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from stacks.files import EngineLoader, read_stack, stack_file, without_secrets
+from stacks.files import document_in, read_stack, stack_file, without_secrets
 
 FILES = ("Pulumi.yaml", "__main__.py", "requirements.txt")
 FOLDERS = ("components",)
@@ -62,7 +62,7 @@ def _entries(block: object) -> list[Mapping[str, Any]]:
 
 
 def _write_without_secrets(file: Path) -> None:
-    document = yaml.load(file.read_text(), EngineLoader) or {}
+    document = document_in(file.read_bytes(), file.name)
     plain = without_secrets(document)
     if plain != document:
         file.write_text(yaml.safe_dump(plain, sort_keys=False))

@@ -13,20 +13,27 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from components.settings.load import from_config
-from stacks.files import ROOT, EngineLoader, read_stack, stack_file, without_secrets
+from stacks.files import (
+    ROOT,
+    NotYaml,
+    composed,
+    document_in,
+    read_stack,
+    stack_file,
+    without_secrets,
+)
 from stacks.names import StackError
 from stacks.outcome import Answer, ExitCode
 from stacks.owners import refuse_shared
-from stacks.positions import composed, duplicates, position
+from stacks.positions import duplicates, position
 from stacks.settings import CLUSTER, NOWHERE, flat, with_kubeconfig
 
 _MOST = 100
 """Findings after which nothing more is read."""
 _HINT = re.compile(r"there is no such key; did you mean '([^']+)'|is called (\S+) now")
 _UNKNOWN = re.compile(r"there is no such key|is called \S+ now")
+_MOVED = re.compile(r"; call the key ([\w-]+:\w+)")
 _DEPENDED_ON = (
     CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch", "gpu-cluster:serviceAccounts",
     "gpu-cluster:volumeClaims",
@@ -62,18 +69,12 @@ def findings(stack: str, source: Path = ROOT) -> list[Finding]:
     """
     file = stack_file(source, stack)
     try:
-        root = composed(file.read_text())
+        root = composed(file.read_bytes())
     except OSError as error:
         raise StackError(f"{file.name}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        return [Finding(file=file.name, line=1, column=1, message="is not text in UTF-8")]
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        said = f"is not YAML: {error.problem or error}"
-        return [Finding(file=file.name, line=line, column=column, message=said)]
-    except (yaml.YAMLError, RecursionError):
-        return [Finding(file=file.name, line=1, column=1, message="is not YAML")]
+    except NotYaml as error:
+        said = f"is not YAML: {error.words}"
+        return [Finding(file=file.name, line=error.line, column=error.column, message=said)]
     found = [
         Finding(
             file=file.name,
@@ -96,8 +97,11 @@ def _wrong(source: Path, stack: str, file: Path) -> Iterator[tuple[str, str]]:
     except StackError as error:
         message = str(error).removeprefix(f"{file.name}: ").removeprefix(f"{file.name} ")
         yield message.partition(": ")[0], message
-    document = yaml.load(file.read_bytes(), EngineLoader)
-    config = without_secrets(document.get("config")) if isinstance(document, dict) else None
+    try:
+        document = document_in(file.read_bytes(), file.name)
+    except StackError:  # said above
+        return
+    config = without_secrets(document.get("config") or {})
     if not isinstance(config, dict):
         return
     for message in refusals(config, source):
@@ -131,6 +135,10 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
     """The config without what the message is about; None where the rest depends on that.
     `guessed` gets the path of a key that is now called as was meant."""
     path = message.partition(": ")[0]
+    if (moved := _MOVED.search(message)) or "nothing reads the namespace" in message:
+        holder, key = _holder(config, path)
+        value = holder.pop(key) if holder else None
+        return {moved[1]: value, **config} if moved else config
     if _UNKNOWN.search(message):
         return config if _rename(config, path, message, guessed) else None
     for room in ("gpuPools", "workloads", "trainingJobs"):

@@ -8,6 +8,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from components.settings.validate import check_gpu_test, check_pool_name, check_
 _LONG_WORD = re.compile(r"\S{200,}")
 _LONGEST = 2000
 """Characters of a message; the longest list of what is allowed has about half of them."""
+_PROVIDERS = ("aws", "gcp", "kubernetes", "pulumi")
+"""Namespaces of the engine and of the providers that this program uses."""
 _KEYS = (
     "cluster", "gpuPools", "workloads", "serviceAccounts", "volumeClaims", "monitoring", "gpuTest",
     "batch", "trainingJobs", "images",
@@ -68,6 +71,8 @@ def _short(message: str) -> str:
 
 
 def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
+    for key in config:
+        _check_namespace(key)
     given = {
         key.removeprefix(f"{NAMESPACE}:"): value
         for key, value in config.items()
@@ -77,6 +82,12 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         if key not in _KEYS:
             raise ValueError(no_such_key(f"{NAMESPACE}:{key}", key, _KEYS))
     values = {key: _structured(given, key) for key in _KEYS}
+    for outer in ("cluster", "batch"):
+        if nested := [key for key in values[outer] if key in _KEYS]:
+            raise ValueError(
+                f"{NAMESPACE}:{outer}.{nested[0]}: does not belong in {outer}; call the key "
+                f"{NAMESPACE}:{nested[0]} and put it below config"
+            )
     workloads = decode_map(f"{NAMESPACE}:workloads", WorkloadArgs, values["workloads"])
     for name in values["gpuPools"]:
         check_pool_name(name)
@@ -119,6 +130,21 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         beside=beside,
         images=decode(f"{NAMESPACE}:images", ImagesArgs, values["images"]),
     )
+
+
+def _check_namespace(key: str) -> None:
+    """Refuses a key that nothing reads, which the engine takes without a word."""
+    namespace, _, name = key.partition(":")
+    if name.startswith("config:"):
+        meant = f"{namespace}:{name.removeprefix('config:')}"
+        raise ValueError(f"{key}: is an old form; call the key {meant}")
+    package = f"pulumi_{namespace.replace('-', '_')}"
+    known = (NAMESPACE, *_PROVIDERS)
+    if namespace in known or (package.isidentifier() and find_spec(package)):
+        return
+    near = difflib.get_close_matches(namespace[:100], known, n=1)
+    what = f"call the key {near[0]}:{name}" if near else f"allowed: {', '.join(sorted(known))}"
+    raise ValueError(f"{key}: nothing reads the namespace {namespace!r}; {what}")
 
 
 def _platform(cluster: dict[str, Any]) -> str:

@@ -29,6 +29,7 @@ from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.event_log import EventLog
 from rehearsal.nodes.pods import phase
 from rehearsal.processes import ProcessError, Processes, free_port
+from stacks.files import document_in
 from tools.build import build
 from tools.programs import program
 
@@ -39,7 +40,7 @@ TOKEN_SECONDS = 24 * 3600
 
 def provide(stack_file: Path) -> None:
     """Builds the controllers that a stack asks for, where the cache lacks them."""
-    config = (yaml.safe_load(stack_file.read_text()) or {}).get("config") or {}
+    config = document_in(stack_file.read_bytes(), stack_file.name).get("config") or {}
     batch = config.get("gpu-cluster:batch")
     if isinstance(batch, dict):  # the program itself refuses what is wrong with the file
         wanted = {"jobset": batch.get("jobSet"), "kueue": batch.get("queues")}

@@ -33,7 +33,7 @@ WRONG = {
     "config: [a]\n": "has no config: see Pulumi.dev.yaml for an example",
     "just words\n": "has no config: see Pulumi.dev.yaml for an example",
     "": "has no config: see Pulumi.dev.yaml for an example",
-    "a: " + "[" * 100_000: "is nested too deeply",
+    "a: " + "[" * 100_000: "more than 60 levels are nested here; write it flat",
 }
 """A stack file -> what is said of it."""
 

@@ -7,13 +7,17 @@ import pytest
 import yaml
 
 from cli.main import main
-from stacks.files import EXAMPLES, SAMPLES
+from stacks.files import EXAMPLES, SAMPLES, composed, read_stack
 from stacks.names import StackError
 from stacks.outcome import ExitCode
-from stacks.positions import composed, position
+from stacks.positions import position
 from stacks.validation import Finding, findings, refusals
 from tests.unit.cli.test_stack_schema import refused
 
+BILLION = "a0: &a0 [x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 8)
+)
+"""What an anchor seven levels deep unfolds to: twenty million values."""
 BROKEN = """\
 config:
   gcp:project: my-project
@@ -85,26 +89,179 @@ def test_a_finding_stands_where_its_key_does() -> None:
     for says, values in refused():
         text = yaml.safe_dump({"config": values}, sort_keys=False)
         path = says.partition(": ")[0]
-        line, column = position(composed(text), f"config.{path}")
+        line, column = position(composed(text.encode()), f"config.{path}")
         at = text.splitlines()[line - 1][column - 1 :]
         word = at.partition(":")[0] if not at.startswith(("gpu-cluster:", "gcp:", "aws:")) else at
         assert word.strip("- '\"")[:4] in f"config.{path}" or "[" in path, (says, at)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("config:\n  a: [1\n", "Pulumi.x.yaml:3:1: is not YAML: expected ',' or ']', but got '<st"),
-        ("config:\n  a:b: 1\n  a:b: 2\n", "Pulumi.x.yaml:3:3: a:b: is there already, in line 2; "),
-        ("confg: {}\n", "Pulumi.x.yaml:1:1: confg: there is no such key, and the engine ignores "),
-        ("config: {}\n", "Pulumi.x.yaml:1:1: gpu-cluster:cluster.platform: is missing; allowed: "),
-        ("- a\n", "Pulumi.x.yaml:1:1: has no config: see "),
-        ("", "Pulumi.x.yaml:1:1: has no config: see "),
-    ],
-)
+FILES = [
+    ("config:\n  a: [1\n", "Pulumi.x.yaml:3:1: is not YAML: expected ',' or ']', but got '<st"),
+    ("config:\n  a:b: 1\n  a:b: 2\n", "Pulumi.x.yaml:3:3: a:b: is there already, in line 2; "),
+    ("confg: {}\n", "Pulumi.x.yaml:1:1: confg: there is no such key, and the engine ignores "),
+    ("config: {}\n", "Pulumi.x.yaml:1:1: gpu-cluster:cluster.platform: is missing; allowed: "),
+    ("config:\n", "Pulumi.x.yaml:1:1: gpu-cluster:cluster.platform: is missing; allowed: "),
+    ("- a\n", "Pulumi.x.yaml:1:1: has no config: see "),
+    (
+        "config:\n\ta: 1\n",
+        "Pulumi.x.yaml:2:1: is not YAML: found character '\\t' that cannot "
+        "start any token; indent with spaces",
+    ),
+    (
+        "config:\n  a:\u00a01\n  b: 2\n",
+        "Pulumi.x.yaml:3:4: is not YAML: mapping values are not "
+        "allowed here: line 2 has a no-break space (U+00A0) in column 5; replace it ",
+    ),
+    (
+        "config: {}\n\u2007b: 1\n",
+        "Pulumi.x.yaml:2:1: \u2007b: has a figure space (U+2007) in col",
+    ),
+    (
+        "config:\n  a:\n  - b:\n      c: 1\n  - \n  d: 1\n e: 1\n",
+        "Pulumi.x.yaml:7:2: is not YAML: expected <block end>, but found ",
+    ),
+    (
+        "p:\n  - a:\n      b: 1\n  c:\n    d: 1\n",
+        "Pulumi.x.yaml:4:3: is not YAML: expected <block "
+        "end>, but found '?'; a key follows list items on one level; write each entry as NAME:",
+    ),
+    (
+        "config:\n  a: \0\n",
+        "Pulumi.x.yaml:2:6: is not YAML: the character U+0000 is not allowed",
+    ),
+    (
+        "config:\n  a: " + "[" * 2000,
+        "Pulumi.x.yaml:2:64: is not YAML: more than 60 levels are ",
+    ),
+    (
+        "config: {}\n---\nconfig: {}\n",
+        "Pulumi.x.yaml:2:1: is not YAML: found another document; "
+        "a stack file has one, so remove what begins here",
+    ),
+    (
+        "config:\n  a: { b: 010 }\n",
+        "Pulumi.x.yaml:2:11: is not YAML: 010 begins with 0, which "
+        'YAML may read as an octal number; write 10, or "010" in quotes if it is text',
+    ),
+    (
+        "config:\n  a: 098765432109\n",
+        "Pulumi.x.yaml:2:6: is not YAML: 098765432109 begins with 0",
+    ),
+    (
+        "config:\n  a: &x { b: *x }\n",
+        "Pulumi.x.yaml:2:6: is not YAML: the anchor here contains an alias of itself; remove that",
+    ),
+    (
+        "config:\n  a: !Ref x\n",
+        "Pulumi.x.yaml:2:6: is not YAML: the tag !Ref has no meaning here",
+    ),
+    (
+        "config:\n  a: !vault |\n    x\n",
+        "Pulumi.x.yaml:2:6: is not YAML: the tag !vault has no ",
+    ),
+    (
+        "config:\n  a: !!python/object/apply:os.system [id]\n",
+        "Pulumi.x.yaml:2:6: is not YAML: the tag !!python/object/apply:os.system has no ",
+    ),
+    (
+        "config:\n  a: !!set { b }\n",
+        "Pulumi.x.yaml:2:6: is not YAML: the tag !!set has no meaning",
+    ),
+    (
+        BILLION,
+        "Pulumi.x.yaml:6:5: is not YAML: aliases unfold to more than 100,000 values from ",
+    ),
+    (
+        "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 99)),
+        "Pulumi.x.yaml:60:6: is not YAML: aliases unfold to more than 60 levels from here",
+    ),
+    ("config:\n  ? [a]\n  : b\n", "Pulumi.x.yaml:2:5: is not YAML: found unhashable key"),
+    (
+        f"config: {{ a: {'9' * 5000} }}\n",
+        "Pulumi.x.yaml:1:14: is not YAML: a number has 5000 dig",
+    ),
+    (
+        "config:\n  cluster: {}\n  gpu-cluster:cluster: {}\n",
+        "Pulumi.x.yaml:3:3: gpu-cluster:cluster: is there already, in line 2; drop one",
+    ),
+    (
+        "config:\n  gpu-clusters:gpuPools: {}\n",
+        "Pulumi.x.yaml:2:3: gpu-clusters:gpuPools: nothing "
+        "reads the namespace 'gpu-clusters'; call the key gpu-cluster:gpuPools",
+    ),
+    (
+        "config:\n  azure:location: x\n",
+        "Pulumi.x.yaml:2:3: azure:location: nothing reads the name"
+        "space 'azure'; allowed: aws, gcp, gpu-cluster, kubernetes, pulumi",
+    ),
+    (
+        "config:\n  aws:config:region: x\n",
+        "Pulumi.x.yaml:2:3: aws:config:region: is an old form; call the key aws:region",
+    ),
+    ("", "Pulumi.x.yaml:1:1: has no config: see "),
+]
+"""A stack file -> its finding."""
+
+
+@pytest.mark.parametrize(("text", "says"), FILES, ids=range(len(FILES)))
 def test_what_is_no_stack_file_has_a_line_too(tmp_path: Path, text: str, says: str) -> None:
-    """Where the YAML ends early, has a key twice, or says something else."""
+    """Where the YAML ends early, has a key twice, says something else, or what no file may say.
+    Commands that read the file for another purpose have the same line, or none."""
     assert [one for one in map(str, written(tmp_path, text)) if one.startswith(says)]
+    _, found, words = says.partition(": is not YAML: ")
+    if found:
+        with pytest.raises(StackError) as refused:
+            read_stack(tmp_path, "x")
+        assert words in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_key_without_a_namespace_is_the_projects(tmp_path: Path) -> None:
+    """The engine takes it so: its pools are made, and so they are priced and asked for as well. A
+    misspelt key in one stands where it is in the file."""
+    text = (EXAMPLES / "Pulumi.dev.yaml").read_text()
+    bare = text.replace("gpu-cluster:", "")
+    assert bare != text
+    for each, stack in ((text, "x"), (bare, "y")):
+        (tmp_path / f"Pulumi.{stack}.yaml").write_text(each)
+    assert read_stack(tmp_path, "x") == read_stack(tmp_path, "y")
+    wrong = bare.replace("maxNodes", "maxNode")
+    line = next(n for n, one in enumerate(wrong.splitlines(), 1) if "maxNode" in one)
+    (said,) = written(tmp_path, wrong, "z")[1:]
+    assert (said.line, "maxNode: there is no such key" in said.message) == (line, True)
+
+
+@pytest.mark.parametrize("key", ["aws:region", "gcp:zone", "kubernetes:context", "pulumi:tags"])
+def test_keys_of_providers_are_theirs_to_judge(key: str) -> None:
+    """Of the program's providers, of the engine, and of any whose package is installed."""
+    assert not [one for one in refusals({key: "x"}) if key in one]
+
+
+def test_times_are_text_as_the_engine_has_them(tmp_path: Path) -> None:
+    """YAML 1.1 has 12:30 as 750, and no date has a thirteenth month."""
+    (tmp_path / "Pulumi.x.yaml").write_text("config: { 'a:b': 12:30, 'a:c': 2026-13-45 }\n")
+    assert read_stack(tmp_path, "x")["config"] == {"a:b": "12:30", "a:c": "2026-13-45"}
+
+
+def test_a_block_inside_another_is_read_where_it_belongs() -> None:
+    """Its pools exist for the rest of the file, and its own mistakes are found as well."""
+    config = {
+        "gcp:project": "my-project",
+        "gpu-cluster:cluster": {
+            "platform": "gke",
+            "name": "x",
+            "location": "us-central1-a",
+            "authorizedNetworks": {"a": "198.51.99.0/24"},
+            "gpuPools": {"a": {"machineType": "g2-standard-4", "maxNode": 1}},
+        },
+        "gpu-cluster:workloads": {"w": {"kind": "job", "pool": "a", "gpus": 1, "image": "a:1"}},
+    }
+    first, second = refusals(config)
+    assert first == (
+        "gpu-cluster:cluster.gpuPools: does not belong in cluster; call the key "
+        "gpu-cluster:gpuPools and put it below config"
+    )
+    assert second.startswith("gpu-cluster:gpuPools.a.maxNode: there is no such key")
 
 
 def test_another_stacks_cluster_is_a_finding(tmp_path: Path) -> None:
