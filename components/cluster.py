@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from components.access import BucketDriver, ServiceAccountArgs
+from components.catalog.accelerators import GPUS
 from components.catalog.metrics import Source
 from components.kube.taints import CLOUD_EFFECTS, Effect
 
@@ -218,6 +219,17 @@ class ResolvedPool(Generic[Args]):
     """Zones, or the IDs of an existing VPC's subnets, where its nodes may be."""
     warnings: Sequence[str] = ()
     """What may go wrong with it there, a line each, with the key's path in front."""
+
+
+def nvlink_warnings(models: Mapping[str, str]) -> list[str]:
+    """A line for each pool of machines that NVLink connects; `models`: pool -> key of `GPUS`."""
+    return [
+        f"gpuPools.{name}: NVLink connects the {model} of several machines, but this stack does "
+        "not set up IMEX: a job on several nodes uses the network instead; use machines with 8 "
+        "GPUs such as H100 or B200, or one node for each job"
+        for name, model in models.items()
+        if GPUS[model].nvlink_domain
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,10 @@ class Gpu:
     """Profile as `nvidia.com/mig.config: all-<profile>` has it -> instances on one GPU; empty
     where there is no MIG, or mig-parted's table was not read (GB200, RTX PRO 6000)."""
 
+    nvlink_domain: bool = False
+    """Whether NVLink connects the GPUs of several machines, which programs can use only with IMEX
+    (https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/overview.html)."""
+
     @property
     def supports_mps(self) -> bool:
         """Whether MPS keeps its clients' memory apart: from Volta on (general knowledge)."""
@@ -138,11 +142,12 @@ _ROWS: Final = (
             "7g.269gb": 1,
         },
     ),
-    Gpu(model="GB200", memory_gb=186, architecture="Blackwell"),
+    Gpu(model="GB200", memory_gb=186, architecture="Blackwell", nvlink_domain=True),
     Gpu(
         model="GB300",
         memory_gb=279,
         architecture="Blackwell Ultra",
+        nvlink_domain=True,
         mig={
             "1g.35gb": 7,
             "1g.70gb": 4,

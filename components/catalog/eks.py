@@ -85,7 +85,8 @@ AMI_RELEASES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Kubernetes minor -> the `releaseVersion` of its AL2023 images in the newest release whose
-changelog was read (amazon-eks-ami CHANGELOG, v20260714). Newer ones exist."""
+changelog is public (amazon-eks-ami CHANGELOG, v20260714, read again on 2026-11-23). Newer ones
+exist, such as 1.35.7-20260903; only an example in messages, never a default."""
 BOTH_DRIVERS_SINCE: Final = "20260917"
 """From this release on AL2023 images carry two driver branches and choose by instance type at boot
 (amazon-eks-ami pull request 2819 and issue 2768, 2026-09-21)."""
@@ -153,9 +154,10 @@ class KubernetesVersion:
 
     minor: str
     standard_until: date | None
-    """None where the date is not known."""
+    """The day on which extended support begins, at 00:00 UTC; None where it is not known."""
     extended_until: date | None
-    """During extended support the control plane costs six times as much."""
+    """The day from which EKS creates no such cluster and upgrades those that exist. During extended
+    support the control plane costs six times as much."""
 
 
 KUBERNETES_VERSIONS: Final[Mapping[str, KubernetesVersion]] = MappingProxyType(
@@ -168,22 +170,28 @@ KUBERNETES_VERSIONS: Final[Mapping[str, KubernetesVersion]] = MappingProxyType(
             ("1.33", date(2026, 7, 29), date(2027, 7, 29)),
             ("1.34", date(2026, 12, 2), date(2027, 12, 2)),
             ("1.35", date(2027, 3, 27), date(2028, 3, 27)),
-            ("1.36", None, None),
+            ("1.36", date(2027, 8, 2), date(2028, 8, 2)),
         )
     }
 )
 """Secondary source of 2026-04-24; the dates of 1.30 to 1.32's standard support and of 1.34's and
-1.35's extended support follow from the twelve months. 1.36 came in July 2026 at the latest."""
+1.35's extended support follow from the twelve months. 1.36: aws-samples/sample-aws-genai-ops-demos
+pull request 86 (2026-08-03), and the twelve months."""
 
 
 def support(minor: str, on: date) -> Literal["standard", "extended", "ended"] | None:
-    """The support that EKS gives a Kubernetes minor on a day; None where it is not known."""
+    """The support that EKS gives a Kubernetes minor on a day; None where it is not known.
+
+    "Billing for extended support starts at the beginning of the day that the version reaches end of
+    standard support, in the UTC+0 timezone."
+    https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+    """
     version = KUBERNETES_VERSIONS.get(minor)
     if version is None or version.standard_until is None or version.extended_until is None:
         return None
-    if on <= version.standard_until:
+    if on < version.standard_until:
         return "standard"
-    return "extended" if on <= version.extended_until else "ended"
+    return "extended" if on < version.extended_until else "ended"
 
 
 def instance_type(name: str) -> InstanceType | None:

@@ -101,6 +101,10 @@ class EksAutoscalerArgs:
             # EKS puts both tags on the groups of its managed node groups.
             "node-group-auto-discovery": "asg:tag=k8s.io/cluster-autoscaler/enabled,"
             f"k8s.io/cluster-autoscaler/{cluster}",
+            # By default the template of a group is its last node for ten years, also at zero nodes,
+            # and a label, taint or share that an update changed is not seen (its
+            # mixed_nodeinfos_processor.go). The tags are complete, and are read after this time.
+            "node-info-cache-expire-time": "1m",
             **{flag: _text(getattr(self, key)) for key, flag in _FLAGS.items()},
         }
 

@@ -11,12 +11,12 @@ from pulumi_aws.eks import AddonPodIdentityAssociationArgsDict
 from components import kubeconfig, ownership
 from components.catalog.eks_addons import ADDONS, Addon
 from components.eks import regions
-from components.eks.cluster_args import EksClusterArgs
+from components.eks.cluster_args import EksClusterArgs, update_minutes
 from components.eks.iam import EksRole, document, pod_trust, role_name, service_trust
 from components.eks.network import EksNetwork
 from components.eks.node_group import METADATA_OPTIONS, tag_specifications, volume
 from components.eks.provider_args import AwsProviderArgs
-from components.eks.releases import proxy_warning
+from components.eks.releases import addons_warning
 from components.eks.scaling import ignored, scaling_config, size_check
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
@@ -50,7 +50,7 @@ class EksCluster(pulumi.ComponentResource):
         for warning in args.warnings(date.today()):
             pulumi.log.warn(f"cluster.{warning}", self)
         self.network = EksNetwork(name, args.network, region=region, opts=child)
-        self.cluster = self._control_plane(name, args, region)
+        self.cluster = self._control_plane(name, args, region, buckets=buckets)
         access = [*self._access(name, args, region), *self._private_access(name, args)]
         self.node_role = EksRole(
             role_name(name, "nodes"),
@@ -72,7 +72,9 @@ class EksCluster(pulumi.ComponentResource):
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
 
-    def _control_plane(self, name: str, args: EksClusterArgs, region: str) -> aws.eks.Cluster:
+    def _control_plane(
+        self, name: str, args: EksClusterArgs, region: str, *, buckets: bool
+    ) -> aws.eks.Cluster:
         child = pulumi.ResourceOptions(parent=self)
         key: pulumi.Input[str] = args.secrets_encryption_key or self._secrets_key(name, args)
         role = EksRole(
@@ -128,7 +130,14 @@ class EksCluster(pulumi.ComponentResource):
                 delete_before_replace=True,
                 # EKS moves no control plane to other zones; nodes can be in all of the VPC's.
                 ignore_changes=["vpcConfig.subnetIds"],
-                hooks=proxy_warning(name, pinned="kube-proxy" in args.addon_versions),
+                hooks=addons_warning(
+                    name,
+                    [
+                        addon.name
+                        for addon in ADDONS
+                        if addon.name not in args.addon_versions and (buckets or not addon.buckets)
+                    ],
+                ),
             ),
         )
 
@@ -264,6 +273,7 @@ class EksCluster(pulumi.ComponentResource):
             launch_template={"id": template.id, "version": template.latest_version.apply(str)},
             scaling_config=scaling_config(pool.min_nodes, pool.max_nodes, pool.desired_nodes),
             update_config={"max_unavailable": 1},
+            force_update_version=pool.force_update or None,
             node_repair_config={"enabled": True},
             opts=pulumi.ResourceOptions(
                 parent=self,
@@ -271,6 +281,9 @@ class EksCluster(pulumi.ComponentResource):
                 # The autoscaler owns the number of nodes.
                 ignore_changes=ignored(pool.desired_nodes),
                 hooks=size_check(group, "cluster.systemPool"),
+                custom_timeouts=pulumi.CustomTimeouts(
+                    update=f"{update_minutes(pool.max_nodes, together=1)}m"
+                ),
             ),
         )
 

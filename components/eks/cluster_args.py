@@ -52,6 +52,9 @@ class EksSystemPoolArgs:
     """The size of a node's volume."""
     spot: bool = False
     """Whether the system nodes are Spot instances."""
+    force_update: bool = False
+    """Whether an update evicts pods that a disruption budget protects; otherwise it fails after 15
+    minutes. With a single system node, any budget of `minAvailable: 1` protects its pod."""
 
     def __post_init__(self) -> None:
         if not self.instance_types:
@@ -107,6 +110,13 @@ def check_desired(desired: int | None, least: int, most: int) -> None:
             f"desiredNodes: {desired} is outside minNodes {least} to maxNodes {most}; choose "
             "another, or drop the key to leave it to the autoscaler"
         )
+
+
+def update_minutes(most: int, *, together: int) -> int:
+    """How long an update of a group of `most` nodes may take, `together` of them at a time: an
+    hour, which is the provider's default, and the 15 minutes that EKS waits for the pods of each
+    turn to leave."""
+    return 60 + 15 * -(-most // together)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,10 +272,10 @@ class EksClusterArgs:
     def warnings(self, today: date) -> list[str]:
         """What works and may not for long, each with its key in front."""
         found = []
-        if catalog.support(self.version, today) not in (None, "standard"):
+        if catalog.support(self.version, today) == "extended":
             found.append(
                 f"version: standard support of Kubernetes {self.version} has ended, and EKS "
-                f"upgrades the cluster by itself; take {DEFAULT_VERSION}"
+                f"upgrades the cluster automatically; set {DEFAULT_VERSION}"
             )
         if self.private_endpoint and not self.authorized_networks:
             found.append(
@@ -280,6 +290,24 @@ class EksClusterArgs:
         ]
         then = "EKS refuses it when the cluster is made"
         return found + example_warnings(self.public_networks, then)
+
+    def check_support(self, today: date) -> None:
+        """Raises ValueError if EKS no longer has the version: it creates no such cluster, and
+        upgrades one that exists.
+
+        https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html
+        """
+        if catalog.support(self.version, today) == "ended":
+            ended = catalog.KUBERNETES_VERSIONS[self.version].extended_until
+            allowed = [
+                minor
+                for minor in catalog.KUBERNETES_VERSIONS
+                if catalog.support(minor, today) != "ended" and images.cluster_autoscaler(minor)
+            ]
+            raise ValueError(
+                f"version: {self.version!r} is a Kubernetes minor that EKS ended on {ended}; "
+                f"allowed: {', '.join(allowed)}"
+            )
 
     def check_in(self, region: str) -> None:
         """Raises ValueError where the cluster cannot be in `region`."""

@@ -76,7 +76,6 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
                 # The autoscaler owns the number of nodes.
                 ignore_changes=ignored(args.desired_nodes),
                 hooks=size_check(name, f"gpuPools.{name}", release_check(name, f"gpuPools.{name}")),
-                # One node after the other: the provider's hour is enough for some eight.
                 custom_timeouts=pulumi.CustomTimeouts(update=f"{args.update_minutes}m"),
             ),
         )
@@ -117,7 +116,7 @@ def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigA
                 "min_repair_wait_time_mins": override.min_repair_wait_time_mins,
                 "repair_action": override.repair_action,
             }
-            for override in repair.overrides
+            for override in repair.effective_overrides
         ]
         or None,
     }

@@ -33,6 +33,22 @@ class EksNodeRepairOverrideArgs:
             )
 
 
+DCGM_UNREACHABLE = EksNodeRepairOverrideArgs(
+    node_monitoring_condition="AcceleratedHardwareReady",
+    node_unhealthy_reason="DCGMError",
+    min_repair_wait_time_mins=10,
+    repair_action="NoAction",
+)
+"""On every GPU pool, unless the pool has its own override for this reason.
+
+The agent (1.7.0) reports `DCGMError` if the DCGM server, whose image is still being pulled, does
+not answer in the agent's first minute, and never takes it back. By default EKS would replace the
+healthy node. Faults of a GPU have reasons of their own.
+https://github.com/aws/eks-node-monitoring-agent/issues/266
+https://github.com/aws/containers-roadmap/issues/2555
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EksNodeRepairArgs:
     """Node auto repair: EKS replaces or reboots nodes that the monitoring agent finds unhealthy."""
@@ -48,7 +64,8 @@ class EksNodeRepairArgs:
     max_unhealthy_node_threshold_percentage: int | None = None
     """The same as a share of the pool's nodes, 1 to 100."""
     overrides: Sequence[EksNodeRepairOverrideArgs] = ()
-    """Findings with another answer than EKS's own."""
+    """Findings with another action than EKS's own. Without an override of yours for it, the reason
+    `DCGMError` has the action `NoAction`: it also appears on healthy nodes."""
 
     def __post_init__(self) -> None:
         for limit in _LIMITS:
@@ -57,6 +74,17 @@ class EksNodeRepairArgs:
         given = [name for name in default if getattr(self, name) != default[name].default]
         if not self.enabled and given != ["enabled"]:
             raise ValueError("enabled: is false, and nothing else counts then; drop the rest")
+
+    @property
+    def effective_overrides(self) -> list[EksNodeRepairOverrideArgs]:
+        """The overrides that EKS gets; none if EKS repairs nothing."""
+
+        def finding(override: EksNodeRepairOverrideArgs) -> tuple[str, str]:
+            return override.node_monitoring_condition, override.node_unhealthy_reason
+
+        if not self.enabled or finding(DCGM_UNREACHABLE) in map(finding, self.overrides):
+            return list(self.overrides)
+        return [*self.overrides, DCGM_UNREACHABLE]
 
 
 def check_count_or_share(args: object, count: str, share: str) -> None:

@@ -1,8 +1,9 @@
 """EKS, from settings to the waist."""
 
+import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster, Runs
+from components.cluster import Cluster, Runs, nvlink_warnings
 from components.eks.autoscaler import ClusterAutoscaler
 from components.eks.cluster import EksCluster
 from components.eks.immutable import CLUSTER, POOL
@@ -10,6 +11,7 @@ from components.eks.node_group import EksGpuNodeGroup
 from components.eks.pod_access import EksPodAccess
 from components.eks.settings import EksSettings
 from components.eks.storage import EksStorage
+from components.eks.training import training_warnings
 from components.replacement import LastingSettings
 
 
@@ -33,6 +35,11 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         for name, pool in settings.pools.items()
     ]
     pools = {name: pool.args for name, pool in settings.pools.items()}
+    for warning in [
+        *nvlink_warnings({name: pool.gpu_model for name, pool in pools.items()}),
+        *training_warnings(settings.pools, runs.training_nodes),
+    ]:
+        pulumi.log.warn(warning, eks)
     LastingSettings(
         args, pools, cluster=CLUSTER, pool=POOL, after=[eks, *gpu_pools], claims=runs.claims
     )

@@ -1,6 +1,7 @@
 """What an update of `version` or `releaseVersion` does that its preview does not show."""
 
 import re
+from collections.abc import Sequence
 
 import pulumi
 
@@ -47,30 +48,32 @@ def _is_older(release: str, before: str) -> bool:
     return False
 
 
-def proxy_warning(name: str, *, pinned: bool) -> pulumi.ResourceHookBinding:
-    """Warns, when a cluster's `version` changes, that kube-proxy stays behind unless `pinned`."""
+def addons_warning(name: str, addons: Sequence[str]) -> pulumi.ResourceHookBinding:
+    """Warns, when a cluster's `version` changes, that these addons keep their versions."""
 
     def warn(change: pulumi.ResourceHookArgs) -> None:
         before = (change.old_inputs or {}).get("version")
-        line = left_behind(before, (change.new_inputs or {}).get("version"))
-        if line and not pinned:
+        if line := left_behind(before, (change.new_inputs or {}).get("version"), addons):
             pulumi.log.warn(line)
 
     hook = pulumi.ResourceHook(
-        f"{name}-kube-proxy", warn, opts=pulumi.ResourceHookOptions(on_dry_run=True)
+        f"{name}-addons", warn, opts=pulumi.ResourceHookOptions(on_dry_run=True)
     )
     return pulumi.ResourceHookBinding(before_update=[hook])
 
 
-def left_behind(before: str | None, after: str | None) -> str | None:
-    """What to say of kube-proxy where the cluster's version becomes another; else None.
+def left_behind(before: str | None, after: str | None, addons: Sequence[str]) -> str | None:
+    """The warning about addons without a version in the config; None unless the cluster's version
+    changes.
 
-    https://docs.aws.amazon.com/eks/latest/userguide/managing-kube-proxy.html
+    "Amazon EKS doesn't automatically update an add-on when new versions are released or after you
+    update your cluster to a new Kubernetes minor version."
+    https://docs.aws.amazon.com/eks/latest/userguide/updating-an-add-on.html
     """
-    if not before or not after or before == after:
+    if not before or not after or before == after or not addons:
         return None
     return (
-        f"cluster.version: {before} -> {after} leaves kube-proxy at its own version; set "
-        "addonVersions.kube-proxy once the nodes have followed (aws eks describe-addon-versions "
-        f"--addon-name kube-proxy --kubernetes-version {after})"
+        f"cluster.version: {before} -> {after} leaves these addons at the versions they have: "
+        f"{', '.join(addons)}; set addonVersions for each once the nodes have followed (aws eks "
+        f"describe-addon-versions --kubernetes-version {after})"
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 
 from components.access import Access
 from components.cluster import Metrics, ResolvedPool
@@ -49,6 +50,7 @@ def resolve(
         raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
     provider = provider_args(config, region)
     at(f"{NAMESPACE}:cluster", cluster.check_in, region)
+    at(f"{NAMESPACE}:cluster", cluster.check_support, date.today())
     for name, pool in pools.items():
         at(f"{NAMESPACE}:gpuPools.{name}", check_region, pool.reservation, region)
     return EksSettings(

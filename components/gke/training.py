@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from components.catalog import gke as catalog
+from components.cluster import nvlink_warnings
 from components.gke.cluster_args import GkeControlPlaneArgs
 
 _FABRIC = ("a3", "a4", "a4x", "a4x-max")
@@ -15,12 +16,12 @@ def training_warnings(
     nodes: Mapping[str, tuple[catalog.Accelerator, int]],
     workers: Mapping[str, int],
 ) -> list[str]:
-    """A line for each pool that training jobs name and whose nodes GKE may upgrade at any time, and
-    for each whose nodes would talk over one interface alone.
+    """A line for each pool that training jobs name and whose nodes GKE may upgrade at any time, for
+    each whose nodes would talk over one interface only, and for each of an NVLink domain.
 
     `nodes`: pool -> the GPUs of one node; `workers`: pool -> nodes of its largest training job.
     """
-    found = []
+    found = nvlink_warnings({name: gpu_model.model for name, (gpu_model, _) in nodes.items()})
     for name, count in workers.items():
         if cluster.maintenance is None:
             found.append(

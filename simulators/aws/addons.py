@@ -286,8 +286,8 @@ def delete_addon(account: Account, params: Params) -> Row:
 
 
 def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
-    """Why node auto repair never sees a fault of this group's GPUs; empty where it does, or where
-    nothing is to be repaired."""
+    """Why node auto repair misses faults of this group's GPUs or replaces healthy nodes; empty if
+    it does neither, or if it is off."""
     if not (group.get("nodeRepairConfig") or {}).get("enabled"):
         return ""
     addon = cluster.addons.get("eks-node-monitoring-agent")
@@ -306,4 +306,16 @@ def why_unrepaired(cluster: Cluster, group: Mapping[str, Any]) -> str:
                 "node auto repair sees no finding of DCGM: the eks-node-monitoring-agent's "
                 f"dcgmAgent.tolerations leave the taint {key} out"
             )
+    # The agent waits one minute for its DCGM server, whose image takes longer on a new node, and
+    # never takes the finding back (aws/eks-node-monitoring-agent issue 266).
+    overridden = {
+        (each["nodeMonitoringCondition"], each["nodeUnhealthyReason"])
+        for each in group["nodeRepairConfig"].get("nodeRepairConfigOverrides") or []
+    }
+    if ("AcceleratedHardwareReady", "DCGMError") not in overridden:
+        return (
+            "node auto repair replaces healthy nodes: eks-node-monitoring-agent reports DCGMError "
+            "on a node whose DCGM server starts after it, and keeps reporting it; no override says "
+            "what EKS does then"
+        )
     return ""

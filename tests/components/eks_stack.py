@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from components.cluster import Runs
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.network_args import EksNetworkArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -33,6 +34,7 @@ def declare(
     region: str = "us-east-1",
     outputs: Mapping[str, Mapping[str, Any]] = {},
     provider: AwsProviderArgs | None = None,
+    runs: Runs | None = None,
     **cluster: Any,
 ) -> Recording:
     """Records the cluster k8s-ml with these pools, or with the one T4 pool train-gpu."""
@@ -48,6 +50,7 @@ def declare(
             "eks",
             EksClusterArgs(name="k8s-ml", **{**given, **cluster}),
             {"train-gpu": TRAIN} if pools is None else pools,
+            runs,
             config={"aws:region": region},
             **({"provider": provider} if provider else {}),
         )

@@ -2,10 +2,13 @@
 
 import json
 
+import pulumi
 import pytest
 
+from components.cluster import Runs
 from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.network_args import EksNetworkArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
 from tests.components.recording import Recording
@@ -130,7 +133,7 @@ def test_the_cluster_has_no_unmanaged_addons_and_standard_support(stack: Recordi
     inputs = stack.one(CLUSTER).inputs
     assert inputs["bootstrapSelfManagedAddons"] is False
     assert inputs["upgradePolicy"] == {"supportType": "STANDARD"}
-    assert inputs["version"] == "1.35"
+    assert inputs["version"] == "1.36"
     addons = {r.inputs["addonName"] for r in stack.of("aws:eks/addon:Addon")}
     assert addons == {
         "vpc-cni",
@@ -154,6 +157,41 @@ def test_the_cni_enforces_network_policy_with_a_role_of_its_own(stack: Recording
         if r.name.startswith("k8s-ml-nodes-")
     ]
     assert node_policies == ["AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly"]
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "workers", "warned"),
+    [
+        ("p5.48xlarge", 2, ["this stack does not set up EFA (32 interfaces)"]),
+        ("p5.48xlarge", 1, []),
+        ("g4dn.xlarge", 2, []),
+        ("g5g.xlarge", 1, ["does not watch GPUs on arm64"]),
+        (
+            "p6e-gb200.36xlarge",
+            2,
+            ["secondary source", "does not watch GPUs", "does not set up IMEX", "not set up EFA"],
+        ),
+    ],
+)
+def test_a_pool_is_warned_of_what_the_stack_does_not_set_up(
+    monkeypatch: pytest.MonkeyPatch, instance_type: str, workers: int, warned: list[str]
+) -> None:
+    """Networks of the machine that no pod would use, and GPUs that no agent watches."""
+    lines: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: lines.append(line))
+    block = instance_type.startswith("p6e")
+    pool = EksGpuNodeGroupArgs(
+        instance_types=[instance_type],
+        zones=["us-east-1a"],
+        max_nodes=2,
+        capacity_type="capacity-block" if block else "on-demand",
+        reservation="cr-0123456789abcdef0" if block else None,
+    )
+    declare({"pool": pool}, runs=Runs(training_nodes={"pool": workers}))
+    found = [line for line in lines if line.startswith("gpuPools.pool")]
+    assert len(found) == len(warned)
+    for line, words in zip(found, warned, strict=True):
+        assert words in line
 
 
 def test_node_repair_hears_of_every_gpu_fault(stack: Recording) -> None:

@@ -92,7 +92,17 @@ def test_every_option_is_a_flag() -> None:
 
 
 def flags_of_the_stack() -> set[str]:
-    return {"cloud-provider", "namespace", "node-group-auto-discovery"}
+    return {
+        "cloud-provider",
+        "namespace",
+        "node-group-auto-discovery",
+        "node-info-cache-expire-time",
+    }
+
+
+def test_it_reads_the_tags_again_after_a_pool_has_had_a_node(stack: Recording) -> None:
+    """Otherwise the last node is the group's template until the autoscaler's pod restarts."""
+    assert flags(stack)["node-info-cache-expire-time"] == "1m"
 
 
 def test_it_runs_without_any_privilege_on_the_node(stack: Recording) -> None:

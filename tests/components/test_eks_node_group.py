@@ -9,6 +9,7 @@ import pytest
 from components.catalog import autoscaler_tags
 from components.cluster import Taint
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
+from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.node_repair_args import EksNodeRepairArgs, EksNodeRepairOverrideArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.sharing_args import EksSharingArgs
@@ -20,6 +21,12 @@ TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 TAG = "aws:autoscaling/tag:Tag"
 PREFIX = "k8s.io/cluster-autoscaler/node-template"
 T4 = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"])
+NO_ACTION = {
+    "nodeMonitoringCondition": "AcceleratedHardwareReady",
+    "nodeUnhealthyReason": "DCGMError",
+    "minRepairWaitTimeMins": 10,
+    "repairAction": "NoAction",
+}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +88,10 @@ def test_an_update_needs_no_spare_gpu(trained: Recording) -> None:
     """One node at a time goes before its successor comes, and broken ones are replaced."""
     inputs = trained.one(NODE_GROUP, "train-gpu").inputs
     assert inputs["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
-    assert inputs["nodeRepairConfig"] == {"enabled": True}
+    assert inputs["nodeRepairConfig"] == {
+        "enabled": True,
+        "nodeRepairConfigOverrides": [NO_ACTION],
+    }
 
 
 def test_nodes_hide_their_metadata_and_encrypt_their_disk(trained: Recording) -> None:
@@ -201,11 +211,35 @@ def test_node_repair_is_as_the_config_says() -> None:
                 "nodeUnhealthyReason": "NvidiaXID64Error",
                 "minRepairWaitTimeMins": 5,
                 "repairAction": "Replace",
-            }
+            },
+            NO_ACTION,
         ],
     }
     off = EksNodeRepairArgs(enabled=False)
     assert group(node_repair=off)["nodeRepairConfig"] == {"enabled": False}
+
+
+def test_a_dcgm_server_that_starts_late_replaces_no_node() -> None:
+    """The agent's DCGMError stays on a healthy node for ever; a config's own answer to it wins."""
+    own = EksNodeRepairOverrideArgs(
+        node_monitoring_condition="AcceleratedHardwareReady",
+        node_unhealthy_reason="DCGMError",
+        min_repair_wait_time_mins=30,
+        repair_action="Reboot",
+    )
+    repair = EksNodeRepairArgs(overrides=[own])
+    assert group(node_repair=repair)["nodeRepairConfig"]["nodeRepairConfigOverrides"] == [
+        {**NO_ACTION, "minRepairWaitTimeMins": 30, "repairAction": "Reboot"}
+    ]
+
+
+def test_an_update_of_the_system_pool_has_the_time_that_its_nodes_take() -> None:
+    """15 minutes for each node, and forced only if the config says so."""
+    found = declare(system_pool=EksSystemPoolArgs(max_nodes=9)).one(NODE_GROUP, "k8s-ml-system")
+    assert found.update_timeout == "195m"
+    assert "forceUpdateVersion" not in found.inputs
+    forced = declare(system_pool=EksSystemPoolArgs(force_update=True))
+    assert forced.one(NODE_GROUP, "k8s-ml-system").inputs["forceUpdateVersion"] is True
 
 
 def test_bottlerocket_shares_gpus_by_its_own_settings() -> None:

@@ -175,6 +175,14 @@ L4 = GkeGpuNodePoolArgs(machine_type="g2-standard-96", max_nodes=4)
         (GkeAutopilotPoolArgs(accelerator="nvidia-h200-141gb", capacity_type="spot"), 2, WEEKEND,
          ["talk over one gVNIC"]),
         (GkeAutopilotPoolArgs(accelerator="nvidia-l4"), 2, None, ["at any time"]),
+        (
+            GkeGpuNodePoolArgs(
+                machine_type="a4x-highgpu-4g", capacity_type="reservation", reservation="mine"
+            ),
+            1,
+            WEEKEND,
+            ["does not set up IMEX"],
+        ),
     ],
 )  # fmt: skip
 def test_a_training_job_is_told_what_ends_or_slows_it(

@@ -292,6 +292,12 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
         ["pool train-gpu: node auto repair sees no fault of a GPU: the cluster has no "
          "eks-node-monitoring-agent addon, and the kubelet knows of none"],
     ),
+    "no override says what EKS does about a DCGM server that starts late": (
+        [node_group('props["node_repair_config"] = {"enabled": True}')],
+        ["pool train-gpu: node auto repair replaces healthy nodes: eks-node-monitoring-agent "
+         "reports DCGMError on a node whose DCGM server starts after it, and keeps reporting it; "
+         "no override says what EKS does then"],
+    ),
     "a node group is made before the CNI": (
         [patched("from components.catalog.eks_addons import ADDONS\n"
                  "(cni,) = [each for each in ADDONS if each.name == 'vpc-cni']\n"

@@ -232,13 +232,14 @@ def test_versions_have_fourteen_months_and_twelve() -> None:
     assert list(eks.KUBERNETES_VERSIONS) == list(eks.CLUSTER_AUTOSCALER_VERSIONS)
 
 
-def test_support_changes_the_day_after_it_ends() -> None:
-    """1.33 went into extended support on 2026-07-30; 1.36's dates are not known."""
+def test_support_changes_at_the_beginning_of_the_day_it_ends() -> None:
+    """1.33 entered extended support on 2026-07-29; nobody creates 1.31 from 2026-11-26 on."""
     end = date(2026, 7, 29)
-    assert eks.support("1.33", end) == "standard"
-    assert eks.support("1.33", end + timedelta(days=1)) == "extended"
-    assert eks.support("1.33", date(2027, 7, 30)) == "ended"
-    assert eks.support("1.36", end) is None
+    assert eks.support("1.33", end - timedelta(days=1)) == "standard"
+    assert eks.support("1.33", end) == "extended"
+    assert eks.support("1.31", date(2026, 11, 25)) == "extended"
+    assert eks.support("1.31", date(2026, 11, 26)) == "ended"
+    assert eks.support("1.36", date(2027, 8, 1)) == "standard"
     assert eks.support("1.99", end) is None
 
 

@@ -1,4 +1,4 @@
-"""An EKS node group takes no older image, and kube-proxy does not follow its cluster."""
+"""An EKS node group takes no older image, and addons do not follow their cluster."""
 
 import pytest
 
@@ -33,11 +33,13 @@ def test_an_older_release_is_refused(before: str | None, release: str | None, go
     )
 
 
-def test_kube_proxy_is_left_behind_by_a_new_version() -> None:
-    """EKS moves no addon with its cluster; without a change there is nothing to say."""
-    assert left_behind("1.35", "1.36") == (
-        "cluster.version: 1.35 -> 1.36 leaves kube-proxy at its own version; set "
-        "addonVersions.kube-proxy once the nodes have followed (aws eks describe-addon-versions "
-        "--addon-name kube-proxy --kubernetes-version 1.36)"
+def test_addons_are_left_behind_by_a_new_version() -> None:
+    """EKS updates no addon with its cluster; without a change there is no warning."""
+    addons = ["vpc-cni", "coredns"]
+    assert left_behind("1.35", "1.36", addons) == (
+        "cluster.version: 1.35 -> 1.36 leaves these addons at the versions they have: vpc-cni, "
+        "coredns; set addonVersions for each once the nodes have followed (aws eks "
+        "describe-addon-versions --kubernetes-version 1.36)"
     )
-    assert left_behind("1.35", "1.35") is left_behind(None, "1.35") is None
+    assert left_behind("1.35", "1.35", addons) is left_behind(None, "1.35", addons) is None
+    assert left_behind("1.35", "1.36", []) is None

@@ -127,7 +127,31 @@ def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: st
 def test_the_default_version_is_supported_and_has_an_autoscaler() -> None:
     """Without `version`, the newest minor of known support is taken."""
     assert read(["gpu-cluster:cluster", "version", "absent"]).cluster.version == DEFAULT_VERSION
-    assert DEFAULT_VERSION == "1.35"
+    assert DEFAULT_VERSION == "1.36"
+    assert catalog.support(DEFAULT_VERSION, date(2026, 11, 23)) == "standard"
+
+
+@pytest.mark.parametrize(
+    ("version", "day", "good"),
+    [
+        ("1.30", date(2026, 11, 23), False),
+        ("1.31", date(2026, 11, 25), True),
+        ("1.31", date(2026, 11, 26), False),
+        ("1.32", date(2026, 11, 26), True),
+    ],
+)
+def test_a_version_that_eks_ended_is_refused_from_its_last_day_on(
+    version: str, day: date, good: bool
+) -> None:
+    """VPC and key would be created and paid for before EKS refuses the cluster."""
+    cluster = read(["gpu-cluster:cluster", "version", "1.32"]).cluster
+    cluster = dataclasses.replace(cluster, version=version)
+    if good:
+        cluster.check_support(day)
+        assert [line for line in cluster.warnings(day) if line.startswith("version: standard")]
+        return
+    with pytest.raises(ValueError, match=rf"^version: '{version}' is a Kubernetes minor that EKS "):
+        cluster.check_support(day)
 
 
 def test_whoever_the_provider_signs_in_as_is_known() -> None:

@@ -1,0 +1,26 @@
+"""What a training job on EKS should know of its pool before it runs for days."""
+
+from collections.abc import Mapping
+
+from components.cluster import ResolvedPool
+from components.eks.pool_args import EksGpuNodeGroupArgs
+
+
+def training_warnings(
+    pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], workers: Mapping[str, int]
+) -> list[str]:
+    """A line for each pool whose training jobs take several nodes with an Elastic Fabric Adapter.
+
+    `workers`: pool -> nodes of its largest training job.
+    """
+    found = []
+    for name, count in workers.items():
+        instance_type = pools[name].args.instance_type
+        if count > 1 and instance_type.efa_interfaces:
+            found.append(
+                f"gpuPools.{name}: a training job takes {count} nodes of {instance_type.name}, "
+                "which talk over TCP through one network interface, a fraction of the machine's "
+                f"network: this stack does not set up EFA ({instance_type.efa_interfaces} "
+                "interfaces); use one node, or smaller machines"
+            )
+    return found
