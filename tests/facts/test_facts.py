@@ -27,8 +27,11 @@ def test_every_difference_has_a_row_and_every_row_a_difference(comparison: str) 
     """A table that is wrong fails here, and so does a row that no longer applies."""
     found = list(COMPARISONS[comparison]())
     rows = explained(comparison)
-    assert [line for line in found if line not in rows] == [], "differences without a row"
-    assert [line for line in rows if line not in found] == [], "rows whose difference is gone"
+    without_row = [line for line in found if line not in rows]
+    gone = [line for line in rows if line not in found]
+    # In the message, which pytest prints whole: these lines are to be copied into the table.
+    assert not without_row, "\n".join(["differences without a row:", *without_row])
+    assert not gone, "\n".join(["rows whose difference is gone:", *gone])
 
 
 def test_every_row_says_why() -> None:

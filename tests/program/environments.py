@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import runpy
 from collections.abc import Mapping
 from functools import cache
@@ -51,6 +52,12 @@ def with_changes(values: Mapping[str, Any], changes: list[list[Any]]) -> dict[st
         else:
             place[last] = copy.deepcopy(value)
     return changed
+
+
+def without_keys(refusal: str) -> str:
+    """A refusal of a key that does not exist, with `...` instead of the keys that do: they follow
+    from the settings' classes, and each new one would change the tables of refusals."""
+    return re.sub(r"(there is no such key;.* allowed: ).*", r"\1...", refusal)
 
 
 def config_of(stack: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.settings import load as settings
-from tests.program.environments import as_engine_config, values_of, with_changes
+from tests.program.environments import as_engine_config, values_of, with_changes, without_keys
 from tests.unit.components.test_settings import refusal
 
 HERE = Path(__file__).parent
@@ -29,7 +29,8 @@ def dev() -> dict[str, Any]:
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
 def test_refuses_what_would_never_run(entry: dict[str, Any]) -> None:
     """A bad queue or training job is refused with exactly the line that the table has."""
-    assert refusal(as_engine_config(with_changes(dev(), entry["change"]))) == entry["says"]
+    says = refusal(as_engine_config(with_changes(dev(), entry["change"]))) or "accepted"
+    assert without_keys(says) == entry["says"]
 
 
 def test_reads_queues_and_training_jobs() -> None:

@@ -27,8 +27,8 @@ from components.eks.regions import (
 from components.eks.settings import EksSettings
 from components.settings import load as settings
 from tests.components.recording import record
-from tests.program.environments import config_of, run_program
-from tests.unit.components.test_settings import changed
+from tests.program.environments import config_of, run_program, without_keys
+from tests.unit.components.test_settings import changed, refusal
 
 REFUSED = yaml.safe_load((Path(__file__).parent / "refused_eks.yaml").read_text())
 POOL = ["gpu-cluster:gpuPools", "train-gpu"]
@@ -45,10 +45,9 @@ def read(*changes: list[Any]) -> EksSettings:
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
 def test_refuses_a_bad_config_in_one_line(entry: dict[str, Any]) -> None:
     """A bad config is refused with exactly the line that the table has."""
-    with pytest.raises(ValueError, match=re.escape(entry["says"])) as refusal:
-        settings.from_config(changed("train", entry["change"]))
-    assert str(refusal.value) == entry["says"]
-    assert "\n" not in entry["says"]
+    says = refusal(changed("train", entry["change"])) or "accepted"
+    assert without_keys(says) == entry["says"]
+    assert "\n" not in says
 
 
 def test_the_table_of_refusals_has_no_entry_twice() -> None:
@@ -103,9 +102,9 @@ def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: st
     """Each NVIDIA instance type gives the right image, GPUs and label, or its own reason."""
     row = catalog.INSTANCE_TYPES[name]
     if reason := catalog.refusal(name):
-        with pytest.raises(ValueError, match=re.escape(name)) as refusal:
+        with pytest.raises(ValueError, match=re.escape(name)) as raised:
             EksGpuNodeGroupArgs(instance_types=[name], os=os)
-        assert str(refusal.value) == f"instanceTypes[0]: {name!r} {reason}"
+        assert str(raised.value) == f"instanceTypes[0]: {name!r} {reason}"
         return
     block: dict[str, Any] = {}
     if row.blocks == "only":

@@ -10,7 +10,7 @@ from components.access import ServiceAccountArgs
 from components.gpu.volume_args import VolumeArgs
 from components.settings import load as settings
 from policy.pack import RULES
-from tests.program.environments import as_engine_config, with_changes
+from tests.program.environments import as_engine_config, with_changes, without_keys
 from tests.unit.components.test_settings import changed, refusal
 from tests.unit.components.test_settings_batch import dev
 
@@ -20,7 +20,8 @@ REFUSED = yaml.safe_load(Path(__file__).with_name("refused_pods.yaml").read_text
 @pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["says"].split(": ")[0])
 def test_refuses_what_pods_could_not_have(entry: dict[str, Any]) -> None:
     """An account, claim or volume that is wrong is refused with the line that the table has."""
-    assert refusal(as_engine_config(with_changes(dev(), entry["change"]))) == entry["says"]
+    says = refusal(as_engine_config(with_changes(dev(), entry["change"]))) or "accepted"
+    assert without_keys(says) == entry["says"]
 
 
 @pytest.mark.parametrize(
