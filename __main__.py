@@ -7,6 +7,7 @@ import pulumi
 
 from components import owners, ownership
 from components.batch.declare import declare_batch
+from components.deletion_protection import DeletionProtection, recorded
 from components.gpu.acceptance import GpuTest
 from components.gpu.beside import declare_beside
 from components.gpu.device_plugin import DevicePlugin
@@ -20,6 +21,7 @@ from components.settings import load as settings
 # itself takes a fifth of a preview, and of each further pool more than the last.
 gc.set_threshold(100_000, 50, 100)
 ownership.annotate_objects()
+resources = recorded()
 stack = settings.load()
 owners.warn_of_shared(Path(__file__).parent)
 use_registry(stack.images)
@@ -41,6 +43,9 @@ for name, workload in stack.workloads.items():
     GpuWorkload(name, workload, cluster=cluster, queues=batch, plugins=plugins, beside=beside)
 if stack.gpu_test:
     GpuTest("gpu-test", stack.gpu_test, cluster=cluster)
+protect = getattr(stack.cluster, "deletion_protection", None)
+if protect is not None:
+    DeletionProtection("cluster.deletionProtection", protect, resources)
 
 pulumi.export("platform", cluster.platform)
 pulumi.export("clusterName", cluster.name)

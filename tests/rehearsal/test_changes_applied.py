@@ -1,6 +1,7 @@
 """Changes of a stack that stands, applied: what replaces a cluster, and what recycles its nodes."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,3 +121,33 @@ def test_nodes_are_recycled_with_the_pods_on_them(running: Sandboxes) -> None:
     assert node not in nodes
     assert not kept & nodes
     assert len(nodes) == len(kept) + 1
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        "dev",
+        pytest.param("autopilot", marks=pytest.mark.prove),  # the same component, other resources
+        pytest.param("train", marks=pytest.mark.prove),
+    ],
+)
+def test_a_protected_stack_is_refused_before_anything_is_deleted(
+    tmp_path: Path, stack: str
+) -> None:
+    """Also without a preview: the engine meets the one resource that depends on all others first.
+    An update without the protection, and the stack can be destroyed."""
+    with FaultRunner(stack, tmp_path / "sandbox") as made:
+        sandbox, engine = made.sandbox, made.sandbox.engine
+        change(sandbox, "cluster", deletionProtection=True)
+        made.run_or_fail(engine.up)
+        resources, held = engine.resources(), sandbox.cloud.list_resources()
+        refused = engine.destroy()
+        assert not refused.ok
+        assert refused.changed == 0
+        assert "DeletionProtection::cluster.deletionProtection" in "".join(refused.errors)
+        assert [row["urn"] for row in engine.resources()] == [row["urn"] for row in resources]
+        assert sandbox.cloud.list_resources() == held
+        change(sandbox, "cluster", deletionProtection=False)
+        made.run_or_fail(engine.up)
+        made.run_or_fail(engine.destroy)
+        assert engine.resources() == []
