@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tools.programs
+from components.platforms import PLATFORMS
 from rehearsal import simulated
 from rehearsal.event_log import Event
 from rehearsal.gpu_node import host_changes
@@ -156,6 +157,7 @@ def make_report(
     """The report of a run as far as it has got; `left`: the traces of its real node."""
     events = run.sandbox.event_log.events
     nodes = node_lives(events)
+    ran = versions(run.sandbox)
     ups = [outcome for outcome in run.outcomes if outcome.operation == "up"]
     return Report(
         stack=run.sandbox.stack,
@@ -163,7 +165,7 @@ def make_report(
         seconds=round(seconds, 2),
         failures=list(run.failures),
         warnings=[*run.sandbox.notes, *run.warnings],
-        versions=versions(run.sandbox),
+        versions=ran,
         programs=programs(),
         steps=[asdict(step) for step in run.steps],
         resources=created(urn for up in ups for what, urn in up.resources if what == "create"),
@@ -173,7 +175,11 @@ def make_report(
         refusals=[f"{e.subject}: {e.detail['message']}" for e in events if e.what == "refused"],
         template_checks=list(run.template_checks),
         simulated=simulated.lines(
-            events, run.sandbox.job_seconds, real_node=run.sandbox.real_node is not None
+            events,
+            run.sandbox.job_seconds,
+            cloud=PLATFORMS[run.sandbox.platform].cloud is not None,
+            real_node=run.sandbox.real_node is not None,
+            kubernetes=(run.sandbox.kubernetes_wanted, ran["Kubernetes"]),
         ),
         change=run.change(),
         real_node=run.real_node(left or {}),

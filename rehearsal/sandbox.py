@@ -207,6 +207,12 @@ class Sandbox:
         return found
 
     @property
+    def kubernetes_wanted(self) -> str:
+        """`cluster.version` of the stack; empty if it leaves the choice to the cloud."""
+        cluster = self._settings.cluster if self._settings else None
+        return str(getattr(cluster, "version", None) or "")
+
+    @property
     def cloud_api(self) -> str | None:
         """URL at which the cloud's own API answers; None where nothing serves one."""
         return self._served.api

@@ -12,17 +12,41 @@ from tools.programs import program
 CONTROLLERS: Mapping[str, str] = {"jobset": "JobSet", "kueue": "Kueue"}
 
 
-def lines(events: Iterable[Event], job_seconds: float, *, real_node: bool = False) -> list[str]:
-    """One line each, for the report."""
+def lines(
+    events: Iterable[Event],
+    job_seconds: float,
+    *,
+    cloud: bool = False,
+    real_node: bool = False,
+    kubernetes: tuple[str, str] | None = None,
+) -> list[str]:
+    """One line each, for the report. `cloud`: whether a cloud is simulated; `kubernetes`: the
+    stack's version, and the one that ran."""
     where = "but on the real node, " if real_node else ""
     found = [
         f"containers: {where}no program runs and no image is pulled; a Job's pods succeed after "
         f"{job_seconds:g} s, every other pod is ready at once"
     ]
+    if cloud:
+        found.append(
+            "quotas: they suffice for every pool at its maximum; gpu-cluster capacity asks your "
+            "own account for its quotas"
+        )
+    if kubernetes:
+        found += _minor_differs(*kubernetes)
     for name, tag in sorted(controllers(events).items()):
         if (difference := differs(CONTROLLERS[name], tag, program(name).version())) is not None:
             found.append(difference)
     return found
+
+
+def _minor_differs(stack: str, ran: str) -> list[str]:
+    """Says that another minor version of Kubernetes ran; a stack that names none has the cloud's
+    own choice."""
+    wanted, minor = (".".join(each.lstrip("v").split(".")[:2]) for each in (stack, ran))
+    if not stack or wanted == minor:
+        return []
+    return [f"Kubernetes: cluster.version of the stack is {stack}, and {ran} ran here"]
 
 
 def controllers(events: Iterable[Event]) -> dict[str, str]:

@@ -43,6 +43,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         reservations=reserved,
         on_access=admit,
         people=admins,
+        quota_suffices=True,
     )
     ending.callback(cloud.close)
     endpoint = {"AWS_ENDPOINT_URL": cloud.endpoint}

@@ -21,7 +21,11 @@ def serve(of: Rehearsed) -> RunningSimulator:
     existing, notes = networks(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, folder=of.inventories)
     cloud = google.GoogleCloud(
-        control_plane=of.control_plane, faults=of.faults, existing=existing, reservations=reserved
+        control_plane=of.control_plane,
+        faults=of.faults,
+        existing=existing,
+        reservations=reserved,
+        quota_suffices=True,
     )
     apis = google.serve_api(cloud)
     ending.callback(apis.stop)

@@ -54,10 +54,12 @@ class Account:
         faults: ApiFaults | None = None,
         changed: Callable[[], None] = lambda: None,
         people: Callable[[], Collection[str]] = lambda: (),
+        quota_suffices: bool = False,
     ) -> None:
         """`existing`, `reservations`: what is there before anything is made. `changed` is called,
         unlocked, after every request that changed something. `people`: ARNs of roles and users that
-        are there although nobody made them here."""
+        are there although nobody made them here. With `quota_suffices`, every node group can grow
+        to its maximum, as far as `faults` sets no quota."""
         _forget_ambient_settings()
         # Imported here: it costs most of a second, and reads the environment.
         from moto.moto_server.werkzeug_app import (
@@ -75,6 +77,7 @@ class Account:
         self.control_plane = control_plane
         self.changed = changed
         self.people = people
+        self.quota_suffices = quota_suffices
         self.region = ""
         """Set by the first request; a rehearsal simulates one region."""
         self._existing = existing

@@ -44,7 +44,9 @@ class AwsCloud:
         reservations: Sequence[Reservation] = (),
         on_access: Callable[[bool], None] = lambda granted: None,
         people: Callable[[], Collection[str]] = lambda: (),
+        quota_suffices: bool = False,
     ) -> None:
+        """As `Account` has them, and `on_access`."""
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
         self._announced: list[NodeGroup] = []
@@ -63,6 +65,7 @@ class AwsCloud:
             faults=faults,
             changed=self.notify,
             people=people,
+            quota_suffices=quota_suffices,
         )
         self.faults = self.account.faults
 

@@ -81,6 +81,20 @@ def quota_name(row: InstanceType, *, spot: bool) -> str:
     return f"{row.quota} spot" if spot else row.quota
 
 
+def vcpu_limit(account: Account, quota: str) -> int:
+    """The vCPUs of a quota, by its key in `Faults.quota`."""
+    if quota in account.faults.quota or not account.quota_suffices:
+        return account.faults.quota.get(quota, DEFAULT_VCPUS)
+    rows = [each.row for each in account.groups.values()]
+    types = [(instance(account, row["instanceTypes"][0]), row) for row in rows]
+    most = sum(
+        of.vcpu * int(row["scalingConfig"]["maxSize"])
+        for of, row in types
+        if quota_name(of, spot=row["capacityType"] == "SPOT") == quota
+    )
+    return max(DEFAULT_VCPUS, most)
+
+
 def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool, nodes: int) -> str:
     """Why `nodes` nodes of this node group exceed the vCPUs of a quota; empty where they do not."""
     row = instance(account, types[0])
@@ -91,7 +105,9 @@ def why_no_quota(account: Account, group: str, types: Sequence[str], spot: bool,
             theirs = instance(account, each.row["instanceTypes"][0])
             if quota_name(theirs, spot=each.row["capacityType"] == "SPOT") == name:
                 used += theirs.vcpu * len(running(account, each))
-    limit = account.faults.quota.get(name, DEFAULT_VCPUS)
+    if account.quota_suffices and name not in account.faults.quota:
+        return ""
+    limit = vcpu_limit(account, name)
     if used + nodes * row.vcpu <= limit:
         return ""
     words = "Could not launch Spot Instances. MaxSpotInstanceCountExceeded" if spot else (

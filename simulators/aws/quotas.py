@@ -9,7 +9,7 @@ from components.catalog.eks import QUOTA_CODES, QUOTA_SERVICE
 from simulators.aws.account import NUMBER, Account
 from simulators.aws.api import Params, Refusal, operation, page
 from simulators.aws.eks import access_admins
-from simulators.aws.instances import DEFAULT_VCPUS, instance
+from simulators.aws.instances import instance, vcpu_limit
 from simulators.aws.roles import role_name
 
 _NAMES = {
@@ -25,7 +25,7 @@ def _quota(account: Account, code: str) -> dict[str, Any]:
         "ServiceCode": QUOTA_SERVICE,
         "QuotaCode": code,
         "QuotaName": _NAMES[code],
-        "Value": float(account.faults.quota.get(_NAMES[code], DEFAULT_VCPUS)),
+        "Value": float(vcpu_limit(account, _NAMES[code])),
         "Adjustable": True,
         "GlobalQuota": False,
     }

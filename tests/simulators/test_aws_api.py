@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from simulators.aws.instances import why_no_quota
 from simulators.cloud import GpuSharing
 from tests.simulators.aws_account import Account, role
 
@@ -258,6 +259,22 @@ def test_a_quota_ends_the_scaling_and_says_so(ml: Account) -> None:
     rows = everything(ml.service_quotas, "list_service_quotas", "Quotas", ServiceCode="ec2")
     assert [row["Value"] for row in rows if row["QuotaCode"] == "L-DB2E81BA"] == [4]
     del ml.faults.quota["G_VT"]
+
+
+def test_a_rehearsals_quota_suffices_for_its_node_groups(ml: Account) -> None:
+    """100 nodes of 48 vCPUs are more than an account has by itself."""
+    account = ml.cloud.account
+    asked = (account, "another", ["g4dn.12xlarge"], False, 100)
+    assert "vCPU limit of 2048 allows" in why_no_quota(*asked)
+    account.quota_suffices = True
+    try:
+        assert why_no_quota(*asked) == ""
+        sizes = {"minSize": 0, "maxSize": 100, "desiredSize": 0}
+        ml.group("train-gpu", instanceTypes=["g4dn.12xlarge"], scalingConfig=sizes)
+        quota = ml.service_quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-DB2E81BA")
+        assert quota["Quota"]["Value"] == 4800
+    finally:
+        account.quota_suffices = False
 
 
 def test_nodes_that_cannot_join_end_in_create_failed(ml: Account) -> None:

@@ -274,6 +274,29 @@ def test_a_version_that_the_stack_does_not_have_is_said() -> None:
     assert "the stack has sha256:00" in simulated.lines(pinned, 5.0)[1]
 
 
+@pytest.mark.parametrize(
+    ("stack", "ran", "said"),
+    [
+        (
+            "1.34",
+            "v1.35.4",
+            ["Kubernetes: cluster.version of the stack is 1.34, and v1.35.4 ran here"],
+        ),
+        ("1.35.3-gke.1389002", "v1.35.4", []),
+        ("", "v1.35.4", []),
+    ],
+)
+def test_another_minor_of_kubernetes_is_said(stack: str, ran: str, said: list[str]) -> None:
+    """A rehearsal has one control plane, whatever the stack's version; patches are alike."""
+    assert simulated.lines([], 5.0, kubernetes=(stack, ran))[1:] == said
+
+
+def test_the_quota_of_a_simulated_cloud_is_nobodys() -> None:
+    """Whoever reads that a rehearsal passed must not take it for the account's quota."""
+    (line,) = simulated.lines([], 5.0, cloud=True)[1:]
+    assert line.startswith("quotas: they suffice for every pool at its maximum; gpu-cluster cap")
+
+
 def test_a_node_counts_once_the_cloud_has_agreed() -> None:
     """Until it is asked, on a busy machine seconds later, it may still refuse."""
     asked = [

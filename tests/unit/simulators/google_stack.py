@@ -32,12 +32,18 @@ class GoogleStack(Engine):
         quota: dict[str, int] | None = None,
         *,
         reservations: Sequence[Reservation] = (),
+        quota_suffices: bool = False,
         seen: Callable[[Request], None] = lambda request: None,
         **errors: list[str],
     ) -> None:
         self.plane = Plane()
         faults = Faults(quota=quota or {}, errors=errors)
-        self.cloud = GoogleCloud(control_plane=self.plane, faults=faults, reservations=reservations)
+        self.cloud = GoogleCloud(
+            control_plane=self.plane,
+            faults=faults,
+            reservations=reservations,
+            quota_suffices=quota_suffices,
+        )
         api = serve_api(self.cloud, seen)
         weakref.finalize(self, api.stop)
         settings = gcp.settings_for(api.environment, faults=faults, changed=self.cloud.notify)

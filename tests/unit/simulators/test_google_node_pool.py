@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from simulators.cloud import NodeGroup, NodeTaint, RefusedError
+from simulators.reservations import Reservation
 from tests.unit.plugins.offline_engine import Refused
 from tests.unit.simulators.google_stack import ACCOUNT, POOL, GoogleStack, pool, t4
 
@@ -198,6 +199,21 @@ def test_the_quota_limits_the_first_nodes(metric: str) -> None:
     stack.pool()
     with pytest.raises(Refused, match=f"GCE quota exceeded: Quota '{metric}' exceeded. Limit: 0.0"):
         stack.pool("second", initialNodeCount=1)
+
+
+@pytest.mark.parametrize("suffices", [False, True])
+def test_a_rehearsals_quota_suffices_for_its_pools_and_reservations(suffices: bool) -> None:
+    """Two reserved machines of 8 GPUs use up the 16 that a simulated project has by itself; the
+    first node of another pool would be one GPU too many."""
+    reserved = Reservation(name="mine", type="a3-highgpu-8g", zone="us-central1-a", count=2)
+    stack = GoogleStack(reservations=[reserved], quota_suffices=suffices)
+    stack.cluster()
+    if not suffices:
+        with pytest.raises(Refused, match="'GPUS_ALL_REGIONS' exceeded"):
+            stack.pool(initialNodeCount=1)
+        return
+    stack.pool(initialNodeCount=1)
+    assert stack.cloud.limit("GPUS_ALL_REGIONS") == 16 + group_of(stack).max_nodes
 
 
 def test_the_quota_limits_growth() -> None:
