@@ -1,6 +1,8 @@
 """The documents say what the code says, and lead nowhere that is not there."""
 
+import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import yaml
 from cli.docs import keys, policies, support_matrix, write
 from cli.main import COMMANDS
 from components.decode import decode
+from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.renamed import RENAMED
 from policy.pack import RULES
@@ -101,6 +104,40 @@ def test_every_renamed_key_is_in_the_changelog() -> None:
     rows = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "|" in line]
     for old, new in RENAMED.items():
         assert [row for row in rows if f"{old}`" in row and f"{new}`" in row], old
+
+
+RELIABILITY = DOCS / "explanation" / "reliability.md"
+
+
+def test_what_never_ran_on_a_real_cloud_is_said_of_this_version() -> None:
+    """On the first screen and on the page; a new version has to say again what has run."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    said = f"o part of version {version} has run against a real cloud"
+    assert said in README.read_text().partition("## ")[0]
+    assert said in RELIABILITY.read_text()
+
+
+def test_a_report_of_a_real_run_asks_for_what_the_page_shows() -> None:
+    """The same commands; tests/rehearsal/test_documented_commands.py runs them."""
+    form = yaml.safe_load((ROOT / ".github/ISSUE_TEMPLATE/real-cloud-run.yaml").read_text())
+    (asked,) = (part["attributes"] for part in form["body"] if part.get("id") == "versions")
+    shown = RELIABILITY.read_text().partition("<!-- real-cloud-run -->\n\n```console\n")[2]
+    assert asked["value"] == shown.partition("```")[0]
+
+
+def test_the_autoscaler_s_flags_that_a_rehearsal_reads_are_named() -> None:
+    """And no other: the rest has no effect there."""
+    flags = {flag for flag in EksAutoscalerArgs().flags("a-cluster") if "-" in flag}
+    words = {
+        node.value.lstrip("-").partition("=")[0]
+        for folder in ("rehearsal", "simulators")
+        for file in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    section = RELIABILITY.read_text().partition("## The autoscaler of a rehearsal")[2]
+    named = set(re.findall(r"`([\w-]+)`", section.partition("## ")[0]))
+    assert flags & words == flags & named
 
 
 def test_linux_is_said_at_the_beginning() -> None:
