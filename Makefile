@@ -99,7 +99,7 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check --no-compile
 
 $(VENV)/.ready: requirements.lock requirements-dev.lock pyproject.toml
 	@$(PYTHON) tools/version.py
-	@echo "python packages: installing, usually half a minute"
+	@echo "python packages: installing, usually one to two minutes"
 	@test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	@$(RUN) -m tools.meanwhile '$(BESIDE)' \
 	  '$(PIP) --require-hashes -r requirements-dev.lock' \

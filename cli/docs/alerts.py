@@ -21,6 +21,15 @@ turns monitoring on ([every key](configuration/monitoring.md)).
   and alerts are ConfigMaps for Grafana and Prometheus, and with `prometheusOperator: true` a
   ServiceMonitor and a PrometheusRule.
 
+Somebody hears of an alert in Cloud Monitoring once `notificationChannels` names a channel. This
+creates one for an e-mail address, and lists the names of all:
+
+```console
+$ gcloud beta monitoring channels create --display-name "GPU alerts" --type email \\
+    --channel-labels email_address=ml-oncall@example.com
+$ gcloud beta monitoring channels list --format 'value(name)'
+```
+
 `exporter` and `managed` below say which of the two exporters has the metric.
 
 ## Alerts

@@ -91,6 +91,8 @@ _GPUS = """
 ## GPUs
 
 Machine types and prices of one region: `gpu-cluster offers --gpu l4 --region europe-west4`.
+Nodes of EKS have neither EFA nor a placement group, and their local NVMe disks are not used; nodes
+of GKE have no GPUDirect network: [what is not included](../how-to/not-included.md).
 """
 
 

@@ -1,5 +1,6 @@
 """The one place where moto is extended: operations that it lacks, and rules that it does not
-enforce. Whoever asks the endpoint meets both.
+enforce. Every client of the endpoint meets both. What the simulator asks during a request, by
+`account.client`, reaches moto only.
 
 A rule runs before moto's own operation; what stands behind its `yield`, if it has one, after it.
 Parameters and answers are dicts in the shapes of botocore's models, and checked against them.
