@@ -1,12 +1,14 @@
 """`gpu-cluster recover`."""
 
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import ROOT, stack_argument
+from cli.options import ROOT, rehearsal_option, stack_argument
 from stacks.names import StackError
+from stacks.outcome import ExitCode
 from stacks.urn import Urn
 
 if TYPE_CHECKING:
@@ -29,15 +31,21 @@ def _renamed(_: click.Context, option: click.Parameter, given: bool) -> None:
 @click.option(
     "--yes",
     is_flag=True,
-    help="Adopt what is found, and unlock what another machine locked, without asking.",
+    help="Adopt what is found, and unlock what another run locked, without asking.",
 )
 @click.option("--endpoint", metavar="URL", help="A simulator of the cloud, to ask instead.")
-def recover(stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None) -> None:
+@rehearsal_option
+def recover(
+    stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None, rehearsal: bool
+) -> ExitCode:
     """Put the state of STACK in order after an up or destroy that was killed, or that failed.
 
     Then run it again. What the cloud created and the state does not have is adopted, not created a
-    second time; a cluster or node pool that the cloud made half way is replaced.
+    second time; a cluster or node pool that the cloud made half way is replaced. Exit code 2: the
+    state is in order, and a cloud could not be asked for what it made half way.
     """
+    if rehearsal:
+        return _in_rehearsal(stack, adopt_orphans=adopt_orphans, yes=yes)
     import tools
     from stacks.engine import EngineError
     from stacks.recovery.clouds import LiveClouds
@@ -58,6 +66,23 @@ def recover(stack: str, adopt_orphans: bool, yes: bool, endpoint: str | None) ->
     except (EngineError, tools.ToolError) as error:
         raise StackError(str(error)) from None
     print(_text(stack, recovery))
+    return ExitCode.UNKNOWN if recovery.unknown else ExitCode.OK
+
+
+def _in_rehearsal(stack: str, **flags: bool) -> ExitCode:
+    """The same command with the backend, the clouds and the credentials of a kept rehearsal."""
+    from rehearsal.folder import held
+    from stacks.capacity.stack_capacity import rehearsed_endpoint
+
+    folder = ROOT / ".rehearsal" / stack
+    script = folder / "run"
+    if not script.exists() or not held(folder):
+        raise StackError(f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep")
+    command = [str(script), "gpu-cluster", "recover", stack]
+    command += [f"--{name.replace('_', '-')}" for name, given in flags.items() if given]
+    if endpoint := rehearsed_endpoint(stack):
+        command += ["--endpoint", endpoint]
+    return ExitCode(subprocess.run(command).returncode)
 
 
 def _config(program: Path, stack: str) -> dict[str, str]:
@@ -89,7 +114,9 @@ def _yes(question: str) -> bool:
     try:
         return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
-        raise StackError("nobody to ask: look at what is above, then give --yes") from None
+        raise StackError(
+            "the terminal is not interactive: read the question above, then give --yes"
+        ) from None
 
 
 def _text(stack: str, recovery: "Recovery") -> str:
@@ -113,5 +140,5 @@ def _text(stack: str, recovery: "Recovery") -> str:
     ]
     count = sum(not one.orphaned for one in recovery.operations)
     head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
-    tail = [f"  look: {note}" for note in recovery.notes]
+    tail = [f"  look: {note}" for note in [*recovery.notes, *recovery.unknown]]
     return "\n".join([head, *lines, *tail, "Now run again what was interrupted."])

@@ -29,12 +29,11 @@ def how_to_use(sandbox: Sandbox, script: Path, *, running: bool) -> str:
     """Commands to copy; `script` runs them."""
     stack, run = sandbox.stack, shlex.quote(str(script))
     state = "It is running" if running else "It failed and is left as it is"
-    endpoint = f" --endpoint {sandbox.cloud_api}" if sandbox.cloud_api else ""
     return (
         f"{state}, until `gpu-cluster down {stack}`. To look around:\n"
         f"  export KUBECONFIG={sandbox.control_plane.kubeconfig}\n"
         "  kubectl get nodes,pods --all-namespaces\n"
         f"To change it, edit {sandbox.engine.program / f'Pulumi.{stack}.yaml'}, and then:\n"
         f"  {run} pulumi up --stack {stack}\n"
-        f"After an update that was killed:\n  {run} gpu-cluster recover {stack}{endpoint}"
+        f"After an update that was killed:\n  gpu-cluster recover {stack} --rehearsal"
     )

@@ -1,13 +1,10 @@
 """Recovery, step by step: unlock, see what may be there, adopt it, read what was interrupted, and
 let the next update replace what the cloud made half way."""
 
-import os
 import re
-import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
 from components.ownership import owner_of
@@ -15,6 +12,7 @@ from stacks.recovery import google
 from stacks.recovery.aws import Aws
 from stacks.recovery.engine import RecoveringPulumi, RecoveryError
 from stacks.recovery.failed import failed, keep_default_pool
+from stacks.recovery.lock import are_dead, holders, running_here
 from stacks.recovery.orphans import duplicates, with_orphans
 from stacks.recovery.state import (
     Interrupted,
@@ -29,7 +27,6 @@ from stacks.state import Deployment, identities, resources
 from stacks.urn import Urn
 
 _ACCOUNT = re.compile(r"arn:[^:]+:[^:]+:[^:]*:(?P<account>\d{12}):")
-_HOLDER = re.compile(r"created by (?P<user>[^@\s]+)@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
 
 
 class Clouds(Protocol):
@@ -55,6 +52,8 @@ class Recovery:
     """URNs of clusters with GKE's default node pool still there; the next update removes it."""
     notes: list[str] = field(default_factory=list)
     """What is left for people to look at, a line each."""
+    unknown: list[str] = field(default_factory=list)
+    """What a cloud could not be asked, a line each."""
 
 
 def recover(
@@ -68,8 +67,8 @@ def recover(
 ) -> Recovery:
     """Puts the state in order. `clouds` asks them; `adopt_orphans` also looks for what an earlier
     run made although it was told otherwise; `confirm` is shown what may be adopted before anything
-    is written; `confirm_unlock` says whether the run of another machine, by what is known of it, is
-    over; `log` gets a line of what was done. Raises EngineError."""
+    is written; `confirm_unlock` says whether a run that is not known to be over, by what is known
+    of it, is; `log` gets a line of what was done. Raises EngineError."""
     preview = pulumi.preview() if adopt_orphans else {}
     confirmed: dict[str, str] | None = None
     clouds = _OwnAccount(clouds, log)
@@ -83,7 +82,7 @@ def recover(
         confirmed = candidates
         if (holder := _write(pulumi, adopting(deployment, candidates))) is None:
             break
-        if not _is_dead(holder) and not confirm_unlock(holder):
+        if not are_dead(holder, pulumi.backend_folder()) and not confirm_unlock(holder):
             raise RecoveryError("nothing was changed: let that run finish, and then recover")
         # Its last words may have come after the export: look again.
         pulumi.must("cancel", "--yes")
@@ -97,13 +96,16 @@ def recover(
         recovery.adopted = {urn: name for urn, name in candidates.items() if urn in there}
     deployment = pulumi.export()
     if adopt_orphans:
-        recovery.notes += _duplicates(deployment, clouds)
+        try:
+            recovery.notes += _duplicates(deployment, clouds)
+        except LookupError as error:
+            recovery.unknown.append(f"whether there are two of anything is not known: {error}")
     try:
         google_once = cache(clouds.google)
         recovery.failed = dict(failed(deployment, google_once, clouds.aws))
         recovery.default_pools = keep_default_pool(deployment, google_once)
     except LookupError as error:
-        recovery.notes.append(f"whether clusters and node pools failed is not known: {error}")
+        recovery.unknown.append(f"whether clusters and node pools failed is not known: {error}")
     if recovery.default_pools:
         pulumi.load(deployment)
     for urn in recovery.failed:
@@ -181,10 +183,7 @@ def _duplicates(deployment: Deployment, clouds: Clouds) -> list[str]:
         row.get("outputs") or {} for row in resources(deployment) if row["type"].startswith("aws:")
     ]
     regions = {str(each["region"]) for each in outputs if "region" in each}
-    try:
-        aws = {region: clouds.aws(region) for region in regions}
-    except LookupError as error:
-        return [str(error)]
+    aws = {region: clouds.aws(region) for region in regions}
     return list(duplicates(deployment, aws))
 
 
@@ -234,37 +233,6 @@ def _names(one: Interrupted, clouds: Clouds) -> list[str] | None:
     return None
 
 
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return True
-
-
-def _is_dead(lock: str) -> bool:
-    """Whether the run that has it was on this machine and is gone; nobody knows of another's.
-
-    A lock names a host and a process, and no boot or machine. Machines of one image share their
-    host name, and containers that were given one, so it tells nothing by itself: only a name that
-    the container runtime made of the container's own ID is no other machine's. A person knows.
-    """
-    holder = _HOLDER.search(lock)
-    return holder is not None and holder["host"] == socket.gethostname() == _own_container()
-
-
-def _own_container(mounts: Path = Path("/proc/self/mountinfo")) -> str | None:
-    """The short ID of the container that this runs in, which its runtime makes the host name of;
-    None outside of one."""
-    try:
-        found = re.search(r"/containers/(?:\S+/)?([0-9a-f]{12})[0-9a-f]{52}/", mounts.read_text())
-    except OSError:
-        return None
-    return found[1] if found else None
-
-
 def _write(pulumi: RecoveringPulumi, deployment: Deployment) -> str | None:
     """Replaces the state. Where a run that may be gone still locks it, says whose that was."""
     done = pulumi.write(deployment)
@@ -273,11 +241,8 @@ def _write(pulumi: RecoveringPulumi, deployment: Deployment) -> str | None:
     refusal = " ".join((done.stderr or done.stdout).split()).removeprefix("error: ")
     if "locked" not in refusal and "in progress" not in refusal:
         raise RecoveryError(f"pulumi stack import: {refusal}")
-    if (holder := _HOLDER.search(refusal)) is None:
-        return refusal
-    if holder["host"] == socket.gethostname() and _alive(int(holder["pid"])):
+    if running := running_here(refusal):
         raise RecoveryError(
-            f"the stack is in use by {holder['user']}'s process {holder['pid']}: let it finish, or "
-            "end it, and then recover"
+            f"the stack is in use by {running}: let it finish, or end it, and then recover"
         )
-    return holder[0]
+    return holders(refusal) or refusal

@@ -39,16 +39,21 @@ class RecoveringPulumi(Pulumi):
         raise RecoveryError("\n".join([f"pulumi preview: {wrong[0]}", *wrong[1:],
                                        f"all that it printed is in {file.name}"]))  # fmt: skip
 
+    def backend_folder(self) -> Path | None:
+        """Where a backend of files has the states; None for any other backend."""
+        url = json.loads(self.execute("whoami", "--json").stdout).get("url", "")
+        if not url.startswith("file://"):
+            return None
+        return Path(url.removeprefix("file://").partition("?")[0]).expanduser() / ".pulumi"
+
     def _repair_files(self) -> bool:
         """Removes what a kill left half written in a backend of files; whether there was any.
 
         Beside each file lies one with its attributes, which is not written in one go: left empty,
         the state, itself whole, cannot be read. `file://...?metadata=skip` does without them.
         """
-        url = json.loads(self.execute("whoami", "--json").stdout).get("url", "")
-        if not url.startswith("file://"):
+        if (folder := self.backend_folder()) is None:
             return False
-        folder = Path(url.removeprefix("file://").partition("?")[0]).expanduser() / ".pulumi"
         empty = [file for file in folder.rglob("*.attrs") if not file.stat().st_size]
         for file in empty:
             file.unlink()

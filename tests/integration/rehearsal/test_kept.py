@@ -7,8 +7,11 @@ from typing import cast
 
 import pytest
 
+from cli.main import main
+from rehearsal.folder import take_over
 from rehearsal.kept import how_to_use, write_runner
 from rehearsal.sandbox import Sandbox
+from stacks.outcome import ExitCode
 
 
 def kept(folder: Path, api: str | None) -> Sandbox:
@@ -42,15 +45,25 @@ def test_the_engine_runs_as_in_the_rehearsal(
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize(
-    ("api", "command"),
-    [
-        ("http://127.0.0.1:1", "gpu-cluster recover a --endpoint http://127.0.0.1:1"),
-        (None, "gpu-cluster recover a"),
-    ],
-)
-def test_recovery_asks_the_simulated_cloud(tmp_path: Path, api: str | None, command: str) -> None:
-    """And never the person's own account."""
-    said = how_to_use(kept(tmp_path, api), tmp_path / "run", running=False)
+def test_recovery_is_one_command_that_asks_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With the rehearsal's backend and cloud, and with the exit code of what it runs."""
+    said = how_to_use(kept(tmp_path, None), tmp_path / "run", running=False)
     assert said.startswith("It failed and is left as it is, until `gpu-cluster down a`.")
-    assert said.endswith(f"After an update that was killed:\n  {tmp_path / 'run'} {command}")
+    assert said.endswith("After an update that was killed:\n  gpu-cluster recover a --rehearsal")
+    for module in ("cli.recover", "stacks.capacity.stack_capacity"):
+        monkeypatch.setattr(f"{module}.ROOT", tmp_path)
+    assert main(["recover", "dev", "--rehearsal"]) == ExitCode.UNKNOWN
+    assert "no rehearsal of dev is kept" in capfd.readouterr().err
+    unlock = take_over(tmp_path / ".rehearsal" / "dev", "dev", kept=True)
+    script = tmp_path / ".rehearsal" / "dev" / "run"
+    script.write_text("#!/bin/sh\necho $*\nexit 2\n")
+    script.chmod(0o700)
+    script.with_name("sandbox.json").write_text('{"cloudApi": "http://127.0.0.1:1"}')
+    assert main(["recover", "dev", "--rehearsal", "--yes"]) == ExitCode.UNKNOWN
+    expected = "gpu-cluster recover dev --yes --endpoint http://127.0.0.1:1\n"
+    assert capfd.readouterr().out == expected
+    unlock()
+    assert main(["recover", "dev", "--rehearsal"]) == ExitCode.UNKNOWN
+    assert "no rehearsal of dev is kept" in capfd.readouterr().err

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from stacks.recovery import command
+from stacks.recovery import lock
 from stacks.recovery.command import recover
 from tests.unit.stacks.test_recovery import FakePulumi, Nobody, locked, state
 
@@ -13,14 +13,14 @@ from tests.unit.stacks.test_recovery import FakePulumi, Nobody, locked, state
 def test_the_lock_of_a_dead_run_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the container that it ran in nobody is asked. Its last words may have come late, so the
     state is read again after that, and once more for what failed in the cloud."""
-    monkeypatch.setattr(command, "_own_container", socket.gethostname)
+    monkeypatch.setattr(lock, "_own_container", socket.gethostname)
     child = subprocess.Popen(["true"])
     child.wait()
-    pulumi = FakePulumi(state(), **{"stack import": locked(child.pid)})
+    pulumi = FakePulumi(state(), url="{}", **{"stack import": locked(child.pid)})
     said: list[str] = []
     recover(pulumi, clouds=Nobody(), confirm_unlock=lambda holder: False, log=said.append)
     assert [" ".join(call) for call in pulumi.calls] == [
-        "stack export", "stack import", "cancel --yes", "stack export", "stack import",
-        "stack export",
+        "stack export", "stack import", "whoami --json", "cancel --yes", "stack export",
+        "stack import", "stack export",
     ]  # fmt: skip
     assert f"(pid {child.pid})" in said[0]

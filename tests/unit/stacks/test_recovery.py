@@ -19,8 +19,8 @@ from moto import mock_aws
 from cli.recover import _text
 from stacks.engine import EngineError
 from stacks.files import PLACEHOLDER
-from stacks.recovery import command
 from stacks.recovery import google as on_google
+from stacks.recovery import lock
 from stacks.recovery.aws import Aws, route_id
 from stacks.recovery.clouds import LiveClouds
 from stacks.recovery.command import recover
@@ -195,11 +195,11 @@ def test_a_run_that_goes_on_is_left_alone() -> None:
 )
 def test_a_run_of_another_machine_is_ended_by_nobody_but_people(refusal: str) -> None:
     """Whether it goes on cannot be seen from here: its lock stays, unless somebody knows."""
-    pulumi = FakePulumi(state(), **{"stack import": refusal})
+    pulumi = FakePulumi(state(), url="{}", **{"stack import": refusal})
     with pytest.raises(RecoveryError, match="nothing was changed: let that run finish"):
         recover(pulumi, clouds=Nobody(), confirm_unlock=lambda holder: False)
     assert ("cancel", "--yes") not in pulumi.calls
-    pulumi = FakePulumi(state(), **{"stack import": refusal})
+    pulumi = FakePulumi(state(), url="{}", **{"stack import": refusal})
     recover(pulumi, clouds=Nobody(), confirm_unlock=lambda holder: holder in refusal)
     assert ("cancel", "--yes") in pulumi.calls
 
@@ -209,10 +209,75 @@ def test_a_container_is_known_by_its_own_id(tmp_path: Path) -> None:
     identity = "0123456789ab" + "c" * 52
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"1 2 8:1 /var/lib/docker/containers/{identity}/hostname /etc/hostname rw\n")
-    assert command._own_container(mounts) == "0123456789ab"
+    assert lock._own_container(mounts) == "0123456789ab"
     mounts.write_text("1 2 8:1 / / rw\n")
-    assert command._own_container(mounts) is None
-    assert command._own_container(tmp_path / "nothing") is None
+    assert lock._own_container(mounts) is None
+    assert lock._own_container(tmp_path / "nothing") is None
+
+
+MOUNTS = """\
+27 1 254:0 / / rw - ext4 /dev/vda rw
+28 27 0:25 / /home rw - nfs4 server:/home rw
+29 28 0:26 / /home/me/fast\\040disk rw - xfs /dev/vdb rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "local"),
+    [("/srv/state", True), ("/home/me/state", False), ("/home/me/fast disk/state", True)],
+)
+def test_a_folder_is_on_a_disk_of_this_machine(tmp_path: Path, folder: str, local: bool) -> None:
+    """The innermost mount counts; from another machine a file system of the network is written."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(MOUNTS)
+    assert lock._on_local_disk(Path(folder), mounts) is local
+
+
+def test_every_process_of_the_machine_is_looked_at(tmp_path: Path) -> None:
+    """Outside of containers only; and a container's own process IDs count."""
+    (tmp_path / "self" / "ns").mkdir(parents=True)
+    namespace = tmp_path / "self" / "ns" / "pid"
+    namespace.symlink_to("pid:[4026531836]")
+    assert not lock._sees_every_process(tmp_path), "it may not look at process 1"
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "status").write_text("NSpid:\t1\n")
+    assert lock._sees_every_process(tmp_path)
+    (tmp_path / "77").mkdir()
+    (tmp_path / "77" / "status").write_text("Name:\tpulumi\nNSpid:\t77\t12\n")
+    assert lock._in_a_container(12, tmp_path)
+    assert not lock._in_a_container(77, tmp_path)
+    namespace.unlink()
+    namespace.symlink_to("pid:[4026532000]")
+    assert not lock._sees_every_process(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("one", "dead"),
+    [
+        ({}, True),
+        ({"_on_local_disk": lambda folder: False}, False),
+        ({"_sees_every_process": lambda: False}, False),
+        ({"_in_a_container": lambda pid: True}, False),
+        ({"_alive": lambda pid: True}, False),
+    ],
+)
+def test_a_dead_run_of_this_machine_is_known_by_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, one: dict[str, Any], dead: bool
+) -> None:
+    """One doubt, and a person is asked."""
+    known = {
+        "_own_container": lambda: None,
+        "_alive": lambda pid: False,
+        "_on_local_disk": lambda folder: True,
+        "_sees_every_process": lambda: True,
+        "_in_a_container": lambda pid: False,
+    }
+    for name, answer in {**known, **one}.items():
+        monkeypatch.setattr(lock, name, answer)
+    assert lock.are_dead(locked(12), Path("/state")) is dead
+    assert not lock.are_dead(locked(12), None), "it may be a backend of many machines"
+    assert not lock.are_dead(locked(12) + locked(13, "build-7"), Path("/state"))
+    assert not lock.are_dead("Another update is currently in progress.", Path("/state"))
 
 
 class FailingPreview(FakePulumi):
@@ -645,11 +710,12 @@ def test_what_a_cloud_made_half_way_is_replaced_by_the_next_update() -> None:
     assert line in _text("dev", found).splitlines()
 
 
-def test_a_cloud_that_does_not_say_what_failed_is_a_note() -> None:
-    """The state is in order by then."""
+def test_a_cloud_that_does_not_say_what_failed_is_said_apart() -> None:
+    """The state is in order by then, and the command does not end with 0."""
     found = recover(FakePulumi(state(row(GKE, "dev", id="c"))), clouds=Clouds({"c": "denied"}))
     assert found.failed == {}
-    assert found.notes == [
+    assert found.notes == []
+    assert found.unknown == [
         "whether clusters and node pools failed is not known: Google Cloud: permission denied"
     ]
 
