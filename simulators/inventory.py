@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import yaml
 
 from components.catalog import kubernetes as names
+from components.cluster import ResolvedPool
 from components.eks.settings import EksSettings
 from components.existing.settings import ExistingSettings
 from components.kube import quantity
@@ -25,7 +26,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 Machine = dict[str, Any]
 Out = Literal["nat", "internet", "none"]
 
-_MACHINE_KEYS = ("name", "labels", "taints", "gpus", "capacity", "real")
+_MACHINE_KEYS = ("name", "labels", "taints", "gpus", "devicePlugin", "capacity", "real")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 _ROOMY = {"cpu": "128", "memory": "1Ti"}
 """Of a derived machine: enough for any workload, since nobody said what it has."""
@@ -86,10 +87,10 @@ def machines(
     Raises StackError, in one line, for an inventory that is wrong.
     """
     found = inventory(stack, folder)
-    if found is not None:
-        return checked_machines(stack, found), []
     existing = settings is not None and isinstance(settings.own, ExistingSettings)
     pools = settings.pools if settings and existing else {}
+    if found is not None:
+        return _with_plugins(stack, checked_machines(stack, found), pools)
     derived: list[Machine] = [{"name": "control", "capacity": {"cpu": "16", "memory": "64Gi"}}]
     for name, pool in pools.items():
         derived += [
@@ -106,10 +107,35 @@ def machines(
             for number in range(1, _machines_for(name, settings) + 1)
         ]
     named = ", ".join(str(machine["name"]) for machine in derived)
+    derived, notes = _with_plugins(stack, derived, pools)
     return derived, [
+        *notes,
         f"these machines are simulated: {named}; no inventory describes yours, so they are derived "
-        f"from gpuPools: gpu-cluster inventory {stack} writes {shown(stack)}"
+        f"from gpuPools: gpu-cluster inventory {stack} writes {shown(stack)}",
     ]
+
+
+def _with_plugins(
+    stack: str, found: Sequence[Machine], pools: Mapping[str, ResolvedPool[Any]]
+) -> tuple[list[Machine], list[str]]:
+    """The machines, each with `devicePlugin`: where an inventory does not say, a pool with
+    `devicePlugin: none` means that somebody else's runs there."""
+    own = [name for name, pool in pools.items() if not pool.pool.device_plugin]
+    selectors = [pools[name].args.node_selector.items() for name in own]
+    machines, taken = list[Machine](), list[str]()
+    for machine in found:
+        labels = machine.get("labels", {}).items()
+        has = any(selector <= labels for selector in selectors)
+        if machine.get("gpus") and has and "devicePlugin" not in machine:
+            taken.append(str(machine["name"]))
+            machines.append({**machine, "devicePlugin": True})
+        else:
+            machines.append(machine)
+    return machines, [
+        f"devicePlugin of {', '.join(own)} is none, so another device plugin than the stack's is "
+        f"taken to run on {', '.join(taken)}; devicePlugin: false of a machine in {shown(stack)} "
+        "says that none does"
+    ] if taken else []
 
 
 def _machines_for(pool: str, settings: Settings[Any] | None) -> int:
@@ -153,6 +179,9 @@ def _check_machine(stack: str, at: str, machine: Machine) -> None:
     gpus = machine.get("gpus", 0)
     if not isinstance(gpus, int) or isinstance(gpus, bool) or not 0 <= gpus <= 16:
         raise wrong(stack, f"{at}.gpus", f"{gpus!r} is not a number of GPUs; allowed: 0 to 16")
+    plugin = machine.get("devicePlugin", False)
+    if not isinstance(plugin, bool):
+        raise wrong(stack, f"{at}.devicePlugin", f"{plugin!r} is not a boolean (true or false)")
     capacity = machine.get("capacity")
     for key in ("cpu", "memory"):
         value = capacity.get(key) if isinstance(capacity, dict) else None

@@ -6,7 +6,7 @@ Nothing scales here: what counts is whether driver, plugin, labels and pods fit 
 import pytest
 
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, every_pool, patched, said
 
 DAEMON_SET, POD = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Pod"
 PLUGIN = "DaemonSet kube-system/nvidia-device-plugin"
@@ -101,7 +101,7 @@ MUTATIONS: dict[str, tuple[list[Mutation], str]] = {
         f"tolerate the taint {TAINT}",
     ),
     "nobody runs a device plugin": (
-        [pools(devicePlugin="none")],
+        [every_pool(device_plugin=False)],
         WAITS + "the cloud installs no device plugin there and the stack has no device plugin "
         "DaemonSet",
     ),
@@ -135,6 +135,14 @@ def test_one_wrong_thing_in_the_program_is_named(rehearse: Rehearse, what: str) 
     mutations, message = MUTATIONS[what]
     failures = said(rehearse(*mutations, stack="onprem"))
     assert any(message in failure for failure in failures), failures
+
+
+@pytest.mark.prove(reason="test_inventory shows who runs a device plugin on the machines")
+def test_a_device_plugin_of_somebody_else_offers_the_gpus(rehearse: Rehearse) -> None:
+    """With `devicePlugin: none` the stack installs none, and its pods run."""
+    rehearsal = rehearse(pools(devicePlugin="none"), stack="onprem")
+    assert rehearsal.failures == []
+    assert rehearsal.sandbox.cluster_cache.all("DaemonSet") == []
 
 
 @pytest.mark.prove(reason="test_mutations_sharing has pods on shares in every run")

@@ -59,6 +59,25 @@ def test_derived_machines_have_room_for_every_workload(tmp_path: Path) -> None:
     assert len(found) == 1 + 3
 
 
+@pytest.mark.parametrize("written", [None, False, True])
+def test_a_pool_without_a_device_plugin_has_somebody_elses(
+    tmp_path: Path, written: bool | None
+) -> None:
+    """Or its GPUs would never be allocatable: unless the inventory says that there is none."""
+    pool = {"accelerator": "a6000", "gpusPerNode": 4, "devicePlugin": "none",
+            "nodeSelector": {"gpu.example.com/model": "a6000"}}  # fmt: skip
+    given = settings("lab", gpuPools={"machines": pool})
+    if written is not None:
+        row = MACHINE | {"labels": pool["nodeSelector"], "gpus": 4, "devicePlugin": written}
+        (tmp_path / "lab.yaml").write_text(yaml.safe_dump([row]))
+    found, notes = machines("lab", given, tmp_path)
+    groups = ExistingCluster(found, dict).node_groups()  # type: ignore[arg-type]
+    doers = {group.plugin for group in groups if group.gpus}
+    assert doers == {"pod" if written is False else "cloud"}
+    said = "devicePlugin of machines is none, so another device plugin than the stack's"
+    assert any(note.startswith(said) for note in notes) is (written is None)
+
+
 def test_what_is_written_down_is_taken_without_a_note() -> None:
     """An inventory is as somebody wrote it."""
     assert machines("onprem", None) == (inventory("onprem"), [])
@@ -80,6 +99,7 @@ def test_a_wrong_config_still_has_a_cluster_to_be_refused_in(tmp_path: Path) -> 
         ([MACHINE, MACHINE], " [1].name: 'a' is not a name of its own"),
         ([MACHINE | {"name": "A_b"}], " [0].name: 'A_b' is not a name of its own"),
         ([MACHINE | {"gpus": "4"}], " [0].gpus: '4' is not a number of GPUs; allowed: 0 to 16"),
+        ([MACHINE | {"devicePlugin": "none"}], " [0].devicePlugin: 'none' is not a boolean"),
         ([{"name": "a"}], " [0].capacity.cpu: None is not a quantity; give one such as '64'"),
         ([MACHINE | {"capacity": {"cpu": 8, "memory": "lots"}}], "memory: 'lots' is not a quant"),
         ([MACHINE | {"labels": {"gpus": True}}], " [0].labels: is not a map of strings"),
