@@ -34,14 +34,18 @@ def cost(
     stack: str, compare: str | None, ceiling: float | None, as_json: bool, as_csv: bool
 ) -> ExitCode:
     """What STACK costs per hour and month by list prices, every pool at its minimum and maximum."""
+    from cli.ceiling import line
     from stacks.cost.cost_text import csv_rows
-    from stacks.cost.stack_cost import answer
+    from stacks.cost.stack_cost import answer, bill_at
+    from stacks.settings import config_of
 
     if as_csv and (as_json or compare is not None):
         raise click.UsageError("--csv excludes --json and --compare; drop one of the two")
 
     def ask() -> Answer:
         code, document, text = answer(stack, compare=compare, ceiling=ceiling)
+        if said := line(stack, bill_at(stack, config_of(stack))):
+            text = f"{text}\n{said}"
         return code, document, csv_rows(document["items"]) if as_csv else text
 
     return say("cost", ask, as_json=as_json)

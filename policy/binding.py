@@ -18,15 +18,13 @@ from pulumi_policy.policy import ReportViolation
 from pulumi_policy.proxy import UnknownValueError
 
 from policy.reading import UNKNOWN, Resource
+from policy.settings import LEVEL
 from policy.stacks import Finding
 
 Schema = Mapping[str, Mapping[str, Any]]
 """A rule's keyword arguments, each with its JSON schema and a default."""
 ResourceRule = Callable[..., Iterator[str]]
 StackRule = Callable[..., Iterator[Finding]]
-
-LEVEL = "enforcementLevel"
-"""Setting that every rule has, by the name that the engine gives it."""
 
 DECLARED: dict[str, Mapping[str, Any]] = {}
 """URN -> inputs, as the engine showed them for each resource before it shows the whole stack.
@@ -64,6 +62,13 @@ class Rule:
     schema: Schema
     whole: bool
     """Whether it sees all resources together, else one at a time."""
+    reads: str = ""
+    """The rule whose settings this one takes; empty for a rule with its own."""
+
+    @property
+    def settings(self) -> Schema:
+        """What a user may set of it besides its level."""
+        return {} if self.reads else self.schema
 
     @property
     def reason(self) -> str:
@@ -91,10 +96,18 @@ def on_stack(
     level: EnforcementLevel,
     severity: Severity,
     schema: Schema | None = None,
+    *,
+    reads: str = "",
 ) -> Rule:
     """A rule that sees all resources of a stack together."""
     return Rule(
-        name=name, check=check, level=level, severity=severity, schema=schema or {}, whole=True
+        name=name,
+        check=check,
+        level=level,
+        severity=severity,
+        schema=schema or {},
+        whole=True,
+        reads=reads,
     )
 
 

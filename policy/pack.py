@@ -7,12 +7,28 @@ from pulumi_policy import EnforcementLevel, Policy, Severity
 
 from components.catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES
 from policy import clusters, host_paths, iam, pod_security, pools, rbac, stacks, workloads
-from policy.binding import Rule, on_resource, on_stack, policy
+from policy.binding import Rule, Schema, on_resource, on_stack, policy
+from policy.ceiling import RULE, UNCONFIRMED_DOLLARS
 
 _MANDATORY, _ADVISORY = EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY
 _MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
 
 
+_CEILING: Schema = {
+    "dollars": {
+        "type": "number",
+        "default": UNCONFIRMED_DOLLARS,
+        "description": "What the machines of a stack may cost a month, all pools at their "
+        "maximum, before `ceiling-confirmed` advises to confirm a ceiling.",
+    },
+    "stacks": {
+        "type": "object",
+        "additionalProperties": {"type": "number"},
+        "default": {},
+        "description": "Pattern of stack names -> the confirmed ceiling, in dollars a month. A "
+        "stack above it is refused.",
+    },
+}
 _PRODUCTION = ("prod", "prod-*", "production", "*-prod")
 
 
@@ -189,25 +205,8 @@ RULES: Sequence[Rule] = (
     on_stack("one-driver", stacks.one_driver, _MANDATORY, _HIGH),
     on_stack("one-device-plugin", stacks.one_device_plugin, _MANDATORY, _HIGH),
     on_stack("gpu-software", stacks.gpu_software, _ADVISORY, _HIGH),
-    on_stack(
-        "monthly-ceiling",
-        stacks.ceiling,
-        _MANDATORY,
-        _HIGH,
-        {
-            "dollars": {
-                "type": "number",
-                "default": 10_000,
-                "description": "What all pools at their maximum may cost in a month.",
-            },
-            "stacks": {
-                "type": "object",
-                "additionalProperties": {"type": "number"},
-                "default": {},
-                "description": "Pattern of stack names -> their own ceiling, in dollars.",
-            },
-        },
-    ),
+    on_stack(RULE, stacks.ceiling, _MANDATORY, _HIGH, _CEILING),
+    on_stack("ceiling-confirmed", stacks.confirmed, _ADVISORY, _MEDIUM, _CEILING, reads=RULE),
     on_stack("price-known", stacks.priced, _ADVISORY, _MEDIUM),
 )
 """Every rule of the pack."""
@@ -215,7 +214,12 @@ RULES: Sequence[Rule] = (
 
 def policies(settings: Mapping[str, Mapping[str, Any]]) -> list[Policy]:
     """The rules as the engine wants them; `settings` are those of `policy/config.json`."""
-    return [policy(rule, settings.get(rule.name, {})) for rule in RULES]
+    found = []
+    for rule in RULES:
+        read = {key: settings.get(rule.reads, {}).get(key) for key in rule.schema if rule.reads}
+        given = {key: value for key, value in read.items() if value is not None}
+        found.append(policy(rule, {**given, **settings.get(rule.name, {})}))
+    return found
 
 
 POLICIES = policies({})

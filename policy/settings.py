@@ -10,10 +10,13 @@ import os
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from policy.binding import LEVEL, Rule
+if TYPE_CHECKING:  # the command line reads the settings without the policy SDK
+    from policy.binding import Rule
 
+LEVEL = "enforcementLevel"
+"""Setting that every rule has, by the name that the engine gives it."""
 FILE = Path(__file__).with_name("config.json")
 ELSEWHERE = "GPU_CLUSTER_POLICY_SETTINGS"
 """Environment variable with the path of another file: the program's own tests set it."""
@@ -25,21 +28,26 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 _WORDS = {"array": "a list", "object": "a map", "integer": "an integer"}
 
 
-def read(rules: Sequence[Rule]) -> Mapping[str, Mapping[str, Any]]:
+def read(rules: "Sequence[Rule]") -> Mapping[str, Mapping[str, Any]]:
     """Rule -> its settings. Raises ValueError, in one line, for what no rule has."""
+    file, settings = parsed()
+    return checked(settings, rules, str(file))
+
+
+def parsed() -> tuple[Path, Any]:
+    """The file, and its JSON as it is. Raises ValueError, in one line."""
     file = Path(os.environ.get(ELSEWHERE) or FILE)
     try:
         text = file.read_text()
     except OSError as error:
         raise ValueError(f"{file}: cannot be read: {error.strerror}") from None
     try:
-        settings = json.loads(text)
+        return file, json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: is not JSON: {error}") from None
-    return checked(settings, rules, str(file))
 
 
-def checked(settings: Any, rules: Sequence[Rule], file: str) -> Mapping[str, Mapping[str, Any]]:
+def checked(settings: Any, rules: "Sequence[Rule]", file: str) -> Mapping[str, Mapping[str, Any]]:
     """The settings as they are, if every key is one of a rule's and every value of its type."""
     if not isinstance(settings, dict):
         raise ValueError(f"{file}: is no map of rules; give {{}} where nothing is set")
@@ -49,7 +57,7 @@ def checked(settings: Any, rules: Sequence[Rule], file: str) -> Mapping[str, Map
             raise ValueError(f"{file}: {_unknown(name, 'rule', list(by_name))}")
         if not isinstance(given, dict):
             raise ValueError(f"{file}: {name} is no map of settings")
-        schema = by_name[name].schema
+        schema = by_name[name].settings
         for key, value in given.items():
             where = f"{file}: {name}.{key}"
             if key == LEVEL:

@@ -1,13 +1,13 @@
 """Rules over the whole stack: what only shows when pools, tags, pods and prices come together."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from components.catalog import kubernetes as names
 from components.catalog.autoscaler_tags import TEMPLATE
-from components.catalog.node_prices import PRICES_READ
+from components.catalog.node_prices import priced_on
 from components.catalog.prices import HOURS_PER_MONTH
+from policy.ceiling import Word, judged
 from policy.pods import asks_for_gpu, installs_driver, plugs_devices, pods_of, reaches, tolerates
 from policy.pool import EKS_POOL, Pool, driver_version, pools_of
 from policy.reading import UNKNOWN, Resource, entries, get, number, of_type
@@ -193,29 +193,34 @@ def _clouds_part(pool: Pool, *, maybe: bool) -> tuple[list[str], list[str]]:
 def ceiling(
     resources: Sequence[Resource], *, dollars: float, stacks: Mapping[str, float]
 ) -> Iterator[Finding]:
-    """All pools at their maximum stay below what a month may cost.
+    """No stack costs more than the ceiling that somebody confirmed for it."""
+    yield from _ceiling("above", resources, dollars, stacks)
 
-    `stacks` maps patterns of stack names to a ceiling of their own. Spot counts as on demand: it
-    may come to that.
-    """
+
+def confirmed(
+    resources: Sequence[Resource], *, dollars: float, stacks: Mapping[str, float]
+) -> Iterator[Finding]:
+    """A ceiling is confirmed for every stack that can cost much."""
+    yield from _ceiling("unconfirmed", resources, dollars, stacks)
+
+
+def _ceiling(
+    wanted: Word, resources: Sequence[Resource], dollars: float, stacks: Mapping[str, float]
+) -> Iterator[Finding]:
     pools = pools_of(resources)
-    stack = next((pool.resource.stack for pool in pools), "")
-    most = next(
-        (amount for pattern, amount in stacks.items() if fnmatchcase(stack, pattern)), dollars
-    )
     costs = {pool.name: cost for pool in pools if (cost := _most(pool)) is not None}
-    total = sum(costs.values())
-    if total <= most:
+    if not costs:
         return
-    dearest = max(costs, key=lambda name: costs[name])
-    partly = "at least " if len(costs) < len(pools) else ""
-    yield (
-        f"all pools at their maximum cost {partly}${total:,.0f} a month, and stack {stack} may "
-        f"cost ${most:,.0f}; pool {dearest} has the largest part, ${costs[dearest]:,.0f}: lower "
-        "its maximum, or raise the ceiling in policy/config.json (monthly-ceiling) (list prices of "
-        f"{PRICES_READ})",
-        None,
+    word, message = judged(
+        pools[0].resource.stack,
+        costs,
+        complete=len(costs) == len(pools),
+        dollars=dollars,
+        stacks=stacks,
     )
+    if word == wanted:
+        sources = [pool.price.source for pool in pools if pool.price is not None]
+        yield f"{message} ({priced_on(sources)})", None
 
 
 def priced(resources: Sequence[Resource]) -> Iterator[Finding]:

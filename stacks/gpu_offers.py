@@ -5,6 +5,7 @@ All of it from the catalog: nobody is asked, and what the catalog does not know 
 
 import difflib
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -12,11 +13,11 @@ from typing import Literal
 from components.catalog import eks, gke, gke_accelerators
 from components.catalog.eks_instances import Blocks
 from components.catalog.gke_shapes import n1_attach_limit
-from components.catalog.node_prices import PRICE_REGION, PRICES_READ, eks_node, gke_node
+from components.catalog.node_prices import PRICE_REGION, eks_node, gke_node, priced_on
 from components.eks.regions import is_region
 from stacks.names import StackError
 from stacks.outcome import Answer, ExitCode
-from stacks.table import table
+from stacks.table import COLUMNS, table
 
 Cloud = Literal["google", "aws"]
 _N1 = ("n1-standard-4", "n1-standard-8", "n1-standard-16", "n1-standard-32")
@@ -152,10 +153,14 @@ def answer(gpu: str | None, region: str | None) -> Answer:
     parts = []
     clouds: tuple[Cloud, ...] = ("google", "aws")
     for cloud in clouds:
-        rows = [_row(offer, region) for offer in found if offer.cloud == cloud]
-        if rows:
-            head = ["GPU", "GPUS", "MACHINE", "ON DEMAND", "SPOT", "QUOTA", "ZONES"]
-            parts.append(f"{cloud.upper()}\n{table(head, rows)}\n{sources(cloud, found)}")
+        some = [offer for offer in found if offer.cloud == cloud]
+        if some:
+            head = ["GPU", "GPUS", "MACHINE", "ON DEMAND", "SPOT"]
+            lines = [cloud.upper(), table(head, [_row(offer) for offer in some])]
+            lines += _grouped("quota", {offer.gpu: offer.quota for offer in some})
+            lines += _grouped("zones", {offer.machine: _zones(offer, region) for offer in some})
+            lines += textwrap.wrap(sources(cloud, found), COLUMNS, break_on_hyphens=False)
+            parts.append("\n".join(lines))
     return ExitCode.OK, document, "\n\n".join(parts)
 
 
@@ -174,7 +179,8 @@ def sources(cloud: Cloud, found: Sequence[Offer]) -> str:
         if cloud == "google"
         else _AWS
     )
-    return f"List prices of {region}, read on {PRICES_READ}, from {prices}.{about} {others}."
+    priced = priced_on(offer.price_source for offer in rows)
+    return f"List {priced}, in {region}, from {prices}.{about} {others}."
 
 
 def elsewhere(gpu: str | None, region: str) -> str:
@@ -187,15 +193,31 @@ def elsewhere(gpu: str | None, region: str) -> str:
     return f"no machine with {gpu or 'a GPU'} is known in {region}; {where}"
 
 
-def _row(offer: Offer, region: str | None) -> list[object]:
+def _row(offer: Offer) -> list[object]:
     return [
         offer.gpu,
         offer.gpus,
         offer.machine,
         _dollars(offer, offer.on_demand, "on-demand"),
         _dollars(offer, offer.spot, "spot"),
-        offer.quota,
-        _zones(offer, region),
+    ]
+
+
+def _grouped(what: str, told: Mapping[str, str]) -> list[str]:
+    """A line for each text that is told of machines or GPUs, with their names, as often as a
+    terminal's width wants it broken."""
+    names: dict[str, list[str]] = {}
+    for name, text in told.items():
+        names.setdefault(text, []).append(name)
+    return [
+        line
+        for text, group in names.items()
+        for line in textwrap.wrap(
+            f"{what} of {', '.join(group) if len(names) > 1 else 'all'}: {text}",
+            COLUMNS,
+            subsequent_indent="  ",
+            break_on_hyphens=False,
+        )
     ]
 
 

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+COLUMNS = 80
+"""Of a terminal that nobody has widened: tables and paragraphs are laid out for it."""
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Columns as wide as their widest cell; None shows as `-`. Cells of numbers align right."""

@@ -32,7 +32,7 @@ Every rule also has `enforcementLevel`: `mandatory`, `advisory` or `disabled`.
 
 ```json
 {
-  "monthly-ceiling": {"dollars": 10000, "stacks": {"train-*": 250000}},
+  "monthly-ceiling": {"stacks": {"prod": 97500, "train-*": 250000}},
   "gpu-pool-minimum": {"stacks": ["prod", "serving-*"]},
   "host-paths": {"paths": ["/lustre"]},
   "pod-security-baseline": {"exempt": {"kube-system/DaemonSet/my-agent": ["hostNamespaces"]}}
@@ -93,7 +93,7 @@ def markdown() -> str:
 
 
 def _row(rule: Rule) -> tuple[str, ...]:
-    settings = "<br>".join(_setting(key, field) for key, field in rule.schema.items())
+    settings = "<br>".join(_setting(key, field) for key, field in rule.settings.items())
     weight = f"{rule.level.value}, {rule.severity.value}"
     return f"`{rule.name}`", weight, rule.reason, settings
 

@@ -1,18 +1,17 @@
 """What one node costs per hour with its GPUs, as far as the catalogue has prices.
 
-US dollars, list prices in `PRICE_REGION`, read on `PRICES_READ`; other regions differ. Boot disks
-and addresses are in `prices`.
+US dollars, list prices in `PRICE_REGION` as their sources have them; other regions differ. Boot
+disks and addresses are in `prices`.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from types import MappingProxyType
 from typing import Final, Literal
 
-from components.catalog import eks, gke
+from components.catalog import eks, gke, gke_accelerators
 
-PRICES_READ: Final = date(2026, 11, 21)
 PRICE_REGION: Final[Mapping[str, str]] = MappingProxyType(
     {"gcp": "us-central1", "aws": "us-east-1"}
 )
@@ -38,6 +37,27 @@ class NodePrice:
 
 _UNKNOWN: Final = NodePrice(on_demand=None, spot=None, source="")
 _EKS_SOURCE: Final = "karpenter's pricing tables of 2026-07-20 (GPUs) and 2026-01-19 (CPU)"
+_DATE: Final = re.compile(r"\d{4}-\d{2}(?:-\d{2})?")
+
+
+def priced_on(sources: Iterable[str]) -> str:
+    """`prices of 2026-06-23`: the day of the oldest of these sources, which are those of prices.
+
+    Some copies of price lists have no date. They are said to be there.
+    """
+    names = gke_accelerators.SOURCES
+    texts = {
+        names.get(key, text)
+        for text in sources
+        for key in ([key for key in names if key in text] or [text])
+        if text
+    }
+    dates = [found for text in texts if (found := _DATE.findall(text))]
+    oldest = min((date for found in dates for date in found), default="")
+    undated = "" if len(dates) == len(texts) else ", and of sources without a date"
+    if not oldest:
+        return "prices without a date" if texts else "prices that are not known"
+    return f"prices of {oldest}{undated}"
 
 
 def gke_node(machine_type: str, accelerator: str | None = None, gpus: int = 0) -> NodePrice:

@@ -7,7 +7,7 @@ they choose when nothing is said.
 from collections.abc import Sequence
 from datetime import date
 
-from components.catalog.node_prices import PRICES_READ, NodePrice, eks_node, gke_node
+from components.catalog.node_prices import NodePrice, eks_node, gke_node
 from components.eks.settings import EksSettings
 from components.gke.settings import GkeSettings
 from quality.bench.environments import platform_of, values_of
@@ -55,7 +55,7 @@ def measure(chosen: Sequence[str]) -> Section:
         theirs="module",
         rows=rows,
         notes=[
-            f"List prices of {PRICES_READ}, modules read on {READ}. Traffic and logs are left out.",
+            f"Prices of `gpu-cluster cost`, modules read on {READ}. Traffic and logs are left out.",
             "terraform-google-kubernetes-engine: a regional cluster, in each of its three zones "
             "one e2-medium with 100 GB and a public address, and, with autoscaling on, one node of "
             "every further pool (`min_count` 1, here in one zone).",

@@ -56,6 +56,8 @@ class Item:
     bought: Bought = "on-demand"
     pod_gpu: PodGpu | None = None
     """Of a GPU pool; nothing else changes with how GPUs are bought."""
+    reserved: bool = False
+    """Whether its machines are paid for already, so that they cannot be Spot."""
 
     @property
     def gpus(self) -> bool:
@@ -64,7 +66,8 @@ class Item:
 
     def hourly(self, purchase: Purchase) -> float | None:
         """Dollars per hour of one piece."""
-        bought = purchase if self.gpus and purchase != "configured" else self.bought
+        fixed = purchase == "configured" or (purchase == "spot" and self.reserved)
+        bought = purchase if self.gpus and not fixed else self.bought
         if bought == "other":
             return None
         spot = bought == "spot"
@@ -123,6 +126,8 @@ class Bill:
     items: Sequence[Item] = ()
     metered: Sequence[Metered] = ()
     notes: Sequence[str] = field(default_factory=list)
+    other_region: str = ""
+    """A line if the prices are those of another region than the stack's."""
 
     def total(self, purchase: Purchase, time: Time) -> Total:
         """Everything, each pool at its minimum or at its maximum."""
@@ -184,7 +189,7 @@ class Bill:
                 {"name": one.name, "dollars": one.dollars, "per": one.unit, "source": one.source}
                 for one in self.metered
             ],
-            "notes": list(self.notes),
+            "notes": [*filter(None, [self.other_region]), *self.notes],
         }
 
 

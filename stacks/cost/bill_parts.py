@@ -62,7 +62,7 @@ def gpu_pool(item: Item, capacity: str) -> list[Item]:
         return [item]
     machine, *disks = item.parts
     return [
-        replace(item, parts=[machine], idle=item.full),
+        replace(item, parts=[machine], idle=item.full, reserved=True),
         Item(
             name=f"{item.name} disks",
             what="of the nodes that run",
@@ -100,10 +100,10 @@ def pool_notes(pools: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def region_notes(cloud: Cloud, region: str) -> list[str]:
-    """A line where the prices are another region's."""
+def other_region(cloud: Cloud, region: str) -> str:
+    """A line if the prices are those of another region; else empty."""
     priced = PRICE_REGION[cloud]
-    return [] if region == priced else [f"prices are those of {priced}; {region}'s differ"]
+    return "" if region == priced else f"prices are those of {priced}; {region}'s differ"
 
 
 def always(name: str, what: str, part: Part) -> Item:

@@ -11,16 +11,21 @@ from stacks.table import table
 
 UNKNOWN = "unknown"
 _PER = (1, HOURS_PER_MONTH)
-_BOUGHT: tuple[Purchase, ...] = ("on-demand", "spot")
+_SHARES: tuple[tuple[Purchase, int], ...] = (
+    ("on-demand", 1), ("on-demand", HOURS_PER_MONTH), ("spot", 1),
+)  # fmt: skip
+"""How a GPU's price is shown: a table has to be readable in 80 columns."""
 
 
 def shown(bill: Bill) -> str:
     """The bill on demand and with Spot nodes, what it comes to as configured, what is missing."""
     if not bill.items:
         return "\n".join(bill.notes)
-    lines = ["GPU nodes on demand", _table(bill, "on-demand", bill.items), ""]
+    lines = [table(["ITEM", "WHAT"], [[item.name, item.what] for item in bill.items]), ""]
+    lines += ["GPU nodes on demand", _table(bill, "on-demand", bill.items), ""]
+    if spot := [item for item in bill.items if item.gpus and not item.reserved]:
+        lines += ["GPU nodes as Spot; the rest is the same", _table(bill, "spot", spot), ""]
     if pools := [item for item in bill.items if item.gpus]:
-        lines += ["GPU nodes as Spot; the rest is the same", _table(bill, "spot", pools), ""]
         lines += ["one nvidia.com/gpu, on a node whose pods have all of them", _shares(pools), ""]
     for time in TIMES:
         hour, month = (_sum(bill, "configured", time, per) for per in _PER)
@@ -35,22 +40,21 @@ def shown(bill: Bill) -> str:
 
 def compared(before: Bill, after: Bill) -> str:
     """Each item whose cost changes, and the sums, in dollars a month as configured."""
-    rows: list[list[str]] = []
-    for item in changes(before, after):
-        row = [item.name]
-        for time in TIMES:
-            row += [_known(item.before[time]), _known(item.after[time]), signed(item.by(time))]
-        rows.append(row)
-    if not rows:
+    changed = changes(before, after)
+    if not changed:
         return "no cost changes"
-    totals: list[str] = []
+    tables = []
     for time in TIMES:
+        rows = [
+            [item.name, _known(item.before[time]), _known(item.after[time]), signed(item.by(time))]
+            for item in changed
+        ]
         old, new = before.total("configured", time), after.total("configured", time)
         change = None if old.missing or new.missing else new.month - old.month
         sums = (_sum(bill, "configured", time, HOURS_PER_MONTH) for bill in (before, after))
-        totals += [*sums, signed(change)]
-    head = ["A MONTH", "IDLE BEFORE", "AFTER", "CHANGE", "FULL BEFORE", "AFTER", "CHANGE"]
-    return _money_table(head, [*rows, ["in all", *totals]], words=1)
+        head = [f"A MONTH, {time.upper()}", "BEFORE", "AFTER", "CHANGE"]
+        tables.append(_money_table(head, [*rows, ["in all", *sums, signed(change)]], words=1))
+    return "\n\n".join(tables)
 
 
 def csv_rows(items: Sequence[Mapping[str, Any]]) -> str:
@@ -89,15 +93,17 @@ def _table(bill: Bill, purchase: Purchase, items: Sequence[Item]) -> str:
     rows = [
         [
             item.name,
-            item.what,
-            f"{_pieces(item.idle)} to {_pieces(item.full)}",
+            _range(item),
             *(_cell(item, purchase, time, per) for time in TIMES for per in _PER),
         ]
         for item in items
     ]
-    sums = [_sum(bill, purchase, time, per) for time in TIMES for per in _PER]
-    head = ["ITEM", "WHAT", "PIECES", "IDLE/HOUR", "IDLE/MONTH", "FULL/HOUR", "FULL/MONTH"]
-    return _money_table(head, [*rows, ["in all", "", "", *sums]], words=3)
+    totals = {time: bill.total(purchase, time) for time in TIMES}
+    sums = [_at(totals[time].hour, per) for time in TIMES for per in _PER]
+    partly = any(total.missing for total in totals.values())
+    head = ["ITEM", "PIECES", "IDLE/HOUR", "IDLE/MONTH", "FULL/HOUR", "FULL/MONTH"]
+    in_all = "in all, at least" if partly else "in all"
+    return _money_table(head, [*rows, [in_all, "", *sums]], words=2)
 
 
 def _shares(pools: Sequence[Item]) -> str:
@@ -105,18 +111,16 @@ def _shares(pools: Sequence[Item]) -> str:
         [
             item.name,
             item.pod_gpu.what,
-            str(item.pod_gpu.per_piece),
             *(
                 UNKNOWN if (cost := item.per_gpu(purchase)) is None else _at(cost, per)
-                for purchase in _BOUGHT
-                for per in _PER
+                for purchase, per in _SHARES
             ),
         ]
         for item in pools
         if item.pod_gpu
     ]
-    head = ["ITEM", "A POD HAS", "A NODE", "ON DEMAND/HOUR", "/MONTH", "SPOT/HOUR", "/MONTH"]
-    return _money_table(head, rows, words=3)
+    head = ["ITEM", "A POD HAS", "HOUR", "MONTH", "SPOT/HOUR"]
+    return _money_table(head, rows, words=2)
 
 
 def _money_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:
@@ -144,6 +148,12 @@ def _sum(bill: Bill, purchase: Purchase, time: Time, per: int) -> str:
 
 def _known(dollars: float | None) -> str:
     return UNKNOWN if dollars is None else money(dollars)
+
+
+def _range(item: Item) -> str:
+    if item.idle is None and item.full is None:
+        return UNKNOWN
+    return f"{_pieces(item.idle)} to {_pieces(item.full)}"
 
 
 def _pieces(count: float | None) -> str:

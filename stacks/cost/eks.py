@@ -18,9 +18,9 @@ from stacks.cost.bill_parts import (
     metered,
     monthly,
     node_pool,
+    other_region,
     pool_notes,
     price_of,
-    region_notes,
 )
 
 
@@ -83,7 +83,6 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
         key = price_of("aws", "kms-key")
         items.append(always("KMS key", "of Kubernetes secrets", monthly("key", key, 1)))
     notes = [
-        *region_notes("aws", settings.own.region),
         "Spot prices on AWS move by the hour and differ by zone: not known here",
         *pool_notes(pools),
     ]
@@ -99,6 +98,7 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
     disks, unknown = claims("aws", settings.beside.claims)
     notes += [*unknown, *bucket_notes(settings.beside.accounts)]
     return Bill(
+        other_region=other_region("aws", settings.own.region),
         items=[*items, *disks],
         metered=[
             metered("disks of other PersistentVolumeClaims", price_of("aws", "ebs-gp3")),

@@ -12,6 +12,7 @@ from stacks.cost.bill_parts import (
     claims,
     gpu_pool,
     node_pool,
+    other_region,
     pool_notes,
 )
 from stacks.cost.google import by_use, cloud_nat, disk, fee, google_notes, local_ssd
@@ -53,6 +54,7 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     control_plane = fee(f"GKE, {'zonal' if zonal else 'regional'}")
     disks, unknown = claims("gcp", settings.beside.claims)
     return Bill(
+        other_region=other_region("gcp", cluster.region),
         items=[control_plane, *items, *cloud_nat(cluster.network, least, most), *disks],
         metered=by_use(cluster.network, prometheus=cluster.managed_prometheus),
         notes=[

@@ -5,7 +5,7 @@ from datetime import date
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
 from stacks.cost.bill import Bill, Item, Part
-from stacks.cost.bill_parts import bought_as, bucket_notes, claims, pod_gpu
+from stacks.cost.bill_parts import bought_as, bucket_notes, claims, other_region, pod_gpu
 from stacks.cost.google import by_use, cloud_nat, fee, google_notes
 
 
@@ -26,6 +26,7 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
     ]
     disks, unknown = claims("gcp", settings.beside.claims)
     return Bill(
+        other_region=other_region("gcp", cluster.region),
         items=[fee("GKE Autopilot"), *pods, *cloud_nat(cluster.network, None, None), *disks],
         metered=by_use(cluster.network, prometheus=True),
         notes=[

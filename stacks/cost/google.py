@@ -4,7 +4,7 @@ from components.catalog.prices import HOURS_PER_MONTH, PRICES
 from components.gke.cluster_args import GkeControlPlaneArgs
 from components.gke.network_args import GkeNetworkArgs
 from stacks.cost.bill import Item, Metered, Part, fixed
-from stacks.cost.bill_parts import always, hourly, metered, monthly, price_of, region_notes
+from stacks.cost.bill_parts import always, hourly, metered, monthly, price_of
 
 NAT_ADDRESSES = 1
 """Of a Cloud NAT gateway: with 64 ports for each, one address serves 1,008 machines."""
@@ -55,7 +55,7 @@ def by_use(network: GkeNetworkArgs, *, prometheus: bool) -> list[Metered]:
 
 def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
     """What a GKE bill leaves out; `free`: the free tier may cover this kind of cluster."""
-    notes = region_notes("gcp", cluster.region)
+    notes = []
     if cluster.network.existing:
         notes.append("the way out of an existing VPC is not this stack's, and not counted")
     if free:

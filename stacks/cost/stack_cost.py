@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from components.catalog.node_prices import PRICES_READ
+from components.catalog.node_prices import priced_on
 from components.platforms import PLATFORMS
 from stacks.cost.bill import Bill, Prices, changes
 from stacks.cost.cost_text import compared, money, shown
@@ -24,8 +24,14 @@ def answer(
 ) -> Answer:
     """Exit code, document and text. Raises CheckError where there is nothing to price."""
     bill = bill_at(stack, config_of(stack, root))
-    document = {"stack": stack, "pricesRead": PRICES_READ.isoformat(), **bill.document()}
-    text = [f"{stack}: list prices in US dollars, read on {PRICES_READ}", "", shown(bill)]
+    # Uncertain prices are of no list, and marked.
+    said = priced_on(
+        part.source for item in bill.items for part in item.parts if not part.uncertain
+    )
+    document = {"stack": stack, "prices": said, **bill.document()}
+    head = f"{stack}: list {said}, in US dollars" if bill.items else f"{stack}:"
+    text = [head, *filter(None, [bill.other_region])]
+    text += ["", shown(bill)]
     if compare is not None:
         config = config_at(stack, compare, root)
         before = Bill() if config is None else bill_at(stack, config, at=compare)

@@ -114,6 +114,23 @@ PREVIEWED_BLOCK = changed(CAPACITY_BLOCK, ("instanceTypes",), UNKNOWN)
 """As a preview has it: EKS fills the types in, once the group is there."""
 BY_PRODUCT = changed(POD, ("spec", "nodeSelector"), {"nvidia.com/gpu.product": "Tesla-T4"})
 
+_SET = '"monthly-ceiling": {"stacks": {"dev": %s}} in policy/config.json'
+_CONFIRMED = {"stacks": {"dev": 10_000}}
+_SKY = "prices of 2026-06-23, and of sources without a date"
+_KARPENTER = "prices of 2026-01-19"
+
+
+def _cost(dollars: str) -> str:
+    return (
+        f"the machines of all pools cost ${dollars} a month at their maximum, on demand (disks, "
+        "network and control plane are not counted)"
+    )
+
+
+def _confirm(dollars: int) -> str:
+    return f"lower its maximum, or confirm the rise: {_SET % dollars}"
+
+
 ROWS: Rows = {
     "gpu-toleration": [
         ((OTHER_POOL, T4_POOL, POD, AT_A_POOL, DEPLOYMENT), (*POD_SPEC, "tolerations"), DROP,
@@ -187,26 +204,31 @@ ROWS: Rows = {
     ],
     "monthly-ceiling": [
         ((REGIONAL,), ("location",), "us-central1",
-         "all pools at their maximum cost $11,826 a month, and stack dev may cost $10,000; pool t4 "
-         "has the largest part, $11,826: lower its maximum, or raise the ceiling in "
-         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)"),
+         f"{_cost('11,826')}, and $10,000 is confirmed for stack dev; pool t4 has the largest "
+         f"part, $11,826: {_confirm(11826)} ({_SKY})", _CONFIRMED),
         ((T4_POOL,), ("autoscaling", "totalMaxNodeCount"), 40,
-         "all pools at their maximum cost $15,768 a month, and stack dev may cost $10,000; pool t4 "
-         "has the largest part, $15,768: lower its maximum, or raise the ceiling in "
-         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)"),
+         f"{_cost('15,768')}, and $10,000 is confirmed for stack dev; pool t4 has the largest "
+         f"part, $15,768: {_confirm(15768)} ({_SKY})", _CONFIRMED),
         ((CPU_POOL, T4_POOL, V100_GROUP), ("scalingConfig", "maxSize"), 2,
-         "all pools at their maximum cost $5,797 a month, and stack dev may cost $3,600; pool v100 "
-         "has the largest part, $4,468: lower its maximum, or raise the ceiling in "
-         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)",
+         f"{_cost('5,797')}, and $3,600 is confirmed for stack dev; pool v100 has the largest "
+         f"part, $4,468: {_confirm(5797)} (prices of 2026-01-19, and of sources without a date)",
          {"dollars": 1, "stacks": {"d*": 3600}}),
         ((CAPACITY_BLOCK, BLOCK_TEMPLATE), ("instanceType",), "p5.48xlarge",
-         "all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; pool "
-         "block has the largest part, $40,179: lower its maximum, or raise the ceiling in "
-         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)"),
+         f"{_cost('40,179')}, and $10,000 is confirmed for stack dev; pool block has the largest "
+         f"part, $40,179: {_confirm(40180)} ({_KARPENTER})", _CONFIRMED),
         ((PREVIEWED_BLOCK, BLOCK_TEMPLATE), ("instanceType",), "p5.48xlarge",
-         "all pools at their maximum cost $40,179 a month, and stack dev may cost $10,000; pool "
-         "block has the largest part, $40,179: lower its maximum, or raise the ceiling in "
-         "policy/config.json (monthly-ceiling) (list prices of 2026-11-21)"),
+         f"{_cost('40,179')}, and $10,000 is confirmed for stack dev; pool block has the largest "
+         f"part, $40,179: {_confirm(40180)} ({_KARPENTER})", _CONFIRMED),
+    ],
+    "ceiling-confirmed": [
+        ((CAPACITY_BLOCK, BLOCK_TEMPLATE), ("instanceType",), "p5.48xlarge",
+         f"{_cost('40,179')}; pool block has the largest part, $40,179. No ceiling is confirmed "
+         f'for stack dev: set {_SET % 40180}, and a later '
+         f"rise is refused ({_KARPENTER})"),
+        ((T4_POOL,), ("autoscaling", "totalMaxNodeCount"), 40,
+         f"{_cost('15,768')}; pool t4 has the largest part, $15,768. No ceiling is confirmed "
+         f'for stack dev: set {_SET % 15768}, and a later '
+         f"rise is refused ({_SKY})", {"stacks": {"prod": 1}}),
     ],
     "price-known": [
         ((V100_GROUP, resource("aws:s3/bucket:Bucket", "b", {}), T4_POOL),

@@ -1,9 +1,16 @@
 """The pack over the real program: no false alarm on the committed environments."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from cli import ceiling
+from policy import settings
 from policy.pack import POLICIES
 from policy.reading import Resource
+from stacks.cost.stack_cost import bill_at
+from stacks.settings import config_of as config_of_stack
 from stacks.urn import Urn, of_reference
 from tests.components.recording import Recording, Registration, record
 from tests.policy.cases import findings
@@ -71,3 +78,21 @@ def test_committed_environments_keep_every_rule(
     """No rule complains of what ships, but where the scenario means to show the warning."""
     stack, resources = environment
     assert findings(policy, resources) == EXPECTED.get((stack, policy), [])
+
+
+def test_cost_and_validate_say_what_the_ceiling_says(
+    environment: tuple[str, list[Resource]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The policy counts the declared pools, `cost` those of the settings: they agree to the word,
+    and a stack without pools of a known size has no such line."""
+    stack, resources = environment
+    given = {"monthly-ceiling": {"stacks": {stack: 1}}}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(given))
+    monkeypatch.setenv(settings.ELSEWHERE, str(file))
+    said = findings("monthly-ceiling", resources, settings=given)
+    line = ceiling.line(stack, bill_at(stack, config_of_stack(stack)))
+    assert [one.rpartition(" (prices of")[0] for one in said] == (
+        [line.removeprefix("policy monthly-ceiling: ")] if line else []
+    )
+    assert bool(line) is (stack in ("dev", "train", "train-gke"))

@@ -30,10 +30,15 @@ def test_the_committed_settings_are_good() -> None:
 def test_a_ceiling_and_a_stack_that_keeps_nodes_are_settings() -> None:
     """By stack, without a flag of the engine, in the words of the message that refuses."""
     dear = in_stack(changed(T4_POOL, ("autoscaling", "totalMaxNodeCount"), 40), "staging")
-    (refusal,) = said({}, "monthly-ceiling", dear)
-    assert "raise the ceiling in policy/config.json (monthly-ceiling)" in refusal
+    (advice,) = said({}, "ceiling-confirmed", dear)
+    assert said({}, "monthly-ceiling", dear) == []
+    assert '"monthly-ceiling": {"stacks": {"staging": 15768}} in policy/config.json' in advice
     ceilings = {"monthly-ceiling": {"dollars": 1, "stacks": {"stag*": 20_000}}}
     assert said(ceilings, "monthly-ceiling", dear) == []
+    assert said(ceilings, "ceiling-confirmed", dear) == []
+    dearer = in_stack(changed(T4_POOL, ("autoscaling", "totalMaxNodeCount"), 60), "staging")
+    (refusal,) = said(ceilings, "monthly-ceiling", dearer)
+    assert "confirm the rise" in refusal
     running = in_stack(changed(T4_POOL, ("autoscaling", "totalMinNodeCount"), 1), "serving")
     (refusal,) = said({}, "gpu-pool-minimum", running)
     assert "policy/config.json (gpu-pool-minimum: stacks; now prod" in refusal
@@ -58,6 +63,8 @@ def test_a_rule_may_be_advice() -> None:
         ("[]", "f: is no map of rules; give {} where nothing is set"),
         ('{"monthly-celing": {}}', "f: monthly-celing: there is no such rule; did you mean "
          "monthly-ceiling?"),
+        ('{"ceiling-confirmed": {"dollars": 5}}', "f: ceiling-confirmed.dollars: there is no such "
+         "setting; allowed: enforcementLevel"),
         ('{"monthly-ceiling": 5}', "f: monthly-ceiling is no map of settings"),
         ('{"monthly-ceiling": {"dolars": 5}}', "f: monthly-ceiling.dolars: there is no such "
          "setting; did you mean dollars?"),

@@ -124,7 +124,7 @@ ON_GKE = [
           "ClusterRoleBinding ops gives cluster-admin, which may do everything"),
     Break("explicit-provider", added("kubernetes.core.v1.Namespace('elsewhere')"),
           "Namespace elsewhere goes to whatever cluster the machine's kubeconfig names"),
-    Break("monthly-ceiling", pools(maxNodes=100), "all pools at their maximum cost $39,"),
+    Break("monthly-ceiling", pools(maxNodes=100), "the machines of all pools cost $39,"),
 ]  # fmt: skip
 """All of these at once, in a stack `staging` that is like dev."""
 
@@ -185,6 +185,9 @@ ON_EKS = [
               name="train-gpu-label-role"),
           "node group train-gpu has label role=train-gpu, and the tag of its Auto Scaling group "
           "says other"),
+    # There it confirms a ceiling for `staging`, and none for this stack.
+    Break("ceiling-confirmed", pools(maxNodes=100), "No ceiling is confirmed for stack prod: set",
+          advisory=True),
 ]  # fmt: skip
 """All of these at once, in a stack `prod` that is like train."""
 

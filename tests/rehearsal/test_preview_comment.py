@@ -66,5 +66,5 @@ def test_what_a_policy_says_is_in_the_comment(sandbox: Sandbox, tmp_path: Path) 
     said = previewed(
         sandbox, tmp_path, STREAM, systemPool={"machineType": "n2-standard-32", "maxNodes": 20}
     )
-    assert "policy monthly-ceiling: all pools at their maximum cost $" in said
+    assert "policy monthly-ceiling: the machines of all pools cost $" in said
     assert said.endswith(f"exit {ExitCode.UNKNOWN}")

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from datetime import date
 from typing import Any
 
@@ -15,7 +16,7 @@ from components.catalog.prices import HOURS_PER_MONTH, PRICES
 from stacks.cost import eks as eks_cost
 from stacks.cost import stack_cost as cost
 from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, changes
-from stacks.cost.cost_text import csv_rows, shown
+from stacks.cost.cost_text import compared, csv_rows, shown
 from stacks.files import SAMPLES
 from stacks.outcome import ExitCode
 from stacks.settings import config_of, settings_of
@@ -265,13 +266,58 @@ def test_every_committed_environment_has_a_bill(stack: str) -> None:
     """Each is answered with exit code 0, and full it never costs less than idle."""
     code, document, text = cost.answer(stack)
     assert code == ExitCode.OK
-    assert "2026-11-21" in text
+    first = {"autopilot": "autopilot: list prices without a date", "onprem": "onprem:"}
+    assert text.startswith(first.get(stack, f"{stack}: list prices of 2026-0"))
     json.dumps(document)
     for purchase in ("onDemand", "spot", "configured"):
         sums = document["totals"][purchase]
         assert sums["idle"]["hour"] <= sums["full"]["hour"] or sums["full"]["missing"]
     for one in document["items"]:
         assert all(part["source"] or part["onDemand"] is None for part in one["parts"])
+
+
+@pytest.mark.parametrize("stack", sorted({*SAMPLES} - {"onprem"}))
+@pytest.mark.parametrize("command", ["cost", "offers"])
+def test_tables_fit_in_80_columns(
+    stack: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a terminal that nobody has widened; lines that are sentences may be longer."""
+    assert main([command, stack] if command == "cost" else [command]) == ExitCode.OK
+    lines = capsys.readouterr().out.splitlines()
+    tables = [line for line in lines if re.search(r"\S   *\S", line)]
+    assert tables
+    assert [line for line in tables if len(line) > 80] == []
+
+
+def test_a_dear_bill_fits_too() -> None:
+    """Five figures a month, a long GPU name, and a difference of two such bills."""
+    dear = changed("dev", machineType="a3-megagpu-8g", accelerator=None, gpusPerNode=None,
+                   driver="managed", maxNodes=9)  # fmt: skip
+    for text in (shown(dear), compared(changed("dev"), dear)):
+        tables = [line for line in text.splitlines() if re.search(r"\S   *\S", line)]
+        assert tables
+        assert [line for line in tables if len(line) > 80] == []
+
+
+def test_a_reserved_pool_is_not_spot() -> None:
+    """Its machines are bought: with all others as Spot it costs the same, and it has no row."""
+    block = {"instanceTypes": ["p4d.24xlarge"], "zones": ["us-east-1b"]}
+    bill = changed("train", capacityType="reservation", reservation="cr-0123456789abcdef0", **block)
+    pool = item(bill, "train-gpu")
+    assert (
+        pool.cost("spot", "full")
+        == pool.cost("on-demand", "full")
+        == pytest.approx(on_demand("p4d.24xlarge"))
+    )
+    text = shown(bill)
+    assert "GPU nodes as Spot" not in text
+    assert "train-gpu disks" in text
+
+
+def test_prices_of_another_region_are_said_at_the_top() -> None:
+    """Who reads the sums has read that they are another region's."""
+    _, _, text = cost.answer("autopilot")
+    assert text.splitlines()[1] == "prices are those of us-central1; asia-northeast1's differ"
 
 
 def test_an_existing_cluster_is_not_on_the_bill() -> None:

@@ -1,0 +1,41 @@
+"""What the policies will say of a stack's monthly cost, before a preview asks them."""
+
+from typing import TYPE_CHECKING
+
+from components.catalog.prices import HOURS_PER_MONTH
+from policy import settings
+from policy.ceiling import RULE, UNCONFIRMED_DOLLARS, judged
+
+if TYPE_CHECKING:
+    from stacks.cost.bill import Bill
+
+
+def line(stack: str, bill: "Bill") -> str:
+    """The verdict of `monthly-ceiling` and `ceiling-confirmed` on the pools of a bill; empty for a
+    bill without pools."""
+    machines = [
+        (item.name, item.full, part)
+        for item in bill.items
+        for part in item.parts
+        if part.name == "machine"
+    ]
+    if not machines:
+        return ""
+    costs: dict[str, float] = {}
+    for name, nodes, part in machines:
+        price = part.on_demand if part.on_demand is not None else part.spot
+        if price is not None and nodes is not None:
+            costs[name] = nodes * price * HOURS_PER_MONTH
+    try:
+        _, given = settings.parsed()
+        rule = given.get(RULE, {})
+        _, said = judged(
+            stack,
+            costs,
+            complete=len(costs) == len(machines),
+            dollars=rule.get("dollars", UNCONFIRMED_DOLLARS),
+            stacks=rule.get("stacks", {}),
+        )
+    except (ValueError, AttributeError, TypeError) as error:  # which every preview refuses
+        said = f"the settings of the policies cannot be read: {error}"
+    return f"policy {RULE}: {said}"

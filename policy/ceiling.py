@@ -1,0 +1,50 @@
+"""Whether a stack's pools stay below the monthly ceiling that is confirmed for it; pure."""
+
+import math
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Literal
+
+RULE = "monthly-ceiling"
+UNCONFIRMED_DOLLARS = 10_000
+"""What a stack may cost a month before its ceiling has to be confirmed."""
+
+Word = Literal["below", "above", "unconfirmed"]
+
+
+def judged(
+    stack: str,
+    costs: Mapping[str, float],
+    *,
+    complete: bool,
+    dollars: float = UNCONFIRMED_DOLLARS,
+    stacks: Mapping[str, float],
+) -> tuple[Word, str]:
+    """The verdict, and a line that says what the pools cost and what to do.
+
+    `costs`: pool -> dollars a month of its machines at the pool's maximum, on demand, since Spot
+    and reserved machines may cost that. `complete`: whether every pool has a price. `stacks`:
+    pattern of stack names -> confirmed ceiling, the first that matches. Without one, the stack is
+    unconfirmed above `dollars`.
+    """
+    total = sum(costs.values())
+    confirmed = next((most for name, most in stacks.items() if fnmatchcase(stack, name)), None)
+    said = (
+        f"the machines of all pools cost {'' if complete else 'at least '}${total:,.0f} a month at "
+        "their maximum, on demand (disks, network and control plane are not counted)"
+    )
+    if total <= (dollars if confirmed is None else confirmed):
+        return "below", said
+    dearest = max(costs, key=lambda name: costs[name])
+    entry = f'{{"{stack}": {math.ceil(round(total, 2))}}}'
+    fix = f'"{RULE}": {{"stacks": {entry}}} in policy/config.json'
+    part = f"pool {dearest} has the largest part, ${costs[dearest]:,.0f}"
+    if confirmed is None:
+        return "unconfirmed", (
+            f"{said}; {part}. No ceiling is confirmed for stack {stack}: set {fix}, and a later "
+            "rise is refused"
+        )
+    return "above", (
+        f"{said}, and ${confirmed:,.0f} is confirmed for stack {stack}; {part}: lower its maximum, "
+        f"or confirm the rise: {fix}"
+    )
