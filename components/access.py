@@ -95,6 +95,23 @@ class BucketDriver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disks:
+    """The disks of a stack's claims, on a platform where the stack itself creates them."""
+
+    region: str
+    """Of the disks, and so of their zones."""
+    zones: Sequence[str]
+    """The zones of the stack's own network, the first of which a claim gets that names none; empty
+    in an existing network, whose zones only the cloud knows."""
+    pool_key: str
+    """The key by which a pool is confined to some zones, or to some subnets."""
+    shared: str
+    """What to take where several nodes are to mount one."""
+    other_class: str
+    """What to do for a StorageClass of one's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """What the pods of a platform can be given."""
 
@@ -102,6 +119,8 @@ class Access:
     """The key by which a service account gets rights there."""
     buckets: BucketDriver | None = None
     """None where the stack mounts none."""
+    disks: Disks | None = None
+    """None where a driver of the cluster creates the disk of a claim and deletes it again."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
         """Raises ValueError where the platform cannot give the account what it names."""

@@ -246,6 +246,31 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """What a claim asks of a platform on which the stack itself creates its disk."""
+
+    gib: int
+    """Its size, rounded up to whole GiB."""
+    zone: str | None = None
+    """None for the first of the platform's `Disks.zones`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimVolume:
+    """A disk of the stack's, as the PersistentVolume of its claim names it."""
+
+    driver: str
+    """The CSI driver that attaches it to nodes."""
+    handle: "pulumi.Input[str]"
+    """The disk, as the driver calls it."""
+    gib: int
+    storage_class: str
+    """The class by whose rules the claim can grow."""
+    zone: "pulumi.Input[str]"
+    """`topology.kubernetes.io/zone` of the nodes that can attach it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
     """What is to run in a cluster, as far as whoever declares it has to know."""
 
@@ -258,7 +283,7 @@ class Runs:
     """Service accounts of pods, and their rights in the cloud."""
     storage_classes: frozenset[str] = frozenset()
     """Classes that the stack's own claims name."""
-    claims: Sequence[str] = ()
+    claims: Mapping[str, "Disk"] = field(default_factory=dict)
     """The stack's own claims, whose disks outlive a cluster that is deleted."""
 
 
@@ -286,6 +311,9 @@ class Cluster:
     """Service account of pods -> its rights in the cloud, which stand before its pods start."""
     buckets: BucketDriver | None = None
     """How pods mount buckets; None where they mount none."""
+    volumes: Mapping[str, ClaimVolume] = field(default_factory=dict)
+    """Claim of the stack -> its disk, where the stack creates that; else the cluster's driver does.
+    """
     deleted_with: "pulumi.Resource | None" = None
     """The cluster resource, if this stack owns it: objects inside need no deletion of their own."""
 

@@ -10,7 +10,7 @@ Each message ends with a code in brackets, by which programs know it whatever it
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Literal
 
@@ -109,7 +109,7 @@ class LastingSettings(pulumi.ComponentResource):
         cluster: Lasting,
         pool: Lasting,
         after: Sequence[pulumi.Resource],
-        claims: Sequence[str] = (),
+        claims: Collection[str] = (),
     ) -> None:
         blocks = [("cluster", args, cluster)]
         blocks += [(f"gpuPools.{name}", each, pool) for name, each in pools.items()]
@@ -145,7 +145,7 @@ def warnings(
     before: Mapping[str, Any],
     after: Mapping[str, str],
     rules: Mapping[str, Rule],
-    claims: Sequence[str] = (),
+    claims: Collection[str] = (),
 ) -> Iterator[str]:
     """A line for each setting that was there before, with another value.
 

@@ -3,19 +3,17 @@
 https://github.com/awslabs/mountpoint-s3-csi-driver/blob/v2.3.0/docs/CONFIGURATION.md
 """
 
-from components.access import Access, BucketDriver
+from components.access import BucketDriver
 
 
-def access(region: str) -> Access:
+def driver(region: str) -> BucketDriver:
     """`region`: of the cluster, and so of its buckets; the driver asks no node for it."""
-    return Access(
-        rights="policies",
-        buckets=BucketDriver(
-            driver="s3.csi.aws.com",
-            inline=False,
-            attributes={"authenticationSource": "pod", "stsRegion": region},
-            # Whoever the container runs as: the driver makes files root's.
-            mount_options=[f"region {region}", "allow-other"],
-            write_options=["allow-delete", "allow-overwrite"],
-        ),
+    return BucketDriver(
+        driver="s3.csi.aws.com",
+        inline=False,
+        attributes={"authenticationSource": "pod", "stsRegion": region},
+        mount_options=[f"region {region}", "allow-other"],
+        # `allow-other` admits other users, and leaves it to the modes what they may do. Files
+        # belong to the user that Mountpoint runs as, with modes 644 and 755 by default.
+        write_options=["allow-delete", "allow-overwrite", "file-mode=666", "dir-mode=777"],
     )

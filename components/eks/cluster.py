@@ -59,15 +59,24 @@ class EksCluster(pulumi.ComponentResource):
             managed=NODE_POLICIES,
             opts=child,
         )
+        addons_of = {
+            before_nodes: [
+                (addon, *self._identity(name, addon, args, region))
+                for addon in ADDONS
+                if addon.before_nodes == before_nodes and (buckets or not addon.buckets)
+            ]
+            for before_nodes in (True, False)
+        }
         self.before_nodes = [
             *self.node_role.grants,
             *self.network.egress,
-            *self._addons(name, args, region, before_nodes=True),
+            *self._addons(name, args, addons_of[True]),
+            # Addons keep their rights as long as a node can run their pods: the driver of disks
+            # detaches and deletes a disk some time after its claim is deleted.
+            *(grant for _, _, grants in addons_of[False] for grant in grants),
         ]
         system = self._system_pool(name, args)
-        addons = self._addons(
-            name, args, region, before_nodes=False, buckets=buckets, depends_on=[system]
-        )
+        addons = self._addons(name, args, addons_of[False], depends_on=[system])
         self.ready = [system, *addons, *access]
         self.kubeconfig = self._kubeconfig(args, provider)
         self.register_outputs({})
@@ -201,18 +210,15 @@ class EksCluster(pulumi.ComponentResource):
         self,
         name: str,
         args: EksClusterArgs,
-        region: str,
+        addons: Sequence[
+            tuple[Addon, list[AddonPodIdentityAssociationArgsDict], list[pulumi.Resource]]
+        ],
         *,
-        before_nodes: bool,
-        buckets: bool = False,
         depends_on: Sequence[pulumi.Resource] = (),
     ) -> list[pulumi.Resource]:
-        """The addons of one time, side by side, each with a role of its own where it needs one."""
+        """These addons in parallel, each with its identities and the grants that they need."""
         made: list[pulumi.Resource] = []
-        for addon in ADDONS:
-            if addon.before_nodes != before_nodes or (addon.buckets and not buckets):
-                continue
-            identities, grants = self._identity(name, addon, args, region)
+        for addon, identities, grants in addons:
             made += [
                 aws.eks.Addon(
                     f"{name}-{addon.name}",

@@ -20,6 +20,8 @@ class EksNetwork(pulumi.ComponentResource):
 
     private_subnets: dict[str, pulumi.Input[str]]
     """Zone as the user wrote it (in an existing VPC: the subnet's ID) -> the subnet's ID."""
+    zones: dict[str, pulumi.Input[str]]
+    """Zone as the user wrote it -> its name; empty in an existing VPC."""
     egress: list[pulumi.Resource]
     """A node has no way out, to join the cluster or to pull an image, before all of these stand."""
 
@@ -33,6 +35,7 @@ class EksNetwork(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:eks:Network", name, None, opts)
         self.private_subnets = {subnet: subnet for subnet in args.subnet_ids}
+        self.zones = {}
         self.egress = []
         if not args.subnet_ids:
             self._own_vpc(name, args, region)
@@ -66,6 +69,7 @@ class EksNetwork(pulumi.ComponentResource):
         for zone, private, public in _blocks(args):
             subnet = _subnet(f"{name}-private-{zone}", zone, private, vpc, "internal-elb", child)
             self.private_subnets[zone] = subnet.id
+            self.zones[zone] = subnet.availability_zone
             # In every zone, which costs nothing: a load balancer to the internet wants two.
             outside = _subnet(f"{name}-public-{zone}", zone, public, vpc, "elb", child)
             association = aws.ec2.RouteTableAssociation(

@@ -36,6 +36,11 @@ class EksNetworkArgs:
     """Private subnets of an existing VPC, with a way out, in at least two zones. The control plane
     stays in those that it was made in."""
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where nodes and disks can be: zones, in an existing VPC the subnets."""
+        return tuple(self.subnet_ids or self.zones)
+
     def __post_init__(self) -> None:
         if self.subnet_ids:
             self._check_adopted()

@@ -1,16 +1,18 @@
 """EKS, from settings to the waist."""
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster, Runs, nvlink_warnings
+from components.cluster import ClaimVolume, Cluster, Runs, nvlink_warnings
 from components.eks.autoscaler import ClusterAutoscaler
 from components.eks.cluster import EksCluster
 from components.eks.immutable import CLUSTER, POOL
 from components.eks.node_group import EksGpuNodeGroup
 from components.eks.pod_access import EksPodAccess
 from components.eks.settings import EksSettings
-from components.eks.storage import EksStorage
+from components.eks.storage import EksDisks, EksStorage
 from components.eks.training import training_warnings
 from components.replacement import LastingSettings
 
@@ -52,6 +54,9 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             cluster_name=args.name,
             region=provider.region,
         )
+    volumes: Mapping[str, ClaimVolume] = {}
+    if runs.claims:
+        volumes = EksDisks("disks", runs.claims, args=args, zones=eks.network.zones).volumes
     cluster = Cluster(
         name=args.name,
         platform="eks",
@@ -68,6 +73,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         ready=eks.ready,
         granted=access.granted if access else {},
         buckets=settings.access.buckets,
+        volumes=volumes,
         deleted_with=eks.cluster,
     )
     EksStorage("storage", cluster=cluster)

@@ -198,9 +198,8 @@ class EksGpuNodeGroupArgs:
         )
 
     def _places_in(self, cluster: EksClusterArgs) -> tuple[str, ...]:
-        if cluster.network.subnet_ids:
-            return tuple(self.subnet_ids or cluster.network.subnet_ids)
-        return tuple(self.zones or cluster.network.zones)
+        own = self.subnet_ids if cluster.network.subnet_ids else self.zones
+        return tuple(own) or cluster.network.places
 
     def _check_in(self, cluster: EksClusterArgs, places: Sequence[str]) -> None:
         network = cluster.network

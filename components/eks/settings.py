@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from components.access import Access
+from components.access import Access, Disks
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at, required
 from components.eks import buckets
@@ -37,8 +37,19 @@ class EksSettings:
 
     @property
     def access(self) -> Access:
-        """Policies, and buckets of S3."""
-        return buckets.access(self.region)
+        """Policies, buckets of S3, and volumes of EBS."""
+        return Access(
+            rights="policies",
+            buckets=buckets.driver(self.region),
+            disks=Disks(
+                region=self.region,
+                zones=tuple(self.cluster.network.zones),
+                pool_key="subnetIds" if self.cluster.network.subnet_ids else "zones",
+                shared="take a bucket, or install a driver such as aws-efs-csi-driver yourself and "
+                "name its claim in existingClaim",
+                other_class="create a claim of that class yourself and name it in existingClaim",
+            ),
+        )
 
 
 def resolve(

@@ -1,13 +1,18 @@
-"""The StorageClass that a PersistentVolumeClaim gets on EKS where it names none.
+"""Disks on EKS: those of the stack's own claims, and the StorageClass of all others that name none.
 
 EKS's own class, `gp2`, is no default since Kubernetes 1.30, and the EBS CSI addon brings none.
 https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions-extended.html
 """
 
+from collections.abc import Mapping
+
 import pulumi
+import pulumi_aws as aws
 import pulumi_kubernetes as kubernetes
 
-from components.cluster import Cluster
+from components import ownership
+from components.cluster import ClaimVolume, Cluster, Disk
+from components.eks.cluster_args import EksClusterArgs
 
 NAME = "gp3-encrypted"
 PROVISIONER = "ebs.csi.aws.com"
@@ -36,4 +41,55 @@ class EksStorage(pulumi.ComponentResource):
             reclaim_policy="Delete",
             opts=cluster.options(self, delete_before_replace=True),
         )
+        self.register_outputs({})
+
+
+class EksDisks(pulumi.ComponentResource):
+    """The EBS volumes of the stack's claims.
+
+    They are the stack's own, not the driver's: the driver is pods of the cluster with a role of the
+    stack, and in a `pulumi destroy` it would lose both before it has deleted its volumes.
+    """
+
+    volumes: Mapping[str, ClaimVolume]
+
+    def __init__(
+        self,
+        name: str,
+        claims: Mapping[str, Disk],
+        *,
+        args: EksClusterArgs,
+        zones: Mapping[str, pulumi.Input[str]],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`zones`: those of the stack's own network, as the user wrote them -> their names."""
+        super().__init__("gpu-cluster:eks:Disks", name, None, opts)
+        volumes: dict[str, ClaimVolume] = {}
+        for claim, disk in claims.items():
+            zone = disk.zone or args.network.places[0]
+            volume = aws.ebs.Volume(
+                f"claim-{claim}",
+                # By its name: a zone may be given by its ID.
+                availability_zone=zones.get(zone, zone),
+                type="gp3",
+                size=disk.gib,
+                encrypted=True,
+                tags={
+                    "Name": f"{args.name}-{claim}",
+                    # By it AmazonEBSCSIDriverPolicyV2 lets the driver attach volumes of others:
+                    # https://github.com/kubernetes-sigs/aws-ebs-csi-driver/issues/2918
+                    "ebs.csi.aws.com/cluster": "true",
+                    **args.tags,
+                    **ownership.aws_tags(),
+                },
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            volumes[claim] = ClaimVolume(
+                driver=PROVISIONER,
+                handle=volume.id,
+                gib=disk.gib,
+                storage_class=NAME,
+                zone=volume.availability_zone,
+            )
+        self.volumes = volumes
         self.register_outputs({})

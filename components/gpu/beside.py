@@ -7,7 +7,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 
 from components.access import BucketDriver, ServiceAccountArgs, bucket_claim
-from components.cluster import Cluster
+from components.cluster import ClaimVolume, Cluster
 from components.gpu.pod_args import Beside
 from components.gpu.pod_parts import Contents, config_map_name
 from components.gpu.volume_args import VolumeClaimArgs
@@ -121,21 +121,67 @@ class PodClaims(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         super().__init__("gpu-cluster:gpu:PodClaims", name, None, opts)
-        self.made = [
-            kubernetes.core.v1.PersistentVolumeClaim(
-                claim,
-                metadata={"name": claim, "namespace": args.namespace, "annotations": _AT_ONCE},
-                spec={
-                    "access_modes": [args.access_mode],
-                    "resources": {"requests": {"storage": args.size}},
-                    "storage_class_name": args.storage_class,
-                },
-                # The cluster fills in its default class, and the volume that it bound.
-                opts=cluster.options(self, holds_disk=True),
+        made: list[pulumi.Resource] = []
+        for claim, args in claims.items():
+            disk = cluster.volumes.get(claim)
+            volume = self._volume(claim, args, disk, cluster) if disk else None
+            made.append(
+                kubernetes.core.v1.PersistentVolumeClaim(
+                    claim,
+                    metadata={"name": claim, "namespace": args.namespace, "annotations": _AT_ONCE},
+                    spec={
+                        "access_modes": [args.access_mode],
+                        "resources": {"requests": {"storage": args.size}},
+                        "storage_class_name": disk.storage_class if disk else args.storage_class,
+                        "volume_name": volume.metadata.name if volume else None,
+                    },
+                    # The cluster fills in its default class, and the volume that it bound.
+                    opts=cluster.options(self, holds_disk=True),
+                )
             )
-            for claim, args in claims.items()
-        ]
+        self.made = made
         self.register_outputs({})
+
+    def _volume(
+        self, claim: str, args: VolumeClaimArgs, disk: ClaimVolume, cluster: Cluster
+    ) -> kubernetes.core.v1.PersistentVolume:
+        """Deleted after the claim and before the disk: its finalizer stays until the disk is
+        detached, so that nothing that detaches it goes before."""
+        # The name of a volume is the whole cluster's, and no namespace has a dot.
+        name = f"{args.namespace}.{claim}"
+        return kubernetes.core.v1.PersistentVolume(
+            name,
+            metadata={"name": name},
+            spec={
+                "capacity": {"storage": f"{disk.gib}Gi"},
+                "access_modes": [args.access_mode],
+                # The stack deletes its disk itself.
+                "persistent_volume_reclaim_policy": "Retain",
+                "storage_class_name": disk.storage_class,
+                "claim_ref": {"namespace": args.namespace, "name": claim},
+                "csi": {"driver": disk.driver, "fs_type": "ext4", "volume_handle": disk.handle},
+                "node_affinity": {
+                    "required": {
+                        "node_selector_terms": [
+                            {
+                                "match_expressions": [
+                                    {
+                                        "key": "topology.kubernetes.io/zone",
+                                        "operator": "In",
+                                        "values": [disk.zone],
+                                    }
+                                ]
+                            }
+                        ]
+                    }
+                },
+            },
+            opts=pulumi.ResourceOptions.merge(
+                cluster.options(self, holds_disk=True, delete_before_replace=True),
+                # The driver's resizer writes it once the file system has grown too.
+                pulumi.ResourceOptions(ignore_changes=["spec.capacity"]),
+            ),
+        )
 
 
 def declare_beside(beside: Beside, *, cluster: Cluster) -> Sequence[pulumi.Resource]:

@@ -173,8 +173,8 @@ def _check_claim(
     if nodes > 1 and not claim.several_nodes:
         raise ValueError(
             f"{path}.claim: {name} is {claim.access_mode}, for one node, and the pods are on "
-            f"{nodes}; give it accessMode ReadWriteMany and a storageClass that has that, or take "
-            "a bucket"
+            f"{nodes}; take a bucket or, where it is not EKS, accessMode ReadWriteMany and a "
+            "storageClass that has it"
         )
     if volume.writable and claim.access_mode == "ReadOnlyMany":
         raise ValueError(f"{path}.readOnly: {name} is ReadOnlyMany; drop the key")

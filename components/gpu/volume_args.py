@@ -1,5 +1,6 @@
 """What a user says of a pod's files: where each volume is mounted, and what is in it."""
 
+import math
 import posixpath
 import re
 from collections.abc import Sequence
@@ -169,9 +170,13 @@ class VolumeClaimArgs:
     """How large it is, such as `100Gi`; it can grow later where its class allows that, and never
     shrinks."""
     storage_class: str | None = None
-    """The StorageClass; left out, the cluster's default, which on GKE and EKS is a disk of one
-    node. On GKE `standard-rwx`, `premium-rwx` and the other classes of Filestore bring its
-    driver."""
+    """The StorageClass; left out, the cluster's default, which on GKE is a disk of one node. On GKE
+    `standard-rwx`, `premium-rwx` and the other classes of Filestore bring its driver. On EKS the
+    key is refused: the stack itself creates the disk, an encrypted gp3 volume."""
+    zone: str | None = None
+    """EKS only: the zone of the disk, and of the nodes that mount it; left out, the first of the
+    cluster's network, if that is the stack's own. A change replaces the disk, and its data is lost.
+    """
     access_mode: AccessMode = "ReadWriteOnce"
     """Who may mount it: pods of one node (`ReadWriteOnce`), of several nodes (`ReadWriteMany`,
     `ReadOnlyMany`), or one pod (`ReadWriteOncePod`)."""
@@ -194,9 +199,14 @@ class VolumeClaimArgs:
         if self.storage_class is None and self.several_nodes:
             raise ValueError(
                 f"accessMode: {self.access_mode} needs a file system that several nodes mount, and "
-                "the default class is a disk of one; name its storageClass, such as standard-rwx "
-                "on GKE"
+                "the default class is a disk of one; on EKS take a bucket, on GKE name a "
+                "storageClass such as standard-rwx"
             )
+
+    @property
+    def gib(self) -> int:
+        """The size in GiB, rounded up: clouds make no smaller steps."""
+        return math.ceil(quantity.parse(self.size) / 2**30)
 
     @property
     def several_nodes(self) -> bool:

@@ -5,11 +5,15 @@ Each function raises ValueError with one line that begins with the key's path.
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from components.access import Access, ServiceAccountArgs
+from components.access import Access, Disks, ServiceAccountArgs
+from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
+from components.cluster import ResolvedPool
 from components.decode import at, decode_map
 from components.gpu.volume_args import VolumeClaimArgs
+from components.gpu.workload_args import WorkloadArgs
 
 ACCOUNT_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
 """Of an IAM role's name, which has the cluster's in front, it can have so much."""
@@ -30,10 +34,81 @@ def read_accounts(
     return accounts
 
 
-def read_claims(path: str, value: object) -> Mapping[str, VolumeClaimArgs]:
+def read_claims(
+    path: str, value: object, platform: str, access: Access
+) -> Mapping[str, VolumeClaimArgs]:
     """The config's `volumeClaims`, whose key is `path`."""
     claims = decode_map(path, VolumeClaimArgs, value)
-    for name in claims:
+    for name, claim in claims.items():
         if reason := names.invalid_dns_label(name):
             raise ValueError(f"{path}.{name}: {reason}")
+        at(f"{path}.{name}", _check_disk, claim, platform, access.disks)
     return claims
+
+
+def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> None:
+    if disks is None:
+        if claim.zone is not None:
+            raise ValueError(
+                f"zone: on platform {platform} the cluster chooses where the disk is; drop the key"
+            )
+        return
+    if claim.several_nodes:
+        raise ValueError(
+            f"accessMode: {claim.access_mode} needs a file system that several nodes mount, and on "
+            f"platform {platform} a claim is a disk of one node; {disks.shared}"
+        )
+    if claim.storage_class is not None:
+        raise ValueError(
+            f"storageClass: {claim.storage_class!r} has no effect on platform {platform}, where "
+            "the stack itself creates the disks of its claims; drop the key, or "
+            f"{disks.other_class}"
+        )
+    if claim.zone is None and not disks.zones:
+        raise ValueError(
+            "zone: is missing; name the zone of the disk, since only the cloud knows those of "
+            f"an existing network, such as {disks.region}a"
+        )
+    if claim.zone is not None and disks.zones and claim.zone not in disks.zones:
+        raise ValueError(
+            f"zone: {claim.zone!r} is not of the cluster's network; allowed: "
+            f"{', '.join(disks.zones)}"
+        )
+    if claim.zone is not None and not disks.zones and claim.zone[:-1] != disks.region:
+        raise ValueError(
+            f"zone: {claim.zone!r} is not a zone of {disks.region}; give one such as "
+            f"{disks.region}a"
+        )
+
+
+def check_disk_zones(
+    path: str,
+    jobs: Mapping[str, WorkloadArgs] | Mapping[str, TrainingArgs],
+    claims: Mapping[str, VolumeClaimArgs],
+    pools: Mapping[str, ResolvedPool[Any]],
+    disks: Disks | None,
+) -> None:
+    """Raises ValueError if a pool of `jobs`, whose key is `path`, can start nodes in another zone
+    than that of a disk which they mount.
+
+    Cluster Autoscaler takes the first zone of such a pool for the only one, and the cloud starts
+    the node in any (kubernetes/autoscaler cloudprovider/aws/README.md).
+    """
+    if disks is None:
+        return
+    for name, job in jobs.items():
+        for volume, each in job.volumes.items():
+            if each.claim is None:
+                continue
+            places = pools[job.pool].places
+            zone = claims[each.claim].zone or disks.zones[0]
+            if list(places) == [zone] or (not disks.zones and len(places) == 1):
+                continue
+            key = f"gpuPools.{job.pool}.{disks.pool_key}"
+            way = f"set {key} to [{zone}]" if disks.zones else f"name in {key} only the one there"
+            if disks.zones and len(places) == 1:
+                way += f", or volumeClaims.{each.claim}.zone to {places[0]}"
+            raise ValueError(
+                f"{path}.{name}.volumes.{volume}.claim: the disk of {each.claim} is in {zone}, "
+                f"and nodes of pool {job.pool} can be in {', '.join(places)}; {way}"
+            )

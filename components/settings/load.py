@@ -20,7 +20,7 @@ from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.pod_args import Beside
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
-from components.settings.beside import read_accounts, read_claims
+from components.settings.beside import check_disk_zones, read_accounts, read_claims
 from components.settings.model import Settings
 from components.settings.validate import check_gpu_test, check_pool_name, check_workloads
 
@@ -113,12 +113,16 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         accounts=read_accounts(
             f"{NAMESPACE}:serviceAccounts", values["serviceAccounts"], platform, own.access
         ),
-        claims=read_claims(f"{NAMESPACE}:volumeClaims", values["volumeClaims"]),
+        claims=read_claims(
+            f"{NAMESPACE}:volumeClaims", values["volumeClaims"], platform, own.access
+        ),
     )
     jobs = read_training_jobs(
         f"{NAMESPACE}:trainingJobs", values["trainingJobs"], batch, pools, beside, root
     )
     check_workloads(workloads, pools, batch, jobs, beside, root)
+    for key, mounting in (("workloads", workloads), ("trainingJobs", jobs)):
+        check_disk_zones(f"{NAMESPACE}:{key}", mounting, beside.claims, own.pools, own.access.disks)
     return Settings(
         platform=platform,
         own=own,

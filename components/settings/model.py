@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from components.batch.batch_args import BatchArgs
 from components.batch.training_args import TrainingArgs
-from components.cluster import ResolvedPool, Runs
+from components.cluster import Disk, ResolvedPool, Runs
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
@@ -59,5 +59,8 @@ class Settings(Generic[Own]):
             storage_classes=frozenset(
                 claim.storage_class for claim in self.beside.claims.values() if claim.storage_class
             ),
-            claims=tuple(self.beside.claims),
+            claims={
+                name: Disk(gib=claim.gib, zone=claim.zone)
+                for name, claim in self.beside.claims.items()
+            },
         )

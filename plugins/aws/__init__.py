@@ -27,6 +27,7 @@ from plugins.aws.security_groups import (
     SecurityGroupEgressRule,
     SecurityGroupIngressRule,
 )
+from plugins.aws.volumes import Volume
 from plugins.cloud.handler import Config
 from plugins.cloud.server import ProviderSettings
 from plugins.faults import Faults
@@ -38,7 +39,7 @@ _KINDS = (
     InternetGateway, Key, LaunchTemplate, LogGroup, NatGateway, NodeGroup, OpenIdConnectProvider,
     PodIdentityAssociation, Policy, Role, RolePolicy, RolePolicyAttachment, Route, RouteTable,
     RouteTableAssociation, SecurityGroup, SecurityGroupEgressRule, SecurityGroupIngressRule, Subnet,
-    Tag, Vpc, VpcEndpoint,
+    Tag, Volume, Vpc, VpcEndpoint,
 )  # fmt: skip
 
 

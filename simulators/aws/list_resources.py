@@ -23,14 +23,20 @@ def list_resources(account: Account) -> Iterator[str]:
         yield f"instance profile {profile['InstanceProfileName']}"
     for provider in iam.list_open_id_connect_providers()["OpenIDConnectProviderList"]:
         yield f"OIDC provider {provider['Arn']}"
-    going = set()
+    # AWS makes its own keys, such as that of EBS, with the first thing that they encrypt.
+    aliases = kms.list_aliases()["Aliases"]
+    going = {
+        one["TargetKeyId"]
+        for one in aliases
+        if one["AliasName"].startswith("alias/aws/") and "TargetKeyId" in one
+    }
     for row in kms.list_keys()["Keys"]:
         key = kms.describe_key(KeyId=row["KeyId"])["KeyMetadata"]
         if key["KeyState"] == "PendingDeletion":
             going.add(row["KeyId"])
-        elif key["KeyManager"] == "CUSTOMER":
+        elif key["KeyManager"] == "CUSTOMER" and row["KeyId"] not in going:
             yield f"key {row['KeyId']}"
-    for alias in kms.list_aliases()["Aliases"]:
+    for alias in aliases:
         if (
             not alias["AliasName"].startswith("alias/aws/")
             and alias.get("TargetKeyId") not in going
@@ -77,6 +83,8 @@ def _network(account: Account) -> Iterator[str]:
         tags = {tag["Key"]: tag["Value"] for tag in volume.get("Tags") or []}
         if claim := tags.get("kubernetes.io/created-for/pvc/name"):
             yield f"EBS volume {volume['VolumeId']} (of the claim {claim})"
+        elif name := tags.get("Name") if "ebs.csi.aws.com/cluster" in tags else None:
+            yield f"EBS volume {volume['VolumeId']} ({name})"
     for reservation in ec2.describe_instances()["Reservations"]:
         for each in reservation["Instances"]:
             if each["State"]["Name"] != "terminated":

@@ -28,8 +28,7 @@ def wanted(settings: EksSettings) -> list[Wanted]:
     is paid for. In an existing VPC the zones are those of its subnets, whose IDs stand for them.
     """
     cluster, region = settings.cluster, settings.region
-    everywhere = cluster.network.subnet_ids or cluster.network.zones
-    pools = [("system", cluster.system_pool.instance_types, tuple(everywhere))]
+    pools = [("system", cluster.system_pool.instance_types, cluster.network.places)]
     pools += [
         (name, pool.args.instance_types, tuple(pool.places))
         for name, pool in settings.pools.items()

@@ -30,6 +30,9 @@ class Aws:
             "aws:ec2/routeTable:RouteTable": self._route_table,
             "aws:ec2/route:Route": lambda i: [route_id(i)],
             "aws:ec2/routeTableAssociation:RouteTableAssociation": self._association,
+            "aws:ebs/volume:Volume": lambda i: self._ec2(
+                "volumes", "Volumes", "VolumeId", tags=i["tags"]
+            ),
             "aws:ec2/eip:Eip": self._address,
             "aws:ec2/natGateway:NatGateway": self._nat_gateway,
             "aws:ec2/vpcEndpoint:VpcEndpoint": self._endpoint,

@@ -57,6 +57,8 @@ def _all_behind(name: str, direct: dict[str, frozenset[str]]) -> frozenset[str]:
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment::"
         "k8s-ml-nodes-AmazonEC2ContainerRegistryPullOnly",
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment::k8s-ml-vpc-cni-AmazonEKS_CNI_Policy",
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment::"
+        "k8s-ml-aws-ebs-csi-driver-AmazonEBSCSIDriverPolicy",
         "aws:eks/addon:Addon::k8s-ml-vpc-cni",
         "aws:eks/addon:Addon::k8s-ml-kube-proxy",
         "aws:eks/addon:Addon::k8s-ml-eks-pod-identity-agent",
@@ -117,6 +119,24 @@ def test_objects_in_the_cluster_outlive_neither_access_nor_nodes(
         SYSTEM_GROUP,
         CLUSTER,
     } <= outlived_by[item]
+
+
+def test_a_disk_goes_after_its_claim_and_before_its_driver() -> None:
+    """The engine waits until the PersistentVolume is deleted, which is once the disk is detached:
+    until then the driver has its addon, its rights and nodes for its pods."""
+    behind = _outlived_by(
+        with_changes(values_of("train"), [["gpu-cluster:volumeClaims", {"a": {"size": "1Gi"}}]])
+    )
+    claim, volume = (f"kubernetes:core/v1:{kind}::" for kind in (
+        "PersistentVolumeClaim", "PersistentVolume"))  # fmt: skip
+    assert {f"{volume}default.a", "aws:ebs/volume:Volume::claim-a"} <= behind[f"{claim}a"]
+    assert {
+        "aws:ebs/volume:Volume::claim-a",
+        "aws:eks/addon:Addon::k8s-ml-aws-ebs-csi-driver",
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment::"
+        "k8s-ml-aws-ebs-csi-driver-AmazonEBSCSIDriverPolicy",
+        SYSTEM_GROUP,
+    } <= behind[f"{volume}default.a"]
 
 
 def test_the_provider_is_configured_once_the_cluster_can_be_used(

@@ -148,6 +148,7 @@ def test_eks_mounts_a_bucket_by_a_volume_and_its_claim() -> None:
     assert data["mountOptions"] == ["region us-east-1", "allow-other", "read-only"]
     assert out["mountOptions"] == [
         "region us-east-1", "allow-other", "allow-delete", "allow-overwrite",
+        "file-mode=666", "dir-mode=777",
     ]  # fmt: skip
     assert (data["accessModes"], out["accessModes"]) == (["ReadOnlyMany"], ["ReadWriteMany"])
     assert (data["storageClassName"], data["persistentVolumeReclaimPolicy"]) == ("", "Retain")
@@ -180,7 +181,9 @@ def test_no_two_accounts_meet_in_one_name(stack: str) -> None:
     assert len(found.of("gcp:storage/bucketIAMMember:BucketIAMMember")) in (0, 3)
     for kind, made in (("PersistentVolume", 3), ("PersistentVolumeClaim", 4)):
         objects = [each.inputs["metadata"] for each in found.of(f"kubernetes:core/v1:{kind}")]
-        assert len(objects) == (made if stack == "train" else made - 3)
+        # On EKS the claim of the stack has a volume of the stack too.
+        disks = 1 if kind == "PersistentVolume" else 0
+        assert len(objects) == (made + disks if stack == "train" else made - 3)
         assert len({(each.get("namespace"), each["name"]) for each in objects}) == len(objects)
 
 
@@ -218,12 +221,49 @@ def test_a_claim_and_who_mounts_it_are_deleted_themselves(stack: str) -> None:
     mounts it; everything else in a cluster needs no deletion of its own."""
     volumes = {"out": {"mountPath": "/out", "claim": "checkpoints", "readOnly": False}}
     claims = {"checkpoints": {"size": "1Gi"}}
-    found = declared(stack, volumeClaims=claims, job={"volumes": volumes})
+    pools = copy.deepcopy(values_of(stack)["gpu-cluster:gpuPools"])
+    if stack == "train":
+        pools["train-gpu"]["zones"] = ["us-east-1a"]
+    found = declared(stack, volumeClaims=claims, gpuPools=pools, job={"volumes": volumes})
     kept = [each for each in found.resources if each.type.startswith("kubernetes:")]
     themselves = {each.type for each in kept if not each.deleted_with}
-    assert themselves == {
+    assert themselves - {"kubernetes:core/v1:PersistentVolume"} == {
         "kubernetes:core/v1:PersistentVolumeClaim", "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
     }  # fmt: skip
+    assert ("kubernetes:core/v1:PersistentVolume" in themselves) == (stack == "train")
+
+
+def test_on_eks_the_stack_owns_the_disk_of_a_claim() -> None:
+    """An encrypted EBS volume with the tags of the cluster, in the zone of the pool; its volume in
+    Kubernetes stays until it is detached, and names the only zone where it can be attached."""
+    values = values_of("train")
+    cluster = {**values["gpu-cluster:cluster"], "tags": {"team": "ml"}}
+    claims = {"checkpoints": {"size": "1.5Ti", "zone": "us-east-1b", "namespace": "team"}}
+    found = declared("train", cluster=cluster, volumeClaims=claims)
+    disk = found.one("aws:ebs/volume:Volume")
+    assert disk.inputs["availabilityZone"] == "us-east-1b"
+    assert (disk.inputs["type"], disk.inputs["size"], disk.inputs["encrypted"]) == (
+        "gp3", 1536, True,
+    )  # fmt: skip
+    assert disk.inputs["tags"] == {
+        "Name": "k8s-ml-checkpoints", "ebs.csi.aws.com/cluster": "true", "team": "ml",
+        "gpu-cluster/stack": "gpu-cluster/test",
+    }  # fmt: skip
+    volume = found.one("kubernetes:core/v1:PersistentVolume")
+    spec = volume.inputs["spec"]
+    assert list(volume.ignore_changes) == ["spec.capacity"]
+    assert spec["csi"] == {
+        "driver": "ebs.csi.aws.com", "fsType": "ext4", "volumeHandle": "claim-checkpoints-id",
+    }  # fmt: skip
+    assert spec["claimRef"] == {"namespace": "team", "name": "checkpoints"}
+    assert spec["persistentVolumeReclaimPolicy"] == "Retain"
+    (term,) = spec["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1b"]}
+    ]
+    claim = found.one("kubernetes:core/v1:PersistentVolumeClaim")
+    assert claim.inputs["spec"]["volumeName"] == "team.checkpoints"
+    assert claim.inputs["spec"]["storageClassName"] == "gp3-encrypted"
 
 
 def test_a_changed_file_is_another_config_map(tmp_path: Any, monkeypatch: Any) -> None:

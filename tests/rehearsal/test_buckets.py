@@ -32,6 +32,8 @@ def with_bucket(stack: str) -> Mutation:
         account = {"buckets": {"data": "read", "out": "write"}}
         config["gpu-cluster:serviceAccounts"] = {"trainer": account}
         config["gpu-cluster:volumeClaims"] = {"results": {"size": "10Gi"}}
+        if stack == "train":
+            config["gpu-cluster:gpuPools"]["train-gpu"]["zones"] = ["us-east-1a"]
         config["gpu-cluster:workloads"][ON[stack]] |= {
             "serviceAccount": "trainer",
             "volumes": {
