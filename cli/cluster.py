@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cli.options import json_option, rehearsal_option, stack_argument
+from cli.options import json_option, rehearsal_option, stack_argument, trust_option
 from cli.output import say
 from stacks.outcome import Answer, ExitCode
 
@@ -16,10 +16,19 @@ def _asks(name: str, module: str) -> Callable[[Callable[[], None]], click.Comman
     """Makes a command of a docstring: it asks the cluster by what `module` calls `answer`."""
 
     def command(described: Callable[[], None]) -> click.Command:
-        def run(stack: str, rehearsal: bool, kubeconfig: Path | None, as_json: bool) -> ExitCode:
-            return say(name, lambda: _answer(module, stack, kubeconfig, rehearsal), as_json=as_json)
+        def run(
+            stack: str,
+            rehearsal: bool,
+            kubeconfig: Path | None,
+            trust_kubeconfig: bool,
+            as_json: bool,
+        ) -> ExitCode:
+            def ask() -> Answer:
+                return _answer(module, stack, kubeconfig, rehearsal, trust_kubeconfig)
 
-        made: Any = json_option(run)
+            return say(name, ask, as_json=as_json)
+
+        made: Any = trust_option(json_option(run))
         made = click.option(
             "--kubeconfig",
             type=click.Path(path_type=Path, dir_okay=False),
@@ -32,14 +41,16 @@ def _asks(name: str, module: str) -> Callable[[Callable[[], None]], click.Comman
     return command
 
 
-def _answer(module: str, stack: str, kubeconfig: Path | None, rehearsal: bool) -> Answer:
+def _answer(
+    module: str, stack: str, kubeconfig: Path | None, rehearsal: bool, trusted: bool
+) -> Answer:
     from stacks.live.cluster import kubeconfig_of
     from stacks.settings import config_of
 
     if rehearsal and kubeconfig is not None:
         raise click.UsageError("give --kubeconfig or --rehearsal, not both")
     config_of(stack)  # what is wrong with the stack's file is said first
-    content = kubeconfig_of(stack, kubeconfig, rehearsal=rehearsal)
+    content = kubeconfig_of(stack, kubeconfig, rehearsal=rehearsal, trusted=trusted)
     answer: Answer = importlib.import_module(module).answer(stack, content)
     return answer
 

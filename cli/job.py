@@ -1,5 +1,6 @@
 """`gpu-cluster job`: training jobs of those who use a stack's cluster, without its stack."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import click
 
 from cli.options import json_option
-from cli.output import say
+from cli.output import for_terminal, say
 from stacks.outcome import Answer, ExitCode
 
 
@@ -98,7 +99,7 @@ def logs(name: str, kubeconfig: Path | None, namespace: str, worker: int, follow
 
     def ask(cluster: Any) -> Answer:
         for line in cluster.log(name, worker, follow=follow):
-            click.echo(line)
+            click.echo(for_terminal(line, sys.stdout))
         return ExitCode.OK, {}, ""
 
     return _asked("logs", ask, kubeconfig, namespace)

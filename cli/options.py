@@ -40,3 +40,8 @@ plugins_option = click.option(
 rehearsal_option = click.option(
     "--rehearsal", is_flag=True, help="Ask the stack's rehearsal that was kept running."
 )
+trust_option = click.option(
+    "--trust-kubeconfig", is_flag=True,
+    help="Run the command by which a kubeconfig in the stack's file signs in, and send the "
+    "credential to the server that it names.",
+)  # fmt: skip

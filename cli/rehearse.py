@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import json_option, plugins_option, stack_argument
+from cli.options import json_option, plugins_option, stack_argument, trust_option
 from cli.output import aside, say
 from stacks.outcome import Answer, CheckError, ExitCode
 
@@ -165,8 +165,9 @@ def listed(as_json: bool) -> ExitCode:
     metavar="FILE",
     help="Output of kubectl get nodes -o json, - for standard input; left out, kubectl is asked.",
 )
-def inventory(stack: str, nodes: Path | None) -> None:
+@trust_option
+def inventory(stack: str, nodes: Path | None, trust_kubeconfig: bool) -> None:
     """Write down the machines of the existing cluster of STACK, for rehearsals of it."""
     from rehearsal.inventory_file import write
 
-    print(f"wrote {write(stack, nodes)}")
+    print(f"wrote {write(stack, nodes, trusted=trust_kubeconfig)}")

@@ -199,6 +199,13 @@ RULES: Sequence[Rule] = (
         {"roles": _texts("cluster-admin", about="Patterns of roles that nobody is bound to.")},
     ),
     on_resource("explicit-provider", workloads.explicit_provider, _MANDATORY, _HIGH),
+    on_resource(
+        "kubeconfig-credentials",
+        workloads.kubeconfig,
+        _MANDATORY,
+        _HIGH,
+        {"commands": _texts(about="Further commands by which a kubeconfig may sign in.")},
+    ),
     # The whole stack
     on_stack("gpu-toleration", stacks.tolerations, _MANDATORY, _HIGH),
     on_stack("autoscaler-tags", stacks.autoscaler_tags, _MANDATORY, _HIGH),

@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 
+import yaml
+
 from components.catalog import kubernetes as names
+from components.kube import credentials
 from policy.pods import (
     Pods,
     asks_for_gpu,
@@ -99,6 +102,25 @@ def explicit_provider(resource: Resource) -> Iterator[str]:
             f"{resource.type.rpartition(':')[2]} {resource.name} goes to whatever cluster the "
             "machine's kubeconfig names; give it the cluster's provider"
         )
+
+
+def kubeconfig(resource: Resource, *, commands: Sequence[str]) -> Iterator[str]:
+    """A kubeconfig runs no program of its author's choice on this machine, and reads no file.
+
+    `commands` may sign in as well, whatever their arguments.
+    """
+    text = get(resource.props, "kubeconfig")
+    if resource.type != "pulumi:providers:kubernetes" or not isinstance(text, str):
+        return
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return  # the provider says so itself
+    users = document.get("users") if isinstance(document, dict) else None
+    for entry in users if isinstance(users, list) else ():
+        user = get(entry, "user")
+        if isinstance(user, dict) and (reason := credentials.unsafe(user, commands)):
+            yield f"the kubeconfig of provider {resource.name} {reason}"
 
 
 def _goes_to_gpus(pods: Pods) -> bool:

@@ -13,7 +13,7 @@ import yaml
 from components.existing.settings import ExistingSettings
 from simulators.inventory import INVENTORIES, Machine, checked_machines
 from stacks.names import StackError
-from stacks.settings import NOWHERE, config_of, settings_of
+from stacks.settings import NOWHERE, config_of, own_kubeconfig, settings_of
 
 GPU = "nvidia.com/gpu"
 _OWN = ("kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch")
@@ -24,18 +24,24 @@ _HEAD = """\
 """
 
 
-def write(stack: str, nodes: Path | None, folder: Path = INVENTORIES) -> Path:
+def write(
+    stack: str, nodes: Path | None, folder: Path = INVENTORIES, *, trusted: bool = False
+) -> Path:
     """Writes the inventory from `kubectl get nodes -o json`: of a file, `-` for standard input, or
-    else of the cluster in the settings. Raises CheckError, in one line."""
-    kubeconfig = None if nodes is None else NOWHERE
-    settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
+    else of the cluster in the settings. Raises CheckError, in one line, also if `own_kubeconfig`
+    does not trust the settings."""
+    config = config_of(stack)
+    settings = settings_of(stack, config, kubeconfig=NOWHERE)
     if not isinstance(own := settings.own, ExistingSettings):
         raise StackError(
             f"{stack} is on {settings.platform}: only an existing cluster has machines to write "
             "down; the subnets of an existing VPC are written by hand: docs/how-to/inventories.md"
         )
     if nodes is None:
-        text = _asked(own.kubeconfig)
+        kubeconfig = own_kubeconfig(stack, config, trusted=trusted)
+        if kubeconfig is None:
+            raise StackError("the stack's kubeconfig is encrypted: give --nodes FILE")
+        text = _asked(kubeconfig)
     else:
         try:
             text = sys.stdin.read() if str(nodes) == "-" else nodes.read_text()

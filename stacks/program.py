@@ -30,9 +30,13 @@ def copy_program(source: Path, stack: str, target: Path, mutate: Mutation | None
     (target / ".venv").symlink_to(source / ".venv")
     shutil.copy2(file, target / file.name)
     for name in files_named(document):
-        if (source / name).is_file():  # the program itself says what is wrong with another
-            (target / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source / name, target / name)
+        named, copy = (source / name).resolve(), target / name
+        if named.is_file():  # the program itself says what is wrong with another
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if named.is_relative_to(source.resolve()):
+                shutil.copy2(named, copy)
+            else:
+                copy.symlink_to(named)  # which the program refuses, as it would the original
     if mutate is not None:
         mutate(target)
     _write_without_secrets(target / file.name)

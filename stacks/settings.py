@@ -7,6 +7,7 @@ from typing import Any
 
 import tools
 from components.existing.settings import ExistingSettings
+from components.kube import credentials
 from components.settings.load import from_config
 from components.settings.model import Settings
 from stacks import files
@@ -86,15 +87,27 @@ def with_kubeconfig(config: Mapping[str, Any], kubeconfig: str) -> dict[str, Any
     return {**config, CLUSTER: {**others, "kubeconfig": kubeconfig}}
 
 
-def own_kubeconfig(stack: str, config: Mapping[str, Any]) -> str | None:
+def own_kubeconfig(stack: str, config: Mapping[str, Any], *, trusted: bool = False) -> str | None:
     """The kubeconfig that an existing cluster's settings name, which is there before the stack is.
 
-    None where the stack makes its cluster, or where the kubeconfig is encrypted.
+    None if the stack creates its cluster, or if the kubeconfig is encrypted. Raises CheckError if
+    it comes with the stack's file and signs in by a command, unless it is `trusted`: who wrote the
+    file chose the server that gets the credential.
     """
     if platform_of(config) != "existing" or config[CLUSTER].get("kubeconfig") == PLACEHOLDER:
         return None
     own = settings_of(stack, config).own
-    return own.kubeconfig if isinstance(own, ExistingSettings) else None
+    if not isinstance(own, ExistingSettings):
+        return None
+    user = json.loads(own.kubeconfig)["users"][0]["user"]
+    command = credentials.command_of(user)
+    if command is not None and own.cluster.committed() and not trusted:
+        server = json.loads(own.kubeconfig)["clusters"][0]["cluster"].get("server")
+        raise CheckError(
+            f"the kubeconfig of Pulumi.{stack}.yaml signs in by {command} and sends what that "
+            f"prints to {server}; if both are right, add --trust-kubeconfig"
+        )
+    return own.kubeconfig
 
 
 def kubeconfig_output(stack: str) -> str:

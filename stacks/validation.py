@@ -15,6 +15,7 @@ from typing import Any
 
 from components.settings.load import from_config
 from stacks.files import (
+    PLACEHOLDER,
     ROOT,
     NotYaml,
     composed,
@@ -116,7 +117,9 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
     """What the program says of the config, and of the rest of it once that is put right.
     `source`: where the files are that it names."""
     plain: dict[str, Any] = json.loads(json.dumps(config, default=str))
-    rest: dict[str, Any] | None = with_kubeconfig(plain, NOWHERE)
+    rest: dict[str, Any] | None = (
+        plain if _has_kubeconfig(plain) else with_kubeconfig(plain, NOWHERE)
+    )
     guessed: set[str] = set()
     for _ in range(_MOST):
         if rest is None:
@@ -129,6 +132,18 @@ def refusals(config: Mapping[str, Any], source: Path = ROOT) -> Iterator[str]:
             if str(error).partition(": ")[0] not in guessed:
                 yield str(error)
             rest = _put_right(rest, str(error), guessed)
+
+
+def _has_kubeconfig(config: Mapping[str, Any]) -> bool:
+    """Whether the kubeconfig comes with the stack's file, so that it can be checked as well."""
+    cluster = config.get(CLUSTER)
+    if not isinstance(cluster, dict):
+        return False
+    text, file = cluster.get("kubeconfig"), cluster.get("kubeconfigFile")
+    if isinstance(text, str):
+        return text != PLACEHOLDER
+    path = Path(file).expanduser().resolve() if isinstance(file, str) else Path("/")
+    return path.is_relative_to(Path.cwd()) and path.is_file()
 
 
 def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[str, Any] | None:

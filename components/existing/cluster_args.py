@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from components.catalog import kubernetes as names
+from components.kube import credentials
 
 _FILE_KEYS = {
     "certificate-authority": "certificate-authority-data",
@@ -26,10 +27,12 @@ class ExistingClusterArgs:
     name: str
     """What this stack calls it. Changing it replaces everything that the stack runs there."""
     kubeconfig: str | None = None
-    """The content of a kubeconfig; set it with `pulumi config set --secret --path`."""
+    """The content of a kubeconfig; set it with `pulumi config set --secret --path`. It may sign in
+    by `aws`, `aws-iam-authenticator`, `gke-gcloud-auth-plugin`, `kubelogin` or `tsh`, by no other
+    command, and names files only below the program's folder."""
     kubeconfig_file: str | None = None
     """The path of a kubeconfig, `~` allowed. Without either key it is `$KUBECONFIG`, else
-    `~/.kube/config`."""
+    `~/.kube/config`. For a file below the program's folder the same holds as for `kubeconfig`."""
     context: str | None = None
     """The context to use; left out, the kubeconfig's current context."""
 
@@ -39,10 +42,20 @@ class ExistingClusterArgs:
         if self.kubeconfig is not None and self.kubeconfig_file is not None:
             raise ValueError("kubeconfigFile: and kubeconfig exclude each other; drop one")
 
+    def committed(self) -> bool:
+        """Whether the kubeconfig comes with the stack's file, from whoever wrote that: its text is
+        in the file, or in another one below the program's folder."""
+        if self.kubeconfig is not None:
+            return True
+        if self.kubeconfig_file is None:
+            return False
+        return Path(self.kubeconfig_file).expanduser().resolve().is_relative_to(Path.cwd())
+
     def read_kubeconfig(self) -> str:
         """The context's cluster and user alone, as JSON, with the files they name read in.
 
-        Raises ValueError with one line that begins with the key.
+        Raises ValueError with one line that begins with the key, also for what a kubeconfig that
+        comes with the stack's file would run or read on the machine of whoever uses it.
         """
         key, text, folder = self._text()
         try:
@@ -62,12 +75,20 @@ class ExistingClusterArgs:
         user = _by_name(document.get("users"), "user").get(str(context.get("user")))
         if cluster is None or user is None:
             raise ValueError(f"context: {name!r} names a cluster or user that is not there")
+        within = None
+        if self.committed():
+            within = folder.resolve()
+            if reason := credentials.unsafe(user):
+                raise ValueError(
+                    f"{key}: its user {reason}. A kubeconfig outside of the repository may do so: "
+                    "name it in kubeconfigFile or $KUBECONFIG"
+                )
         return json.dumps(
             {
                 "apiVersion": "v1",
                 "kind": "Config",
-                "clusters": [{"name": name, "cluster": _inline(key, cluster, folder)}],
-                "users": [{"name": name, "user": _inline(key, user, folder)}],
+                "clusters": [{"name": name, "cluster": _inline(key, cluster, folder, within)}],
+                "users": [{"name": name, "user": _inline(key, user, folder, within)}],
                 "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
                 "current-context": name,
             },
@@ -103,13 +124,22 @@ def _by_name(entries: object, key: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _inline(key: str, entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _inline(
+    key: str, entry: Mapping[str, Any], folder: Path, within: Path | None
+) -> dict[str, Any]:
+    """The entry with its files read in, which are below `within` if that is given."""
     # Another machine, or another project, has the kubeconfig but not the files beside it.
     inlined: dict[str, Any] = {}
     for name, value in entry.items():
         if name in _FILE_KEYS:
+            path = folder / Path(str(value)).expanduser()
+            if within is not None and not path.resolve().is_relative_to(within):
+                raise ValueError(
+                    f"{key}: {name} {value!r} is outside of the kubeconfig's folder; put the file "
+                    f"below it, or write its content as {_FILE_KEYS[name]}"
+                )
             try:
-                content = (folder / Path(str(value)).expanduser()).read_bytes()
+                content = path.read_bytes()
             except OSError as error:
                 raise ValueError(f"{key}: cannot read {value!r} ({error.strerror})") from None
             inlined[_FILE_KEYS[name]] = base64.b64encode(content).decode()

@@ -132,12 +132,19 @@ class VolumeArgs:
 
     def contents(self, root: Path) -> dict[str, str]:
         """Name -> content of each of `files` below `root`. Raises ValueError, with the key in
-        front, for one that cannot be read, is no text, holds a private key, or is too large."""
+        front, for one that leads elsewhere, cannot be read, is no text, holds a private key, or is
+        too large."""
         found: dict[str, str] = {}
         for position, file in enumerate(self.files):
             key = f"files[{position}]"
+            path = root / file
+            if not path.resolve().is_relative_to(root.resolve()):
+                raise ValueError(
+                    f"{key}: {file!r} is a link that leads out of {root.resolve()}; put the file "
+                    "itself there"
+                )
             try:
-                text = (root / file).read_text(encoding="utf-8")
+                text = path.read_text(encoding="utf-8")
             except OSError as error:
                 raise ValueError(f"{key}: cannot read {file!r}: {error.strerror}") from None
             except UnicodeDecodeError:

@@ -6,6 +6,7 @@ by its path, before a resource is registered.
 
 import difflib
 import json
+import os
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ from components.gpu.pod_args import Beside
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
 from components.settings.beside import check_disk_zones, read_accounts, read_claims
+from components.settings.endpoints import foreign_endpoints
 from components.settings.model import Settings
 from components.settings.validate import check_gpu_test, check_pool_name, check_workloads
 
@@ -44,19 +46,27 @@ def load() -> Settings[Any]:
     import pulumi
     from pulumi.runtime import config as runtime_config
 
+    config = {**runtime_config.get_config_env(), **runtime_config.CONFIG.get()}
     try:
-        return from_config({**runtime_config.get_config_env(), **runtime_config.CONFIG.get()})
+        read = from_config(config)
     except ValueError as error:
         raise pulumi.RunError(str(error)) from None
+    for warning in foreign_endpoints(config):
+        pulumi.log.warn(warning)
+    return read
 
 
 def from_config(config: Mapping[str, str], root: Path = Path()) -> Settings[Any]:
     """`config` is the engine's: `namespace:key` -> text, JSON where the value is structured.
     `root`: where the files are that it names.
 
-    Raises ValueError with one line: the key's path, what was given, what is allowed.
+    Raises ValueError with one line: the key's path, what was given, what is allowed. In continuous
+    integration, which sets `CI`, nobody reads warnings, so `foreign_endpoints` is refused.
     """
     try:
+        if os.environ.get("CI", "").lower() in ("1", "true"):
+            for line in foreign_endpoints(config):
+                raise ValueError(line)
         return _read(config, root)
     except ValueError as error:
         # A key may have a line end in it, and is shown as part of its path.

@@ -257,7 +257,7 @@ class LocalControlPlane:
             "kind": "Config",
             "current-context": "rehearsal",
             "clusters": [named | {"cluster": cluster}],
-            "users": [named | {"user": {"tokenFile": str(self.pki.token_file)}}],
+            "users": [named | {"user": {"token": self.pki.token}}],
             "contexts": [named | {"context": {"cluster": "rehearsal", "user": "rehearsal"}}],
         }
         self.kubeconfig.unlink(missing_ok=True)

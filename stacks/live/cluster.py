@@ -30,11 +30,11 @@ _SIGN_IN = {
 """Command by which a kubeconfig signs in -> how it gets credentials."""
 
 
-def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
+def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool, trusted: bool = False) -> str:
     """The content of a given file, of the stack's kept rehearsal, or else of the stack's output; of
     an existing cluster before the first `pulumi up`, what its settings name.
 
-    Raises CheckError where there is none.
+    Raises CheckError if there is none, or if `own_kubeconfig` does not trust it.
     """
     if rehearsal:
         folder = ROOT / ".rehearsal" / stack
@@ -48,19 +48,19 @@ def kubeconfig_of(stack: str, given: Path | None, *, rehearsal: bool) -> str:
                 else f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
             )
     if given is None:
-        return _of_stack(stack)
+        return _of_stack(stack, trusted)
     try:
         return given.read_text()
     except OSError as error:
         raise CheckError(f"--kubeconfig {given}: {error.strerror}") from None
 
 
-def _of_stack(stack: str) -> str:
+def _of_stack(stack: str, trusted: bool) -> str:
     try:
         return kubeconfig_output(stack)
     except CheckError as error:
         try:
-            own = own_kubeconfig(stack, config_of(stack))
+            own = own_kubeconfig(stack, config_of(stack), trusted=trusted)
         except CheckError as neither:
             raise CheckError(f"{neither}; {error}") from None
         if own is None:

@@ -1,6 +1,8 @@
 """Cases of the rules on pods."""
 
+import json
 from dataclasses import replace
+from typing import Any
 
 from tests.policy.cases import DROP, Rows, cases_of, changed
 from tests.policy.resources import DEPLOYMENT, POD, daemon_set, installer, resource
@@ -70,6 +72,15 @@ ASKS_FOR_ONE = changed(
     POD, ("spec", "containers", 0, "resources", "requests"), {"nvidia.com/gpu": "1"}
 )
 
+
+def signing_in_by(user: dict[str, Any]) -> str:
+    return json.dumps({"users": [{"name": "me", "user": user}]})
+
+
+PROVIDER = resource(
+    "pulumi:providers:kubernetes", "lab", {"kubeconfig": signing_in_by({"token": "t"})}
+)
+
 ROWS: Rows = {
     "image-pinned": [
         ((PINNED, DEPLOYMENT), (*CONTAINER, "image"), "registry.example:5000/cuda",
@@ -113,6 +124,15 @@ ROWS: Rows = {
          ("spec", "containers", 0, "env", 0, "value"), "all",
          "pod sample: container main sets NVIDIA_VISIBLE_DEVICES=all and sees every GPU of its "
          "node, also those that other pods were given; drop it, or accept that they share"),
+    ],
+    "kubeconfig-credentials": [
+        ((PROVIDER,), ("kubeconfig",), signing_in_by({"exec": {"command": "/bin/sh"}}),
+         "the kubeconfig of provider lab runs '/bin/sh' to sign in; allowed, by name and without a "
+         "path: aws, aws-iam-authenticator, gke-gcloud-auth-plugin, kubelogin, tsh"),
+        ((replace(PROVIDER, props={"kubeconfig": signing_in_by({"exec": {"command": "vault"}})}),),
+         ("kubeconfig",), signing_in_by({"auth-provider": {"name": "gcp"}}),
+         "the kubeconfig of provider lab has auth-provider, which may run a command on every "
+         "machine that uses it; remove it", {"commands": ["vault"]}),
     ],
     "explicit-provider": [
         ((replace(POD, provider=None), POD), ("@provider",), "default_4_34_2",

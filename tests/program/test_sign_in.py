@@ -46,3 +46,15 @@ def test_a_preview_warns_of_credentials_that_do_not_reach_the_cluster(
     for stack in ("dev", "autopilot"):
         record(run_program, config=config_of(stack), preview=True)
     assert sum(line.startswith("GOOGLE_OAUTH_ACCESS_TOKEN: signs in") for line in said) == 2
+
+
+def test_a_preview_warns_of_a_server_that_the_stack_file_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The provider would send its credentials there."""
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda line, *_: said.append(line))
+    monkeypatch.delenv("CI", raising=False)
+    config = {**config_of("dev"), "gcp:containerCustomEndpoint": "https://theirs.example/"}
+    record(run_program, config=config, preview=True)
+    assert [line for line in said if line.startswith("gcp:containerCustomEndpoint: sends requests")]

@@ -1,5 +1,6 @@
 """`gpu-cluster`: its help, one line for a mistake, and which code reaches the shell."""
 
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import click
 import pytest
 
 from cli.main import COMMANDS, NAME, RENAMED, gpu_cluster, main
+from cli.output import for_terminal
 from stacks.files import stacks
 from stacks.outcome import CLOSED, INTERRUPTED, CheckError, ExitCode, worst
 
@@ -212,3 +214,15 @@ def test_only_rehearsals_need_linux(arguments: list[str], code: int) -> None:
     assert done.stderr.count("\n") == (code != 0)
     refused = "a rehearsal needs Linux" in done.stderr and ".devcontainer" in done.stderr
     assert refused == (arguments[0] in ("rehearse", "down", "list"))
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, "a\tb]0;x\nred[31m\n"), (False, None)])
+def test_a_terminal_gets_no_control_characters(terminal: bool, shown: str | None) -> None:
+    """What pods print could rename the window, or write over a line. A file gets it as it is."""
+    text = "a\tb\x1b]0;x\x07\nred\x1b[31m\x9b\r\n"
+
+    class Stream(io.StringIO):
+        def isatty(self) -> bool:
+            return terminal
+
+    assert for_terminal(text, Stream()) == (text if shown is None else shown)

@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cli.docs import gpus as measured_gpus
 from cli.main import main
+from rehearsal import inventory_file
 from stacks import settings as stack
 from stacks.engine import EngineError, Pulumi, reason
 from stacks.files import read_stack
@@ -194,6 +196,40 @@ def test_a_kept_rehearsal_without_a_cluster_is_told_from_none(
     (tmp_path / ".rehearsal" / "dev" / "run").touch()
     with pytest.raises(CheckError, match="has no cluster: its stack was destroyed"):
         cluster.kubeconfig_of("dev", None, rehearsal=True)
+
+
+def test_a_command_in_a_stack_file_runs_only_when_it_is_trusted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before the first `up`, commands that read the cluster have nothing but the stack's file, of a
+    branch that somebody else wrote, to say whose server gets the credential."""
+    user = {"exec": {"command": "aws", "args": ["eks", "get-token"]}}
+    text = json.dumps(
+        {
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
+            "current-context": "lab",
+            "clusters": [{"name": "lab", "cluster": {"server": "https://theirs"}}],
+            "users": [{"name": "me", "user": user}],
+        }
+    )
+    file = tmp_path / "Pulumi.lab.yaml"
+    values = {"platform": "existing", "name": "lab", "kubeconfig": text}
+    file.write_text(yaml.safe_dump({"config": {"gpu-cluster:cluster": values}}))
+    monkeypatch.setenv("GPU_CLUSTER_STACKS", str(tmp_path))
+
+    def not_up(name: str) -> str:
+        raise CheckError(f"no stack named {name!r}")
+
+    monkeypatch.setattr(cluster, "kubeconfig_output", not_up)
+    with pytest.raises(CheckError, match="signs in by aws and sends what that prints to https://"):
+        cluster.kubeconfig_of("lab", None, rehearsal=False)
+    with pytest.raises(CheckError, match="add --trust-kubeconfig"):
+        inventory_file.write("lab", None, tmp_path)
+    assert "https://theirs" in cluster.kubeconfig_of("lab", None, rehearsal=False, trusted=True)
+    assert main(["validate", "lab"]) == 0
+    values["kubeconfig"] = text.replace('"aws"', '"/bin/sh"')
+    file.write_text(yaml.safe_dump({"config": {"gpu-cluster:cluster": values}}))
+    assert main(["validate", "lab"]) == 1
 
 
 @pytest.mark.parametrize("content", [None, "# gpu-cluster", "{}", '{"gpus": []}', "[]", "3"])

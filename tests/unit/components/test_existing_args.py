@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from components import kubeconfig
 from components.existing.cluster_args import ExistingClusterArgs
 
 KUBECONFIG: dict[str, Any] = {
@@ -93,3 +94,120 @@ def test_a_file_that_is_not_there_is_named(file: Path) -> None:
     args = ExistingClusterArgs(name="c", kubeconfig_file=str(file))
     with pytest.raises(ValueError, match=r"^kubeconfigFile: cannot read 'me.crt' \(No such file"):
         args.read_kubeconfig()
+
+
+def signing_in_by(user: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "current-context": "lab",
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "me"}}],
+        "clusters": [{"name": "lab", "cluster": {"server": "https://lab"}}],
+        "users": [{"name": "me", "user": user}],
+    }
+
+
+def aws(*arguments: str, **environment: str) -> dict[str, Any]:
+    variables = [{"name": name, "value": value} for name, value in environment.items()]
+    return {"exec": {"command": "aws", "args": list(arguments), "env": variables}}
+
+
+COMMANDS = "aws, aws-iam-authenticator, gke-gcloud-auth-plugin, kubelogin, tsh"
+FLAGS = "--region, --cluster-name, --cluster-id, --output, --role-arn, --profile"
+UNSAFE: dict[str, tuple[dict[str, Any], str]] = {
+    "another command": (
+        {"exec": {"command": "sh", "args": ["-c", "id"]}},
+        f"runs 'sh' to sign in; allowed, by name and without a path: {COMMANDS}",
+    ),
+    "a path": (
+        {"exec": {"command": "./aws", "args": ["eks", "get-token"]}},
+        f"runs './aws' to sign in; allowed, by name and without a path: {COMMANDS}",
+    ),
+    "another command of aws": (
+        aws("s3", "cp", "/home/me/key", "s3://theirs"),
+        "runs aws s3 cp /home/me/key s3://theirs; allowed: aws eks get-token",
+    ),
+    "another flag of aws": (
+        aws("eks", "get-token", "--endpoint-url=http://theirs"),
+        f"runs aws with --endpoint-url; allowed flags: {FLAGS}",
+    ),
+    "a flag as another one's value": (
+        aws("eks", "get-token", "--output", "--endpoint-url", "http://theirs"),
+        f"runs aws with --endpoint-url; allowed flags: {FLAGS}",
+    ),
+    "a variable": (
+        aws("eks", "get-token", AWS_CONFIG_FILE="theirs"),
+        "sets 'AWS_CONFIG_FILE' for aws; allowed environment variables: AWS_PROFILE, AWS_REGION, "
+        "AWS_DEFAULT_REGION, AWS_STS_REGIONAL_ENDPOINTS",
+    ),
+    "a plugin of the client's": (
+        {"auth-provider": {"name": "gcp", "config": {"cmd-path": "/bin/sh"}}},
+        "has auth-provider, which may run a command on every machine that uses it; remove it",
+    ),
+    "a file of tokens": (
+        {"tokenFile": "~/.config/token"},
+        "has tokenFile, which sends it a file on every machine that uses it; remove it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNSAFE)
+@pytest.mark.parametrize("committed", ["text", "file"])
+def test_what_comes_with_the_stack_s_file_runs_nothing(
+    case: str, committed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who changes a YAML file must not run programs on the machine of whoever looks at it. A
+    kubeconfig outside of the repository is the user's own, and may."""
+    user, says = UNSAFE[case]
+    text = yaml.safe_dump(signing_in_by(user))
+    inside, outside = tmp_path / "program", tmp_path / "own"
+    inside.mkdir()
+    for file in (inside / "kubeconfig", outside):
+        file.write_text(text)
+    monkeypatch.chdir(inside)
+    args = ExistingClusterArgs(name="c", kubeconfig_file="kubeconfig")
+    if committed == "text":
+        args = ExistingClusterArgs(name="c", kubeconfig=text)
+    with pytest.raises(ValueError, match=r"^kubeconfig(File)?: its user ") as refused:
+        args.read_kubeconfig()
+    assert str(refused.value).partition("its user ")[2] == (
+        f"{says}. A kubeconfig outside of the repository may do so: name it in kubeconfigFile or "
+        "$KUBECONFIG"
+    )
+    assert ExistingClusterArgs(name="c", kubeconfig_file=str(outside)).read_kubeconfig()
+    monkeypatch.setenv("KUBECONFIG", str(inside / "kubeconfig"))
+    assert ExistingClusterArgs(name="c").read_kubeconfig()
+
+
+@pytest.mark.parametrize(
+    "kubeconfig",
+    [
+        kubeconfig.gke(name="c", endpoint="192.0.2.1", ca_certificate="Cg=="),
+        kubeconfig.eks(
+            name="c", endpoint="https://c", ca_certificate="Cg==", region="us-east-1",
+            profile="mine", role="arn:aws:iam::123456789012:role/r",
+        ),
+        json.dumps(signing_in_by({"token": "t"})),
+    ],
+)  # fmt: skip
+def test_what_the_clouds_own_tools_write_is_accepted(kubeconfig: str) -> None:
+    """As this program's own outputs are written too."""
+    assert ExistingClusterArgs(name="c", kubeconfig=kubeconfig).read_kubeconfig()
+
+
+@pytest.mark.parametrize("path", ["{outside}", "link"])
+def test_files_outside_of_its_folder_do_not_travel_with_it(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither by their path nor through a link."""
+    inside, outside = tmp_path / "program", tmp_path / "id_rsa"
+    inside.mkdir()
+    outside.write_text("key")
+    (inside / "link").symlink_to(outside)
+    (inside / "ca").write_text("ca")
+    monkeypatch.chdir(inside)
+    given = path.format(outside=outside)
+    document = signing_in_by({"token": "t"})
+    document["clusters"][0]["cluster"]["certificate-authority"] = given
+    with pytest.raises(ValueError, match="is outside of the kubeconfig's folder; put the file"):
+        ExistingClusterArgs(name="c", kubeconfig=yaml.safe_dump(document)).read_kubeconfig()
+    document["clusters"][0]["cluster"]["certificate-authority"] = "ca"
+    assert ExistingClusterArgs(name="c", kubeconfig=yaml.safe_dump(document)).read_kubeconfig()

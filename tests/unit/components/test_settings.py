@@ -15,6 +15,7 @@ from components.decode import camel
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.settings import load as settings
+from components.settings.endpoints import foreign_endpoints
 from tests.program.environments import (
     as_engine_config,
     config_of,
@@ -42,6 +43,50 @@ def refusal(config: dict[str, str]) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "does"),
+    [
+        (
+            "gcp:containerCustomEndpoint",
+            "https://theirs.example/v1/",
+            "to 'theirs.example'",
+        ),
+        (
+            "gcp:computeCustomEndpoint",
+            "https://127.0.0.1:1@theirs.example/",
+            "to 'theirs.",
+        ),
+        (
+            "gcp:storageCustomEndpoint",
+            "https://googleapis.com.theirs/",
+            "googleapis.com.th",
+        ),
+        ("gcp:universeDomain", "theirs.example", "to 'theirs.example'"),
+        (
+            "aws:endpoints",
+            '[{"eks": "http://localhost:1", "sts": "https://x.example"}]',
+            "'x.example'",
+        ),
+        ("aws:insecure", "true", "accepts any server's certificate"),
+        ("gcp:containerCustomEndpoint", "https://us-central1-container.googleapis.com/v1/", None),
+        ("aws:endpoints", '[{"eks": "http://127.0.0.1:5000"}]', None),
+        ("gcp:zone", "https://theirs.example", None),
+    ],
+)
+def test_credentials_go_to_no_server_that_a_stack_file_names(
+    key: str, value: str, does: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A preview warns of it; continuous integration, where nobody reads that, refuses it."""
+    config = {**as_engine_config(values_of("dev")), key: value}
+    monkeypatch.delenv("CI", raising=False)
+    assert refusal(config) is None
+    warnings = list(foreign_endpoints(config))
+    assert [does in line for line in warnings if does] == ([True] if does else [])
+    assert bool(warnings) == bool(does)
+    monkeypatch.setenv("CI", "true")
+    assert refusal(config) == (warnings[0] if does else None)
 
 
 def test_a_workload_on_autopilot_mounts_nothing_of_the_host() -> None:

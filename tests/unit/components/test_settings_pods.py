@@ -109,6 +109,21 @@ def test_a_private_key_is_no_file_of_a_config_map(tmp_path: Path) -> None:
         VolumeArgs(mount_path="/a", files=["key.pem"]).contents(tmp_path)
 
 
+def test_a_link_does_not_lead_out_of_the_repository(tmp_path: Path) -> None:
+    """Neither a link to a file nor a folder that is one; within the repository both may be."""
+    root = tmp_path / "program"
+    (root / "real").mkdir(parents=True)
+    (root / "real" / "a.py").write_text("text")
+    (root / "folder").symlink_to("real")
+    assert VolumeArgs(mount_path="/a", files=["folder/a.py"]).contents(root) == {"a.py": "text"}
+    (tmp_path / "credentials.json").write_text("{}")
+    (root / "data.json").symlink_to(tmp_path / "credentials.json")
+    (root / "home").symlink_to(tmp_path)
+    for file in ("data.json", "home/credentials.json"):
+        with pytest.raises(ValueError, match="is a link that leads out of"):
+            VolumeArgs(mount_path="/a", files=[file]).contents(root)
+
+
 def test_files_are_text_and_fit_a_config_map(tmp_path: Path) -> None:
     """The API server would refuse others, after everything else is there."""
     (tmp_path / "weights.bin").write_bytes(b"\xff\xfe\x00")

@@ -46,11 +46,11 @@ def test_a_fork_gets_neither_secret_nor_token() -> None:
     trusted = workflow["jobs"]["trusted"]
     assert list(workflow["on"]) == ["pull_request"]
     assert workflow["permissions"] == {"contents": "read"}
-    assert set(workflow["jobs"]) == {"scope", "test", "check", "trusted"}
-    for name in ("scope", "test", "check"):
+    assert set(workflow["jobs"]) == {"scope", "test", "check", "packages", "trusted"}
+    for name in ("scope", "test", "check", "packages"):
         assert "permissions" not in workflow["jobs"][name]
         assert "secrets." not in json.dumps(workflow["jobs"][name])
-    assert trusted["permissions"] == {"contents": "read", "id-token": "write"}
+    assert trusted["permissions"] == {"actions": "read", "contents": "read", "id-token": "write"}
     assert "github.event.pull_request.head.repo.full_name == github.repository" in trusted["if"]
 
 
@@ -87,11 +87,28 @@ def test_everything_is_downloaded_before_anybody_signs_in() -> None:
         for number, step in enumerate(steps)
         if step.startswith(("google-github-actions/auth@", "aws-actions/"))
     )
-    downloads = ("make .venv/.ready", "pulumi/actions@", "git worktree add", "setup-gcloud@")
+    downloads = ("gh run download", "pulumi/actions@", "git worktree add", "setup-gcloud@")
     for download in downloads:
         assert any(download in step for step in steps[:signs_in]), download
         assert not any(download in step for step in steps[signs_in:]), download
-    assert "make" not in steps[-2].split()
+
+
+def test_no_package_is_installed_where_a_token_can_be_asked_for() -> None:
+    """A job with `id-token: write` gives the token to whatever runs in it, from its first step on.
+    Another one, on the same kind of runner, installs the packages and hands them on."""
+    jobs = WORKFLOWS["pull-request"]["jobs"]
+    packages, trusted = jobs["packages"], jobs["trusted"]
+    for job in jobs.values():
+        if "id-token" not in job.get("permissions", {}):
+            continue
+        scripts = "\n".join(step.get("run", "") for step in job["steps"])
+        assert not re.search(r"\b(make|pip|uv|setup\.py)\b", scripts)
+    assert "make .venv/.ready" in packages["steps"][-2]["run"]
+    assert packages["steps"][-1]["with"]["name"] == "packages"
+    assert any("--name packages" in step.get("run", "") for step in trusted["steps"])
+    assert trusted["needs"] == "packages"
+    assert (packages["runs-on"], packages["if"]) == (trusted["runs-on"], trusted["if"])
+    assert "environment" not in packages
 
 
 @pytest.mark.parametrize("name", ["main", "pull-request"])
@@ -126,13 +143,13 @@ def test_a_change_of_the_policies_is_judged_by_those_of_the_base() -> None:
         assert 'git worktree add --detach "$RUNNER_TEMP/base" "$BASE"' in script
         assert '--policy-pack "$RUNNER_TEMP/base/policy"' in script
         assert ".policies.json" in script
-        (compared,) = re.findall(r"git diff --quiet \"\$BASE...HEAD\" -- (.*);", script)
+        compared = re.findall(r"git diff --quiet \"\$BASE...HEAD\" -- (.*);", script)[0]
         rooms = {"policy"} | {
             f"components/{name.split('.')[1]}"
             for path in (ROOT / "policy").glob("*.py")
             for name in re.findall(r"^from (components\.\w+)", path.read_text(), re.MULTILINE)
         }
-        assert set(compared.split()) == rooms
+        assert set(compared.split()) == {*rooms, "'requirements*'"}
 
 
 def test_main_is_tested_after_a_merge_and_proved_every_night() -> None:

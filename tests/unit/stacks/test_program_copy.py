@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from components.gpu.volume_args import VolumeArgs
 from stacks.files import PLACEHOLDER, EngineLoader, without_secrets
 from stacks.names import StackError
 from stacks.program import copy_program
@@ -54,6 +55,23 @@ def test_a_file_without_secrets_is_copied_as_it_is(source: Path, tmp_path: Path)
     assert (tmp_path / "copy" / "Pulumi.plain.yaml").read_bytes() == (
         source / "Pulumi.plain.yaml"
     ).read_bytes()
+
+
+def test_a_link_out_of_the_repository_is_not_copied_as_a_file(source: Path, tmp_path: Path) -> None:
+    """The copy of the program then refuses it, as the program itself does."""
+    (tmp_path / "key").write_text("secret")
+    (source / "real").write_text("text")
+    (source / "inside").symlink_to("real")
+    (source / "outside").symlink_to(tmp_path / "key")
+    volumes = {"code": {"mountPath": "/code", "files": ["inside", "outside"]}}
+    config = {"gpu-cluster:workloads": {"w": {"volumes": volumes}}}
+    (source / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"config": config}))
+    copy = tmp_path / "copy"
+    copy_program(source, "dev", copy)
+    assert (copy / "inside").read_text() == "text"
+    assert not (copy / "inside").is_symlink()
+    with pytest.raises(ValueError, match=r"^files\[0\]: 'outside' is a link that leads out of "):
+        VolumeArgs(mount_path="/code", files=["outside"]).contents(copy)
 
 
 def test_secrets_are_found_at_every_depth() -> None:
