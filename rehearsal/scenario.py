@@ -19,6 +19,7 @@ from rehearsal.sandbox import Sandbox
 from rehearsal.verify import assertions, probes, stack_output_checks, volumes, workers
 from rehearsal.verify.assertions import settle_seconds
 from rehearsal.verify.workloads import Workload, declared, reached, why_not
+from simulators.cloud import NodeGroup
 from stacks.files import document_in
 from stacks.urn import Urn
 
@@ -397,8 +398,7 @@ class Rehearsal:
         return {
             group.name: len(snapshot.of(group))
             for group in snapshot.groups
-            if GPU in group.node.capacity
-            and len(snapshot.of(group)) > max(group.target_nodes, group.min_nodes)
+            if GPU in group.node.capacity and len(snapshot.of(group)) > _fewest(group)
         }
 
     def _leak_check(self) -> str:
@@ -411,6 +411,14 @@ class Rehearsal:
             raise Failure(*left)
         where = "in the cluster, which still stands" if theirs else "in the cloud, no cluster"
         return f"nothing in the state, nothing {where}"
+
+
+def _fewest(group: NodeGroup) -> int:
+    """The nodes that stay with nothing to run on them: what a pool began with does not, where an
+    autoscaler may remove it."""
+    if group.autoscaled and not group.unscaled:
+        return group.min_nodes
+    return max(group.target_nodes, group.min_nodes)
 
 
 def _counts(outcome: Outcome) -> str:

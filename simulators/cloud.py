@@ -185,6 +185,10 @@ class Cloud(Protocol):
         """Tells the cloud how many nodes the group has now, after the autoscaler changed it. Raises
         RefusedError where the cloud starts no such node, and KeyError for an unknown group."""
 
+    def release(self, group: str, provider_id: str) -> None:
+        """Ends a node that the cloud itself keeps, as the autoscaler does with an idle one above
+        the group's minimum. Raises KeyError for an unknown group."""
+
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
         """Group -> why none of these autoscalers changes its size. Empty where the cloud scales
         its groups itself."""

@@ -35,7 +35,9 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """A GPU node pool on GKE Standard."""
 
     min_nodes: int = 0
-    """The least number of nodes in the whole pool, not per zone."""
+    """The least number of nodes in the whole pool, not per zone. GKE starts a pool with equally
+    many nodes in each zone, so one with `minNodes: 1` in two zones begins with two; its autoscaler
+    removes the one that nothing uses after 10 minutes."""
     max_nodes: int = 1
     """The largest number of nodes in the whole pool, not per zone."""
     zones: Sequence[str] = ()

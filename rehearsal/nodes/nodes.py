@@ -181,8 +181,13 @@ class Nodes:
             return
         if finding := drained.finding():
             self._event_log.finding(drained.group, finding)
-        self._refused.add(drained.node["metadata"]["name"])
-        remove_node(self._api, drained.node)
+        name = drained.node["metadata"]["name"]
+        self._refused.add(name)
+        if karpenters(drained.node):
+            remove_node(self._api, drained.node)
+        else:
+            self._cloud.release(drained.group, drained.node["spec"].get("providerID", ""))
+            self._api.delete(f"/api/v1/nodes/{name}")
 
     def _take_changes(self) -> bool:
         """Waits for changes; returns whether the cloud is among what changed."""
@@ -264,7 +269,11 @@ class Nodes:
         """Creates or deletes nodes until the cloud's own count is there."""
         if group.real:  # it joins by itself
             return
-        own = [node for node in self._of_group(group) if not karpenters(node)]
+        own = [
+            node
+            for node in self._of_group(group)
+            if not karpenters(node) and node["metadata"]["name"] not in self._refused
+        ]
         coming = sum(1 for of in self._created.values() if of == group.name)
         stay, ended, ids = by_instance(own, group)
         for _ in range(group.target_nodes - len(stay) - coming):

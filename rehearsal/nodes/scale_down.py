@@ -2,7 +2,8 @@
 
 As cluster-autoscaler 1.35 does it (simulator/utilization, simulator/drainability), and GKE's own,
 which is made of it: of a GPU node it looks at the GPUs alone. Nodes without GPUs are left alone
-here, and so are disruption budgets. Empty nodes are Karpenter's business: autoscaler.py.
+here, and so are disruption budgets. Of empty nodes only those that the cloud keeps are looked at:
+the others are Karpenter's business, autoscaler.py.
 """
 
 import time
@@ -85,7 +86,8 @@ class ScaleDown:
 def unneeded(
     groups: Iterable[NodeGroup], nodes: Sequence[Object], pods: Sequence[Object], rules: Rules
 ) -> list[Drained]:
-    """The nodes that the autoscaler could take away while pods run on them."""
+    """The nodes that the autoscaler could take away while pods run on them, and idle ones that the
+    cloud keeps above the minimum."""
     found = []
     for group in groups:
         own = [node for node in nodes if belongs(node, group) and _stands(node)]
@@ -97,7 +99,13 @@ def unneeded(
                 sum(gpus_asked(pod["spec"]) for pod in there),
                 allocatable_gpus(node),
             )
-            if not karpenters(node) or not there or asked >= rules.threshold * allocatable:
+            if not karpenters(node):
+                # Karpenter knows nothing of it. Above the minimum only a GKE pool begins, with as
+                # many nodes in each of its zones.
+                if not there and group.target_nodes > group.min_nodes:
+                    found.append(_idle(node, group, allocatable))
+                continue
+            if not there or asked >= rules.threshold * allocatable:
                 continue
             others = [each for each in nodes if each is not node and _stands(each)]
             if not any(keeps(pod, rules) for pod in there) and _fit(there, others, pods):
@@ -111,6 +119,10 @@ def unneeded(
                     )
                 )
     return found
+
+
+def _idle(node: Object, group: NodeGroup, allocatable: int) -> Drained:
+    return Drained(node=node, group=group.name, asked=0, allocatable=allocatable, pods=())
 
 
 def keeps(pod: Object, rules: Rules) -> bool:

@@ -15,7 +15,7 @@ from simulators.aws.list_resources import list_resources
 from simulators.aws.node_groups import why_not_started
 from simulators.aws.nodes import GPU
 from simulators.aws.permissions import why_late, why_not_scaled
-from simulators.aws.scaling import outside, resize, set_elastic
+from simulators.aws.scaling import end_instance, outside, resize, set_elastic
 from simulators.cloud import (
     ApiFaults,
     ControlPlane,
@@ -129,6 +129,12 @@ class AwsCloud:
             # Below its minimum the Auto Scaling group starts another one by itself.
             if len(running(account, held)) < least:
                 resize(account, held, least)
+
+    def release(self, group: str, provider_id: str) -> None:
+        """As `simulators.cloud.Cloud` has it."""
+        with self.account.lock, self.account.asking:
+            held = self.account.groups[group]
+            end_instance(self.account, held, provider_id.rpartition("/")[2])
 
     def not_scaled(self, scalers: Sequence[Scaler]) -> Mapping[str, str]:
         """Node group -> why none of these autoscalers can scale it."""

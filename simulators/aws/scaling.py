@@ -114,6 +114,13 @@ def set_elastic(account: Account, group: Group, nodes: int) -> None:
     group.elastic |= {each.id for each in running(account, group) if each.id not in there}
 
 
+def end_instance(account: Account, group: Group, instance: str) -> None:
+    """Ends one instance of a node group, without a successor."""
+    asg = held(account, group.scaling_group)
+    _end(account, asg, next(each for each in asg.instance_states if each.instance.id == instance))
+    asg.set_desired_capacity(len(asg.instance_states))
+
+
 def settle(account: Account, asg: Any) -> None:
     """Starts and ends instances until the desired capacity is there, or a quota is used up."""
     owner = next((g for g in account.groups.values() if g.scaling_group == asg.name), None)

@@ -124,6 +124,15 @@ class GoogleCloud:
                 self._check_auto_start(known[group], nodes)
             self.auto_nodes[group] = nodes
 
+    def release(self, group: str, provider_id: str) -> None:
+        """As `simulators.cloud.Cloud` has it; GKE names no machine before its node is there."""
+        with self.lock:
+            pool = next((one for one in self.of(NODE_POOL) if one.state["name"] == group), None)
+            if pool is None:
+                raise KeyError(group)
+            pool.kept_nodes -= 1
+            pool.nodes -= 1
+
     def _autopilot(self, cluster: CloudResource) -> list[NodeGroup]:
         project, region = cluster.identity.split("/")[1], region_of(cluster.state["location"])
         return autopilot_groups(

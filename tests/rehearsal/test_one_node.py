@@ -10,7 +10,7 @@ import pytest
 from plugins.faults import Faults
 from rehearsal.report import node_lives
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, said
 
 GROUP, TAG = "aws:eks/nodeGroup:NodeGroup", "aws:autoscaling/tag:Tag"
 LATE, MINUTES = 20.0, 130.0
@@ -52,3 +52,23 @@ def test_without_the_accelerators_label_the_rehearsal_fails(rehearse: Rehearse) 
         "k8s.amazonaws.com/accelerator" in failure
         for failure in failures
     ), failures
+
+
+@pytest.mark.prove(reason="test_scale_down shows which idle node goes")
+def test_one_node_stays_of_a_minimum_of_one_in_two_zones(rehearse: Rehearse) -> None:
+    """GKE starts one in each zone; the autoscaler removes the one without a pod, and the rehearsal
+    fails if it does not."""
+
+    def in_two_zones(config: dict) -> None:
+        zones = ["us-central1-a", "us-central1-b"]
+        config["gpu-cluster:gpuPools"]["train-gpu"].update(minNodes=1, zones=zones)
+        config["gpu-cluster:cluster"]["location"] = "us-central1"
+
+    rehearsal = rehearse(configured(in_two_zones))
+    assert rehearsal.failures == []
+    assert rehearsal.teardown(), rehearsal.failures
+    lives = [one for one in node_lives(rehearsal.sandbox.event_log.events) if one.gpus]
+    assert sum(not one.added for one in lives) == 2, "one in each zone"
+    destroy = next(step for step in rehearsal.steps if step.name == "pulumi destroy")
+    stayed = [one for one in lives if one.left is None or one.left >= destroy.began]
+    assert [one.added for one in stayed] == [False]

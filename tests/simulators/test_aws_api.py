@@ -261,6 +261,18 @@ def test_a_quota_ends_the_scaling_and_says_so(ml: Account) -> None:
     del ml.faults.quota["G_VT"]
 
 
+def test_the_autoscaler_ends_a_node_that_somebody_else_wanted(ml: Account) -> None:
+    """That very instance, without a successor: another may be busy."""
+    name = ml.group("train-gpu")["resources"]["autoScalingGroups"][0]["name"]
+    ml.autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=2)
+    first, second = running(ml, name)
+    zone = next(one for one in ml.cloud.node_groups() if one.name == "train-gpu").instances
+    assert zone is not None
+    ml.cloud.release("train-gpu", next(one for one in zone if one.endswith(first)))
+    assert running(ml, name) == [second]
+    ml.eks.delete_nodegroup(clusterName="ml", nodegroupName="train-gpu")
+
+
 def test_a_rehearsals_quota_suffices_for_its_node_groups(ml: Account) -> None:
     """100 nodes of 48 vCPUs are more than an account has by itself."""
     account = ml.cloud.account

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from rehearsal.nodes import scale_down
+from rehearsal.nodes.node_registration import GROUP
 from rehearsal.nodes.scale_down import Rules, ScaleDown, evictable, keeps, unneeded
 from rehearsal.nodes.scalers import rules
 from tests.unit.rehearsal.rehearsed import group, node, pod, shape
@@ -43,6 +44,31 @@ def test_a_node_with_less_than_half_of_its_gpus_in_use_is_drained() -> None:
     assert drained(running("a", 1), running("b", 2), of=group(template=FOUR.node, min_nodes=2)) == (
         []
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "busy", "goes"),
+    [
+        ({"target_nodes": 2, "min_nodes": 1}, [], ["a", "b"]),
+        ({"target_nodes": 2, "min_nodes": 1}, ["a"], ["b"]),
+        ({"target_nodes": 2, "min_nodes": 1}, ["a", "b"], []),
+        ({"target_nodes": 2, "min_nodes": 2}, [], []),
+        ({"target_nodes": 2, "min_nodes": 1, "autoscaled": False}, [], []),
+        ({"target_nodes": 2, "min_nodes": 1, "unscaled": "nobody does"}, [], []),
+    ],
+)
+def test_an_idle_node_above_the_minimum_goes(
+    changes: dict[str, Any], busy: list[str], goes: list[str]
+) -> None:
+    """Also one that the cloud itself started: GKE begins with as many in each zone."""
+    pool = group(template=shape(gpus=4), max_nodes=4, **changes)
+    nodes = [node(name, pool) for name in ("a", "b")]
+    for each in nodes:
+        each["metadata"]["annotations"] = {GROUP: pool.name}
+    pods = [running(name, 1) for name in busy]
+    found = unneeded([pool], nodes, pods, Rules())
+    assert [each.node["metadata"]["name"] for each in found] == goes
+    assert not any(each.finding() for each in found)
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,21 @@ def test_the_quota_limits_the_first_nodes(metric: str) -> None:
         stack.pool("second", initialNodeCount=1)
 
 
+def test_the_autoscaler_ends_a_node_that_the_pool_began_with() -> None:
+    """As many nodes in each of two zones are one more than the pool's own minimum."""
+    stack = GoogleStack()
+    stack.cluster()
+    scaling = {"totalMinNodeCount": 1, "totalMaxNodeCount": 4}
+    zones = ["us-central1-a", "us-central1-b"]
+    stack.pool(initialNodeCount=1, nodeLocations=zones, autoscaling=scaling)
+    found = group_of(stack)
+    assert (found.min_nodes, found.target_nodes) == (1, 2)
+    stack.cloud.release(found.name, "")
+    assert group_of(stack).target_nodes == 1
+    with pytest.raises(KeyError):
+        stack.cloud.release("nobodys", "")
+
+
 @pytest.mark.parametrize("suffices", [False, True])
 def test_a_rehearsals_quota_suffices_for_its_pools_and_reservations(suffices: bool) -> None:
     """Two reserved machines of 8 GPUs use up the 16 that a simulated project has by itself; the
