@@ -43,15 +43,16 @@ def write() -> None:
 def write_figures() -> None:
     """Writes the results of the last rehearsal of dev and of the last tests, if there are any."""
     folder = ROOT / ".rehearsal" / "dev"
-    if (folder / "report.txt").is_file():
-        report = json.loads((folder / "report.json").read_text())
-        if report["ok"]:
-            text = (folder / "report.txt").read_text().strip()
-            fill(REHEARSE, "report", f"```text\n{text}\n```")
-            fill(README, "rehearse", "\n".join(["```text", *shown(report), "```"]))
-            shutil.copy(folder / "timeline.svg", DOCS / "timeline.svg")
+    file = folder / "report.json"
+    report = json.loads(file.read_text()) if file.is_file() else {}
+    # One that is kept has not been destroyed.
+    if report.get("ok") and {step["name"] for step in report["steps"]}.issuperset(SHOWN):
+        text = (folder / "report.txt").read_text().strip()
+        fill(REHEARSE, "report", f"```text\n{text}\n```")
+        fill(README, "rehearse", "\n".join(["```text", *shown(report), "```"]))
+        shutil.copy(folder / "timeline.svg", DOCS / "timeline.svg")
     else:
-        sys.stderr.write("no report of dev: run `gpu-cluster rehearse dev` first\n")
+        sys.stderr.write("no whole rehearsal of dev that passed: run `gpu-cluster rehearse dev`\n")
     tests = ROOT / ".rehearsal" / "test.txt"
     if tests.is_file():
         fill(BENCHMARKS, "test", f"```text\n{tests.read_text().strip()}\n```")

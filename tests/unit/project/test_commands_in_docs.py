@@ -1,4 +1,6 @@
-"""Every command that a page shows is one that there is."""
+"""Every command that a page shows is one that there is: verb and arguments.
+
+tests/rehearsal/test_documented_commands.py runs them."""
 
 import re
 from collections.abc import Iterator
@@ -8,15 +10,9 @@ import click
 import pytest
 
 from cli.main import COMMANDS, NAME, gpu_cluster
-from tests import getting_started
 from tools.sections import DOCS, README, ROOT
 
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
-ELSEWHERE = {"aws", "cd", "devcontainer", "editor", "export", "gcloud", "git", "kubectl", "pipx"}
-"""Programs that are not ours, for which a real cloud or cluster is needed: known by name alone."""
-KNOWN = ELSEWHERE | {NAME, "cp", "make", "pulumi", "source", "(umask"}
-"""The first words of commands. `pulumi`, `cp` and most of our own are run, or asked for their
-help, by tests/rehearsal/test_getting_started.py."""
 _OURS = re.compile(rf"(?:`|\$ |&& |\| ){NAME}((?: (?![|#&])[^`\s#|&]+)+)")
 
 
@@ -44,11 +40,3 @@ def test_every_verb_is_in_the_documents() -> None:
     shown = {verb for page in PAGES if page.name != "cli.md" for verb, *_ in ours(page)}
     verbs = {verb for section in COMMANDS.values() for verb in section}
     assert verbs - shown == set()
-
-
-@pytest.mark.parametrize("page", getting_started.PAGES, ids=lambda page: page.stem)
-def test_every_command_of_getting_started_has_a_rule(page: Path) -> None:
-    """None is overlooked."""
-    found = getting_started.commands(page)
-    assert found
-    assert [command.text for command in found if command.words[0] not in KNOWN] == []
