@@ -9,7 +9,7 @@ from components import owners, ownership
 from components.batch.declare import declare_batch
 from components.deletion_protection import DeletionProtection, recorded
 from components.gpu.acceptance import GpuTest
-from components.gpu.beside import declare_beside
+from components.gpu.beside import declare_beside, declare_namespaces
 from components.gpu.device_plugin import DevicePlugin
 from components.gpu.driver import DriverInstaller
 from components.gpu.registry import use_registry
@@ -26,6 +26,7 @@ stack = settings.load()
 owners.warn_of_shared(Path(__file__).parent)
 use_registry(stack.images)
 cluster = PLATFORMS[stack.platform].program.declare(stack.own, stack.runs)
+cluster = declare_namespaces(stack.namespaces, cluster=cluster)
 
 if any(pool.installer for pool in cluster.pools.values()):
     DriverInstaller("nvidia-driver-installer", cluster=cluster)

@@ -41,7 +41,8 @@ class ServiceAccountArgs:
     nothing that another pod of the node could take."""
 
     namespace: str = "default"
-    """The namespace of the account and of the pods that may have it; it must exist."""
+    """The namespace of the account and of the pods that may have it: one of `namespaces`, or one
+    that exists."""
     buckets: Mapping[str, Right] = field(default_factory=dict)
     """Buckets that exist, and whether its pods read the objects or also write and delete them: on
     each bucket alone. The driver that mounts buckets comes with the first one."""

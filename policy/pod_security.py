@@ -47,7 +47,8 @@ def namespaces(resource: Resource, *, privileged: Sequence[str]) -> Iterator[str
     given = f"sets {level}" if level else "sets none"
     yield (
         f"Namespace {name} has no level of the Pod Security Standards that the cluster enforces: "
-        f"the label {_ENFORCE} {given}; set baseline or restricted"
+        f"the label {_ENFORCE} {given}; set baseline or restricted, or name it in "
+        "policy/config.json (namespace-enforces: privileged)"
     )
 
 

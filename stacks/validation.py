@@ -35,6 +35,8 @@ _MOST = 100
 _HINT = re.compile(r"there is no such key; did you mean '([^']+)'|is called (\S+) now")
 _UNKNOWN = re.compile(r"there is no such key|is called \S+ now")
 _MOVED = re.compile(r"; call the key ([\w-]+:\w+)")
+_NOBODYS = re.compile(r"nothing creates the namespace '([^']+)'")
+_PRIVILEGED = {"podSecurity": "privileged"}
 _DEPENDED_ON = (
     CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch", "gpu-cluster:serviceAccounts",
     "gpu-cluster:volumeClaims",
@@ -150,6 +152,9 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
     """The config without what the message is about; None where the rest depends on that.
     `guessed` gets the path of a key that is now called as was meant."""
     path = message.partition(": ")[0]
+    if nobodys := _NOBODYS.search(message):
+        made = config.get("gpu-cluster:namespaces") or {}
+        return {**config, "gpu-cluster:namespaces": {**made, nobodys[1]: _PRIVILEGED}}
     if (moved := _MOVED.search(message)) or "nothing reads the namespace" in message:
         holder, key = _holder(config, path)
         value = holder.pop(key) if holder else None

@@ -19,6 +19,7 @@ from components.decode import camel
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
+from components.gpu.pod_args import NamespaceArgs
 from components.gpu.volume_args import VolumeClaimArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
@@ -40,6 +41,7 @@ PAGES: Mapping[str, tuple[str, Mapping[str, type]]] = {
         "Workloads, their data, queues and training jobs, on every platform",
         {
             "`gpu-cluster:workloads.<name>`, everywhere": WorkloadArgs,
+            "`gpu-cluster:namespaces.<name>`, everywhere": NamespaceArgs,
             "`gpu-cluster:serviceAccounts.<name>`, everywhere": ServiceAccountArgs,
             "`gpu-cluster:volumeClaims.<name>`, everywhere": VolumeClaimArgs,
             "`gpu-cluster:batch`, everywhere": BatchArgs,

@@ -29,7 +29,7 @@ from components.gke.reservation import PATH
 from components.gke.sign_in import PROJECT_ID
 from components.gpu.monitoring_args import CHANNEL
 from components.kube.quantity import QUANTITY
-from components.settings.beside import ACCOUNT_NAME
+from components.settings.beside import ACCOUNT_NAME, RESERVED_NAMESPACE
 
 Fragment = Mapping[str, Any]
 
@@ -344,6 +344,7 @@ NAMES: Mapping[str, Fragment] = {
     "workloads": DNS_LABEL,
     "trainingJobs": TRAINING_NAME,
     "queues": DNS_LABEL,
+    "namespaces": DNS_LABEL | {"not": matching(RESERVED_NAMESPACE)},
     "serviceAccounts": matching(ACCOUNT_NAME) | {"not": one_of("default")},
     "volumeClaims": DNS_LABEL,
 }

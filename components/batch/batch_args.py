@@ -16,7 +16,8 @@ class QueueArgs:
     """The queue's pools; each pool is one queue's alone. A job that names none gets the first with
     GPUs to spare."""
     namespaces: Sequence[str] = ("default",)
-    """The namespaces in which jobs may name the queue."""
+    """The namespaces in which jobs may name the queue: those of the block `namespaces`, or others
+    that exist."""
     nominal_quota: Mapping[str, int] = field(default_factory=dict)
     """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
     `maxNodes` times what a node has allocatable."""

@@ -62,6 +62,9 @@ EKS_ACCELERATOR: Final = "k8s.amazonaws.com/accelerator"
 """Cluster Autoscaler waits for the device plugin on nodes that have it."""
 EKS_NODEGROUP: Final = "eks.amazonaws.com/nodegroup"
 
+OWN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""Namespaces that every cluster has."""
+
 RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "cloud.google.com")
 """Domains, with their subdomains, whose labels the cloud or the kubelet sets."""
 

@@ -37,7 +37,7 @@ class GpuTestArgs:
     thresholds: ThresholdsArgs = field(default_factory=ThresholdsArgs)
     """What share of the data sheet a GPU must reach."""
     namespace: str = "default"
-    """The namespace; it must exist."""
+    """The namespace: one of `namespaces`, or one that exists."""
     python: str = "python3"
     """The interpreter that has PyTorch, where it is not the image's `python3`."""
     mounts: Mapping[str, str] = field(default_factory=dict)

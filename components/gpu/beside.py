@@ -1,6 +1,7 @@
 """What a stack declares beside its workloads, for their pods to name: accounts, claims, files."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pulumi
@@ -8,14 +9,49 @@ import pulumi_kubernetes as kubernetes
 
 from components.access import BucketDriver, ServiceAccountArgs, bucket_claim
 from components.cluster import ClaimVolume, Cluster
-from components.gpu.pod_args import Beside
+from components.gpu.pod_args import Beside, NamespaceArgs
 from components.gpu.pod_parts import Contents, config_map_name
 from components.gpu.volume_args import VolumeClaimArgs
 
 ROOT = Path()
 """Where the program runs: the folder of the stack's file."""
+_ENFORCE = "pod-security.kubernetes.io/enforce"
 _ANY_SIZE = "1Gi"
 """Of a bucket: Kubernetes asks for a size, and the driver ignores it."""
+
+
+class Namespaces(pulumi.ComponentResource):
+    """The namespaces of a stack."""
+
+    made: Sequence[pulumi.Resource]
+
+    def __init__(
+        self,
+        name: str,
+        namespaces: Mapping[str, NamespaceArgs],
+        *,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("gpu-cluster:gpu:Namespaces", name, None, opts)
+        made: list[pulumi.Resource] = []
+        for namespace, args in namespaces.items():
+            created = kubernetes.core.v1.Namespace(
+                namespace,
+                metadata={"name": namespace, "labels": {_ENFORCE: args.pod_security}},
+                opts=cluster.options(self),
+            )
+            # A bare pod is refused until a controller has created this account: here it is applied,
+            # whichever of the two comes first.
+            account = kubernetes.core.v1.ServiceAccountPatch(
+                f"{namespace}-default",
+                metadata={"name": "default", "namespace": namespace},
+                automount_service_account_token=False,
+                opts=cluster.options(self, depends_on=[created]),
+            )
+            made += [created, account]
+        self.made = made
+        self.register_outputs({})
 
 
 class PodAccounts(pulumi.ComponentResource):
@@ -182,6 +218,15 @@ class PodClaims(pulumi.ComponentResource):
                 pulumi.ResourceOptions(ignore_changes=["spec.capacity"]),
             ),
         )
+
+
+def declare_namespaces(namespaces: Mapping[str, NamespaceArgs], *, cluster: Cluster) -> Cluster:
+    """Declares the namespaces; returns the cluster as it is once they exist: all that is declared
+    in that one waits for them."""
+    if not namespaces:
+        return cluster
+    made = Namespaces("namespaces", namespaces, cluster=cluster).made
+    return replace(cluster, ready=[*cluster.ready, *made])
 
 
 def declare_beside(beside: Beside, *, cluster: Cluster) -> Sequence[pulumi.Resource]:

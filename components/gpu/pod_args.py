@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from components.access import ServiceAccountArgs
 from components.catalog import kubernetes as names
@@ -30,6 +31,17 @@ class EnvFromArgs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamespaceArgs:
+    """A namespace that this stack creates, for a team or an application. Removing its block deletes
+    it with everything in it. Its `default` account mounts no token of the Kubernetes API."""
+
+    pod_security: Literal["baseline", "privileged"] = "baseline"
+    """The Pod Security Standard that the cluster enforces in it. Pods that mount directories of the
+    host or share GPUs by GKE's MPS need `privileged`, and the namespace a place in
+    `namespace-enforces` of `policy/config.json`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """What a stack declares beside its workloads, and they may name."""
 
@@ -44,7 +56,7 @@ class PodArgs:
     image: str
     """The container's image."""
     namespace: str = "default"
-    """The namespace; it must exist."""
+    """The namespace: one of `namespaces`, or one that exists."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Environment variables."""
     requests: ResourcesArgs = field(default_factory=ResourcesArgs)
@@ -78,6 +90,11 @@ class PodArgs:
         for position, secret in enumerate(self.image_pull_secrets):
             if reason := names.invalid_dns_subdomain(secret):
                 raise ValueError(f"imagePullSecrets[{position}]: {secret!r} {reason}")
+
+    def uses_host(self, pool: GpuPool) -> bool:
+        """Whether pods on `pool` mount something of the host, or enter its IPC namespace."""
+        files = any(volume.host_file for volume in self.volumes.values())
+        return files or pool.driver_libraries is not None or pool.host_ipc
 
     @property
     def mounts_claim(self) -> bool:

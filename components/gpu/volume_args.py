@@ -188,7 +188,7 @@ class VolumeClaimArgs:
     """Who may mount it: pods of one node (`ReadWriteOnce`), of several nodes (`ReadWriteMany`,
     `ReadOnlyMany`), or one pod (`ReadWriteOncePod`)."""
     namespace: str = "default"
-    """The namespace; it must exist."""
+    """The namespace: one of `namespaces`, or one that exists."""
 
     def __post_init__(self) -> None:
         try:

@@ -153,6 +153,11 @@ class WorkloadArgs(PodArgs):
         if value < least:
             raise ValueError(f"{key}: {value} is too small; allowed: {least} or more")
 
+    def uses_host(self, pool: GpuPool) -> bool:
+        """As `PodArgs.uses_host`; a pod without a GPU has nothing of its driver."""
+        own = self.driver_libraries or any(each.host_file for each in self.volumes.values())
+        return bool(own or (self.gpus and PodArgs.uses_host(self, pool)))
+
     @property
     def pods(self) -> int:
         """How many pods run at once, at the most."""

@@ -1,4 +1,4 @@
-"""Service accounts and claims as a stack's config has them.
+"""Namespaces, service accounts and claims as a stack's config has them.
 
 Each function raises ValueError with one line that begins with the key's path.
 """
@@ -12,11 +12,16 @@ from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import ResolvedPool
 from components.decode import at, decode_map
+from components.gpu.pod_args import NamespaceArgs
 from components.gpu.volume_args import VolumeClaimArgs
 from components.gpu.workload_args import WorkloadArgs
 
 ACCOUNT_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
 """Of an IAM role's name, which has the cluster's in front, it can have so much."""
+
+
+RESERVED_NAMESPACE = re.compile(r"default|kube-.*|.*-system")
+"""Kubernetes' own, and those that controllers come with."""
 
 
 def read_accounts(
@@ -32,6 +37,20 @@ def read_accounts(
             )
         at(f"{path}.{name}", access.check, account, platform)
     return accounts
+
+
+def read_namespaces(path: str, value: object) -> Mapping[str, NamespaceArgs]:
+    """The config's `namespaces`, whose key is `path`."""
+    namespaces = decode_map(path, NamespaceArgs, value)
+    for name in namespaces:
+        if reason := names.invalid_dns_label(name):
+            raise ValueError(f"{path}.{name}: {reason}")
+        if RESERVED_NAMESPACE.fullmatch(name):
+            raise ValueError(
+                f"{path}.{name}: belongs to Kubernetes or a controller; choose a name that does "
+                "not begin with 'kube-' and does not end in '-system'"
+            )
+    return namespaces
 
 
 def read_claims(

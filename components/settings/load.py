@@ -21,10 +21,20 @@ from components.gpu.monitoring_args import MonitoringArgs
 from components.gpu.pod_args import Beside
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
-from components.settings.beside import check_disk_zones, read_accounts, read_claims
+from components.settings.beside import (
+    check_disk_zones,
+    read_accounts,
+    read_claims,
+    read_namespaces,
+)
 from components.settings.endpoints import foreign_endpoints
 from components.settings.model import Settings
-from components.settings.validate import check_gpu_test, check_pool_name, check_workloads
+from components.settings.validate import (
+    check_gpu_test,
+    check_namespaces,
+    check_pool_name,
+    check_workloads,
+)
 
 _LONG_WORD = re.compile(r"\S{200,}")
 _LONGEST = 2000
@@ -32,8 +42,8 @@ _LONGEST = 2000
 _PROVIDERS = ("aws", "gcp", "kubernetes", "pulumi")
 """Namespaces of the engine and of the providers that this program uses."""
 _KEYS = (
-    "cluster", "gpuPools", "workloads", "serviceAccounts", "volumeClaims", "monitoring", "gpuTest",
-    "batch", "trainingJobs", "images",
+    "cluster", "gpuPools", "namespaces", "workloads", "serviceAccounts", "volumeClaims",
+    "monitoring", "gpuTest", "batch", "trainingJobs", "images",
 )  # fmt: skip
 
 
@@ -133,9 +143,10 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     check_workloads(workloads, pools, batch, jobs, beside, root)
     for key, mounting in (("workloads", workloads), ("trainingJobs", jobs)):
         check_disk_zones(f"{NAMESPACE}:{key}", mounting, beside.claims, own.pools, own.access.disks)
-    return Settings(
+    found = Settings(
         platform=platform,
         own=own,
+        namespaces=read_namespaces(f"{NAMESPACE}:namespaces", values["namespaces"]),
         workloads=workloads,
         monitoring=monitoring,
         gpu_test=gpu_test,
@@ -144,6 +155,8 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         beside=beside,
         images=decode(f"{NAMESPACE}:images", ImagesArgs, values["images"]),
     )
+    check_namespaces(found)
+    return found
 
 
 def _check_namespace(key: str) -> None:

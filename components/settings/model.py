@@ -10,7 +10,7 @@ from components.cluster import Disk, ResolvedPool, Runs
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.images_args import ImagesArgs
 from components.gpu.monitoring_args import MonitoringArgs
-from components.gpu.pod_args import Beside
+from components.gpu.pod_args import Beside, NamespaceArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PlatformSettings
 
@@ -30,6 +30,7 @@ class Settings(Generic[Own]):
     gpu_test: GpuTestArgs | None = None
     batch: BatchArgs | None = None
     training_jobs: Mapping[str, TrainingArgs] = field(default_factory=dict)
+    namespaces: Mapping[str, NamespaceArgs] = field(default_factory=dict)
     beside: Beside = field(default_factory=Beside)
     """What workloads and training jobs may name: accounts and claims."""
     images: ImagesArgs = field(default_factory=ImagesArgs)

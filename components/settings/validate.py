@@ -3,8 +3,9 @@
 Each function raises ValueError with one line that begins with the key's path.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from components.batch.batch_args import BatchArgs, QueueRequest
 from components.batch.load import Pools, check_pods, pool_at
@@ -15,6 +16,8 @@ from components.decode import NAMESPACE, at
 from components.gpu.acceptance_args import GpuTestArgs, job_name
 from components.gpu.pod_args import Beside
 from components.gpu.workload_args import WorkloadArgs
+from components.platforms import PLATFORMS
+from components.settings.model import Settings
 
 
 def check_pool_name(name: str) -> None:
@@ -43,6 +46,50 @@ def check_workloads(
             raise ValueError(f"{path}: is a training job's name too; take another")
         pool = pool_at(f"{path}.pool", workload.pool, pools)
         check_pods(path, workload, _request(workload, pool), batch, beside, root)
+
+
+def check_namespaces(settings: Settings[Any]) -> None:
+    """Refuses a namespace that nothing creates, and pods that one of the stack's own would refuse.
+    Which namespaces somebody else's cluster has, nobody here knows."""
+    own = settings.namespaces
+    existing = PLATFORMS[settings.platform].cloud is None
+    for path, name, uses_host in _named(settings):
+        if name not in (*own, *names.OWN_NAMESPACES) and not existing:
+            raise ValueError(
+                f"{path}: nothing creates the namespace {name!r}; add it to "
+                f"{NAMESPACE}:namespaces, or take one of {', '.join([*own, 'default'])}"
+            )
+        if uses_host and name in own and own[name].pod_security != "privileged":
+            raise ValueError(
+                f"{path}: {name} enforces the Pod Security Standard {own[name].pod_security}, and "
+                "these pods use directories or the IPC namespace of the host; set "
+                f"{NAMESPACE}:namespaces.{name}.podSecurity to privileged"
+            )
+
+
+def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
+    """Every namespace that is named: the key's path, the name, whether its pods use the host."""
+    pools = {name: resolved.pool for name, resolved in settings.pools.items()}
+    for room, entries in (
+        ("serviceAccounts", settings.beside.accounts),
+        ("volumeClaims", settings.beside.claims),
+    ):
+        for name, entry in entries.items():
+            yield f"{NAMESPACE}:{room}.{name}.namespace", entry.namespace, False
+    for name, queue in (settings.batch.queues if settings.batch else {}).items():
+        for position, namespace in enumerate(queue.namespaces):
+            path = f"{NAMESPACE}:batch.queues.{name}.namespaces[{position}]"
+            yield path, namespace, False
+    for room, pods in (
+        ("workloads", settings.workloads),
+        ("trainingJobs", settings.training_jobs),
+    ):
+        for name, args in pods.items():
+            uses_host = args.uses_host(pools[args.pool])
+            yield f"{NAMESPACE}:{room}.{name}.namespace", args.namespace, uses_host
+    if (test := settings.gpu_test) is not None:
+        uses_host = bool(test.mounts) or any(pools[pool].driver_libraries for pool in test.pools)
+        yield f"{NAMESPACE}:gpuTest.namespace", test.namespace, uses_host
 
 
 def check_gpu_test(args: GpuTestArgs, pools: Pools, workloads: Mapping[str, WorkloadArgs]) -> None:

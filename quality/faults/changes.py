@@ -23,7 +23,7 @@ CHANGES = Path(__file__).with_suffix(".yaml")
 STACKS = Path(__file__).with_name("stacks")
 """Stacks for the changes that no sample can have: of an existing network, of what an N1 cannot."""
 MORE = tuple(stacks(STACKS))
-NAMED = ("gpuPools", "workloads", "trainingJobs", "serviceAccounts", "volumeClaims")
+NAMED = ("gpuPools", "workloads", "trainingJobs", "namespaces", "serviceAccounts", "volumeClaims")
 """Parts of the config whose entries have names: a key there means the stack's first entry."""
 MADE = ("cluster", "gpuPools")
 """Parts of the config whose changes are applied too: what runs in the cluster is part of neither,

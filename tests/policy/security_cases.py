@@ -277,7 +277,8 @@ CASES = [
             path=("metadata", "labels", ENFORCE),
             bad=bad,
             message="Namespace team has no level of the Pod Security Standards that the cluster "
-            f"enforces: the label {ENFORCE} sets {given}; set baseline or restricted",
+            f"enforces: the label {ENFORCE} sets {given}; set baseline or restricted, or "
+            "name it in policy/config.json (namespace-enforces: privileged)",
         )
         for bad, given in ((DROP, "none"), ("privileged", "privileged"), ("Baseline", "Baseline"))
     ),

@@ -38,7 +38,7 @@ OPTIONS = (
     "hooks",
 )
 LONGEST = 160
-SHOWN = {"cluster", "gpuPools", "workloads", "serviceAccounts", "volumeClaims"}
+SHOWN = {"cluster", "gpuPools", "workloads", "namespaces", "serviceAccounts", "volumeClaims"}
 """Blocks whose changes each platform shows."""
 
 Declared = Mapping[str, list[str]]

@@ -37,11 +37,19 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     """Up, with both jobs done. A job's pods run long enough to be evicted."""
     with ExitStack() as sandboxes:
         folder = tmp_path_factory.mktemp("batch") / "sandbox"
-        change = configured(with_queues)
-        sandbox = entered(sandboxes, "train-gke", folder, change, job_seconds=8)
+        change, team = configured(with_queues), configured(with_a_team)
+        sandbox = entered(sandboxes, "train-gke", folder, change, team, job_seconds=8)
         found = with_provisioning(sandbox, deadline=90)
         assert found.run_up_only(), found.failures
         yield found
+
+
+def with_a_team(config: dict[str, Any]) -> None:
+    """A namespace that may use the queue, with an account and a claim in it."""
+    config["gpu-cluster:namespaces"] = {"team": {}}
+    config["gpu-cluster:batch"]["queues"]["training"]["namespaces"] = ["default", "team"]
+    config["gpu-cluster:serviceAccounts"] = {"trainer": {"namespace": "team"}}
+    config["gpu-cluster:volumeClaims"] = {"results": {"size": "1Gi", "namespace": "team"}}
 
 
 def alone(config: dict[str, Any]) -> None:
@@ -93,6 +101,21 @@ def test_two_jobs_that_need_the_whole_pool_run_one_after_the_other(
     assert master in names
     assert "violates PodSecurity" in privileged_pod_in(rehearsal, "kueue-system")
     assert "violates PodSecurity" in privileged_pod_in(rehearsal, "jobset-system")
+
+
+def test_a_team_has_a_namespace_from_the_first_up(rehearsal: Rehearsal) -> None:
+    """With what the stack declares in it. Its pods are held to a Pod Security Standard, and get no
+    token unless they ask for one."""
+    api = rehearsal.sandbox.control_plane.api
+    for path in (
+        "configmaps/gpu-cluster",
+        "serviceaccounts/trainer",
+        "persistentvolumeclaims/results",
+    ):
+        assert api.get(f"/api/v1/namespaces/team/{path}")["metadata"]["namespace"] == "team"
+    account = api.get("/api/v1/namespaces/team/serviceaccounts/default")
+    assert account["automountServiceAccountToken"] is False
+    assert "violates PodSecurity" in privileged_pod_in(rehearsal, "team")
 
 
 def privileged_pod_in(rehearsal: Rehearsal, namespace: str) -> str:

@@ -148,6 +148,47 @@ def test_the_pool_grows_once_and_goes_to_zero(
     assert steps["leak check"] == "nothing in the state, nothing in the cloud, no cluster"
 
 
+def with_two_teams(config: dict[str, Any]) -> None:
+    """Each has a namespace, a pool, a queue, an account and a claim; one of them a bare pod, which
+    is refused in a namespace without a default account."""
+    pools = config["gpu-cluster:gpuPools"]
+    pools["vision"] = {**pools["train-gpu"], "maxNodes": 2, "labels": {"role": "vision"}}
+    pools["train-gpu"]["maxNodes"] = 2
+    ddp, sweep = config_of_jobs("vision")
+    config["gpu-cluster:namespaces"] = {"team-llm": {}, "team-vision": {}}
+    config["gpu-cluster:batch"] = {
+        "jobSet": True,
+        "queues": {
+            "llm": {"pools": ["train-gpu"], "namespaces": ["team-llm"]},
+            "vision": {"pools": ["vision"], "namespaces": ["team-vision"]},
+        },
+    }
+    config["gpu-cluster:serviceAccounts"] = {
+        "trainer": {"namespace": "team-llm"},
+        "viewer": {"namespace": "team-vision"},
+    }
+    config["gpu-cluster:volumeClaims"] = {
+        "llm": {"size": "1Gi", "namespace": "team-llm"},
+        "vision": {"size": "1Gi", "namespace": "team-vision"},
+    }
+    llm = {"queue": "llm", "namespace": "team-llm", "pool": "train-gpu"}
+    config["gpu-cluster:trainingJobs"] = {"ddp": {**ddp, **llm, "serviceAccount": "trainer"}}
+    vision = {"pool": "vision", "namespace": "team-vision"}
+    config["gpu-cluster:workloads"] = {
+        "sweep": {**sweep, **vision, "queue": "vision"},
+        "look": {"kind": "pod", "image": sweep["image"], "gpus": 1, **vision},
+    }
+
+
+@pytest.mark.prove
+def test_two_teams_come_up_at_once(run: Run) -> None:
+    """One `up` creates their namespaces and everything in them, and a destroy deletes all of it."""
+    rehearsal = run(configured(with_two_teams), whole=True)
+    assert rehearsal.failures == []
+    ended = {pod.workload for pod in pod_lives(rehearsal.sandbox.event_log.events)}
+    assert {"Job team-llm/ddp-workers-0", "Job team-vision/sweep"} <= ended
+
+
 @pytest.mark.prove
 def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
     """There every object goes one by one: queues before Kueue, Kueue before its definitions."""

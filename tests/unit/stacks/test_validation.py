@@ -12,6 +12,7 @@ from stacks.names import StackError
 from stacks.outcome import ExitCode
 from stacks.positions import position
 from stacks.validation import Finding, findings, refusals
+from tests.program.environments import without_keys
 from tests.unit.cli.test_stack_schema import refused
 
 BILLION = "a0: &a0 [x, x]\n" + "".join(
@@ -80,7 +81,7 @@ def test_nothing_is_wrong_with_a_sample(stack: str) -> None:
 def test_what_the_program_refuses_is_the_first_finding() -> None:
     """Each row of the tables of refusals, in the program's own words; and it comes to an end."""
     for says, values in refused():
-        assert next(iter(refusals(values))) == says
+        assert without_keys(next(iter(refusals(values)))) == says
         assert len(list(refusals(values))) < 10
 
 
