@@ -1,5 +1,6 @@
 """The report as a picture: what the engine did, which nodes there were, how each pod fared."""
 
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -23,14 +24,14 @@ def svg(report: Report) -> str:
     """A complete SVG document with one lane for each step, node and pod."""
     pods = [pod for pod in report.pods if pod.left is None or pod.left - pod.created >= 0.05]
     end = max(report.seconds, 1.0)
-    lanes = len(report.steps) + len(report.nodes) + len(pods) + 3
+    lanes = sum(len(rows) + 1 for rows in (report.steps, report.nodes, pods) if rows)
     bottom = TOP + lanes * ROW + 3 * 14
     parts = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {bottom + 48}' "
         f"width='{WIDTH}' height='{bottom + 48}' {FONT} font-size='12' fill='{INK}'>",
         f"<rect width='{WIDTH}' height='{bottom + 48}' fill='#ffffff'/>",
         f"<text x='20' y='32' font-size='18' font-weight='600'>{escape(_title(report))}</text>",
-        *_legend(),
+        *_legend(LEGEND if report.ok else (*LEGEND, ("failed", FAILED))),
         *_grid(end, bottom),
     ]
     y = TOP
@@ -39,6 +40,8 @@ def svg(report: Report) -> str:
         (f"Nodes  (GPU nodes: {_counts(report)})", [_node_lane(n, end) for n in report.nodes]),
         ("Pods", [_pod_lane(pod, end) for pod in pods]),
     ):
+        if not rows:  # of a rehearsal that failed early
+            continue
         parts.append(f"<text x='20' y='{y + 16}' font-weight='600'>{escape(title)}</text>")
         y += ROW
         for label, bars in rows:
@@ -46,6 +49,9 @@ def svg(report: Report) -> str:
             parts += [_bar(bar, y, end) for bar in bars]
             y += ROW
         y += 14
+    for reason in report.failures[:1]:
+        shown = reason if len(reason) <= 170 else f"{reason[:169]}…"
+        parts.append(f"<text x='20' y='{bottom + 42}' fill='{FAILED}'>{escape(shown)}</text>")
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -65,7 +71,9 @@ def _counts(report: Report) -> str:
 def _step_lane(step: Any) -> tuple[str, list[Bar]]:
     colour = STEP if step["ok"] else FAILED
     began, seconds = step["began"], step["seconds"]
-    return step["name"], [(began, began + seconds, colour, f"{step['detail']} ({seconds:.1f} s)")]
+    # One that took no time has a bar as well.
+    ended = began + max(seconds, 0.01)
+    return step["name"], [(began, ended, colour, f"{step['detail']} ({seconds:.1f} s)")]
 
 
 def _node_lane(node: NodeLife, end: float) -> tuple[str, list[Bar]]:
@@ -115,9 +123,9 @@ def _label(text: str, y: int) -> str:
     return f"<text x='{LEFT - 12}' y='{y + 17}' text-anchor='end'>{escape(shown)}</text>"
 
 
-def _legend() -> list[str]:
+def _legend(meanings: Iterable[tuple[str, str]]) -> list[str]:
     parts, x = [], 20.0
-    for name, colour in LEGEND:
+    for name, colour in meanings:
         parts.append(f"<rect x='{x:.0f}' y='48' width='12' height='12' rx='2' fill='{colour}'/>")
         parts.append(f"<text x='{x + 17:.0f}' y='58' fill='{FAINT}'>{name}</text>")
         x += 40 + 6.3 * len(name)

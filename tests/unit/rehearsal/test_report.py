@@ -181,6 +181,17 @@ def test_the_picture_is_well_formed_and_complete() -> None:
         assert lane in words
 
 
+def test_the_picture_of_a_failure_says_why() -> None:
+    """The red bar is in the legend, no heading is empty, and a step of no time has a bar."""
+    steps = [{"name": "pulumi up", "began": 0, "seconds": 0, "ok": False, "detail": "no quota"}]
+    failed = {"ok": False, "failures": ["no quota", "nor"], "nodes": [], "pods": []}
+    root = ElementTree.fromstring(svg(report(steps=steps, gpu_nodes=[(0.0, 0)], **failed)))
+    words = [element.text or "" for element in root.iter() if element.tag.endswith("text")]
+    assert {"failed", "no quota"} <= set(words)
+    assert not {word for word in words if word.startswith(("Nodes", "Pods"))}
+    assert [e for e in root.iter() if e.tag.endswith("rect") and e.find("*") is not None]
+
+
 def test_bars_stay_within_the_picture() -> None:
     """No bar begins before the axis or ends after it, whatever is still there at the end."""
     still_there = report(nodes=node_lives(EVENTS[:5]), pods=pod_lives(EVENTS[:8]), seconds=21.0)
