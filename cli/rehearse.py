@@ -124,7 +124,10 @@ def built(*names: str) -> bool:
 @_folder_option
 @linux_only
 def down(stack: str, folder: Path | None) -> ExitCode:
-    """End the rehearsal of STACK that was kept running, and remove what it left."""
+    """End the rehearsal of STACK that was kept running, and remove what it left.
+
+    Its report stays, for a change's ticket; a second time, that is removed as well.
+    """
     from rehearsal import held
     from rehearsal.folder import FolderError
 

@@ -22,6 +22,7 @@ from rehearsal.gpu_node import host_changes
 from rehearsal.processes import end_leftovers
 
 LOCK, ENDED_BY = "lock", "ended-by"
+REPORT = ("report.txt", "report.json", "timeline.svg")
 SIZE = 512
 """Bytes of a lock file, written in one go: a rehearsal that is killed leaves a whole one."""
 END_SECONDS = 15.0
@@ -84,7 +85,8 @@ def take_over(
 
 
 def end(folder: Path, by: str) -> str:
-    """Ends the rehearsal in this folder and removes the folder; returns what was done, in words.
+    """Ends the rehearsal in this folder and removes what is in it; returns what was done, in words.
+    The report of one that ran stays there; ending it again removes that too.
 
     `by`: the command that it is told of. Raises FolderError where the folder is no rehearsal's.
     """
@@ -92,8 +94,14 @@ def end(folder: Path, by: str) -> str:
     if not folder.is_dir():
         return "was not running"
     running = held(folder)
-    report = (folder / "report.txt").exists()
-    take_over(folder, folder.name, replace=by)()
+    report = {name: (folder / name).read_bytes() for name in REPORT if (folder / name).exists()}
+    unlock = take_over(folder, folder.name, replace=by)
+    if running and report:
+        for name, content in report.items():
+            (folder / name).write_bytes(content)
+        unlock()
+        return f"ended; its report stays: {folder / next(iter(report))}"
+    unlock()
     shutil.rmtree(folder)
     if running:
         return "ended"

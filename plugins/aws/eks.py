@@ -122,12 +122,13 @@ class Cluster(EksKind):
     def update(self, identity: str, old: dict[str, Any], new: dict[str, Any]) -> None:
         version = new.get("version")
         if version not in (None, old.get("version")):
-            self.eks.update_cluster_version(name=identity, version=version)
+            self._over(identity, self.eks.update_cluster_version(name=identity, version=version))
         # The provider gives a key to a cluster that has none. Of another one it tells EKS nothing.
         if new.get("encryptionConfig") and not self.read(identity, old)["encryptionConfig"]:
-            self.eks.associate_encryption_config(
+            answer = self.eks.associate_encryption_config(
                 clusterName=identity, encryptionConfig=[new["encryptionConfig"]]
             )
+            self._over(identity, answer)
         mode = (new.get("accessConfig") or {}).get("authenticationMode")
         if mode and mode != old["accessConfig"]["authenticationMode"]:
             self._configure(identity, accessConfig={"authenticationMode": mode})
@@ -144,7 +145,12 @@ class Cluster(EksKind):
 
     def _configure(self, name: str, **given: Any) -> None:
         shape = self.shape("UpdateClusterConfig")
-        self.eks.update_cluster_config(name=name, **request(shape, given))
+        self._over(name, self.eks.update_cluster_config(name=name, **request(shape, given)))
+
+    def _over(self, name: str, answer: Mapping[str, Any]) -> None:
+        """EKS takes the next change of a cluster only once the last one is over."""
+        of = {"name": name, "updateId": answer["update"]["id"]}
+        waited(lambda: self.eks.describe_update(**of)["update"], "InProgress")
 
     def delete(self, identity: str, state: dict[str, Any]) -> None:
         self.eks.delete_cluster(name=identity)

@@ -158,8 +158,8 @@ class FaultRunner:
             clouds=FakeCloudApi(self.sandbox.cloud, self.sandbox.cloud_api),
             adopt_orphans=adopt_orphans,
         )
-        if found.notes:
-            raise NotRecovered(*found.notes)
+        if left := [*found.notes, *found.unknown]:
+            raise NotRecovered(*left)
 
     def run_or_fail(self, run: Callable[[], Outcome]) -> Outcome:
         """Runs the engine; raises NotRecovered with its words if it fails."""

@@ -22,10 +22,23 @@ from simulators.aws.cluster_rules import (
     check_zones,
     minor,
 )
-from simulators.aws.eks import Cluster, Row, begun, cluster_of, entry_row, issue, now, policy_row
+from simulators.aws.eks import (
+    Cluster,
+    Row,
+    begun,
+    check_no_update,
+    cluster_of,
+    entry_row,
+    issue,
+    now,
+    policy_row,
+)
 from simulators.aws.node_join_checks import why_cluster_fails
 from simulators.aws.roles import require_trust
 
+VERSION_SECONDS = 3.0
+"""How long a version update takes: some 10 minutes in life, and here long enough for a run to be
+killed in the middle of it."""
 _LOG_TYPES = ("api", "audit", "authenticator", "controllerManager", "scheduler")
 _PLACES = ("subnetIds", "securityGroupIds")
 _ADMIN = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"
@@ -209,6 +222,8 @@ def update_cluster_config(account: Account, params: Params) -> Row:
     """Refused: other zones, another VPC, networks that nobody comes from, a mode that was left."""
     cluster = cluster_of(account, params["name"])
     row, what = cluster.row, {key: params[key] for key in params if key not in _NO_CHANGE}
+    kind = _CHANGES.get(next(iter(what), ""), "VpcConfigUpdate")
+    check_no_update(cluster, kind)
     if "resourcesVpcConfig" in params:
         stands = row["resourcesVpcConfig"]
         config = stands | params["resourcesVpcConfig"]
@@ -227,7 +242,7 @@ def update_cluster_config(account: Account, params: Params) -> Row:
         row["logging"] = _logging(params["logging"], row["logging"])
         _log(account, cluster)
     row.update({key: params[key] for key in _DEFAULTS if key in params})
-    return begun(cluster, _CHANGES.get(next(iter(what), ""), "VpcConfigUpdate"), {})
+    return begun(cluster, kind, {})
 
 
 _NO_CHANGE = ("name", "clientRequestToken")
@@ -246,16 +261,32 @@ _CHANGES = {
 def update_cluster_version(account: Account, params: Params) -> Row:
     """Refused: any version but the next, node groups that are behind."""
     cluster = cluster_of(account, params["name"])
+    check_no_update(cluster, "VersionUpdate")
     check_update(cluster.row, params["version"])
     check_groups(cluster)
-    cluster.row["version"] = params["version"]
-    return begun(cluster, "VersionUpdate", {"Version": params["version"]})
+    cluster.row["status"] = "UPDATING"
+    answer = begun(cluster, "VersionUpdate", {"Version": params["version"]}, over=False)
+    update = cluster.updates[answer["update"]["id"]]["row"]
+
+    def end() -> None:
+        with account.lock:
+            if account.clusters.get(params["name"]) is not cluster:  # deleted, or the account ended
+                return
+            cluster.row |= {"version": params["version"], "status": "ACTIVE"}
+            update["status"] = "Successful"
+        account.changed()
+
+    ending = threading.Timer(VERSION_SECONDS, end)
+    ending.daemon = True
+    ending.start()
+    return answer
 
 
 @operation("eks", "AssociateEncryptionConfig")
 def associate_encryption_config(account: Account, params: Params) -> Row:
     """Refused: another key than the first, one that EKS may not use."""
     cluster = cluster_of(account, params["clusterName"])
+    check_no_update(cluster, "AssociateEncryptionConfig")
     if cluster.row.get("encryptionConfig"):
         words = "Encryption is already enabled on the cluster, and its key cannot be changed"
         raise Refusal("InvalidRequestException", words)

@@ -178,10 +178,16 @@ def subnets(account: Account, ids: Sequence[str]) -> list[Any]:
 
 
 def begun(
-    cluster: Cluster, kind: str, what: Mapping[str, Any], *, seconds: float = 0, **of: str
+    cluster: Cluster,
+    kind: str,
+    what: Mapping[str, Any],
+    *,
+    seconds: float = 0,
+    over: bool = True,
+    **of: str,
 ) -> dict[str, Any]:
-    """The answer to a change, which is over at once. `of`: the node group or addon that it is of;
-    `seconds`: how long it takes in life."""
+    """The answer to a change, which is over at once unless `over` says otherwise. `of`: the node
+    group or addon that it is of; `seconds`: how long it takes in life."""
     row: Row = {
         "id": str(uuid.uuid4()),
         "status": "InProgress",
@@ -193,8 +199,20 @@ def begun(
         "createdAt": now(),
         "errors": [],
     }
-    cluster.updates[row["id"]] = {"row": row | {"status": "Successful"}, **of}
+    cluster.updates[row["id"]] = {"row": row | ({"status": "Successful"} if over else {}), **of}
     return {"update": row, SECONDS: seconds}
+
+
+def check_no_update(cluster: Cluster, kind: str) -> None:
+    """Refuses a change of the cluster itself while another one is in progress, in the words of
+    https://github.com/rancher/eks-operator/issues/547."""
+    for name, each in cluster.updates.items():
+        if each["row"]["status"] == "InProgress":
+            raise Refusal(
+                "ResourceInUseException",
+                f"Cannot {kind} because cluster {cluster.row['name']} currently has update {name} "
+                "in progress",
+            )
 
 
 def _updates(account: Account, params: Params) -> dict[str, Row]:

@@ -46,7 +46,9 @@ class JobCluster:
 
     def published(self) -> Published:
         """What the stack published. Raises CheckError where there is nothing of it."""
-        with _refusals(f"to read ConfigMap {CONFIG_MAP}"):
+        # The API server answers the same for a namespace that does not exist.
+        what = f"to read ConfigMap {CONFIG_MAP} in namespace {self.namespace}, which may not exist"
+        with _refusals(what):
             try:
                 answer = self._core.read_namespaced_config_map(
                     CONFIG_MAP, self.namespace, _preload_content=False,
@@ -140,9 +142,11 @@ class JobCluster:
             except ApiException as error:
                 if error.status != 404 and error.status < 500:
                     raise
-                node = (last.get("spec") or {}).get("nodeName") or "its node"
+                node = (last.get("spec") or {}).get("nodeName") or "of it"
                 raise CheckError(
-                    f"{name}: {node} gives no log of worker {worker}: {_message(error)}"
+                    f"{name}: node {node} has no log of worker {worker}, pod "
+                    f"{last['metadata']['name']}: {_message(error)}; a node that has left has "
+                    "none, nor has a node of a rehearsal, where no program runs"
                 ) from None
             for line in answer:
                 yield line.decode(errors="replace").rstrip("\n")

@@ -187,7 +187,9 @@ def test_a_user_submits_lists_and_cancels_a_job(
     for code, said, error in (*logs, user.run("logs", "first")):
         assert (code, said) == (ExitCode.UNKNOWN, "")
         assert re.fullmatch(
-            r"gpu-cluster job logs: first: \S+ gives no log of worker 0: .+\n", error
+            r"gpu-cluster job logs: first: node \S+ has no log of worker 0, pod \S+: .+, where no "
+            r"program runs\n",
+            error,
         )
     policy = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/first"
     (owner,) = api.get(policy)["metadata"]["ownerReferences"]

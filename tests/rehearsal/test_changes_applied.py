@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from quality.faults.fault_run import FaultRunner
+from rehearsal.engine import run_in_thread
 from rehearsal.sandbox import Sandbox
 from tests.rehearsal.conftest import Sandboxes, until
 
@@ -151,3 +152,28 @@ def test_a_protected_stack_is_refused_before_anything_is_deleted(
         made.run_or_fail(engine.up)
         made.run_or_fail(engine.destroy)
         assert engine.resources() == []
+
+
+@pytest.mark.prove(reason="test_aws_api shows that the update takes time")
+def test_a_kill_in_a_version_update_is_recovered_from(tmp_path: Path) -> None:
+    """EKS goes on without the engine: the next update finds the version that it was to have."""
+    with FaultRunner("train", tmp_path / "sandbox") as made:
+        sandbox, engine = made.sandbox, made.sandbox.engine
+        made.run_or_fail(engine.up)
+        change(sandbox, "cluster", version="1.36")
+        account = sandbox.cloud.account  # type: ignore[attr-defined]
+
+        def status() -> str:
+            return str(account.clusters["k8s-ml"].row["status"])
+
+        thread, outcomes = run_in_thread(engine.up)
+        until(lambda: status() == "UPDATING", "EKS has begun the update")
+        engine.kill()
+        thread.join()
+        assert not outcomes[0].ok
+        until(lambda: status() == "ACTIVE", "EKS is done")
+        made.recover()
+        made.run_or_fail(engine.up)
+        assert account.clusters["k8s-ml"].row["version"] == "1.36"
+        assert made.run_or_fail(engine.up).changed == 0
+        made.destroy()

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal.engine import Engine
+from rehearsal.folder import REPORT
 from rehearsal.fork_server import launcher
 from rehearsal.sandbox import ROOT, Sandbox
 from rehearsal.scenario import Rehearsal
@@ -157,8 +158,9 @@ def test_kept_it_runs_on_until_it_is_brought_down(tmp_path: Path) -> None:
     assert any(address.endswith(f":{port:04X}") for address in addresses)
     assert [address for address in addresses if not address.startswith(LOOPBACK)] == []
     down = start("down", "dev", "--folder", str(folder))
-    assert down.communicate(timeout=60)[0] == "rehearsal of dev: ended\n"
-    assert not folder.exists()
+    stays = f"its report stays: {folder / 'report.txt'}\n"
+    assert down.communicate(timeout=60)[0] == f"rehearsal of dev: ended; {stays}"
+    assert {file.name for file in folder.iterdir()} == {"lock", *REPORT}
     until_nothing_is_left(folder)
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0

@@ -4,6 +4,8 @@ the shapes of botocore's models, and refuses in AWS's words.
 
 import base64
 import time
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -259,6 +261,31 @@ def test_a_quota_ends_the_scaling_and_says_so(ml: Account) -> None:
     rows = everything(ml.service_quotas, "list_service_quotas", "Quotas", ServiceCode="ec2")
     assert [row["Value"] for row in rows if row["QuotaCode"] == "L-DB2E81BA"] == [4]
     del ml.faults.quota["G_VT"]
+
+
+def test_a_version_update_takes_time(ml: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster is UPDATING until it is over, and takes no other change of itself before."""
+    end: list[Callable[[], None]] = []
+    timer = SimpleNamespace(start=lambda: None, daemon=True)
+    monkeypatch.setattr("threading.Timer", lambda seconds, work: end.append(work) or timer)
+    old, new = "1.35", ml.eks.describe_cluster(name="ml")["cluster"]["version"]
+    ml.cloud.account.clusters["ml"].row["version"] = old
+    update = ml.eks.update_cluster_version(name="ml", version=new)["update"]
+    row = ml.eks.describe_cluster(name="ml")["cluster"]
+    assert (row["status"], row["version"]) == ("UPDATING", old)
+    asked = {"name": "ml", "updateId": update["id"]}
+    assert ml.eks.describe_update(**asked)["update"]["status"] == "InProgress"
+    with pytest.raises(ClientError) as error:
+        ml.eks.update_cluster_config(name="ml", deletionProtection=True)
+    words = (
+        f"Cannot DeletionProtectionUpdate because cluster ml currently has update {update['id']}"
+    )
+    assert refused(error)[0] == "ResourceInUseException"
+    assert words in refused(error)[1]
+    end[0]()
+    row = ml.eks.describe_cluster(name="ml")["cluster"]
+    assert (row["status"], row["version"]) == ("ACTIVE", new)
+    assert ml.eks.describe_update(**asked)["update"]["status"] == "Successful"
 
 
 def test_the_autoscaler_ends_a_node_that_somebody_else_wanted(ml: Account) -> None:

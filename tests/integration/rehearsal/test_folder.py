@@ -234,6 +234,20 @@ def test_down_ends_the_one_that_runs(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
+def test_the_report_of_the_one_that_ran_stays(tmp_path: Path) -> None:
+    """It is what there is to show of it; all else goes, and the second time the report too."""
+    folder = tmp_path / "sandbox"
+    with holding(folder):
+        for name in ("report.txt", "timeline.svg", "kubeconfig"):
+            (folder / name).write_text(name)
+        said = end(folder, "gpu-cluster down dev")
+    assert said == f"ended; its report stays: {folder / 'report.txt'}"
+    assert {file.name for file in folder.iterdir()} == {"lock", "report.txt", "timeline.svg"}
+    assert (folder / "report.txt").read_text() == "report.txt"
+    assert end(folder, "gpu-cluster down dev") == "was not running; removed its report"
+    assert not folder.exists()
+
+
 def test_a_killed_one_is_in_nobodys_way(tmp_path: Path) -> None:
     """Its lock went with it."""
     folder = tmp_path / "sandbox"

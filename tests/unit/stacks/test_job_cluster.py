@@ -221,11 +221,28 @@ def test_a_cluster_that_is_gone_is_one_line(server: Server, cluster: JobCluster)
         list(cluster.log("first", 0, follow=True))
 
 
+def test_a_namespace_without_rights_may_not_exist(server: Server, cluster: JobCluster) -> None:
+    """To a user without rights in all namespaces the API server says no more of one than that."""
+    server.refused = {("GET", CONFIG_MAPS): 403}
+    with pytest.raises(CheckError) as said:
+        cluster.published()
+    assert str(said.value) == (
+        "you are not allowed to read ConfigMap gpu-cluster in namespace default, which may not "
+        "exist: HTTP 403; ask whoever runs the cluster"
+    )
+
+
+GONE = (
+    "first: node gpu-1 has no log of worker 0, pod first: not today; a node that has left has "
+    "none, nor has a node of a rehearsal, where no program runs"
+)
+
+
 @pytest.mark.parametrize(
     ("status", "says"),
     [
-        (404, "first: gpu-1 gives no log of worker 0: not today"),
-        (500, "first: gpu-1 gives no log of worker 0: not today"),
+        (404, GONE),
+        (500, GONE),
         (403, "first: you are not allowed to read its log: HTTP 403; ask whoever runs the cluster"),
     ],
 )
