@@ -119,8 +119,12 @@ def _bar(bar: Bar, y: int, end: float) -> str:
 
 
 def _label(text: str, y: int) -> str:
-    shown = text if len(text) <= 40 else f"{text[:39]}…"
-    return f"<text x='{LEFT - 12}' y='{y + 17}' text-anchor='end'>{escape(shown)}</text>"
+    # The end of a name is what tells it from others; the tooltip has all of it.
+    shown = text if len(text) <= 40 else f"…{text[-39:]}"
+    return (
+        f"<text x='{LEFT - 12}' y='{y + 17}' text-anchor='end'>{escape(shown)}"
+        f"<title>{escape(text)}</title></text>"
+    )
 
 
 def _legend(meanings: Iterable[tuple[str, str]]) -> list[str]:

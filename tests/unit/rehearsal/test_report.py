@@ -192,6 +192,16 @@ def test_the_picture_of_a_failure_says_why() -> None:
     assert [e for e in root.iter() if e.tag.endswith("rect") and e.find("*") is not None]
 
 
+def test_a_long_name_keeps_its_end() -> None:
+    """By which it differs from the others of its pool; all of it is in the tooltip."""
+    name = "a-step-with-a-name-that-is-much-too-long-for-its-column-a1b2c"
+    steps = [{"name": name, "began": 0, "seconds": 1, "ok": True, "detail": ""}]
+    root = ElementTree.fromstring(svg(report(steps=steps)))
+    words = [str(element.text) for element in root.iter()]
+    assert f"…{name[-39:]}" in words
+    assert name in words
+
+
 def test_bars_stay_within_the_picture() -> None:
     """No bar begins before the axis or ends after it, whatever is still there at the end."""
     still_there = report(nodes=node_lives(EVENTS[:5]), pods=pod_lives(EVENTS[:8]), seconds=21.0)
