@@ -8,6 +8,7 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 import pytest
 
+from components.catalog import images
 from components.cluster import GPU_TAINT, Cluster, GpuPool, Sharing, Taint
 from components.gpu.device_plugin import DevicePlugin
 from tests.components.recording import Recording, record
@@ -110,10 +111,10 @@ def test_it_has_no_privilege_and_one_host_path(plain: Recording) -> None:
 
 
 def test_its_image_is_pinned_and_it_is_critical(plain: Recording) -> None:
-    """v0.20 by digest, at a priority that no workload evicts, with no variable set."""
+    """By digest, at a priority that no workload evicts, with no variable set."""
     spec = pod(plain)
-    image = spec["containers"][0]["image"]
-    assert image.startswith("nvcr.io/nvidia/k8s-device-plugin:v0.20.0@sha256:")
+    assert spec["containers"][0]["image"] == images.DEVICE_PLUGIN.reference
+    assert "@sha256:" in images.DEVICE_PLUGIN.reference
     assert spec["priorityClassName"] == "system-node-critical"
     assert env(spec) == {}
 

@@ -63,7 +63,8 @@ def test_references_join_tag_and_digest() -> None:
     assert images.UBUNTU_INSTALLER.reference == "gke-nvidia-installer:fixed"
     assert images.PAUSE.reference.startswith("gke.gcr.io/pause:3.8@sha256:880e63f9")
     assert ":" not in images.PARTITION_GPUS.reference.partition("@")[0]
-    assert images.DEVICE_PLUGIN.reference.startswith("nvcr.io/nvidia/k8s-device-plugin:v0.20.0@sha")
+    plugin = images.DEVICE_PLUGIN
+    assert plugin.reference == f"nvcr.io/nvidia/k8s-device-plugin:{plugin.tag}@{plugin.digest}"
 
 
 def test_cluster_autoscaler_is_had_per_minor() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from components.catalog import images
 from rehearsal.existing import ExistingCluster, with_real_node
 from rehearsal.gpu_node import (
     cgroups,
@@ -211,7 +212,9 @@ def test_every_override_is_told(tmp_path: Path) -> None:
     assert len(made.made) == 10
     ran = programs.program("device-plugin").version()
     (plugin,) = [line for line in made.made if "DEVICE_PLUGIN" in line]
-    assert f"the device plugin: the stack has v0.20.0, and {ran} ran here" in plugin
+    assert (
+        f"the device plugin: the stack has {images.DEVICE_PLUGIN.tag}, and {ran} ran here" in plugin
+    )
 
 
 def test_shared_and_measured_stacks_are_accepted(program: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from components.catalog import images
 from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, Taint
 from rehearsal.engine import BIN
 from stacks import settings as stack
@@ -333,7 +334,7 @@ def test_no_plugin_in_the_cluster() -> None:
     assert row.plugin == "missing"
     assert [one.lacks for one in found] == ["plugin"]
     assert found[0].command.startswith("kubectl apply -f https://")
-    assert "/v0.20.0/" in found[0].command
+    assert f"/{images.DEVICE_PLUGIN.tag}/" in found[0].command
 
 
 def test_plugin_that_does_not_tolerate_the_node() -> None:
