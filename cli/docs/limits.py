@@ -27,7 +27,6 @@ from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.network_args import NAME
 from components.gke.reservation import PATH
 from components.gke.sign_in import PROJECT_ID
-from components.gpu.monitoring_args import CHANNEL
 from components.kube.quantity import QUANTITY
 from components.settings.beside import ACCOUNT_NAME, RESERVED_NAMESPACE
 
@@ -297,12 +296,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
                 r"(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
             )
         )
-    },
-    "ResourcesArgs": {"cpu": matching(QUANTITY), "memory": matching(QUANTITY)},
-    "MonitoringArgs": {
-        "interval_seconds": between(10, 300),
-        "notification_channels": items(matching(CHANNEL)),
-        "prometheus_labels": _LABELS,
     },
     "GpuTestArgs": {
         **_WORKLOAD,

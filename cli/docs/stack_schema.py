@@ -16,6 +16,7 @@ from cli.docs import keys
 from cli.docs.limits import ASSUMED_ROLES, LIMITS, NAMES, PROVIDERS
 from components.decode import camel
 from components.eks.provider_args import ENVIRONMENT_INSTEAD
+from components.limits import fragment, unwrapped
 from stacks.files import KEYS
 from tools.sections import REFERENCE
 
@@ -120,7 +121,8 @@ def _platform(platform: str, rooms: Mapping[tuple[str, str], Schema]) -> Schema:
 
 def record(kind: type, *, required: bool = True) -> Schema:
     """A dataclass: its keys, and no other."""
-    hints, meanings = typing.get_type_hints(kind), keys.meanings(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
+    meanings = keys.meanings(kind)
     fields = [field for field in dataclasses.fields(kind) if field.init]
     properties = {}
     for field in fields:
@@ -148,14 +150,17 @@ def _limit(kind: type, name: str) -> Schema:
 
 def _value(hint: Any, limit: Schema, required: bool, name: str = "") -> Schema:
     """A value of a field or of what is in it. A key that may be left out may also be empty."""
-    hint = keys.plain(hint)
+    hint, limits = unwrapped(hint)
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    entries = {Mapping: "Properties", str: "Length"}.get(origin or hint, "Items")
+    limit = limit | fragment(limits, entries)
     if origin is typing.Literal:
         words = limit.get("enum", inner)
         return {"enum": [*words, *(() if required else (None,))]}
     if origin is Mapping:
         each = _value(inner[1], limit.pop("additionalProperties", {}), True)
-        named = {"propertyNames": dict(NAMES[name])} if name in NAMES else {}
+        allowed = dict(NAMES.get(name, {})) or fragment(unwrapped(inner[0])[1], "Length")
+        named = {"propertyNames": allowed} if allowed else {}
         return {"type": _or_null("object", required), "additionalProperties": each} | named | limit
     if origin is Sequence:
         each = _value(inner[0], limit.pop("items", {}), True)

@@ -1,14 +1,20 @@
 """What a user says of GPU monitoring."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
-from components.catalog import kubernetes as names
+from annotated_types import Interval
+
 from components.catalog.metrics import Source
 from components.cluster import Metrics
+from components.limits import Labels, check_limits, matching
 
-CHANNEL = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")
+CHANNEL = matching(
+    "a channel; give it as projects/PROJECT/notificationChannels/NUMBER",
+    re.compile(r"projects/[^/]+/notificationChannels/[^/]+"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,31 +27,19 @@ class MonitoringArgs:
     """Who collects the metrics. `exporter` is NVIDIA's DCGM exporter, run by this stack. `managed`
     is GKE's own, which has neither XID errors nor throttling times, and so no alert for either.
     Left out, it is `managed` on Autopilot, which admits no other, and `exporter` elsewhere."""
-    interval_seconds: int = 30
+    interval_seconds: Annotated[int, Interval(ge=10, le=300)] = 30
     """How often the exporter samples, and is asked; 10 to 300. GKE's own always takes 30."""
-    notification_channels: Sequence[str] = ()
+    notification_channels: Sequence[Annotated[str, CHANNEL]] = ()
     """Who hears of alerts, as `projects/.../notificationChannels/...`; on Google Cloud only."""
     prometheus_operator: bool = False
     """Whether the cluster has the Prometheus Operator's resource types, so that a ServiceMonitor
     and a PrometheusRule take the place of a scrape config and of a rules file; not on Google
     Cloud."""
-    prometheus_labels: Mapping[str, str] = field(default_factory=dict)
+    prometheus_labels: Labels = field(default_factory=dict)
     """The labels by which that Prometheus selects what it reads, such as `release: prometheus`."""
 
     def __post_init__(self) -> None:
-        if not 10 <= self.interval_seconds <= 300:
-            raise ValueError(
-                f"intervalSeconds: {self.interval_seconds} is out of range; allowed: 10 to 300"
-            )
-        for position, channel in enumerate(self.notification_channels):
-            if not CHANNEL.fullmatch(channel):
-                raise ValueError(
-                    f"notificationChannels[{position}]: {channel!r} is not a channel; give it as "
-                    "projects/PROJECT/notificationChannels/NUMBER"
-                )
-        for key, value in self.prometheus_labels.items():
-            if reason := names.invalid_label_key(key) or names.invalid_label_value(value):
-                raise ValueError(f"prometheusLabels.{key}: {reason}")
+        check_limits(self)
         if self.prometheus_labels and not self.prometheus_operator:
             raise ValueError("prometheusLabels: needs prometheusOperator true; set it or drop both")
 

@@ -1,29 +1,24 @@
 """CPU and memory of a pod, and whether a node of its pool has as much."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from components.cluster import GpuPool
 from components.kube import quantity
+from components.limits import QUANTITY, check_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourcesArgs:
     """Quantities as Kubernetes writes them: `200m`, `256Mi`."""
 
-    cpu: str | None = None
+    cpu: Annotated[str, QUANTITY] | None = None
     """A quantity, such as `500m` or `4`."""
-    memory: str | None = None
+    memory: Annotated[str, QUANTITY] | None = None
     """A quantity, such as `16Gi`."""
 
     def __post_init__(self) -> None:
-        for key, text in (("cpu", self.cpu), ("memory", self.memory)):
-            if text is not None:
-                try:
-                    amount = quantity.parse(text)
-                except ValueError as error:
-                    raise ValueError(f"{key}: {error}") from None
-                if amount <= 0:
-                    raise ValueError(f"{key}: {text!r} is not above zero")
+        check_limits(self)
 
     def quantities(self) -> dict[str, str]:
         """As a container's `resources` have them: those that are given."""

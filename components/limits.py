@@ -1,0 +1,195 @@
+"""Limits of single settings, which stand with the fields of args as annotations.
+
+    disk_size_gb: Annotated[int, Ge(10)] = 100
+    labels: Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]]
+
+Bounds and lengths are in the words of `annotated-types`, which Hypothesis reads too; a `Limit` says
+the rest. A class of args applies its limits with `check_limits`; the JSON Schema of stack files
+has them from `fragment`. What several settings decide together is code of the class.
+"""
+
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from typing import Annotated, Any
+
+from annotated_types import Ge, GroupedMetadata, Le, MaxLen, MinLen
+
+from components.catalog import kubernetes as names
+from components.decode import camel, shown, unknown
+from components.kube import quantity
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # hashable, as annotations are
+class Limit:
+    """What a value may be."""
+
+    refusal: Callable[[Any], str | None]
+    """Gets a value; returns None for a good one, else a clause that follows `<key>: `."""
+    fragment: Mapping[str, Any] = field(default_factory=dict)
+    """As much of it as JSON Schema can say."""
+
+
+def one_of(*values: Any) -> Limit:
+    """One of these values, which an editor then offers."""
+    words = [str(value) for value in values]
+
+    def refusal(value: Any) -> str | None:
+        if value in values:
+            return None
+        return f"{shown(value)} is not known; {unknown(str(value), words)}"
+
+    return Limit(refusal, {"enum": list(values)})
+
+
+def matching(what: str, *patterns: re.Pattern[str], longest: int | None = None) -> Limit:
+    """A string that matches one of the patterns as a whole, of at most `longest` characters.
+
+    `what` says what it is to be, with an example: `a zone such as us-central1-a`.
+    """
+
+    def refusal(value: str) -> str | None:
+        if not any(pattern.fullmatch(value) for pattern in patterns):
+            return f"{shown(value)} is not {what}"
+        if longest is not None and len(value) > longest:
+            return f"{shown(value)} has {len(value)} characters; allowed: at most {longest}"
+        return None
+
+    return Limit(refusal, pattern(*patterns) | ({} if longest is None else {"maxLength": longest}))
+
+
+def pattern(*patterns: re.Pattern[str]) -> dict[str, Any]:
+    """As JSON Schema has it: the whole value, in ECMA-262, which has no named groups."""
+    texts = [one.pattern.removeprefix("^").removesuffix("$") for one in patterns]
+    return {"pattern": f"^(?:{re.sub('[?]P<[^>]+>', '', '|'.join(texts))})$"}
+
+
+def _repeated(values: Sequence[Any]) -> str | None:
+    again = next((each for i, each in enumerate(values) if each in values[:i]), None)
+    return None if again is None else f"{shown(again)} is a duplicate; remove it"
+
+
+UNIQUE = Limit(_repeated, {"uniqueItems": True})
+"""A list without repetitions."""
+
+
+def _not_a_positive_quantity(text: str) -> str | None:
+    try:
+        amount = quantity.parse(text)
+    except ValueError as error:
+        return str(error)
+    return None if amount > 0 else f"{text!r} is not above zero"
+
+
+LABEL_KEY = Limit(
+    names.invalid_label_key,
+    pattern(re.compile(rf"(?:[^/]+/)?{names.LABEL_NAME.pattern}")),
+)
+LABEL_VALUE = Limit(
+    names.invalid_label_value, pattern(re.compile(rf"(?:{names.LABEL_NAME.pattern})?"))
+)
+Labels = Mapping[Annotated[str, LABEL_KEY], Annotated[str, LABEL_VALUE]]
+"""Labels of Kubernetes objects."""
+QUANTITY = Limit(_not_a_positive_quantity, pattern(quantity.QUANTITY))
+
+
+def check_limits(args: Any) -> None:
+    """Raises ValueError, `key: what is wrong`, for the first field that is beyond its limits."""
+    kind: Any = type(args)
+    for name, hint in _limited(kind).items():
+        for where, reason in _refusals(hint, getattr(args, name)):
+            raise ValueError(f"{camel(name)}{where}: {reason}")
+
+
+@cache
+def _limited(kind: Any) -> Mapping[str, Any]:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {
+        each.name: hints[each.name] for each in fields(kind) if "Annotated" in str(hints[each.name])
+    }
+
+
+def _refusals(hint: Any, value: Any) -> Iterator[tuple[str, str]]:
+    """Where below the field, such as `[0]` or `.KEY`, and why."""
+    if value is None:
+        return
+    hint, limits = unwrapped(hint)
+    if reason := refusal(limits, value):
+        yield "", reason
+        return
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Mapping:
+        for key, each in value.items():
+            for part, one in zip(inner, (key, each), strict=True):
+                for where, reason in _refusals(part, one):
+                    yield f".{key}{where}", reason
+    elif origin is Sequence:
+        for position, each in enumerate(value):
+            for where, reason in _refusals(inner[0], each):
+                yield f"[{position}]{where}", reason
+
+
+def unwrapped(hint: Any) -> tuple[Any, Sequence[Any]]:
+    """A type without `| None` and without its annotations, and the annotations."""
+    limits: list[Any] = []
+    while True:
+        if typing.get_origin(hint) is Annotated:
+            hint, *found = typing.get_args(hint)
+            for each in found:
+                limits += each if isinstance(each, GroupedMetadata) else [each]
+        elif typing.get_origin(hint) in (types.UnionType, typing.Union):
+            (hint,) = [part for part in typing.get_args(hint) if part is not types.NoneType]
+        else:
+            return hint, limits
+
+
+def refusal(limits: Sequence[Any], value: Any) -> str | None:
+    """Why a value is beyond these limits; None where it is not."""
+    least, most = _bound(limits, Ge, "ge"), _bound(limits, Le, "le")
+    if (least is not None and value < least) or (most is not None and value > most):
+        return f"{value} is {_outside(value, least, most)}"
+    fewest, longest = _bound(limits, MinLen, "min_length"), _bound(limits, MaxLen, "max_length")
+    if (fewest is not None and len(value) < fewest) or (
+        longest is not None and len(value) > longest
+    ):
+        found = f"has {len(value)}" if value else "is empty"
+        return f"{found}; allowed: {_range(fewest, longest)}"
+    own = (each.refusal(value) for each in limits if isinstance(each, Limit))
+    return next((reason for reason in own if reason), None)
+
+
+def _bound(limits: Sequence[Any], kind: type, name: str) -> Any:
+    return next((getattr(each, name) for each in limits if isinstance(each, kind)), None)
+
+
+def _outside(value: Any, least: Any, most: Any) -> str:
+    allowed = f"allowed: {_range(least, most)}"
+    if least is not None and most is not None:
+        return f"out of range; {allowed}"
+    if least is None:
+        return f"too large; {allowed}"
+    return f"{'negative' if least == 0 else 'too small'}; {allowed}"
+
+
+def _range(least: Any, most: Any) -> str:
+    if least is None:
+        return f"at most {most}"
+    return f"{least} or more" if most is None else f"{least} to {most}"
+
+
+def fragment(limits: Sequence[Any], entries: str = "Items") -> dict[str, Any]:
+    """As much of the limits as JSON Schema can say; `entries`: what it calls those of a value that
+    has a length: `Items`, `Properties` or `Length`."""
+    bounds = {
+        "minimum": _bound(limits, Ge, "ge"),
+        "maximum": _bound(limits, Le, "le"),
+        f"min{entries}": _bound(limits, MinLen, "min_length"),
+        f"max{entries}": _bound(limits, MaxLen, "max_length"),
+    }
+    found = {key: value for key, value in bounds.items() if value is not None}
+    for each in limits:
+        found |= each.fragment if isinstance(each, Limit) else {}
+    return found

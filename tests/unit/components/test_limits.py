@@ -1,0 +1,137 @@
+"""A limit that stands with a field refuses, in the program as in the JSON Schema."""
+
+import dataclasses
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import jsonschema
+import pytest
+from annotated_types import Ge, Interval, Le, Len, MaxLen, MinLen
+
+from cli.docs import keys
+from components.decode import camel, decode
+from components.limits import UNIQUE, Limit, check_limits, fragment, one_of, refusal, unwrapped
+
+WRONG: Sequence[Any] = ("", "?", "no such thing", "x" * 300, [], ["a", "a"], -1, 0, 10**9)
+"""Values of which each limit refuses at least one of its own type."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    size_gb: Annotated[int, Interval(ge=10, le=20)] = 10
+    nodes: Annotated[int, Ge(0)] = 0
+    share: Annotated[float, Le(1)] | None = None
+    zones: Annotated[Sequence[Annotated[str, one_of("a", "b")]], MinLen(1), UNIQUE] = ("a",)
+    pair: Annotated[Sequence[str], Len(2, 3)] = ("x", "y")
+    labels: Mapping[Annotated[str, one_of("k")], Annotated[str, MaxLen(1)]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        check_limits(self)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"sizeGb": 9}, "pool.sizeGb: 9 is out of range; allowed: 10 to 20"),
+        ({"nodes": -1}, "pool.nodes: -1 is negative; allowed: 0 or more"),
+        ({"share": 2.0}, "pool.share: 2.0 is too large; allowed: at most 1"),
+        ({"zones": []}, "pool.zones: is empty; allowed: 1 or more"),
+        ({"zones": ["a", "c"]}, "pool.zones[1]: 'c' is not known; allowed: a, b"),
+        ({"zones": ["b", "b"]}, "pool.zones: 'b' is a duplicate; remove it"),
+        ({"pair": ["x"]}, "pool.pair: has 1; allowed: 2 to 3"),
+        ({"labels": {"z": "v"}}, "pool.labels.z: 'z' is not known; allowed: k"),
+        ({"labels": {"k": "vw"}}, "pool.labels.k: has 2; allowed: at most 1"),
+    ],
+)
+def test_a_value_beyond_its_limit_is_refused_by_its_path(given: dict[str, Any], says: str) -> None:
+    """With what was given and what is allowed, in one line."""
+    with pytest.raises(ValueError) as refused:  # noqa: PT011
+        decode("pool", Example, given)
+    assert str(refused.value) == says
+
+
+def test_values_within_their_limits_are_accepted() -> None:
+    """Bounds belong to the range, and what is left out is not looked at."""
+    assert decode("pool", Example, {"sizeGb": 20, "zones": ["a", "b"], "share": None}).size_gb == 20
+
+
+def limits_of(hint: Any, where: str) -> Iterator[tuple[str, Any, Sequence[Any]]]:
+    """Each limited part of a type: where it is, its type, and the limits."""
+    kind, limits = unwrapped(hint)
+    if limits:
+        yield where, kind, limits
+    for part in typing.get_args(kind):
+        yield from limits_of(part, f"{where}[]") if part is not Ellipsis else ()
+
+
+def classes(kind: type) -> Iterator[type]:
+    """A class of args and those of its fields."""
+    yield kind
+    for hint in typing.get_type_hints(kind).values():
+        inner, _ = keys.nested(hint)
+        if inner is not None:
+            yield from classes(inner)
+
+
+LIMITED = {
+    f"{owner.__name__}.{where}": (owner, name, inner, limits)
+    for table in keys.TABLES.values()
+    for owner in classes(table)
+    for name, hint in typing.get_type_hints(owner, include_extras=True).items()
+    for where, inner, limits in limits_of(hint, name)
+}
+"""Where a limit is -> its class and field, what is limited, and the limits."""
+
+
+@pytest.mark.parametrize("where", LIMITED)
+def test_program_and_schema_refuse_the_same(where: str) -> None:
+    """What JSON Schema can say of a limit refuses no more than the limit itself."""
+    _, _, kind, limits = LIMITED[where]
+    origin = typing.get_origin(kind) or kind
+    of_its_type = [
+        value
+        for value in WRONG
+        if isinstance(value, {Sequence: list, Mapping: dict}.get(origin, origin))
+    ]
+    wrong = [value for value in of_its_type if refusal(limits, value)]
+    assert wrong, f"{where}: none of {of_its_type} is refused"
+    words = {Mapping: "Properties", str: "Length"}.get(origin, "Items")
+    schema = jsonschema.Draft7Validator(fragment(limits, words))
+    assert [each for each in of_its_type if each not in wrong and not schema.is_valid(each)] == []
+    if fragment(limits, words):
+        assert any(not schema.is_valid(each) for each in wrong)
+
+
+@pytest.mark.parametrize("where", LIMITED)
+def test_a_class_with_limits_applies_them(where: str) -> None:
+    """A class that annotates a field and forgets `check_limits` would refuse nothing."""
+    kind, name, _, _ = LIMITED[where]
+    args = object.__new__(kind)
+    for field in dataclasses.fields(kind):
+        object.__setattr__(args, field.name, None)
+    object.__setattr__(args, name, beyond(typing.get_type_hints(kind, include_extras=True)[name]))
+    with pytest.raises(ValueError, match=f"^{camel(name)}"):
+        args.__post_init__()
+
+
+def beyond(hint: Any) -> Any:
+    """A value that some limit of the type refuses, itself or in what it holds."""
+    kind, limits = unwrapped(hint)
+    origin, parts = typing.get_origin(kind) or kind, typing.get_args(kind)
+    for value in WRONG:
+        if isinstance(value, {Sequence: list}.get(origin, origin)) and refusal(limits, value):
+            return value
+    if origin is Sequence:
+        return [beyond(parts[0])]
+    key, value = parts
+    return {beyond(key): "a"} if unwrapped(key)[1] else {"a": beyond(value)}
+
+
+def test_a_limit_of_its_own_says_why() -> None:
+    """Its clause follows the key."""
+    even = Limit(lambda value: None if value % 2 == 0 else f"{value} is odd; give an even number")
+    assert refusal([even], 3) == "3 is odd; give an even number"
+    assert refusal([even], 4) is None
