@@ -2,6 +2,7 @@
 
 Keys are camelCase in the value and snake_case in the class. A class checks its own values in
 `__post_init__` by raising `ValueError("someKey: what is wrong")`; the path to it is put in front.
+What the values cannot show, which keys were written, it checks in a static method `check_given`.
 """
 
 import dataclasses
@@ -21,6 +22,16 @@ NAMESPACE = "gpu-cluster"
 EXAMPLE = "example"
 """In the metadata of a field of args: what its key may be, for whoever left it out."""
 
+_LARGEST = 2**31 - 1
+"""Of an integer: no field of Kubernetes or of a cloud that a setting fills has more bits."""
+_BOOLEANS = {
+    "true": "true",
+    "yes": "true",
+    "on": "true",
+    "false": "false",
+    "no": "false",
+    "off": "false",
+}
 _WORDS = {
     str: "a string",
     int: "an integer",
@@ -110,9 +121,24 @@ def _plain(path: str, kind: type, value: object) -> object:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         if value is None:
             raise ValueError(f"{path}: has no value; give {_WORDS[kind]}")
-        fix = "; put it in quotes" if kind is str and isinstance(value, int | float) else ""
-        raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{fix}")
+        raise ValueError(f"{path}: {shown(value)} is not {_WORDS[kind]}{_fix(kind, value)}")
+    if kind is int and abs(typing.cast("int", value)) > _LARGEST:
+        raise ValueError(f"{path}: {shown(value)} is too large; allowed: at most {_LARGEST}")
     return value
+
+
+def _fix(kind: type, value: object) -> str:
+    """What to do about a value of another kind, if that is clear."""
+    if kind is str and isinstance(value, int | float):
+        return "; put it in quotes"
+    text = value.strip() if isinstance(value, str) else ""
+    if kind is bool and text.lower() in _BOOLEANS:
+        return f"; write {_BOOLEANS[text.lower()]} without quotes"
+    if kind is int and text.lstrip("-+").isdecimal():
+        return f"; write {int(text[:20])} without quotes"
+    if kind is int and isinstance(value, float):
+        return "; write a whole number"
+    return ""
 
 
 def _mapping(path: str, kind: Any, value: object) -> Mapping[str, Any]:
@@ -136,6 +162,9 @@ def _record(path: str, kind: type, value: object) -> Any:
         elif _required(field):
             raise ValueError(f"{path}.{key}: is missing; set it{_example(field)}")
     try:
+        # A key that excludes another one does so with its default's value too.
+        if check_given := getattr(kind, "check_given", None):
+            check_given(given)
         return kind(**given)
     except ValueError as error:
         raise ValueError(f"{path}.{error}") from None

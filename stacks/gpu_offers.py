@@ -14,7 +14,7 @@ from components.catalog import eks, gke, gke_accelerators
 from components.catalog.eks_instances import Blocks
 from components.catalog.gke_shapes import n1_attach_limit
 from components.catalog.node_prices import PRICE_REGION, eks_node, gke_node, priced_on
-from components.eks.regions import is_region
+from components.eks.regions import is_region, meant_region
 from stacks.names import StackError
 from stacks.outcome import Answer, ExitCode
 from stacks.table import COLUMNS, table
@@ -245,6 +245,8 @@ def _clouds(region: str | None) -> tuple[Cloud, ...]:
             raise StackError(f"there is no {region}; did you mean {meant!r}?")
         return ("google",)
     if is_region(region):
+        if meant := meant_region(region):
+            raise StackError(f"there is no {region}; did you mean {meant!r}?")
         return ("aws",)
     raise StackError(
         f"{region!r} is a region of neither cloud; give one such as europe-west4 or us-east-1, or "

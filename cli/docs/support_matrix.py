@@ -34,6 +34,10 @@ DRIVERS: tuple[tuple[str, str, str, type, Mapping[str, Any]], ...] = (
      {**_T4_POOL, "osImage": "ubuntu", "driver": "daemonset"}),
     ("gke", "COS", "either, with `devicePlugin: nvidia`", GkeGpuNodePoolArgs,
      {**_T4_POOL, "devicePlugin": "nvidia"}),
+    # NVIDIA's own page for its components over Google's driver has both images:
+    # docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html, 2025-09-10.
+    ("gke", "Ubuntu", "either, with `devicePlugin: nvidia`", GkeGpuNodePoolArgs,
+     {**_T4_POOL, "osImage": "ubuntu", "devicePlugin": "nvidia"}),
     ("gke-autopilot", "GKE's choice", "GKE", GkeAutopilotPoolArgs,
      {"accelerator": "nvidia-tesla-t4"}),
     ("eks", "AL2023 NVIDIA", "AWS: it is in the image", EksGpuNodeGroupArgs,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from components.batch.batch_args import BatchArgs, QueueRequest
 from components.batch.training_args import TrainingArgs, invalid_name
+from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import at, decode, decode_map, unknown
 from components.gpu.pod_args import Beside
@@ -57,6 +58,7 @@ def check_pods(
     at(path, (batch or BatchArgs()).check_queue, request)
     at(path, args.check_beside, beside, nodes=request.pods, pool=request.pool)
     at(path, contents_of, args, root)
+    at(path, names.check_pinned, args.image)
 
 
 def pool_at(path: str, name: str, pools: Pools) -> GpuPool:

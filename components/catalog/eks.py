@@ -53,6 +53,21 @@ MAX_INSTANCE_TYPES: Final = 20
 MIN_SUBNETS: Final = 2
 DEFAULT_DISK_GIB: Final = 20
 """Too small for CUDA images."""
+MAX_DISK_GIB: Final = 65536
+"""Of a gp3 volume (EBS user guide, 64 TiB)."""
+MAX_POOL_NODES: Final = 100_000
+"""What the largest EKS cluster has. A node group begins with a quota of 450, which AWS raises."""
+REGIONS: Final = (
+    "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2",
+    "ap-northeast-3", "ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2",
+    "ap-southeast-3", "ap-southeast-4", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7",
+    "ca-central-1", "ca-west-1", "eu-central-1", "eu-central-2", "eu-north-1", "eu-south-1",
+    "eu-south-2", "eu-west-1", "eu-west-2", "eu-west-3", "il-central-1", "me-central-1",
+    "me-south-1", "mx-central-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1",
+    "us-west-2", "cn-north-1", "cn-northwest-1", "us-gov-east-1", "us-gov-west-1",
+)  # fmt: skip
+"""Regions with EKS, without the isolated and sovereign ones: botocore's endpoints. Others open:
+suggest by it."""
 GP3_THROUGHPUT: Final = (125, 2000)
 """MiB/s that a gp3 volume can have; the first comes with every volume."""
 GP3_IOPS: Final = (3000, 80000)

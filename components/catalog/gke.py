@@ -52,6 +52,7 @@ __all__ = [
     "n1_attach_limit",
     "region_of",
     "spelling",
+    "zones_of",
     "zones_with",
 ]
 
@@ -74,6 +75,10 @@ LOCATION_POLICIES: Final = ("BALANCED", "ANY")
 DISK_TYPES: Final = ("pd-standard", "pd-balanced", "pd-ssd", "hyperdisk-balanced")
 DEFAULT_DISK_TYPE: Final = "pd-balanced"
 MIN_DISK_GB: Final = 10
+MAX_DISK_GB: Final = 65536
+"""Of a Persistent Disk or a Hyperdisk Balanced (cloud.google.com/compute/docs/disks, 64 TiB)."""
+MAX_POOL_NODES_PER_ZONE: Final = 1000
+"""Of a node pool (cloud.google.com/kubernetes-engine/quotas, "Nodes per node pool zone")."""
 SHARING_STRATEGIES: Final = ("TIME_SHARING", "MPS")
 RESERVATION_AFFINITIES: Final = (
     "NO_RESERVATION",
@@ -193,6 +198,13 @@ def meant_location(location: str) -> str | None:
         return None
     close = difflib.get_close_matches(region, REGIONS, n=1, cutoff=0.8)
     return location.replace(region, close[0], 1) if close else None
+
+
+def zones_of(region: str) -> str:
+    """The zones of `region` that are known, in words."""
+    rows = [*ACCELERATOR_ZONES.values(), *MACHINE_ZONES.values()]
+    found = sorted({zone for zones in rows for zone in zones if region_of(zone) == region})
+    return f"zones there: {', '.join(found)}" if found else f"give one such as {region}-a"
 
 
 def zones_with(accelerator: str, region: str) -> tuple[str, ...]:

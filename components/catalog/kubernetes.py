@@ -179,6 +179,15 @@ def is_registry(host: str) -> bool:
     return "." in host or ":" in host or host == "localhost"
 
 
+def check_pinned(image: str) -> None:
+    """Raises ValueError, as of the key `image`, for one that can be another image tomorrow."""
+    if unpinned(image):
+        raise ValueError(
+            f"image: {image!r} can be another image tomorrow; give a tag other than latest, or a "
+            "digest"
+        )
+
+
 def unpinned(image: str) -> bool:
     """Whether the reference can be another image tomorrow: no digest, and no tag but `latest`."""
     reference, at, _ = image.partition("@")

@@ -86,6 +86,12 @@ class EksSystemPoolArgs:
                 f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
             )
         check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
+        check_most(self.max_nodes)
+        if self.disk_size_gb > catalog.MAX_DISK_GIB:
+            raise ValueError(
+                f"diskSizeGb: {self.disk_size_gb} is too large; allowed: at most "
+                f"{catalog.MAX_DISK_GIB}"
+            )
         if self.disk_size_gb < catalog.DEFAULT_DISK_GIB:
             raise ValueError(
                 f"diskSizeGb: {self.disk_size_gb} is too small; allowed: "
@@ -101,6 +107,14 @@ class EksSystemPoolArgs:
     def _arch(name: str) -> catalog.Arch:
         row = catalog.instance_type(name)
         return "amd64" if row is None else row.arch
+
+
+def check_most(most: int) -> None:
+    """Raises ValueError for a node group larger than any cluster."""
+    if most > catalog.MAX_POOL_NODES:
+        raise ValueError(
+            f"maxNodes: {most} is too large; allowed: at most {catalog.MAX_POOL_NODES}"
+        )
 
 
 def check_desired(desired: int | None, least: int, most: int) -> None:

@@ -12,6 +12,10 @@ def check_disk(size_gb: int, throughput: int, iops: int) -> None:
         raise ValueError(
             f"diskSizeGb: {size_gb} is too small for CUDA images; allowed: {LEAST_DISK_GIB} or more"
         )
+    if size_gb > catalog.MAX_DISK_GIB:
+        raise ValueError(
+            f"diskSizeGb: {size_gb} is too large; allowed: at most {catalog.MAX_DISK_GIB}"
+        )
     least, most = catalog.GP3_THROUGHPUT
     if not least <= throughput <= most:
         raise ValueError(

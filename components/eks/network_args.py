@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,17 +67,22 @@ class EksNetworkArgs:
                 "172.16.0.0/12 or 192.168.0.0/16"
             )
 
+    @staticmethod
+    def check_given(given: Collection[str]) -> None:
+        """Raises ValueError for a key of the stack's own VPC beside subnets of an existing one."""
+        own = next((key for key in ("zones", "cidr", "nat") if key in given), None)
+        if own and "subnet_ids" in given:
+            raise ValueError(f"{own}: an existing VPC has its own; drop it, or drop subnetIds")
+
     def _check_adopted(self) -> None:
-        default = type(self).__dataclass_fields__
-        for key in ("zones", "cidr", "nat"):
-            if getattr(self, key) != default[key].default:
-                raise ValueError(f"{key}: an existing VPC has its own; drop it, or drop subnetIds")
         for position, subnet in enumerate(self.subnet_ids):
             if not SUBNET.fullmatch(subnet):
                 raise ValueError(
                     f"subnetIds[{position}]: {subnet!r} is not the ID of a subnet such as "
                     "subnet-0123456789abcdef0"
                 )
+            if subnet in self.subnet_ids[:position]:
+                raise ValueError(f"subnetIds[{position}]: {subnet!r} is a duplicate; remove it")
         if len(set(self.subnet_ids)) < catalog.MIN_SUBNETS:
             raise ValueError(
                 f"subnetIds: {len(set(self.subnet_ids))} is too few; EKS wants "

@@ -12,7 +12,7 @@ from components.cluster import GPU_TAINT, POOL_LABEL, GpuPool, ResolvedPool, Sha
 from components.decode import EXAMPLE
 from components.eks import reservation as reservations
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
-from components.eks.cluster_args import EksClusterArgs, check_desired, update_minutes
+from components.eks.cluster_args import EksClusterArgs, check_desired, check_most, update_minutes
 from components.eks.disk_args import LEAST_DISK_GIB, check_disk
 from components.eks.node_repair_args import EksNodeRepairArgs, check_count_or_share
 from components.eks.pool_labels import check_labels, check_taints
@@ -338,6 +338,7 @@ class EksGpuNodeGroupArgs:
                 f"minNodes: {self.min_nodes} is above maxNodes {self.max_nodes}; lower it"
             )
         check_desired(self.desired_nodes, self.min_nodes, self.max_nodes)
+        check_most(self.max_nodes)
 
 
 def _shape(row: catalog.InstanceType) -> str:

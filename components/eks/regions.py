@@ -1,6 +1,9 @@
 """What follows from the name of an AWS region: its partition, its zones' names, ARNs."""
 
+import difflib
 import re
+
+from components.catalog import eks as catalog
 
 REGION = re.compile(r"(us-gov|[a-z]{2})-[a-z]+-[0-9]")
 _COMPASS = ("north", "south", "east", "west", "central")
@@ -12,6 +15,17 @@ def is_region(text: str) -> bool:
     Not of the isolated and the sovereign partitions, whose services have other names.
     """
     return REGION.fullmatch(text) is not None
+
+
+def meant_region(region: str) -> str | None:
+    """What somebody meant by a region that nobody knows; None where that is not clear.
+
+    A region with a known name and another number may have opened since the catalog was read.
+    """
+    known = {one.rstrip("0123456789") for one in catalog.REGIONS}
+    if region.rstrip("0123456789") in known:
+        return None
+    return next(iter(difflib.get_close_matches(region, catalog.REGIONS, n=1, cutoff=0.8)), None)
 
 
 def partition(region: str) -> str:

@@ -11,7 +11,7 @@ from components.eks import buckets
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs, provider_args
-from components.eks.regions import is_region
+from components.eks.regions import is_region, meant_region
 from components.eks.reservation import check_region
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
@@ -59,6 +59,8 @@ def resolve(
     region = required(config, "aws:region", "the AWS region of the cluster")
     if not is_region(region):
         raise ValueError(f"aws:region: {region!r} is not a region; give one such as us-east-1")
+    if meant := meant_region(region):
+        raise ValueError(f"aws:region: there is no region {region}; did you mean {meant!r}?")
     provider = provider_args(config, region)
     at(f"{NAMESPACE}:cluster", cluster.check_in, region)
     at(f"{NAMESPACE}:cluster", cluster.check_support, date.today())

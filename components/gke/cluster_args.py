@@ -140,8 +140,18 @@ class GkeSystemPoolArgs:
             raise ValueError(
                 f"maxNodes: {self.max_nodes} is below minNodes {self.min_nodes}; raise it"
             )
+        if self.max_nodes > catalog.MAX_POOL_NODES_PER_ZONE:
+            raise ValueError(
+                f"maxNodes: {self.max_nodes} is too large; allowed: at most "
+                f"{catalog.MAX_POOL_NODES_PER_ZONE}"
+            )
         if self.disk_size_gb < 10:
             raise ValueError(f"diskSizeGb: {self.disk_size_gb} is too small; allowed: 10 or more")
+        if self.disk_size_gb > catalog.MAX_DISK_GB:
+            raise ValueError(
+                f"diskSizeGb: {self.disk_size_gb} is too large; allowed: at most "
+                f"{catalog.MAX_DISK_GB}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +170,10 @@ class GkeClusterArgs(GkeControlPlaneArgs):
         GkeControlPlaneArgs.__post_init__(self)
         for zone in self.zones:
             if not catalog.is_zone(zone) or catalog.region_of(zone) != self.region:
-                raise ValueError(f"zones: {zone!r} is not a zone of {self.region}; choose others")
+                raise ValueError(
+                    f"zones: {zone!r} is not a zone of {self.region}; "
+                    f"{catalog.zones_of(self.region)}"
+                )
         if self.zones and catalog.is_zone(self.location):
             raise ValueError(
                 f"zones: only a regional cluster has zones; drop them, or make location "

@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from components.addresses import parse_cidr
@@ -56,6 +57,15 @@ class GkeNetworkArgs:
         else:
             self._check_ranges()
 
+    @staticmethod
+    def check_given(given: Collection[str]) -> None:
+        """Raises ValueError for a key of the stack's own subnetwork beside an existing one."""
+        own = next((key for key in _OWN if key in given), None)
+        if own and any(key in given for key in (*_NAMED, "host_project")):
+            raise ValueError(
+                f"{camel(own)}: an existing subnetwork has its own; drop it, or drop subnetwork"
+            )
+
     @property
     def existing(self) -> bool:
         """Whether the subnetwork is somebody else's, and there before the stack."""
@@ -79,12 +89,6 @@ class GkeNetworkArgs:
             )
 
     def _check_existing(self) -> None:
-        default = type(self).__dataclass_fields__
-        for key in _OWN:
-            if getattr(self, key) != default[key].default:
-                raise ValueError(
-                    f"{camel(key)}: an existing subnetwork has its own; drop it, or drop subnetwork"
-                )
         for key, what in _NAMED.items():
             value = getattr(self, key)
             if value is None:

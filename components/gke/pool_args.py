@@ -142,9 +142,10 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
         for zone in self.zones:
             if not catalog.is_zone(zone) or catalog.region_of(zone) != region:
                 meant = catalog.meant_location(zone) if catalog.is_zone(zone) else None
-                hint = f"; did you mean {meant!r}?" if meant else ""
+                hint = f"did you mean {meant!r}? " if meant else ""
                 raise ValueError(
-                    f"zones: {zone!r} is no zone of the cluster's region {region}{hint}"
+                    f"zones: {zone!r} is not a zone of the cluster's region {region}; {hint}"
+                    f"{catalog.zones_of(region)}"
                 )
         offered = [
             zone
@@ -178,6 +179,12 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise ValueError(
                 f"reservation: {self.reservation!r} is of a zone, and the pool has "
                 f"{', '.join(wanted)}; set zones to the reservation's"
+            )
+        if self.max_nodes > (most := catalog.MAX_POOL_NODES_PER_ZONE * len(wanted)):
+            raise ValueError(
+                f"maxNodes: {self.max_nodes} is too large; a node pool has at most "
+                f"{catalog.MAX_POOL_NODES_PER_ZONE} nodes in a zone, {most} here: lower it, or add "
+                "a pool"
             )
         first = self.initial_nodes_per_zone(len(wanted)) * len(wanted)
         if first > self.max_nodes:
@@ -337,6 +344,11 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             raise ValueError(
                 f"diskSizeGb: {self.disk_size_gb} is too small; allowed: {catalog.MIN_DISK_GB} or "
                 "more"
+            )
+        if self.disk_size_gb > catalog.MAX_DISK_GB:
+            raise ValueError(
+                f"diskSizeGb: {self.disk_size_gb} is too large; allowed: at most "
+                f"{catalog.MAX_DISK_GB}"
             )
 
     def _check_labels(self) -> None:

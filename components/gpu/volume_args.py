@@ -16,6 +16,9 @@ RESERVED = ("shared-memory", "driver")
 """Volumes that this program itself gives to pods."""
 TAKEN = {"/dev/shm": "the pod's shared memory is", names.DRIVER_MOUNT: "the driver's libraries are"}
 """Mount path of such a volume -> why no other can be there."""
+LARGEST_DISK, LARGEST_FILE_SYSTEM = "64Ti", "8Pi"
+"""Of a gp3 volume, a Persistent Disk or a Hyperdisk; of Managed Lustre, the largest file system
+that either cloud provisions for a claim."""
 FILES_LIMIT = 1_000_000
 """Bytes of all files of a volume: the API server takes ConfigMaps of 1 MiB."""
 _SOURCES = (
@@ -197,6 +200,10 @@ class VolumeClaimArgs:
             raise ValueError(f"size: {error}") from None
         if size < 1:
             raise ValueError(f"size: {self.size} is too small; allowed: 1 byte or more")
+        most = LARGEST_DISK if self.storage_class is None else LARGEST_FILE_SYSTEM
+        if size > quantity.parse(most):
+            what = "a disk of the default class" if self.storage_class is None else "a file system"
+            raise ValueError(f"size: {self.size} is too large; {what} has at most {most}")
         if reason := names.invalid_dns_label(self.namespace):
             raise ValueError(f"namespace: {self.namespace!r} {reason}")
         if self.storage_class is not None and (

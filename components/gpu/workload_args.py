@@ -183,6 +183,12 @@ class WorkloadArgs(PodArgs):
                 f"gpus: {self.gpus} is not possible for a pod on pool {pool.name}; allowed: "
                 f"{', '.join(map(str, pool.pod_gpus))}"
             )
+        held = pool.max_nodes and pool.max_nodes * (pool.allocatable // max(self.gpus, 1))
+        if self.kind == "deployment" and self.gpus and held is not None and self.pods > held:
+            raise ValueError(
+                f"replicas: {self.pods} are more than pool {pool.name} holds, {held} pods with "
+                f"{self.gpus} each on {pool.max_nodes} nodes; ask for fewer, or raise its maxNodes"
+            )
         if self.gpus > 1 and pool.sharing is not None and pool.sharing.replicas > 1:
             raise ValueError(
                 f"gpus: {self.gpus} shares of pool {pool.name} may all be of one GPU; ask for 1, "

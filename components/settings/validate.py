@@ -95,6 +95,7 @@ def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
 def check_gpu_test(args: GpuTestArgs, pools: Pools, workloads: Mapping[str, WorkloadArgs]) -> None:
     """Refuses pools that cannot be measured so, and a workload under the name of such a Job."""
     path = f"{NAMESPACE}:gpuTest"
+    at(path, names.check_pinned, args.image)
     for position, name in enumerate(args.pools):
         at(path, args.check_on, pool_at(f"{path}.pools[{position}]", name, pools))
         other = workloads.get(job_name(name))

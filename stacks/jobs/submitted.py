@@ -15,7 +15,6 @@ from components.batch.load import read_training_jobs
 from components.batch.published import Published
 from components.batch.training import among_themselves, labels, spec
 from components.batch.training_args import TrainingArgs
-from components.catalog import kubernetes as names
 from components.gpu.pod_parts import config_map_name, contents_of
 from stacks.outcome import CheckError
 
@@ -91,11 +90,6 @@ def _check(path: str, job: TrainingArgs, published: Published, namespace: str) -
     if owner is not None and job.queue is None:
         raise CheckError(
             f"{path}.queue: is missing, and pool {job.pool} is handed out by queue {owner}; set it"
-        )
-    if names.unpinned(job.image):
-        raise CheckError(
-            f"{path}.image: {job.image!r} can be another image tomorrow; give a tag other than "
-            "latest, or a digest"
         )
 
 

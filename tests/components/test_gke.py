@@ -1,10 +1,12 @@
 """GKE Standard: what the components ask of Google Cloud."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from cli.docs.support_matrix import DRIVERS
 from components.cluster import GPU_TAINT
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
@@ -147,6 +149,12 @@ def test_no_physical_name_is_fixed_but_the_cluster_s(t4: Recording) -> None:
         ({"driver": "daemonset", "device_plugin": "nvidia"}, "INSTALLATION_DISABLED", "true"),
         ({"os_image": "ubuntu"}, "DEFAULT", None),
         ({"os_image": "ubuntu", "driver": "daemonset"}, "INSTALLATION_DISABLED", None),
+        ({"os_image": "ubuntu", "device_plugin": "nvidia"}, "DEFAULT", "true"),
+        (
+            {"os_image": "ubuntu", "driver": "daemonset", "device_plugin": "nvidia"},
+            "INSTALLATION_DISABLED",
+            "true",
+        ),
     ],
 )
 def test_one_driver_and_one_plugin_for_every_choice(
@@ -257,3 +265,25 @@ def test_pools_do_not_wait_for_one_another(t4: Recording) -> None:
     """The GPU pool starts together with the system pool: its taint does not depend on it."""
     gpu = t4.one(NODE_POOL, "train-gpu")
     assert not any(urn.endswith("::gpu-dev-system") for urn in gpu.depends_on)
+
+
+def test_the_support_matrix_has_every_driver_and_plugin() -> None:
+    """Whatever pool the settings take, with this image, driver and plugin, has a row."""
+    rows = [given for platform, _, _, _, given in DRIVERS if platform == "gke"]
+    for image, driver, plugin in itertools.product(
+        ("cos", "ubuntu"), ("managed", "daemonset"), ("gke", "nvidia")
+    ):
+        GkeGpuNodePoolArgs(
+            machine_type="n1-standard-4",
+            accelerator="nvidia-tesla-t4",
+            os_image=image,  # type: ignore[arg-type]
+            driver=driver,  # type: ignore[arg-type]
+            device_plugin=plugin,  # type: ignore[arg-type]
+        )
+        assert any(
+            row.get("osImage", "cos") == image
+            and row.get("devicePlugin", "gke") == plugin
+            # A row of NVIDIA's plugin is of either driver.
+            and (row.get("driver", "managed") == driver or plugin == "nvidia")
+            for row in rows
+        ), (image, driver, plugin)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+import botocore.session
+
 from components.catalog import eks
 from components.eks import cluster_args, regions
 from tests.facts import aws_sources as aws
@@ -137,8 +139,21 @@ def _shown(value: Any) -> str:
     return ", ".join(sorted(value)) if isinstance(value, set) else str(value)
 
 
+def eks_regions() -> Iterator[str]:
+    """Regions of the partitions whose names the program knows, with botocore's endpoints."""
+    session = botocore.session.get_session()
+    theirs = {
+        region
+        for partition in ("aws", "aws-cn", "aws-us-gov")
+        for region in session.get_available_regions("eks", partition_name=partition)
+    }
+    for region in sorted(theirs ^ set(eks.REGIONS)):
+        yield f"{region}: {'not here' if region in theirs else 'botocore has no such'}"
+
+
 COMPARISONS = {
     "aws eks constants": eks_constants,
+    "aws eks regions": eks_regions,
     "aws log retention": log_retention,
     "aws instance names": instance_names,
     "aws instance shapes": instance_shapes,

@@ -71,6 +71,7 @@ PLANTED: Mapping[str, tuple[Plant, str]] = {
     "aws bounds": (known(GROUP, bounds={"scalingConfig.maxSize": {"min": 2}}), "botocore has 1"),
     "aws replacements": (known(GROUP, immutable=frozenset({"clusterName"})), "only CloudForm"),
     "aws eks constants": (constant(eks, "LABEL_VALUE_MAX", 64), "botocore has 63"),
+    "aws eks regions": (constant(eks, "REGIONS", ("us-eats-1",)), "us-eats-1: botocore has"),
     "aws log retention": (constant(cluster_args, "RETENTION_DAYS", (1, 2)), "lacks 2"),
     "aws instance names": (constant(eks, "INSTANCE_TYPES", {}), "the catalog does not know it"),
     "aws instance shapes": (entry(eks.INSTANCE_TYPES, "g5.xlarge", vcpu=5), "5 here, 4 there"),
