@@ -4,6 +4,7 @@ Read on 2026-11-21 in botocore 1.44.5, where a line names no other source. The i
 `eks_instances`; Cluster Autoscaler's part is from kubernetes/autoscaler cloudprovider/aws.
 """
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -155,12 +156,13 @@ QUOTA_CODES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "G_VT": ("L-DB2E81BA", "L-3819A6DF"),
         "P": ("L-417A185B", "L-7212CCBC"),
+        "P5": ("L-417A185B", "L-C4BD4855"),
         "standard": ("L-1216C47A", "L-34B43A08"),
     }
 )
 """Instance family group -> quota codes of on-demand and Spot, in vCPUs, often 0 in a new account
-(four repositories agree, skypilot's map among them). Whether P's Spot code covers the newest P
-families is uncertain."""
+(four repositories agree, skypilot's map among them). Spot names "All P4, P3 and P2" and "All P5"
+(EC2's page of quotas, read 2026-11-23); which of them covers P6 is uncertain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,5 +311,23 @@ def image_refusal(row: InstanceType, os: str, release: str | None) -> tuple[str,
 
 def quota_code(name: str, *, spot: bool = False) -> str | None:
     """The EC2 quota code that nodes of this instance type count against; None if it is unknown."""
-    row = instance_type(name)
-    return None if row is None else QUOTA_CODES[row.quota][1 if spot else 0]
+    group = quota_group(name, spot=spot)
+    if instance_type(name) is None or group is None:
+        return None
+    return QUOTA_CODES[group][1 if spot else 0]
+
+
+_STANDARD: Final = ("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z")
+_GROUPS: Final[Mapping[str, str]] = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p": "P"}
+
+
+def quota_group(name: str, *, spot: bool = False) -> str | None:
+    """The key of `QUOTA_CODES` that an instance type counts against; None where it is not known.
+
+    EC2 groups by the letters before the generation, and P's Spot instances by the generation too.
+    """
+    family = name.partition(".")[0]
+    letters = "".join(itertools.takewhile(str.isalpha, family))
+    if spot and letters == "p":
+        return {"5": "P5", "6": None}.get(family[1:2], "P")
+    return "standard" if letters in _STANDARD else _GROUPS.get(letters)

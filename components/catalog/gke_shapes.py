@@ -23,13 +23,12 @@ class _Shape:
 
     gib_per_vcpu: float
     vcpu: tuple[int, ...]
-    vcpu_price: float
-    gib_price: float
+    price: tuple[float, float] | None
+    """Dollars per vCPU and GiB; None where they are not known."""
 
 
 def _shape(family: str, gib_per_vcpu: float, *vcpu: int) -> _Shape:
-    vcpu_price, gib_price = _PRICES[family]
-    return _Shape(gib_per_vcpu=gib_per_vcpu, vcpu=vcpu, vcpu_price=vcpu_price, gib_price=gib_price)
+    return _Shape(gib_per_vcpu=gib_per_vcpu, vcpu=vcpu, price=_PRICES.get(family))
 
 
 _PRICES: Final[Mapping[str, tuple[float, float]]] = {
@@ -51,7 +50,19 @@ _SHAPES: Final[Mapping[str, _Shape]] = {
     "n2-highmem": _shape("n2", 8, 2, 4, 8, 16, 32, 48, 64, 80, 96),
     "n2-highcpu": _shape("n2", 1, 2, 4, 8, 16, 32, 48, 64, 80, 96),
     "n2d-standard": _shape("n2d", 4, 2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 224),
+    "n4-standard": _shape("n4", 4, 2, 4, 8, 16, 32, 48, 64, 80),
+    "n4-highmem": _shape("n4", 8, 2, 4, 8, 16, 32, 48, 64, 80),
+    "t2d-standard": _shape("t2d", 4, 1, 2, 4, 8, 16, 32, 48, 60),
+    "c2-standard": _shape("c2", 4, 4, 8, 16, 30, 60),
+    "c2d-standard": _shape("c2d", 4, 2, 4, 8, 16, 32, 56, 112),
+    "c3-standard": _shape("c3", 4, 4, 8, 22, 44, 88, 176),
+    "c3d-standard": _shape("c3d", 4, 4, 8, 16, 30, 60, 90, 180, 360),
+    "c4-standard": _shape("c4", 3.75, 4, 8, 16, 32, 48, 96, 192),
 }
+
+_HYPERDISK_ONLY: Final = ("n4", "c4")
+"""Families that take no Persistent Disk: "pd-balanced disk type cannot be used by c4-standard-8
+machine type" (nextflow-io/nextflow pull request 6841; Google's pages on N4 and C4)."""
 
 _SHARED_CORE: Final[Mapping[str, tuple[float, float]]] = {
     "e2-small": (2, 0.01675),
@@ -90,8 +101,8 @@ N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] 
 def machine_type(name: str) -> MachineType | None:
     """The machine type of this name, with or without GPUs; None where the catalogue has no such.
 
-    None does not mean that Google Cloud has no such machine type: of those without GPUs only E2,
-    N1, N2 and N2D are known here.
+    None does not mean that Google Cloud has no such machine type: of those without GPUs only the
+    families above are known here, and of some the prices are not.
     """
     if name in MACHINE_TYPES:
         return MACHINE_TYPES[name]
@@ -111,28 +122,28 @@ def machine_type(name: str) -> MachineType | None:
     shape = _SHAPES.get(shape_name)
     if shape is None or size not in map(str, shape.vcpu):
         return None
-    return _priced(
-        name, int(size), int(size) * shape.gib_per_vcpu, shape.vcpu_price, shape.gib_price
-    )
+    return _priced(name, int(size), int(size) * shape.gib_per_vcpu, shape.price)
 
 
 def _custom_n1(name: str, vcpu: int, memory_mib: int) -> MachineType | None:
     even = vcpu == 1 or (vcpu % 2 == 0 and 2 <= vcpu <= 96)
     if not even or memory_mib % 256 or not 0.9 * 1024 <= memory_mib / vcpu <= 6.5 * 1024:
         return None
-    return _priced(name, vcpu, memory_mib / 1024, *_PRICES["n1-custom"])
+    return _priced(name, vcpu, memory_mib / 1024, _PRICES["n1-custom"])
 
 
 def _priced(
-    name: str, vcpu: int, memory_gib: float, vcpu_price: float, gib_price: float
+    name: str, vcpu: int, memory_gib: float, price: tuple[float, float] | None
 ) -> MachineType:
+    family = "n1" if name.startswith("custom-") else name.partition("-")[0]
     return MachineType(
         name=name,
-        family="n1" if name.startswith("custom-") else name.partition("-")[0],
+        family=family,
         vcpu=vcpu,
         memory_gib=memory_gib,
-        on_demand=round(vcpu * vcpu_price + memory_gib * gib_price, 5),
-        price_source=_SOURCE,
+        on_demand=None if price is None else round(vcpu * price[0] + memory_gib * price[1], 5),
+        price_source="" if price is None else _SOURCE,
+        boot_disk="hyperdisk-balanced" if family in _HYPERDISK_ONLY else None,
     )
 
 

@@ -103,7 +103,7 @@ class GkeCluster(pulumi.ComponentResource):
                 **secure_nodes,
                 "machine_type": pool.machine_type,
                 "disk_size_gb": pool.disk_size_gb,
-                "disk_type": "pd-balanced",
+                "disk_type": pool.boot_disk,
                 "image_type": "COS_CONTAINERD",
                 "spot": pool.spot,
             },

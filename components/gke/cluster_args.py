@@ -1,5 +1,6 @@
 """What a user says of a GKE cluster: control plane, system pool."""
 
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,9 +128,24 @@ class GkeSystemPoolArgs:
     spot: bool = False
     """Whether the system nodes are Spot machines."""
 
+    @property
+    def boot_disk(self) -> str:
+        """The type of a node's boot disk: the newest machine families take only Hyperdisk."""
+        machine = catalog.machine_type(self.machine_type)
+        assert machine is not None
+        return machine.boot_disk or catalog.DEFAULT_DISK_TYPE
+
     def __post_init__(self) -> None:
         machine = catalog.machine_type(self.machine_type)
-        if machine is not None and machine.accelerator is not None:
+        if machine is None:
+            families = dict.fromkeys(name.split("-")[0] for name in catalog.CPU_MACHINE_TYPES)
+            near = difflib.get_close_matches(self.machine_type, catalog.CPU_MACHINE_TYPES, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise ValueError(
+                f"machineType: {self.machine_type!r} is not known; {hint}allowed: the standard "
+                f"sizes of {', '.join(families)}"
+            )
+        if machine.accelerator is not None:
             raise ValueError(
                 f"machineType: {self.machine_type!r} carries GPUs; give a CPU machine type here "
                 "such as e2-standard-2, and the GPUs a pool under gpuPools"

@@ -78,7 +78,9 @@ def _quota(name: str) -> Quota:
 
 def quota_name(row: InstanceType, *, spot: bool) -> str:
     """The key of `Faults.quota` for nodes of this type: `P`, `G_VT spot`, `standard`."""
-    return f"{row.quota} spot" if spot else row.quota
+    if not spot:
+        return row.quota
+    return f"{catalog.quota_group(row.name, spot=True) or row.quota} spot"
 
 
 def vcpu_limit(account: Account, quota: str) -> int:

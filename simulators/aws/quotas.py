@@ -14,7 +14,8 @@ from simulators.aws.roles import role_name
 
 _NAMES = {
     code: f"{group} spot" if spot else group
-    for group, codes in QUOTA_CODES.items()
+    # P5 counts as P on demand.
+    for group, codes in reversed(tuple(QUOTA_CODES.items()))
     for spot, code in enumerate(codes)
 }
 """Quota code -> key of `ApiFaults.quota`."""

@@ -1,6 +1,6 @@
 """What of an AWS account would make an EKS environment's first update fail; nothing is written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,6 +58,12 @@ def offer(ec2: Any, wanted: Wanted) -> Offer:
     return Offer(wanted=wanted, zones=tuple(has), regional=True)
 
 
+def listed(ec2: Any, noun: str, rows: str, filters: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """What `describe_<noun>` of EC2 finds, on however many pages."""
+    pages = ec2.get_paginator(f"describe_{noun}").paginate(Filters=filters)
+    return [row for page in pages for row in page[rows]]
+
+
 def zones_of(ec2: Any, places: tuple[str, ...]) -> tuple[str, ...]:
     """Zones as they are, and those of subnets."""
     if not places[0].startswith("subnet-"):
@@ -110,6 +116,8 @@ def unknown(error: Exception) -> Unknown:
         denied = "AccessDenied" in code or "Unauthorized" in code
         # What SignatureDoesNotMatch says has many lines.
         reason = " ".join(f"{code} {said}".split())
+        if code == "InvalidSubnetID.NotFound":
+            return Unknown(reason=f"no answer: {reason}", said=True)
         fix = _SIGN_IN if code.startswith(_BAD_CREDENTIALS) else ""
         return Unknown(reason=f"{'not allowed to look' if denied else 'no answer'}: {reason}{fix}")
     if isinstance(error, botocore.exceptions.BotoCoreError):

@@ -10,7 +10,7 @@ from typing import Any
 
 from components.catalog import eks as catalog
 from components.eks.settings import EksSettings
-from stacks.capacity.aws_account import unknown
+from stacks.capacity.aws_account import listed, unknown
 from stacks.capacity.verdict import Finding
 
 _AT = "cluster.network.subnetIds"
@@ -44,10 +44,11 @@ def _findings(
     ec2: Any, settings: EksSettings, wanted: Sequence[str], every: Sequence[str]
 ) -> Iterator[Finding]:
     named = [{"Name": "subnet-id", "Values": list(every)}]
-    rows = {row["SubnetId"]: row for row in ec2.describe_subnets(Filters=named)["Subnets"]}
-    for subnet in every:
-        if subnet not in rows:
-            yield _wrong(f"{settings.region} has no subnet {subnet} that this account sees")
+    rows = {row["SubnetId"]: row for row in listed(ec2, "subnets", "Subnets", named)}
+    if missing := [subnet for subnet in every if subnet not in rows]:
+        yield _wrong(
+            f"{settings.region} has no subnet {' or '.join(missing)} that this account sees"
+        )
     vpcs = sorted({row["VpcId"] for row in rows.values()})
     if len(vpcs) > 1:
         yield _wrong(f"they are in {' and '.join(vpcs)}; name subnets of one VPC")
@@ -75,8 +76,8 @@ def _findings(
 
 def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:
     within = [{"Name": "vpc-id", "Values": [vpc]}]
-    tables = ec2.describe_route_tables(Filters=within)["RouteTables"]
-    endpoints = ec2.describe_vpc_endpoints(Filters=within)["VpcEndpoints"]
+    tables = listed(ec2, "route_tables", "RouteTables", within)
+    endpoints = listed(ec2, "vpc_endpoints", "VpcEndpoints", within)
     interfaces = any(one["VpcEndpointType"] == "Interface" for one in endpoints)
     for subnet in subnets:
         table = _table_of(tables, subnet["SubnetId"])

@@ -21,6 +21,7 @@ _STATES: Mapping[str, State] = {
     "delayed": "later",
 }
 """Of the others nothing comes any more."""
+_PLATFORM, _TENANCY = "Linux/UNIX", "default"
 _KINDS = {"default": "reservation", "capacity-block": "capacity-block"}
 _NOT_THERE = (
     "InvalidCapacityReservationId.NotFound",
@@ -95,6 +96,19 @@ def _held(row: Mapping[str, Any], own: int) -> Held:
         kind=_KINDS.get(row.get("ReservationType", "default"), "reservation"),
         start=row.get("StartDate"),
         end=row.get("EndDate"),
+        refusal=_refusal(row),
+    )
+
+
+def _refusal(row: Mapping[str, Any]) -> str:
+    """Why no node group gets a machine of it, whatever its type: EKS's images are Linux/UNIX, and
+    its nodes have default tenancy (botocore, CapacityReservation)."""
+    platform, tenancy = row.get("InstancePlatform", _PLATFORM), row.get("Tenancy", _TENANCY)
+    if (platform, tenancy) == (_PLATFORM, _TENANCY):
+        return ""
+    return (
+        f"{row['CapacityReservationId']} is for platform {platform} with {tenancy} tenancy, and "
+        f"nodes are {_PLATFORM} with {_TENANCY} tenancy; reserve that"
     )
 
 

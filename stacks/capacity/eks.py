@@ -1,11 +1,10 @@
-"""What the GPU node groups of an EKS cluster can count against EC2's vCPU quotas, and the answers.
+"""What the node groups of an EKS cluster can count against EC2's vCPU quotas, and the answers.
 
 Limits come from Service Quotas. Use is counted from the instances that run, as EC2 counts it:
 the default vCPUs of each instance type, by family and market. What else would make the first
 update fail is asked by `aws_account` and `aws_network`.
 """
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ import botocore.exceptions
 
 from components.catalog import eks as catalog
 from components.cluster import ResolvedPool
+from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from components.eks.settings import EksSettings
@@ -30,16 +30,12 @@ KEYS = ("aws:region", "aws:profile", "aws:assumeRoles")
 CLUSTER_TAG = "eks:cluster-name"
 """EKS puts it on the instances of its managed node groups."""
 _COUNTED = ("pending", "running", "shutting-down", "stopping")
-_GROUPS = {"g": "G_VT", "gr": "G_VT", "vt": "G_VT", "p": "P"}
-"""Letters of an instance family before its generation -> group of the catalog's quota codes."""
-_OLD_P = ("p2", "p3", "p4", "p4d", "p4de")
-"""Whether P's Spot quota covers newer ones is uncertain."""
 
 
 def questions(settings: Settings[EksSettings], endpoint: str | None) -> Questions:
     """As `stacks.capacity.questions.Capacity` has it."""
     own = settings.own
-    found, notes = needs(own.pools, region=own.region)
+    found, notes = needs(own.pools, own.cluster.system_pool, region=own.region)
     places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
     quotas = AwsQuotas.of(own.provider, endpoint)
     return Questions(
@@ -53,11 +49,17 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
 
 
 def needs(
-    pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]], *, region: str
+    pools: Mapping[str, ResolvedPool[EksGpuNodeGroupArgs]],
+    system: EksSystemPoolArgs | None = None,
+    *,
+    region: str,
 ) -> tuple[list[Need], list[str]]:
     """One need per quota code, in vCPUs, and what is left out of them."""
     quotas: dict[str, dict[str, int]] = {}
     notes = []
+    if system is not None:
+        for kind in system.instance_types:
+            _count(quotas, "system", kind, nodes=system.max_nodes, spot=system.spot)
     for name, resolved in pools.items():
         pool = resolved.args
         if pool.capacity_type == "capacity-block":
@@ -74,16 +76,22 @@ def needs(
             )
             continue
         for kind in pool.instance_types:
-            quota = quota_of(kind, spot=pool.capacity_type == "spot")
-            row = catalog.instance_type(kind)
-            assert quota is not None and row is not None  # noqa: PT018  the pool has checked it
-            counted = quotas.setdefault(quota, {})
-            # Of several instance types EC2 may take the largest every time.
-            counted[name] = max(counted.get(name, 0), row.vcpu * resolved.pool.bounds[1])
+            spot = pool.capacity_type == "spot"
+            _count(quotas, name, kind, nodes=resolved.pool.bounds[1], spot=spot)
     return [
         Need(quota=quota, scope=region, unit="vCPUs", pools=counted, link=_link(quota, region))
         for quota, counted in quotas.items()
     ], notes
+
+
+def _count(
+    quotas: dict[str, dict[str, int]], name: str, kind: str, *, nodes: int, spot: bool
+) -> None:
+    quota, row = quota_of(kind, spot=spot), catalog.instance_type(kind)
+    assert quota is not None and row is not None  # noqa: PT018  the pool has checked it
+    counted = quotas.setdefault(quota, {})
+    # Of several instance types EC2 may take the largest every time.
+    counted[name] = max(counted.get(name, 0), row.vcpu * nodes)
 
 
 def _link(quota: str, region: str) -> str:
@@ -123,10 +131,14 @@ class AwsQuotas:
         code = need.quota.split()[0]
         if not code.startswith("L-"):
             return Unknown(reason="which quota these instances count against is not certain")
+        asked = {"ServiceCode": catalog.QUOTA_SERVICE, "QuotaCode": code}
         try:
-            found = self._quotas.get_service_quota(
-                ServiceCode=catalog.QUOTA_SERVICE, QuotaCode=code
-            )
+            try:
+                found = self._quotas.get_service_quota(**asked)
+            except self._quotas.exceptions.NoSuchResourceException:
+                # So it answers for a quota that nobody ever changed in this account and region
+                # (https://github.com/aws/aws-cli/issues/6629).
+                found = self._quotas.get_aws_default_service_quota(**asked)
         except Exception as error:
             return unknown(error)
         used = self._use(need.quota, None)
@@ -196,16 +208,15 @@ class AwsQuotas:
 
 
 def quota_of(kind: str, *, spot: bool) -> str | None:
-    """The quota of an instance type with GPUs, its code first; None for one without.
+    """The quota of an instance type, its code first; None for one that has none here.
 
-    Where the code is uncertain there is none: `Spot p5`.
+    Where the code is uncertain there is none: `Spot p6-b200`.
     """
-    family = kind.partition(".")[0]
-    group = _GROUPS.get("".join(itertools.takewhile(str.isalpha, family)))
-    if group is None:
+    if catalog.quota_group(kind) is None:
         return None
-    if spot and group == "P" and family not in _OLD_P:
-        return f"Spot {family}"
+    group = catalog.quota_group(kind, spot=spot)
+    if group is None:
+        return f"Spot {kind.partition('.')[0]}"
     code = catalog.QUOTA_CODES[group][spot]
     return f"{code} {group.replace('_', '/')} {'Spot' if spot else 'on demand'}"
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from components.catalog.gke import region_of
 from components.cluster import ResolvedPool
+from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
@@ -30,7 +31,7 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     return Questions(
         cloud=GoogleQuotas(own.project, region, api),
         needs=found,
-        wanted=wanted(own.pools, region),
+        wanted=[*system(own.cluster, region), *wanted(own.pools, region)],
         reservations=reservations(own.pools),
         notes=notes,
         findings=google_network.findings(
@@ -65,6 +66,14 @@ def reservations(pools: Pools) -> list[Reservation]:
         for name, one in pools.items()
         if one.args.reservation is not None
     ]
+
+
+def system(cluster: GkeClusterArgs, region: str) -> list[Wanted]:
+    """The machine of the system nodes, and the zones that must have it."""
+    zonal = cluster.location != region
+    zones = (cluster.location,) if zonal else tuple(cluster.zones or ())
+    machine = cluster.system_pool.machine_type
+    return [Wanted(pool="system", types=(machine,), region=region, zones=zones)]
 
 
 def wanted(pools: Pools, region: str) -> list[Wanted]:

@@ -16,6 +16,7 @@ from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import held, own_nodes, specific
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.verdict import Known, Need, Unknown
+from stacks.table import amount
 
 KEYS = ("gcp:project",)
 ALL_REGIONS = "all regions"
@@ -86,12 +87,20 @@ class GoogleQuotas:
             return found
         if warning := found.get("quotaStatusWarning"):
             return Unknown(reason=f"Google Cloud could not say: {warning.get('message', warning)}")
-        for quota in found.get("quotas", ()):
-            if quota["metric"] == need.quota:
-                return Known(limit=float(quota["limit"]), use=float(quota.get("usage", 0)))
+        quotas = {
+            quota["metric"]: Known(limit=float(quota["limit"]), use=float(quota.get("usage", 0)))
+            for quota in found.get("quotas", ())
+        }
+        known = quotas.get(need.quota)
         gpu_model = next(
             (c for c in catalog.ACCELERATORS.values() if need.quota.endswith(c.quota_metric)), None
         )
+        if gpu_model and need.quota == gpu_model.quota_metric_preemptible:
+            standard = quotas.get(gpu_model.quota_metric)
+            if standard is not None and (known is None or not known.limit):
+                return _on_standard_quota(need, known, gpu_model.quota_metric, standard)
+        if known is not None:
+            return known
         guessed = (
             ", and its name is only presumed"
             if gpu_model and gpu_model.quota_metric_uncertain
@@ -149,6 +158,24 @@ class GoogleQuotas:
             for zone, row in found
         ]
         return reservations.Reserved(wanted=wanted, held=tuple(rows))
+
+
+def _on_standard_quota(
+    need: Need, preemptible: Known | None, metric: str, standard: Known
+) -> Known | Unknown:
+    """The answer for a project without preemptible quota, whose Spot and flex-start machines count
+    against the standard one (docs.cloud.google.com/compute/docs/instances/create-use-spot: "To
+    prevent Spot VMs from consuming your quotas for standard VMs' CPUs, GPUs, and disks, consider
+    requesting preemptible quota", read 2026-11-23). That it never asked for any is not told: one
+    that was granted and lowered to 0 is a limit."""
+    if need.units > standard.limit:
+        return standard
+    lacks = "is 0" if preemptible else "is not listed"
+    return Unknown(
+        reason=f"{need.quota} {lacks}; a project that never requested preemptible quota uses "
+        f"{metric} instead, of which {amount(standard.use)} of {amount(standard.limit)} are in "
+        f"use, and {need.units} are needed besides what other pools count against it"
+    )
 
 
 def _gpus_counted(instance: Mapping[str, Any], need: Need) -> int:

@@ -71,7 +71,7 @@ class GoogleApi:
         listed: list[tuple[str, Mapping[str, Any]]] = []
         page = ""
         while True:
-            text = urllib.parse.urlencode({**query, **({"pageToken": page} if page else {})})
+            text = urllib.parse.urlencode({**query, **_page_token(page)})
             found = self.get("compute", f"projects/{project}/aggregated/{collection}?{text}")
             if isinstance(found, Unknown):
                 return found
@@ -80,6 +80,19 @@ class GoogleApi:
                 listed += [(place, one) for one in part.get(collection, ())]
             if not (page := found.get("nextPageToken", "")):
                 return listed
+
+    def listed(self, path: str) -> list[Mapping[str, Any]] | Unknown:
+        """Every resource in a list of Compute Engine's, on however many pages."""
+        rows: list[Mapping[str, Any]] = []
+        page = ""
+        while True:
+            text = urllib.parse.urlencode({"maxResults": "500", **_page_token(page)})
+            found = self.get("compute", f"{path}?{text}")
+            if isinstance(found, Unknown):
+                return found
+            rows += found.get("items", ())
+            if not (page := found.get("nextPageToken", "")):
+                return rows
 
     def found(self, service: str, path: str) -> Mapping[str, Any] | Unknown | None:
         """As `get`, and None for what is not there."""
@@ -137,6 +150,11 @@ class GoogleApi:
             credentials, _ = google.auth.default(scopes=list(self._scopes))
         authorized = google.auth.transport.urllib3.AuthorizedHttp
         return authorized(credentials)  # type: ignore[no-untyped-call]
+
+
+def _page_token(page: str) -> dict[str, str]:
+    """What a request says of the page that it asks for: nothing of the first."""
+    return {"pageToken": page} if page else {}
 
 
 def _body(answered: Answered) -> Mapping[str, Any] | Unknown:

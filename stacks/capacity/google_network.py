@@ -149,25 +149,25 @@ class _Asked:
         if self._row is None or isinstance(self._row, Unknown):
             return
         place = self._name.partition("/subnetworks/")[0]
-        routers = self._api.get("compute", f"{place}/routers")
+        routers = self._api.listed(f"{place}/routers")
         if isinstance(routers, Unknown):
             yield _unknown("subnetwork", f"whether it has a Cloud NAT: {routers.reason}")
             return
         vpc, name = _last(self._row["network"]), self._network.subnetwork
-        ours = [one for one in routers.get("items", ()) if _last(one["network"]) == vpc]
+        ours = [one for one in routers if _last(one["network"]) == vpc]
         for router in ours:
             for nat in router.get("nats", ()):
                 listed = [_last(one["name"]) for one in nat.get("subnetworks", ())]
                 if not listed or name in listed:
                     return
         none = f"no Cloud NAT of {vpc} in {self._region} takes {name} out"
-        asked = self._api.get("compute", f"projects/{self._host}/global/routes")
+        asked = self._api.listed(f"projects/{self._host}/global/routes")
         if isinstance(asked, Unknown):
             yield _unknown("subnetwork", f"{none}; whether a route does: {asked.reason}")
             return
         routes = [
             one
-            for one in asked.get("items", ())
+            for one in asked
             # A route with tags is for machines that have them; GKE's do not by themselves.
             if _last(one["network"]) == vpc and not one.get("tags")
         ]

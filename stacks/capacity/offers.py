@@ -109,6 +109,8 @@ def text(offers: Sequence[Offer], once: str = "") -> str:
     parts += [
         f"pool {offer.wanted.pool}: {offer.word}: {offer.reason}"
         for offer in offers
-        if offer.word != "offered" and not (once and offer.reason == once)
+        if offer.word != "offered"
+        and not (once and offer.reason == once)
+        and not (isinstance(offer.zones, Unknown) and offer.zones.said)
     ]
     return "\n".join(parts)

@@ -1,5 +1,6 @@
 """What a stack's platform wants asked of its cloud, and who asks."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +14,19 @@ from stacks.capacity.verdict import Finding, Known, Need, Unknown
 def on_this_machine(url: str | None) -> bool:
     """Whether a URL leads to a simulator, which gets no credential of anybody's and needs none."""
     return url is not None and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
+
+
+_POINTED = {"aws": "AWS_ENDPOINT_URL", "google": "GOOGLE_COMPUTE_CUSTOM_ENDPOINT"}
+"""Cloud -> a variable of those that `gpu-cluster simulate` prints."""
+
+
+def simulator(cloud: str) -> str | None:
+    """The URL of the simulator on this machine that the environment names; None for the cloud."""
+    url = os.environ.get(_POINTED[cloud])
+    if url is None or not on_this_machine(url):
+        return None
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 class Cloud(Protocol):

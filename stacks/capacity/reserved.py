@@ -194,7 +194,9 @@ def text(reserved: Sequence[Reserved], once: str = "") -> str:
     parts += [
         f"pool {one.wanted.pool}: {one.word}: {one.reason}"
         for one in reserved
-        if one.reason and not (once and one.reason == once)
+        if one.reason
+        and not (once and one.reason == once)
+        and not (isinstance(one.held, Unknown) and one.held.said)
     ]
     return "\n".join(parts)
 

@@ -3,14 +3,16 @@ the reservations that pools name. On AWS also whether who signs in may use the c
 """
 
 import json
+import socket
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from components.platforms import PLATFORMS
 from components.settings.model import Settings
 from stacks.capacity import offers, reserved
-from stacks.capacity.questions import Capacity, Questions
+from stacks.capacity.questions import Capacity, Questions, simulator
 from stacks.capacity.verdict import (
     Known,
     exit_code,
@@ -30,12 +32,18 @@ def answer(stack: str, endpoint: str | None = None) -> Answer:
     head = {"stack": stack, "platform": platform_of(config)}
     platform = PLATFORMS.get(platform_of(config))
     if platform is not None and platform.cloud is None:
-        note = "an existing cluster starts no nodes, so no cloud quota bounds it"
+        note = (
+            "this stack starts no nodes in an existing cluster; the quotas that bound the "
+            "cluster's own autoscaled node groups are not known here"
+        )
         empty: dict[str, Any] = {"quotas": [], "offers": [], "reservations": [], "findings": []}
         return ExitCode.OK, {**head, **empty, "notes": [note]}, note
     settings = settings_of(stack, config)
-    asked = _questions(stack, config, settings, endpoint)
+    simulated = endpoint or simulator(str(PLATFORMS[settings.platform].cloud))
+    asked = _questions(stack, config, settings, simulated)
     cloud, notes, findings = asked.cloud, list(asked.notes), asked.findings
+    if simulated:
+        notes.append(f"a simulated cloud answered, at {simulated}")
     verdicts = []
     for need in asked.needs:
         answer = cloud.answer(need)
@@ -91,10 +99,13 @@ def rehearsed_endpoint(stack: str) -> str | None:
     file = ROOT / ".rehearsal" / stack / "sandbox.json"
     try:
         api = json.loads(file.read_text()).get("cloudApi")
+        if not api:
+            raise CheckError(f"the rehearsal of {stack} simulates no cloud API")
+        # The file stays when the rehearsal has ended.
+        address = urlsplit(api)
+        socket.create_connection((str(address.hostname), address.port or 80), timeout=5.0).close()
     except (OSError, ValueError):
         raise CheckError(
             f"no rehearsal of {stack} is kept: gpu-cluster rehearse {stack} --keep"
         ) from None
-    if not api:
-        raise CheckError(f"the rehearsal of {stack} simulates no cloud API")
     return str(api)

@@ -52,6 +52,8 @@ class Unknown:
     """The cloud did not say."""
 
     reason: str
+    said: bool = False
+    """Whether a finding says it in full, so that it is not repeated for each pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
             "system pool",
             gke_node(system.machine_type),
             f"{system.machine_type}, {system.disk_size_gb} GiB",
-            [disk("pd-balanced", system.disk_size_gb)],
+            [disk(system.boot_disk, system.disk_size_gb)],
             (system.min_nodes, system.max_nodes),
             "spot" if system.spot else "on-demand",
         )

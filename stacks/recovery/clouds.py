@@ -39,12 +39,13 @@ class LiveClouds:
 
     def google(self, service: str, path: str) -> Mapping[str, Any]:
         from stacks.capacity.google_api import GoogleApi
+        from stacks.capacity.questions import simulator
         from stacks.capacity.verdict import Unknown
 
         if self._google is None:
             # The one scope that all of Compute Engine, GKE and Cloud Monitoring take.
             scope = "https://www.googleapis.com/auth/cloud-platform"
-            self._google = GoogleApi(self._endpoint, [scope])
+            self._google = GoogleApi(self._endpoint or simulator("google"), [scope])
         found = self._google.found(service, path)
         if isinstance(found, Unknown):
             raise LookupError(f"Google Cloud: {found.reason}")

@@ -8,7 +8,7 @@ import pytest
 
 from cli.docs.support_matrix import DRIVERS
 from components.cluster import GPU_TAINT
-from components.gke.cluster_args import GkeClusterArgs
+from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from tests.components.declaring import declared
@@ -36,6 +36,18 @@ def declare(pools: Mapping[str, GkeGpuNodePoolArgs] | None = None, **cluster: An
 
     email = "nodes@my-project.iam.gserviceaccount.com"
     return record(program, outputs={"gcp:serviceaccount/account:Account": {"email": email}})
+
+
+@pytest.mark.parametrize(
+    ("machine", "disk"),
+    [("e2-standard-2", "pd-balanced"), ("c3-standard-4", "pd-balanced"),
+     ("n4-standard-2", "hyperdisk-balanced"), ("c4-standard-4", "hyperdisk-balanced")],
+)  # fmt: skip
+def test_system_nodes_have_a_boot_disk_that_their_machine_takes(machine: str, disk: str) -> None:
+    """The newest families take only Hyperdisk, and refuse others once the cluster stands."""
+    pool = GkeSystemPoolArgs(machine_type=machine)
+    (system,) = declare({}, system_pool=pool).of(NODE_POOL)
+    assert system.inputs["nodeConfig"]["diskType"] == disk
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ from moto import mock_aws
 
 from components.eks.provider_args import AwsProviderArgs
 from stacks.aws_session import session
-from stacks.capacity import aws_account, eks
+from stacks.capacity import aws_account, aws_reservations, eks
+from stacks.capacity.reserved import Wanted
 from stacks.capacity.verdict import Finding, exit_code
 from stacks.files import ROOT
 from stacks.recovery.clouds import LiveClouds
@@ -60,6 +61,29 @@ def test_a_role_is_never_replaced_by_an_identity_that_may_not_assume_it(
         monkeypatch.setenv(variable, "/no/such/file")
     provider = AwsProviderArgs(region="us-east-1", role=DEPLOYER)
     assert session(provider).get_credentials() is None
+
+
+@mock_aws
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({}, "enough"),
+        ({"InstancePlatform": "Windows"}, "is for platform Windows with default tenancy"),
+        ({"Tenancy": "dedicated"}, "is for platform Linux/UNIX with dedicated tenancy"),
+    ],
+)
+def test_a_reservation_for_other_machines_is_not_enough(change: dict[str, str], word: str) -> None:
+    """Of the right type in the right zone, and no node of EKS comes out of it."""
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+    row = {"CapacityReservationId": "cr-0123456789abcdef0", "InstanceType": "p4d.24xlarge",
+           "AvailabilityZone": "us-east-1b", "TotalInstanceCount": 1, "AvailableInstanceCount": 1,
+           "State": "active", **change}  # fmt: skip
+    wanted = Wanted(pool="p", reservation="cr-0123456789abcdef0", types=("p4d.24xlarge",),
+                    places="zones", zones=("us-east-1b",), nodes=1)  # fmt: skip
+    with Stubber(ec2) as stub:
+        stub.add_response("describe_capacity_reservations", {"CapacityReservations": [row]})
+        found = aws_reservations.reserved(ec2, None, wanted, [])
+    assert word in (found.reason or found.word)
 
 
 def test_one_module_signs_in_to_aws() -> None:

@@ -83,6 +83,10 @@ def test_a_subnet_that_is_not_there(vpc: Vpc) -> None:
     assert vpc.found(*vpc.subnets, nowhere) == [
         ("wrong", f"us-east-1 has no subnet {nowhere} that this account sees")
     ]
+    second = nowhere.replace("0", "1")
+    assert vpc.found(*vpc.subnets, nowhere, second) == [
+        ("wrong", f"us-east-1 has no subnet {nowhere} or {second} that this account sees")
+    ]
 
 
 def test_subnets_of_one_zone_or_of_two_vpcs(vpc: Vpc) -> None:

@@ -12,6 +12,7 @@ from google.auth.exceptions import DefaultCredentialsError
 from moto import mock_aws
 
 from components.cluster import ResolvedPool
+from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from stacks.capacity import eks as aws_quota
@@ -106,7 +107,6 @@ SIGN_IN = "sign in: aws sso login, or aws configure sso, and name the profile in
     ("code", "reason"),
     [
         ("AccessDeniedException", "not allowed to look: AccessDeniedException no"),
-        ("NoSuchResourceException", "no answer: NoSuchResourceException no"),
         ("ExpiredTokenException", f"no answer: ExpiredTokenException no; {SIGN_IN}"),
         ("UnrecognizedClientException", f"no answer: UnrecognizedClientException no; {SIGN_IN}"),
     ],
@@ -118,6 +118,34 @@ def test_aws_refuses(code: str, reason: str) -> None:
         stub.add_client_error("get_service_quota", code, "no\n", expected_params=ASKED)
         quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
         assert quotas.answer(aws_need()) == Unknown(reason=reason)
+
+
+@mock_aws
+def test_a_quota_that_nobody_ever_changed_has_aws_s_default() -> None:
+    """GetServiceQuota answers NoSuchResourceException for it."""
+    client = quotas_client()
+    for default, answer in ((64.0, Known(limit=64.0, use=0.0)), (None, "no answer: NoSuchRes")):
+        with Stubber(client) as stub:
+            refused = "NoSuchResourceException"
+            stub.add_client_error("get_service_quota", refused, expected_params=ASKED)
+            if default is None:
+                stub.add_client_error("get_aws_default_service_quota", refused)
+            else:
+                given = {"Quota": {"Value": default}}
+                stub.add_response("get_aws_default_service_quota", given, ASKED)
+            quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
+            found = quotas.answer(aws_need())
+        assert found == answer or (isinstance(found, Unknown) and str(answer) in found.reason)
+
+
+def test_system_nodes_count_against_the_standard_quota() -> None:
+    """A new account has five vCPUs of it, and three m7i.large are six."""
+    found, _ = aws_quota.needs({}, EksSystemPoolArgs(), region="us-east-1")
+    assert [(one.quota, dict(one.pools)) for one in found] == [
+        ("L-1216C47A standard on demand", {"system": 6})
+    ]
+    spot, _ = aws_quota.needs({}, EksSystemPoolArgs(spot=True, max_nodes=2), region="us-east-1")
+    assert [(one.quota, one.units) for one in spot] == [("L-34B43A08 standard Spot", 4)]
 
 
 def test_aws_without_credentials_says_how_to_get_some(monkeypatch: pytest.MonkeyPatch) -> None:

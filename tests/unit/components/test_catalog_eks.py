@@ -250,14 +250,17 @@ def test_cluster_autoscaler_has_the_minor_of_its_kubernetes() -> None:
 
 
 def test_quota_codes_differ_by_family_and_capacity() -> None:
-    """G, P and plain instances count against three pairs of codes."""
+    """G, P and plain instances count against three pairs of codes; Spot's P by the generation."""
+    assert eks.quota_code("p5.48xlarge", spot=True) == "L-C4BD4855"
+    assert eks.quota_code("p4d.24xlarge", spot=True) == "L-7212CCBC"
+    assert eks.quota_code("p6-b200.48xlarge", spot=True) is None
     assert eks.quota_code("g4dn.xlarge") == "L-DB2E81BA"
     assert eks.quota_code("g4dn.xlarge", spot=True) == "L-3819A6DF"
     assert eks.quota_code("p5.48xlarge") == "L-417A185B"
     assert eks.quota_code("m6i.large") == "L-1216C47A"
     assert eks.quota_code("nonsense") is None
     codes = [code for pair in eks.QUOTA_CODES.values() for code in pair]
-    assert len(set(codes)) == len(codes)
+    assert len(set(codes)) == len(codes) - 1, "P5 is P on demand"
     assert {row.quota for row in ROWS} == {"G_VT", "P"}
     for row in ROWS:
         assert (row.quota == "P") == row.name.startswith("p"), row.name

@@ -1,6 +1,7 @@
 """Quota needs of pools, verdicts, and what Google Cloud and AWS answer, without either."""
 
 import json
+import socket
 from collections.abc import Collection, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,6 +29,7 @@ from stacks.capacity import offers
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Offer, Wanted
+from stacks.capacity.questions import simulator
 from stacks.capacity.verdict import Known, Need, Unknown, exit_code, judge, needs_own_use, no_answer
 from stacks.files import EXAMPLES, PLACEHOLDER
 from stacks.outcome import CheckError
@@ -246,6 +248,88 @@ def test_what_google_answers(
     answers[IN_REGION] = (status, body)
     assert google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).answer(need(3)) == answer
     assert set(tokens) == {""}
+
+
+def test_a_list_is_read_to_its_last_page(google: tuple[str, Answers, list[str]]) -> None:
+    """A Shared VPC's host has more routes than one answer of Compute Engine holds."""
+    url, answers, _ = google
+    path = f"{PROJECT}/global/routes?maxResults=500"
+    answers[path] = (200, {"items": [{"name": "a"}], "nextPageToken": "b/c"})
+    answers[f"{path}&pageToken=b%2Fc"] = (200, {"items": [{"name": "b"}]})
+    rows = GoogleApi(url).listed("projects/p/global/routes")
+    assert rows == [{"name": "a"}, {"name": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("preemptible", "standard", "expected"),
+    [
+        (0, 8, ("unknown", "is 0; a project that never requested preemptible quota uses "
+                "NVIDIA_T4_GPUS instead, of which 2 of 8 are in use, and 3 are needed")),
+        (None, 8, ("unknown", "is not listed; a project")),
+        (0, 2, ("too little", "3 GPUs are needed and the limit is 2")),
+        (3, 0, ("enough", "")),
+        (2, 8, ("too little", "3 GPUs are needed and the limit is 2")),
+        (None, None, ("unknown", "lists no quota of this name")),
+    ],
+)  # fmt: skip
+def test_spot_without_preemptible_quota_is_judged_by_the_standard_one_too(
+    google: tuple[str, Answers, list[str]],
+    preemptible: int | None,
+    standard: int | None,
+    expected: tuple[str, str],
+) -> None:
+    """Only a project that asked for preemptible quota has one that bounds it."""
+    url, answers, _ = google
+    limits = {"PREEMPTIBLE_NVIDIA_T4_GPUS": (preemptible, 0), "NVIDIA_T4_GPUS": (standard, 2)}
+    listed = [
+        {"metric": metric, "limit": limit, "usage": min(used, limit)}
+        for metric, (limit, used) in limits.items()
+        if limit is not None
+    ]
+    answers[IN_REGION] = (200, {"quotas": listed})
+    spot = need(3, "PREEMPTIBLE_NVIDIA_T4_GPUS")
+    verdict = judge(spot, google_quota.GoogleQuotas("p", REGION, GoogleApi(url)).answer(spot))
+    assert verdict.word == expected[0]
+    assert expected[1] in verdict.reason
+
+
+def test_capacity_asks_the_simulator_that_the_environment_names(
+    google: tuple[str, Answers, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`gpu-cluster simulate` prints it, without a credential or an option, and the text says so;
+    an address elsewhere gets nobody's token."""
+    url, _, tokens = google
+    monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", f"{url}/compute/beta/")
+    _, document, text = quota.answer("dev")
+    assert f"a simulated cloud answered, at {url}" in text
+    assert document["notes"][-1] == f"a simulated cloud answered, at {url}"
+    assert set(tokens) == {""}
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://localhost:5000/")
+    assert simulator("aws") == "http://localhost:5000"
+    monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "https://compute.example.com/compute/v1/")
+    assert simulator("google") is None
+
+
+def test_a_rehearsal_that_has_ended_is_not_asked(tmp_path: Path, monkeypatch: Any) -> None:
+    """Its file stays, and its port is dead, or soon somebody else's."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        api = f"http://127.0.0.1:{server.getsockname()[1]}"
+        kept = tmp_path / ".rehearsal" / "dev" / "sandbox.json"
+        kept.parent.mkdir(parents=True)
+        kept.write_text(json.dumps({"cloudApi": api}))
+        monkeypatch.setattr(quota, "ROOT", tmp_path)
+        assert quota.rehearsed_endpoint("dev") == api
+    with pytest.raises(CheckError) as refusal:
+        quota.rehearsed_endpoint("dev")
+    assert str(refusal.value) == "no rehearsal of dev is kept: gpu-cluster rehearse dev --keep"
+
+
+def test_what_a_finding_says_in_full_is_not_said_for_each_pool() -> None:
+    """A subnet that is not there concerns every pool in it."""
+    wanted = Wanted(pool="p", types=("x",), region="us-east-1", zones=("subnet-1",))
+    for said in (True, False):
+        text = offers.text([Offer(wanted=wanted, zones=Unknown(reason="no subnet", said=said))])
+        assert ("pool p: unknown: no subnet" in text) is not said
 
 
 def test_a_metric_that_is_only_presumed_is_called_so() -> None:
@@ -474,8 +558,13 @@ def test_a_zone_begins_with_its_whole_region() -> None:
         ("vt1.3xlarge", False, "L-DB2E81BA G/VT on demand"),
         ("p4d.24xlarge", True, "L-7212CCBC P Spot"),
         ("p5.48xlarge", False, "L-417A185B P on demand"),
-        ("p5.48xlarge", True, "Spot p5"),
-        ("m7i.large", False, None),
+        ("p5.48xlarge", True, "L-C4BD4855 P5 Spot"),
+        ("p5en.48xlarge", True, "L-C4BD4855 P5 Spot"),
+        ("p6-b200.48xlarge", False, "L-417A185B P on demand"),
+        ("p6-b200.48xlarge", True, "Spot p6-b200"),
+        ("m7i.large", False, "L-1216C47A standard on demand"),
+        ("c7i-flex.large", True, "L-34B43A08 standard Spot"),
+        ("inf2.xlarge", False, None),
         ("u-6tb1.metal", False, None),
         ("mac1.metal", False, None),
     ],
@@ -491,6 +580,7 @@ def test_check_exits_1_with_a_limit_below_the_need(google: tuple[str, Answers, l
     project = "/compute/v1/projects/my-project"
     many = {"metric": "GPUS_ALL_REGIONS", "limit": 9, "usage": 0}
     answers[project] = (200, {"quotas": [many]})
+    offer(answers, "machineTypes", "e2-standard-2", {f"{REGION}-a"}, project=project)
     offer(answers, "machineTypes", "n1-standard-4", {f"{REGION}-a"}, project=project)
     offer(answers, "acceleratorTypes", "nvidia-tesla-t4", {f"{REGION}-a"}, project=project)
     for limit, expected in ((2, 1), (3, 0)):
@@ -508,7 +598,7 @@ def test_an_existing_cluster_has_no_quota() -> None:
     assert code == 0
     for key in ("quotas", "offers", "reservations", "findings"):
         assert document[key] == []
-    assert "no cloud quota" in text
+    assert "autoscaled node groups are not known here" in text
 
 
 def test_unknown_stack_names_those_that_exist() -> None:
