@@ -113,6 +113,18 @@ class Disks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeClasses:
+    """The StorageClasses of a platform, as far as claims can be wrong about them."""
+
+    disks: Sequence[str] = ()
+    """Those whose volumes are disks, which one node attaches."""
+    least_gib: Mapping[str, int] = field(default_factory=dict)
+    """Class -> GiB of its smallest volume, where a smaller claim fails."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Class -> why its volumes would not work here, and what to name instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """What the pods of a platform can be given."""
 
@@ -122,6 +134,8 @@ class Access:
     """None where the stack mounts none."""
     disks: Disks | None = None
     """None where a driver of the cluster creates the disk of a claim and deletes it again."""
+    classes: VolumeClasses = VolumeClasses()
+    """What claims of the stack can name."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
         """Raises ValueError where the platform cannot give the account what it names."""

@@ -139,6 +139,11 @@ class GpuPool:
     them to containers; None where one does."""
     host_paths: bool = True
     """Whether pods may mount directories of the host; GKE Autopilot admits none."""
+    unattachable: Sequence[str] = ()
+    """StorageClasses whose disks the nodes cannot attach; the cluster's default one as an empty
+    name."""
+    attachable: str | None = None
+    """A StorageClass whose disks they can, where `unattachable` has the default one."""
 
     @property
     def nvidia_runtime(self) -> bool:

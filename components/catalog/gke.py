@@ -253,15 +253,3 @@ def _numbers(version: str) -> tuple[int, ...]:
     if match is None:
         raise ValueError(f"'{version}' is not an exact GKE version such as 1.33.0-gke.1712000")
     return tuple(int(part or 0) for part in match.groups())
-
-
-FILESTORE_CLASSES: Final = frozenset(
-    {
-        *("standard-rwx", "premium-rwx", "zonal-rwx"),
-        *("enterprise-rwx", "enterprise-multishare-rwx"),
-    }
-)
-"""StorageClasses that come with GKE's Filestore CSI driver: file systems that many nodes mount.
-
-https://cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/filestore-csi-driver
-(read 2026-11-22)."""

@@ -11,6 +11,7 @@ from components.gke.immutable import CLUSTER, POOL
 from components.gke.node_pool import GkeGpuNodePool
 from components.gke.pod_access import GkePodAccess, addons
 from components.gke.settings import GkeSettings
+from components.gke.storage import declare_storage
 from components.gke.training import training_warnings
 from components.replacement import LastingSettings
 
@@ -54,7 +55,7 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         access = GkePodAccess(
             "pod-access", runs.accounts, project=settings.project, cluster=gke.cluster
         )
-    return Cluster(
+    cluster = Cluster(
         name=args.name,
         platform="gke",
         provider=kubernetes.Provider(
@@ -71,3 +72,11 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         buckets=settings.access.buckets,
         deleted_with=gke.cluster,
     )
+    declare_storage(
+        runs,
+        args=args.network,
+        network=gke.network.network,
+        project=settings.project,
+        cluster=cluster,
+    )
+    return cluster

@@ -13,7 +13,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from components.access import ServiceAccountArgs, bucket_claim
-from components.catalog.gke import FILESTORE_CLASSES
+from components.catalog.gke_volumes import FILESTORE, volume_class
 from components.cluster import Runs
 
 BUCKET_ROLES = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
@@ -73,6 +73,7 @@ def addons(runs: Runs) -> gcp.container.ClusterAddonsConfigArgsDict | None:
     found: gcp.container.ClusterAddonsConfigArgsDict = {}
     if any(account.buckets for account in runs.accounts.values()):
         found["gcs_fuse_csi_driver_config"] = {"enabled": True}
-    if runs.storage_classes & FILESTORE_CLASSES:
+    rows = map(volume_class, runs.storage_classes)
+    if any(row is not None and row.driver == FILESTORE for row in rows):
         found["gcp_filestore_csi_driver_config"] = {"enabled": True}
     return found or None

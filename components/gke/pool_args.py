@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from components.catalog import gke as catalog
+from components.catalog import gke_volumes, room
 from components.catalog import kubernetes as names
-from components.catalog import room
 from components.catalog.images import PARTITION_SIZES
 from components.cluster import (
     GPU_RESOURCE,
@@ -28,6 +28,15 @@ ARM_TOLERATION = Toleration(key=names.ARCH, operator="Equal", value="arm64", eff
 """https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment"""
 
 Capacity = Literal["on-demand", "spot", "flex-start", "reservation"]
+
+
+def attachable_classes(machine: catalog.MachineType) -> dict[str, Any]:
+    """What a `GpuPool` with this machine says of the disks of claims."""
+    classes = gke_volumes.unattachable(machine.family, machine.boot_disk)
+    return {
+        "unattachable": classes,
+        "attachable": gke_volumes.HYPERDISK_CLASS if "" in classes else None,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +262,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
             device_plugin=self.device_plugin == "nvidia",
             host_ipc=self._mps,
             driver_directory=names.GKE_DRIVER_DIRECTORY,
+            **attachable_classes(self.machine),
         )
 
     def _check_counts(self) -> None:

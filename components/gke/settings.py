@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from components.access import Access
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at
-from components.gke.buckets import ACCESS
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sign_in import identity_warnings, project_id
+from components.gke.volumes import access
 
 CLUSTER, POOL = GkeClusterArgs, GkeGpuNodePoolArgs
 
@@ -38,8 +38,8 @@ class GkeSettings:
 
     @property
     def access(self) -> Access:
-        """Roles of the project, and buckets of Cloud Storage."""
-        return ACCESS
+        """Roles of the project, buckets of Cloud Storage, and classes of disks and Filestore."""
+        return access(self.cluster.network)
 
 
 def resolve(

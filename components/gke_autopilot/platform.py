@@ -7,6 +7,7 @@ from components.cluster import Cluster, Runs
 from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import monitoring_of
 from components.gke.pod_access import GkePodAccess
+from components.gke.storage import declare_storage
 from components.gke.training import training_warnings
 from components.gke_autopilot.cluster import GkeAutopilotCluster
 from components.gke_autopilot.immutable import CLUSTER
@@ -34,7 +35,7 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         access = GkePodAccess(
             "pod-access", runs.accounts, project=settings.project, cluster=gke.cluster
         )
-    return Cluster(
+    cluster = Cluster(
         name=args.name,
         platform="gke-autopilot",
         provider=kubernetes.Provider(
@@ -51,3 +52,11 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
         ready=gke.network.egress,
         deleted_with=gke.cluster,
     )
+    declare_storage(
+        runs,
+        args=args.network,
+        network=gke.network.network,
+        project=settings.project,
+        cluster=cluster,
+    )
+    return cluster

@@ -9,7 +9,7 @@ from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing
 from components.decode import EXAMPLE
 from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeControlPlaneArgs
-from components.gke.pool_args import SPOT_TAINT, Capacity
+from components.gke.pool_args import SPOT_TAINT, Capacity, attachable_classes
 from components.gke.sharing_args import GkeSharingArgs
 
 _SHARING_LABELS = {"time-slicing": "time-sharing"}
@@ -86,6 +86,7 @@ class GkeAutopilotPoolArgs:
         sharing = self.sharing.of(gpu_model) if self.sharing else None
         counts = (self.gpus_per_node,) if self.gpus_per_node else gpu_model.autopilot_counts
         spot = self.capacity_type == "spot"
+        machine = catalog.largest_with(gpu_model.name, max(counts))
         return GpuPool(
             name=name,
             accelerator=gpu_model.name,
@@ -103,6 +104,7 @@ class GkeAutopilotPoolArgs:
             sharing=sharing,
             driver_directory=names.GKE_DRIVER_DIRECTORY,
             host_paths=False,
+            **(attachable_classes(machine) if machine else {}),
         )
 
     def _selectors(self, sharing: Sharing | None) -> dict[str, str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from components.access import Access
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at
-from components.gke.buckets import ACCESS
 from components.gke.sign_in import identity_warnings, project_id
+from components.gke.volumes import access
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
 
@@ -33,8 +33,8 @@ class GkeAutopilotSettings:
 
     @property
     def access(self) -> Access:
-        """Roles of the project, and buckets of Cloud Storage."""
-        return ACCESS
+        """Roles of the project, buckets of Cloud Storage, and classes of disks and Filestore."""
+        return access(self.cluster.network)
 
 
 def resolve(

@@ -134,6 +134,7 @@ class PodArgs:
                 _check_right(path, volume, str(self.service_account), account)
             if volume.claim is not None:
                 _check_claim(path, volume, beside.claims, self.namespace, nodes)
+                _check_attachable(path, volume.claim, beside.claims[volume.claim], pool)
 
     def _account(self, beside: Beside) -> ServiceAccountArgs | None:
         name, namespace = self.service_account, self.namespace
@@ -165,6 +166,19 @@ def _check_right(path: str, volume: VolumeArgs, name: str, account: ServiceAccou
             f"{path}.readOnly: service account {name} may read {bucket} and not write to it; drop "
             f"the key, or make serviceAccounts.{name}.buckets.{bucket} write"
         )
+
+
+def _check_attachable(path: str, name: str, claim: VolumeClaimArgs, pool: GpuPool) -> None:
+    given = claim.storage_class or ""
+    if given not in pool.unattachable:
+        return
+    key = f"volumeClaims.{name}.storageClass"
+    change = f"set {key} to {pool.attachable}" if pool.attachable else f"drop {key}"
+    raise ValueError(
+        f"{path}.claim: nodes of pool {pool.name} cannot attach the disk of {name}, whose "
+        f"storageClass is {given or 'the default one'}; {change}, or take a bucket. Another class "
+        "replaces a claim and its disk"
+    )
 
 
 def _check_claim(

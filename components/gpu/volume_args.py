@@ -181,8 +181,10 @@ class VolumeClaimArgs:
     shrinks."""
     storage_class: str | None = None
     """The StorageClass; left out, the cluster's default, which on GKE is a disk of one node. On GKE
-    `standard-rwx`, `premium-rwx` and the other classes of Filestore bring its driver. On EKS the
-    key is refused: the stack itself creates the disk, an encrypted gp3 volume."""
+    the stack creates `gpu-cluster-hyperdisk`, for machines that attach Hyperdisk only, and
+    `gpu-cluster-filestore`, `gpu-cluster-filestore-ssd`, `gpu-cluster-filestore-zonal` and
+    `gpu-cluster-filestore-enterprise`, for file systems that many nodes mount. On EKS the key is
+    refused: the stack itself creates the disk, an encrypted gp3 volume."""
     zone: str | None = None
     """EKS only: the zone of the disk, and of the nodes that mount it; left out, the first of the
     cluster's network, if that is the stack's own. A change replaces the disk, and its data is lost.
@@ -214,7 +216,8 @@ class VolumeClaimArgs:
             raise ValueError(
                 f"accessMode: {self.access_mode} needs a file system that several nodes mount, and "
                 "the default class is a disk of one; on EKS take a bucket, on GKE name a "
-                "storageClass such as standard-rwx"
+                "storageClass such as "
+                "gpu-cluster-filestore"
             )
 
     @property

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from components.access import Access, Disks, ServiceAccountArgs
+from components.access import Access, Disks, ServiceAccountArgs, VolumeClasses
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import ResolvedPool
@@ -15,6 +15,7 @@ from components.decode import at, decode_map
 from components.gpu.pod_args import NamespaceArgs
 from components.gpu.volume_args import VolumeClaimArgs
 from components.gpu.workload_args import WorkloadArgs
+from components.kube import quantity
 
 ACCOUNT_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
 """Of an IAM role's name, which has the cluster's in front, it can have so much."""
@@ -62,6 +63,7 @@ def read_claims(
         if reason := names.invalid_dns_label(name):
             raise ValueError(f"{path}.{name}: {reason}")
         at(f"{path}.{name}", _check_disk, claim, platform, access.disks)
+        at(f"{path}.{name}", _check_class, claim, platform, access.classes)
     return claims
 
 
@@ -131,3 +133,22 @@ def check_disk_zones(
                 f"{path}.{name}.volumes.{volume}.claim: the disk of {each.claim} is in {zone}, "
                 f"and nodes of pool {job.pool} can be in {', '.join(places)}; {way}"
             )
+
+
+def _check_class(claim: VolumeClaimArgs, platform: str, classes: VolumeClasses) -> None:
+    given = claim.storage_class
+    if given is None:
+        return
+    if reason := classes.refused.get(given):
+        raise ValueError(f"storageClass: on platform {platform} {given} {reason}")
+    if given in classes.disks and claim.several_nodes:
+        raise ValueError(
+            f"accessMode: {claim.access_mode} needs a file system that several nodes mount, and "
+            f"{given} is a disk of one; name another storageClass, such as gpu-cluster-filestore "
+            "on GKE, or take a bucket"
+        )
+    least = classes.least_gib.get(given, 0)
+    if quantity.parse(claim.size) < least * 2**30:
+        raise ValueError(
+            f"size: {claim.size} is too small for storageClass {given}; allowed: {least}Gi or more"
+        )

@@ -65,23 +65,36 @@ class Item:
         return self.pod_gpu is not None
 
     def hourly(self, purchase: Purchase) -> float | None:
-        """Dollars per hour of one piece."""
+        """Dollars per hour of one piece: of those parts whose price is known, and None where that
+        of the first part, such as the machine, is not."""
+        prices = self._prices(purchase)
+        if not prices or prices[0] is None:
+            return None
+        return sum(price for price in prices if price is not None)
+
+    def missing(self, purchase: Purchase, time: Time) -> list[str]:
+        """The parts without a known price, where `cost` is a lower bound for want of them."""
+        if not self.cost(purchase, time):
+            return []
+        prices = zip(self.parts, self._prices(purchase), strict=True)
+        return [part.name for part, price in prices if price is None]
+
+    def _prices(self, purchase: Purchase) -> list[float | None]:
+        """Of each part; empty where the nodes are bought in a way whose price is not known."""
         fixed = purchase == "configured" or (purchase == "spot" and self.reserved)
         bought = purchase if self.gpus and not fixed else self.bought
         if bought == "other":
-            return None
-        spot = bought == "spot"
-        prices = [part.spot if spot else part.on_demand for part in self.parts]
-        known = [price for price in prices if price is not None]
-        return sum(known) if known and len(known) == len(prices) else None
+            return []
+        return [part.spot if bought == "spot" else part.on_demand for part in self.parts]
 
     def per_gpu(self, purchase: Purchase) -> float | None:
-        """Dollars per hour of one `nvidia.com/gpu` of a piece that gives all of them to pods."""
+        """Dollars per hour of one `nvidia.com/gpu` of a piece that gives all of them to pods; as
+        `hourly`."""
         hourly = self.hourly(purchase)
         return None if hourly is None or self.pod_gpu is None else hourly / self.pod_gpu.per_piece
 
     def cost(self, purchase: Purchase, time: Time) -> float | None:
-        """Dollars per hour of all pieces; None where count or price is not known."""
+        """Dollars per hour of all pieces, as `hourly`; None where the count is not known either."""
         pieces = self.idle if time == "idle" else self.full
         if pieces == 0:
             return 0.0
@@ -112,7 +125,7 @@ class Total:
     hour: float
     """Dollars; of those items whose cost is known."""
     missing: Sequence[str]
-    """Items whose cost is not known: with any, the sum is a lower bound."""
+    """Items, and parts of items, whose cost is not known: with any, the sum is a lower bound."""
 
     @property
     def month(self) -> float:
@@ -134,7 +147,14 @@ class Bill:
         costs = {item.name: item.cost(purchase, time) for item in self.items}
         return Total(
             hour=sum(cost for cost in costs.values() if cost is not None),
-            missing=[name for name, cost in costs.items() if cost is None],
+            missing=[
+                *(name for name, cost in costs.items() if cost is None),
+                *(
+                    f"{item.name}'s {part}"
+                    for item in self.items
+                    for part in item.missing(purchase, time)
+                ),
+            ],
         )
 
     def document(self) -> dict[str, Any]:
@@ -147,6 +167,7 @@ class Bill:
                     "bought": item.bought,
                     "pieces": {"idle": item.idle, "full": item.full},
                     "hourly": _costs(item),
+                    "missing": item.missing("configured", "full"),
                     **(
                         {
                             "podGpu": {
@@ -243,10 +264,11 @@ def changes(before: Bill, after: Bill) -> list[Change]:
 def _monthly(item: Item | None) -> dict[Time, float | None]:
     if item is None:
         return dict.fromkeys(TIMES, 0.0)
-    return {
-        time: None if (cost := item.cost("configured", time)) is None else cost * HOURS_PER_MONTH
+    costs = {
+        time: None if item.missing("configured", time) else item.cost("configured", time)
         for time in TIMES
     }
+    return {time: None if cost is None else cost * HOURS_PER_MONTH for time, cost in costs.items()}
 
 
 def _costs(item: Item) -> Mapping[str, Mapping[str, float | None]]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from components.access import ServiceAccountArgs
+from components.catalog.gke_volumes import volume_class
 from components.catalog.node_prices import PRICE_REGION, NodePrice
 from components.catalog.prices import HOURS_PER_MONTH, PRICES, Price
 from components.cluster import GpuPool
@@ -13,8 +14,6 @@ from components.kube import quantity
 from stacks.cost.bill import Bought, Item, Metered, Part, PodGpu, fixed
 
 Cloud = Literal["gcp", "aws"]
-_DEFAULT_CLASS: Mapping[Cloud, str] = {"gcp": "pd-balanced", "aws": "ebs-gp3"}
-"""The disk of a claim that names no class: GKE's `standard-rwo`, and this stack's class on EKS."""
 
 
 def node_pool(
@@ -132,20 +131,23 @@ def price_of(cloud: Cloud, name: str) -> Price:
     return PRICES[cloud, name]
 
 
-def claims(cloud: Cloud, given: Mapping[str, VolumeClaimArgs]) -> tuple[list[Item], list[str]]:
-    """The disks of the stack's own claims; those of a class whose price is not known, as notes."""
-    items, notes = [], []
+def claims(cloud: Cloud, given: Mapping[str, VolumeClaimArgs]) -> list[Item]:
+    """The volumes of the stack's own claims; those of a class of the user's own at no known price.
+    On EKS the class that is not named is this stack's, of gp3."""
+    items = []
     for name, claim in given.items():
-        gib = float(quantity.parse(claim.size) / 2**30)
-        if claim.storage_class is None:
-            disk = monthly("disk", price_of(cloud, _DEFAULT_CLASS[cloud]), gib)
-            items.append(always(f"claim {name}", claim.size, disk))
-        else:
-            notes.append(
-                f"claim {name}: {claim.size} of class {claim.storage_class}, whose price is not "
-                "known here"
-            )
-    return items, notes
+        gib, what, price = float(quantity.parse(claim.size) / 2**30), claim.size, "ebs-gp3"
+        if cloud == "gcp":
+            row = volume_class(claim.storage_class)
+            price, gib = (row.price, max(gib, row.least_gib)) if row else ("", gib)
+        elif claim.storage_class is not None:
+            price = ""
+        if claim.storage_class is not None:
+            what = f"{what}, {claim.storage_class}"
+        known = PRICES.get((cloud, price))
+        part = monthly("volume", known, gib) if known else fixed("volume", None, "")
+        items.append(always(f"claim {name}", what, part))
+    return items
 
 
 def bucket_notes(accounts: Mapping[str, ServiceAccountArgs]) -> list[str]:

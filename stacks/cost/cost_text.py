@@ -138,6 +138,7 @@ def _cell(item: Item, purchase: Purchase, time: Time, per: int) -> str:
     if cost is None:
         return UNKNOWN
     mark = "~" if cost and any(part.uncertain for part in item.parts) else ""
+    mark = "at least " + mark if item.missing(purchase, time) else mark
     return f"{mark}{_at(cost, per)}"
 
 

@@ -95,11 +95,11 @@ def bill(settings: Settings[EksSettings], today: date) -> Bill:
             f"until when Kubernetes {cluster.version} has standard support is not known here; "
             "after that the control plane costs six times as much"
         )
-    disks, unknown = claims("aws", settings.beside.claims)
-    notes += [*unknown, *bucket_notes(settings.beside.accounts)]
+    volumes = claims("aws", settings.beside.claims)
+    notes += bucket_notes(settings.beside.accounts)
     return Bill(
         other_region=other_region("aws", settings.own.region),
-        items=[*items, *disks],
+        items=[*items, *volumes],
         metered=[
             metered("disks of other PersistentVolumeClaims", price_of("aws", "ebs-gp3")),
             metered("traffic through NAT", price_of("aws", "nat-gateway-data")),

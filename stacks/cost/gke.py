@@ -52,15 +52,14 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     most = system.max_nodes + sum(pool.max_nodes for pool in pools.values())
     zonal = cluster.region != cluster.location
     control_plane = fee(f"GKE, {'zonal' if zonal else 'regional'}")
-    disks, unknown = claims("gcp", settings.beside.claims)
+    volumes = claims("gcp", settings.beside.claims)
     return Bill(
         other_region=other_region("gcp", cluster.region),
-        items=[control_plane, *items, *cloud_nat(cluster.network, least, most), *disks],
+        items=[control_plane, *items, *cloud_nat(cluster.network, least, most), *volumes],
         metered=by_use(cluster.network, prometheus=cluster.managed_prometheus),
         notes=[
             *google_notes(cluster, free=zonal),
             *pool_notes(pools),
-            *unknown,
             *bucket_notes(settings.beside.accounts),
         ],
     )

@@ -24,16 +24,15 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
         )
         for name, pool in settings.own.pools.items()
     ]
-    disks, unknown = claims("gcp", settings.beside.claims)
+    volumes = claims("gcp", settings.beside.claims)
     return Bill(
         other_region=other_region("gcp", cluster.region),
-        items=[fee("GKE Autopilot"), *pods, *cloud_nat(cluster.network, None, None), *disks],
+        items=[fee("GKE Autopilot"), *pods, *cloud_nat(cluster.network, None, None), *volumes],
         metered=by_use(cluster.network, prometheus=True),
         notes=[
             *google_notes(cluster, free=True),
             "Autopilot bills pods by what they request; its prices are not known here, and nothing "
             "bounds how many there are",
-            *unknown,
             *bucket_notes(settings.beside.accounts),
         ],
     )

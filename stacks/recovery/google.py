@@ -157,6 +157,7 @@ _IDENTITIES: Mapping[str, Callable[[Inputs], str]] = {
         f"{i['project']}/{i['region']}/{_last(i['router'])}/{i['name']}"
     ),
     "gcp:serviceaccount/account:Account": _account,
+    "gcp:projects/service:Service": lambda i: f"{i['project']}/{i['service']}",
     "gcp:projects/iAMMember:IAMMember": lambda i: f"{i['project']}/{i['role']}/{i['member']}",
     "gcp:storage/bucketIAMMember:BucketIAMMember": lambda i: (
         f"b/{i['bucket'].removeprefix('b/')}/{i['role']}/{i['member']}"

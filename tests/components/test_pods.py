@@ -13,11 +13,14 @@ MEMBER = "serviceAccount:my-project.svc.id.goog[default/trainer]"
 
 
 def declared(stack: str, **blocks: Any) -> Recording:
-    """The stack with a training job `ddp` on one node; `job` are more keys of it."""
+    """The stack with a training job `ddp` on one node; `job` are more keys of it,
+    `network` is the cluster's."""
     values = copy.deepcopy(values_of(stack))
     (pool, *_) = values["gpu-cluster:gpuPools"]
     job = {"pool": pool, "image": "example.com/a:1", "nodes": 1, "command": ["train.py"]}
     values["gpu-cluster:batch"] = {"jobSet": True}
+    if network := blocks.pop("network", {}):
+        values["gpu-cluster:cluster"]["network"] = network
     values["gpu-cluster:trainingJobs"] = {"ddp": {**job, **blocks.pop("job", {})}}
     values |= {f"gpu-cluster:{key}": value for key, value in blocks.items()}
     return record(run_program, config=as_engine_config(values), outputs=CLUSTER_OUTPUTS)
@@ -199,7 +202,7 @@ def test_a_claim_is_the_stacks_and_not_the_jobs() -> None:
     """What a job wrote is there after it is replaced; a class of Filestore brings its driver."""
     claims = {
         "checkpoints": {
-            "size": "1Ti", "storageClass": "standard-rwx", "accessMode": "ReadWriteMany",
+            "size": "1Ti", "storageClass": "gpu-cluster-filestore", "accessMode": "ReadWriteMany",
         }
     }  # fmt: skip
     volumes = {"out": {"mountPath": "/out", "claim": "checkpoints", "readOnly": False}}
@@ -209,10 +212,66 @@ def test_a_claim_is_the_stacks_and_not_the_jobs() -> None:
     assert claim.inputs["spec"] == {
         "accessModes": ["ReadWriteMany"],
         "resources": {"requests": {"storage": "1Ti"}},
-        "storageClassName": "standard-rwx",
+        "storageClassName": "gpu-cluster-filestore",
     }
     cluster = found.one("gcp:container/cluster:Cluster")
     assert cluster.inputs["addonsConfig"] == {"gcpFilestoreCsiDriverConfig": {"enabled": True}}
+
+
+SHARED = {"vpc": "shared", "subnetwork": "gke", "podsRange": "pods", "servicesRange": "services"}
+STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
+
+
+@pytest.mark.parametrize("stack", ["train-gke", "autopilot"])
+@pytest.mark.parametrize(
+    ("network", "parameters"),
+    [
+        (SHARED, {"network": "shared"}),
+        (
+            SHARED | {"hostProject": "company-net"},
+            {
+                "network": "projects/company-net/global/networks/shared",
+                "connect-mode": "PRIVATE_SERVICE_ACCESS",
+            },
+        ),
+    ],
+)
+def test_a_class_of_filestore_names_the_clusters_network(
+    stack: str, network: dict[str, str], parameters: dict[str, str]
+) -> None:
+    """Its driver would take the network `default`; of a Shared VPC with private services access.
+    The API that the driver calls is enabled before."""
+    claims = {"all": {"size": "1Ti", "storageClass": "gpu-cluster-filestore-zonal",
+                      "accessMode": "ReadWriteMany"}}  # fmt: skip
+    found = declared(stack, volumeClaims=claims, network=network)
+    its = found.one(STORAGE_CLASS)
+    assert its.inputs["provisioner"] == "filestore.csi.storage.gke.io"
+    assert its.inputs["parameters"] == {"tier": "zonal", **parameters}
+    service = found.one("gcp:projects/service:Service")
+    assert service.inputs["service"] == "file.googleapis.com"
+    assert any(urn.endswith("::file.googleapis.com") for urn in its.depends_on)
+
+
+def test_a_class_of_filestore_names_the_stacks_own_network() -> None:
+    """By its physical name, which the engine makes."""
+    claims = {"all": {"size": "1Ti", "storageClass": "gpu-cluster-filestore",
+                      "accessMode": "ReadWriteMany"}}  # fmt: skip
+    found = declared("train-gke", volumeClaims=claims)
+    network = found.one("gcp:compute/network:Network")
+    given = found.one(STORAGE_CLASS).inputs["parameters"]["network"]
+    assert given == f"{network.name}-id"
+
+
+def test_hyperdisk_has_a_class_of_the_stacks_where_a_claim_names_it() -> None:
+    """GKE brings none; no API and no driver has to be turned on for it."""
+    claims = {"big": {"size": "10Gi", "storageClass": "gpu-cluster-hyperdisk"}}
+    found = declared("train-gke", volumeClaims=claims)
+    its = found.one(STORAGE_CLASS)
+    assert (its.inputs["provisioner"], its.inputs["parameters"]) == (
+        "pd.csi.storage.gke.io", {"type": "hyperdisk-balanced"},
+    )  # fmt: skip
+    assert found.of("gcp:projects/service:Service") == []
+    assert declared("train-gke", volumeClaims={"a": {"size": "1Gi"}}).of(STORAGE_CLASS) == []
 
 
 @pytest.mark.parametrize("stack", ["train-gke", "train", "autopilot"])

@@ -1,5 +1,6 @@
 """Accounts, claims and volumes in the config: complete, or refused in one line with the key."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,13 @@ import pytest
 import yaml
 
 from components.access import ServiceAccountArgs
-from components.gpu.volume_args import VolumeArgs
+from components.catalog.gke_machines import MACHINE_TYPES
+from components.catalog.gke_volumes import HYPERDISK_CLASS
+from components.cluster import GpuPool
+from components.gke.pool_args import GkeGpuNodePoolArgs, attachable_classes
+from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
+from components.gpu.pod_args import Beside, PodArgs
+from components.gpu.volume_args import VolumeArgs, VolumeClaimArgs
 from components.settings import load as settings
 from policy.pack import RULES
 from tests.program.environments import as_engine_config, with_changes, without_keys
@@ -92,6 +99,74 @@ def test_autopilot_mounts_no_file_of_the_host() -> None:
         "gpu-cluster:workloads.gpu-workload.volumes.conf.hostFile: the platform admits nothing of "
         "the host; drop the volume"
     )
+
+
+HYPERDISK_ONLY = sorted(row.name for row in MACHINE_TYPES.values() if row.boot_disk)
+
+
+@pytest.mark.parametrize("machine", HYPERDISK_ONLY)
+@pytest.mark.parametrize("given", ["", "standard", "standard-rwo", "premium-rwo", HYPERDISK_CLASS])
+def test_machines_that_attach_hyperdisk_only_need_a_class_of_it(machine: str, given: str) -> None:
+    """Every class of Persistent Disk, the default one among them, is refused."""
+    claim = VolumeClaimArgs(size="10Gi", storage_class=given or None)
+    pod = PodArgs(image="a:1", volumes={"out": VolumeArgs(mount_path="/out", claim="results")})
+    row = MACHINE_TYPES[machine]
+    pool = replace(
+        GpuPool(name="big", accelerator="g", gpus_per_node=1, min_nodes=0, max_nodes=1),
+        **attachable_classes(row),
+    )
+
+    def check() -> None:
+        pod.check_beside(Beside(claims={"results": claim}), nodes=1, pool=pool)
+
+    if given == HYPERDISK_CLASS:
+        check()
+        return
+    words = f"{given or 'the default one'}; set volumeClaims.results.storageClass to "
+    with pytest.raises(ValueError, match=words + HYPERDISK_CLASS):
+        check()
+
+
+@pytest.mark.parametrize(
+    ("pool", "attachable"),
+    [
+        (GkeGpuNodePoolArgs(machine_type="g4-standard-48"), HYPERDISK_CLASS),
+        (GkeGpuNodePoolArgs(machine_type="g2-standard-4"), None),
+        (GkeAutopilotPoolArgs(accelerator="nvidia-rtx-pro-6000"), HYPERDISK_CLASS),
+        (GkeAutopilotPoolArgs(accelerator="nvidia-l4"), None),
+    ],
+)
+def test_pools_say_which_disks_their_nodes_attach(
+    pool: GkeGpuNodePoolArgs | GkeAutopilotPoolArgs, attachable: str | None
+) -> None:
+    """By their machine, on Autopilot by the one that GKE would start."""
+    found = pool.gpu_pool("big")
+    assert found.attachable == attachable
+    assert ("" in found.unattachable) is (attachable is not None)
+
+
+@pytest.mark.parametrize(
+    ("network", "refused"),
+    [
+        ({"vpc": "default"}, False),
+        ({"vpc": "shared"}, True),
+        ({"vpc": "default", "hostProject": "company-net"}, True),
+    ],
+)
+def test_gkes_classes_of_filestore_are_for_the_network_default(
+    network: dict[str, str], refused: bool
+) -> None:
+    """Only there do the nodes of a cluster reach what they make."""
+    inside = {"subnetwork": "gke", "podsRange": "pods", "servicesRange": "services", **network}
+    claim = {"size": "1Ti", "storageClass": "standard-rwx", "accessMode": "ReadWriteMany"}
+    config = changed(
+        "dev",
+        [["gpu-cluster:cluster", "network", inside], ["gpu-cluster:volumeClaims", {"all": claim}]],
+    )
+    if refused:
+        assert "into the VPC network default" in refusal(config)
+    else:
+        assert settings.from_config(config).runs.storage_classes == {"standard-rwx"}
 
 
 def test_mounts_are_read_only_unless_said() -> None:

@@ -15,7 +15,7 @@ from components.catalog.node_prices import eks_node, gke_node
 from components.catalog.prices import HOURS_PER_MONTH, PRICES
 from stacks.cost import eks as eks_cost
 from stacks.cost import stack_cost as cost
-from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, changes
+from stacks.cost.bill import PURCHASES, TIMES, Bill, Item, Part, PodGpu, changes, fixed
 from stacks.cost.cost_text import compared, csv_rows, shown
 from stacks.files import SAMPLES
 from stacks.outcome import ExitCode
@@ -158,7 +158,7 @@ def test_whatever_is_not_known_is_missing_from_the_sum(gone: str) -> None:
     """A price or a number that nobody knows makes its item missing, never 0."""
     known = Part(name="disk", on_demand=1.0, spot=1.0, source="")
     part = Part(name="machine", on_demand=None if gone == "on_demand" else 1.0, spot=1, source="")
-    one = Item(name="a", what="", parts=[known, part], idle=1, full=None if gone == "count" else 2)
+    one = Item(name="a", what="", parts=[part, known], idle=1, full=None if gone == "count" else 2)
     other = Item(name="b", what="", parts=[known], idle=1, full=1)
     total = Bill(items=[one, other]).total("on-demand", "full")
     assert (total.hour, total.missing) == (1.0, ["a"])
@@ -438,23 +438,74 @@ def test_a_ceiling_that_nothing_exceeds_is_refused(
     assert f"{ceiling} is no amount; give dollars a month" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("stack", "dollars_a_month"), [("dev", 10.0), ("train", 8.0)], ids=["pd-balanced", "gp3"]
-)
-def test_a_claim_is_billed_by_its_size(stack: str, dollars_a_month: float) -> None:
-    """100 GiB of the default class; of another, and of buckets, a note says that it is missing."""
+def monthly(stack: str, claim: dict[str, Any]) -> float | None:
+    """What a claim costs a month."""
     config = config_of(stack)
-    shared = {"size": "1Ti", "storageClass": "standard-rwx", "accessMode": "ReadWriteMany"}
-    config["gpu-cluster:volumeClaims"] = {
-        "results": {"size": "100Gi"},
-        **({"shared": shared} if stack == "dev" else {}),
-    }
+    config["gpu-cluster:volumeClaims"] = {"results": claim}
+    dollars = item(cost.bill_at(stack, config), "claim results").cost("on-demand", "full")
+    return None if dollars is None else round(dollars * 730, 2)
+
+
+@pytest.mark.parametrize(
+    ("stack", "claim", "dollars_a_month"),
+    [
+        ("dev", {"size": "100Gi"}, 10.0),
+        ("train", {"size": "100Gi"}, 8.0),
+        ("dev", {"size": "100Gi", "storageClass": "premium-rwo"}, 17.0),
+        ("dev", {"size": "100Gi", "storageClass": "gpu-cluster-hyperdisk"}, 8.0),
+        ("dev", {"size": "1Ti", "storageClass": "gpu-cluster-filestore"}, 204.8),
+        ("dev", {"size": "1Ti", "storageClass": "gpu-cluster-filestore-ssd"}, 768.0),
+        ("dev", {"size": "1Gi", "storageClass": "of-my-own"}, None),
+    ],
+)
+def test_a_claim_is_billed_by_its_size_and_class(
+    stack: str, claim: dict[str, Any], dollars_a_month: float | None
+) -> None:
+    """Filestore at its tier's least size, 2.5 TiB with SSDs; a class of the user's own is
+    unknown."""
+    assert monthly(stack, claim) == dollars_a_month
+
+
+def test_what_is_not_known_of_the_bill_is_named() -> None:
+    """A claim's class makes the sum a lower bound; buckets are a note."""
+    config = config_of("dev")
+    config["gpu-cluster:volumeClaims"] = {"own": {"size": "1Gi", "storageClass": "fast"}}
     config["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": "read"}}}
-    found = cost.bill_at(stack, config)
-    dollars = item(found, "claim results").cost("on-demand", "full")
-    assert dollars is not None
-    assert round(dollars * 730, 2) == dollars_a_month
-    notes = "\n".join(found.notes)
-    unknown = "claim shared: 1Ti of class standard-rwx, whose price is not known here"
-    assert (unknown in notes) == (stack == "dev")
-    assert "buckets are not this stack's, and not counted: data" in notes
+    found = cost.bill_at("dev", config)
+    assert "not known, and so not in the sums: claim own" in shown(found)
+    assert "buckets are not this stack's, and not counted: data" in found.notes
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        {"machineType": "g4-standard-48"},
+        {"machineType": "a3-ultragpu-8g", "capacityType": "reservation", "reservation": "r"},
+    ],
+    ids=lambda pool: pool["machineType"],
+)
+def test_a_machine_with_hyperdisk_has_a_price(pool: dict[str, Any]) -> None:
+    """Its boot disk's price is known, so the pool's is."""
+    config = config_of("dev")
+    config["gpu-cluster:cluster"]["location"] = "us-central1-b"
+    config["gpu-cluster:gpuPools"] = {"big": {"maxNodes": 1, **pool}}
+    del config["gpu-cluster:workloads"]
+    assert cost.bill_at("dev", config).total("configured", "full").missing == []
+
+
+def test_an_unknown_part_makes_a_sum_a_lower_bound() -> None:
+    """The machine's price still counts, and the part is named; an unknown machine is unknown."""
+    machine = Part(name="machine", on_demand=4.5, spot=None, source="")
+    disk = fixed("disk", None, "")
+    pool = Item(name="big", what="", parts=[machine, disk], idle=0, full=2,
+                pod_gpu=PodGpu(what="gpu", per_piece=1))  # fmt: skip
+    bill = Bill(items=[pool])
+    assert pool.cost("on-demand", "full") == 9.0
+    assert pool.cost("spot", "full") is None
+    total = bill.total("on-demand", "full")
+    assert (total.hour, total.missing) == (9.0, ["big's disk"])
+    assert bill.total("on-demand", "idle").missing == []
+    assert "at least $9.0000" in shown(bill)
+    assert bill.document()["items"][0]["missing"] == ["disk"]
+    (change,) = changes(Bill(), bill)
+    assert change.by("full") is None

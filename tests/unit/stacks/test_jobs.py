@@ -26,9 +26,13 @@ JOB = {
 }
 
 
-def published() -> Published:
-    """As a stack on GKE with a queue, an account and a claim publishes it, read back."""
+def published(**pool: Any) -> Published:
+    """As a stack on GKE with a queue, an account and a claim publishes it, read back. `pool`
+    replaces settings of its pool."""
     values = dev()
+    if pool:
+        values["gpu-cluster:cluster"]["location"] = "us-central1-b"
+        values["gpu-cluster:gpuPools"]["train-gpu"] = pool
     values["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": "read"}}}
     values["gpu-cluster:volumeClaims"] = {"results": {"size": "1Gi"}}
     found = settings.from_config(as_engine_config(values))
@@ -47,6 +51,17 @@ def submitted(folder: Path, document: Any) -> Any:
     file = folder / "job.yaml"
     file.write_text(yaml.safe_dump(document))
     return jobs_in(file, published(), "default")
+
+
+def test_a_submitted_job_mounts_disks_that_its_nodes_attach(tmp_path: Path) -> None:
+    """Judged by what the stack published of its pools, as its own jobs are."""
+    found = published(machineType="g4-standard-48", maxNodes=2)
+    job = JOB | {"nodes": 1, "volumes": {"out": {"mountPath": "/out", "claim": "results"}}}
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump({"trainingJobs": {"mine": job}}))
+    said = "nodes of pool train-gpu cannot attach the disk of results"
+    with pytest.raises(CheckError, match=said):
+        jobs_in(file, found, "default")
 
 
 def test_what_is_published_is_read_back() -> None:

@@ -1,0 +1,90 @@
+"""StorageClasses on GKE: those that it brings, and those that a stack creates for its claims.
+
+GKE's: https://cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes and
+.../how-to/persistent-volumes/filestore-csi-driver (read 2026-11-22). Parameters and the least sizes
+of Filestore: kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go (2026-06-24).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+DISKS: Final = "pd.csi.storage.gke.io"
+FILESTORE: Final = "filestore.csi.storage.gke.io"
+FILESTORE_API: Final = "file.googleapis.com"
+DEFAULT_NETWORK: Final = "default"
+"""The VPC network, by its name, of Filestore instances whose class names none: the driver does not
+ask for the cluster's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeClass:
+    """What the volumes of a StorageClass are."""
+
+    driver: str
+    """The CSI driver."""
+    kind: str
+    """The disk type, or the tier of Filestore, as the class's parameter has it."""
+    price: str
+    """Name of the catalog's price of a GiB."""
+    least_gib: int = 1
+    """The least size: a smaller claim fails (disks) or gets as much (Filestore)."""
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The StorageClass's, without the network of Filestore."""
+        return {"type" if self.driver == DISKS else "tier": self.kind}
+
+
+def _disk(kind: str, least_gib: int = 1) -> VolumeClass:
+    return VolumeClass(driver=DISKS, kind=kind, price=kind, least_gib=least_gib)
+
+
+def _files(tier: str, least_gib: int = 1024) -> VolumeClass:
+    return VolumeClass(driver=FILESTORE, kind=tier, price=f"filestore-{tier}", least_gib=least_gib)
+
+
+GKE_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
+    {
+        "standard": _disk("pd-standard"),
+        "standard-rwo": _disk("pd-balanced"),
+        "premium-rwo": _disk("pd-ssd"),
+        "standard-rwx": _files("standard", 100),
+        "premium-rwx": _files("premium", 2560),
+        "zonal-rwx": _files("zonal"),
+        "enterprise-rwx": _files("enterprise"),
+        "enterprise-multishare-rwx": _files("enterprise"),
+    }
+)
+"""Those of every cluster; of Filestore once its driver is on. None names a network."""
+DEFAULT_CLASS: Final = "standard-rwo"
+STACK_CLASSES: Final[Mapping[str, VolumeClass]] = MappingProxyType(
+    {
+        # docs.cloud.google.com/compute/docs/disks/hyperdisks: Hyperdisk Balanced has 4 GiB or more.
+        "gpu-cluster-hyperdisk": _disk("hyperdisk-balanced", 4),
+        "gpu-cluster-filestore": _files("standard", 100),
+        "gpu-cluster-filestore-ssd": _files("premium", 2560),
+        "gpu-cluster-filestore-zonal": _files("zonal"),
+        "gpu-cluster-filestore-enterprise": _files("enterprise"),
+    }
+)
+"""Those that a stack creates if one of its claims names them, in the cluster's network."""
+HYPERDISK_CLASS: Final = "gpu-cluster-hyperdisk"
+WITHOUT_HYPERDISK: Final = ("n1", "g2", "a2")
+"""Machine families of GPUs that do not take Hyperdisk Balanced
+(docs.cloud.google.com/compute/docs/disks/hyperdisks, machine series support)."""
+
+
+def volume_class(name: str | None) -> VolumeClass | None:
+    """The class of a claim; None for a class of the user's own."""
+    return STACK_CLASSES.get(name or "") or GKE_CLASSES.get(name or DEFAULT_CLASS)
+
+
+def unattachable(family: str, boot_disk: str | None) -> tuple[str, ...]:
+    """The classes, the default one as an empty name, whose disks nodes of this machine family
+    cannot attach. `boot_disk`: the only disk type that the machine takes, if there is one."""
+    if boot_disk is not None:
+        kinds = {row.kind for row in GKE_CLASSES.values() if row.driver == DISKS} - {boot_disk}
+        return ("", *(name for name, row in GKE_CLASSES.items() if row.kind in kinds))
+    return (HYPERDISK_CLASS,) if family in WITHOUT_HYPERDISK else ()

@@ -1,0 +1,81 @@
+"""StorageClasses that a stack's claims on GKE name and GKE does not bring."""
+
+from collections.abc import Collection
+
+import pulumi
+import pulumi_gcp as gcp
+import pulumi_kubernetes as kubernetes
+
+from components.catalog import gke_volumes as catalog
+from components.cluster import Cluster, Runs
+from components.gke.network_args import GkeNetworkArgs
+
+
+def declare_storage(
+    runs: Runs,
+    *,
+    args: GkeNetworkArgs,
+    network: pulumi.Input[str],
+    project: str,
+    cluster: Cluster,
+) -> None:
+    """The classes that the stack's claims name and the stack has to create; else nothing.
+    `network`: the cluster's, as `projects/...`."""
+    if classes := runs.storage_classes & catalog.STACK_CLASSES.keys():
+        GkeStorage("storage", classes, args=args, network=network, project=project, cluster=cluster)
+
+
+class GkeStorage(pulumi.ComponentResource):
+    """The classes, and with the first one of Filestore the API that its driver calls."""
+
+    def __init__(
+        self,
+        name: str,
+        classes: Collection[str],
+        *,
+        args: GkeNetworkArgs,
+        network: pulumi.Input[str],
+        project: str,
+        cluster: Cluster,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`classes`: keys of the catalog's `STACK_CLASSES`; `network`: `projects/...`."""
+        super().__init__("gpu-cluster:gke:Storage", name, None, opts)
+        rows = {each: catalog.STACK_CLASSES[each] for each in sorted(classes)}
+        api: list[pulumi.Resource] = []
+        if any(row.driver == catalog.FILESTORE for row in rows.values()):
+            api.append(
+                gcp.projects.Service(
+                    catalog.FILESTORE_API,
+                    project=project,
+                    service=catalog.FILESTORE_API,
+                    # Others in the project may use it by then.
+                    disable_on_destroy=False,
+                    opts=pulumi.ResourceOptions(parent=self),
+                )
+            )
+        for each, row in rows.items():
+            files = row.driver == catalog.FILESTORE
+            kubernetes.storage.v1.StorageClass(
+                each,
+                metadata={"name": each},
+                provisioner=row.driver,
+                parameters={**row.parameters, **(_in_network(args, network) if files else {})},
+                # A volume is in one zone: that of the pod, which is not known before it is placed.
+                volume_binding_mode="WaitForFirstConsumer",
+                allow_volume_expansion=True,
+                reclaim_policy="Delete",
+                opts=cluster.options(self, delete_before_replace=True, depends_on=api),
+            )
+        self.register_outputs({})
+
+
+def _in_network(args: GkeNetworkArgs, network: pulumi.Input[str]) -> dict[str, pulumi.Input[str]]:
+    """A network of the project is named by its name, a Shared VPC by its full name.
+
+    https://github.com/kubernetes-sigs/gcp-filestore-csi-driver, README, "StorageClass parameters".
+    """
+    if args.host_project is not None:
+        return {"network": network, "connect-mode": "PRIVATE_SERVICE_ACCESS"}
+    name = pulumi.Output.from_input(network).apply(lambda path: path.rpartition("/")[2])
+    return {"network": name}

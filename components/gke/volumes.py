@@ -1,0 +1,50 @@
+"""What pods on GKE can mount: buckets by Cloud Storage FUSE, and the classes of their claims.
+
+https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral
+"""
+
+from components.access import Access, BucketDriver, VolumeClasses
+from components.catalog import gke_volumes as catalog
+from components.gke.network_args import GkeNetworkArgs
+
+
+def access(network: GkeNetworkArgs) -> Access:
+    """Of the stack's pods, in a cluster in this network."""
+    return Access(
+        rights="roles",
+        buckets=BucketDriver(
+            driver="gcsfuse.csi.storage.gke.io",
+            inline=True,
+            # GKE's webhook adds the sidecar that does the mounting.
+            pod_annotations={"gke-gcsfuse/volumes": "true"},
+            # Folders that exist only in the names of objects are there too.
+            attributes={"mountOptions": "implicit-dirs"},
+        ),
+        classes=_classes(network),
+    )
+
+
+def _classes(network: GkeNetworkArgs) -> VolumeClasses:
+    """Of a cluster in this network."""
+    disks = [
+        name
+        for name, row in {**catalog.GKE_CLASSES, **catalog.STACK_CLASSES}.items()
+        if row.driver == catalog.DISKS
+    ]
+    least = {name: row.least_gib for name, row in catalog.STACK_CLASSES.items() if name in disks}
+    refused: dict[str, str] = {}
+    # In the project's own network `default` GKE's classes are right.
+    if network.vpc != catalog.DEFAULT_NETWORK or network.host_project is not None:
+        instead = {
+            row.kind: name
+            for name, row in catalog.STACK_CLASSES.items()
+            if row.driver == catalog.FILESTORE
+        }
+        refused = {
+            name: "puts the file system into the VPC network default, where the cluster's nodes "
+            f"do not reach it; take {instead[row.kind]}, which this stack creates for the "
+            "cluster's network"
+            for name, row in catalog.GKE_CLASSES.items()
+            if row.driver == catalog.FILESTORE
+        }
+    return VolumeClasses(disks=disks, least_gib=least, refused=refused)
