@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from components.decode import camel
 from components.gke.settings import GkeSettings
 from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.settings.model import Settings
@@ -60,6 +61,36 @@ class Networks:
     subnetworks: Sequence[Subnetwork]
     missing: frozenset[Missing] = frozenset()
     """What of a Shared VPC is not there: the project's attachment, a role of its agents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """A bucket of somebody else's."""
+
+    uniform_access: bool = True
+    """Whether IAM decides on every object in it, and no access control list."""
+    location: str = "US"
+    """A region, a dual-region or a multi-region."""
+    missing: bool = False
+    """Whether there is no such bucket. One that the inventory does not have exists."""
+
+
+def buckets(stack: str, folder: Path = INVENTORIES) -> dict[str, Bucket]:
+    """What `buckets` of a stack's inventory says, by name. Raises StackError for a wrong one."""
+    found = inventory(stack, folder)
+    rows = found.get("buckets", {}) if isinstance(found, dict) else {}
+    keys = {camel(one.name): one for one in fields(Bucket)}
+    if not isinstance(rows, dict):
+        raise wrong(stack, ".buckets", "is not a map; write it as { NAME: { location: EU } }")
+    for name, row in rows.items():
+        for key, value in row.items() if isinstance(row, dict) else [(name, row)]:
+            if key not in keys or not isinstance(value, type(keys[key].default)):
+                at = f".buckets.{name}"
+                raise wrong(stack, at, f"{key}: {value!r}; allowed: {', '.join(keys)}")
+    return {
+        name: Bucket(**{keys[key].name: value for key, value in row.items()})
+        for name, row in rows.items()
+    }
 
 
 def networks(

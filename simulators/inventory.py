@@ -72,10 +72,11 @@ def inventory(stack: str, folder: Path = INVENTORIES) -> Any:
 
 
 def without_reservations(found: Any) -> Any:
-    """What an inventory says of networks; None where it is of `simulators.reservations` alone."""
-    if not isinstance(found, dict) or "reservations" not in found:
+    """What an inventory says of networks; None where it has only `reservations` and `buckets`."""
+    others = ("reservations", "buckets")
+    if not isinstance(found, dict) or not any(key in found for key in others):
         return found
-    return {key: value for key, value in found.items() if key != "reservations"} or None
+    return {key: value for key, value in found.items() if key not in others} or None
 
 
 def machines(

@@ -27,6 +27,7 @@ from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.network_args import NAME
 from components.gke.reservation import PATH
 from components.gke.sign_in import PROJECT_ID
+from components.gpu.pod_args import USER_MOST
 from components.kube.quantity import QUANTITY
 from components.settings.beside import ACCOUNT_NAME, RESERVED_NAMESPACE
 
@@ -264,6 +265,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         **_WORKLOAD,
         "volumes": names(DNS_LABEL | {"not": one_of("shared-memory", "driver")}),
         "image_pull_secrets": items(SUBDOMAIN),
+        "run_as_user": between(1, USER_MOST),
     },
     "EnvFromArgs": {"secret": SUBDOMAIN, "config_map": SUBDOMAIN},
     "VolumeArgs": {

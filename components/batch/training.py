@@ -167,7 +167,6 @@ def _pod(name: str, args: TrainingArgs, pool: GpuPool, parts: PodParts) -> dict[
         **parts.spec,
         "nodeSelector": dict(pool.node_selector),
         "restartPolicy": "Never",
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_worker(name, args, pool, parts)],
         # NCCL and data loaders pass tensors through it; a container's own has 64 MiB.
         "volumes": [

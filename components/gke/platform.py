@@ -9,7 +9,7 @@ from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import monitoring_of
 from components.gke.immutable import CLUSTER, POOL
 from components.gke.node_pool import GkeGpuNodePool
-from components.gke.pod_access import GkePodAccess, addons
+from components.gke.pod_access import GkePodAccess, addons, shared_rights
 from components.gke.settings import GkeSettings
 from components.gke.storage import declare_storage
 from components.gke.training import training_warnings
@@ -29,7 +29,11 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         addons=addons(runs),
     )
     nodes = {name: pool.node_gpus for name, pool in pools.items()}
-    for warning in [*settings.warnings, *training_warnings(args, nodes, runs.training_nodes)]:
+    for warning in [
+        *settings.warnings,
+        *training_warnings(args, nodes, runs.training_nodes),
+        *shared_rights(runs.accounts, settings.project),
+    ]:
         pulumi.log.warn(warning, gke)
     # The GPU taint is declared, so no GPU pool has to wait for the CPU pool to get it from GKE.
     gpu_pools = [

@@ -7,16 +7,28 @@ from components.access import Access, BucketDriver, VolumeClasses
 from components.catalog import gke_volumes as catalog
 from components.gke.network_args import GkeNetworkArgs
 
+_SIDECAR = "gke-gcsfuse"
+_LIMITS = {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}
+"""Of the sidecar that mounts buckets: 0 is none. Its default, 256 MiB of memory, ends a data loader
+or a checkpoint of some GB with "Transport endpoint is not connected", for good
+(GoogleCloudPlatform/gcs-fuse-csi-driver, docs/troubleshooting.md, 2026-08-21)."""
+_AUTOPILOT_LIMITS = {"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "10Gi"}
+"""Autopilot has no container without limits, and requests what they are."""
 
-def access(network: GkeNetworkArgs) -> Access:
+
+def access(network: GkeNetworkArgs, *, autopilot: bool = False) -> Access:
     """Of the stack's pods, in a cluster in this network."""
+    limits = _AUTOPILOT_LIMITS if autopilot else _LIMITS
     return Access(
         rights="roles",
         buckets=BucketDriver(
             driver="gcsfuse.csi.storage.gke.io",
             inline=True,
             # GKE's webhook adds the sidecar that does the mounting.
-            pod_annotations={"gke-gcsfuse/volumes": "true"},
+            pod_annotations={
+                f"{_SIDECAR}/volumes": "true",
+                **{f"{_SIDECAR}/{name}-limit": amount for name, amount in limits.items()},
+            },
             # Folders that exist only in the names of objects are there too.
             attributes={"mountOptions": "implicit-dirs"},
         ),

@@ -6,7 +6,7 @@ import pulumi_kubernetes as kubernetes
 from components.cluster import Cluster, Runs
 from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import monitoring_of
-from components.gke.pod_access import GkePodAccess
+from components.gke.pod_access import GkePodAccess, shared_rights
 from components.gke.storage import declare_storage
 from components.gke.training import training_warnings
 from components.gke_autopilot.cluster import GkeAutopilotCluster
@@ -23,7 +23,11 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
     )
     LastingSettings(args, {}, cluster=CLUSTER, pool={}, after=[gke], claims=runs.claims)
     nodes = {name: pool.args.node_gpus for name, pool in settings.pools.items()}
-    for warning in [*settings.warnings, *training_warnings(args, nodes, runs.training_nodes)]:
+    for warning in [
+        *settings.warnings,
+        *training_warnings(args, nodes, runs.training_nodes),
+        *shared_rights(runs.accounts, settings.project),
+    ]:
         pulumi.log.warn(warning, gke)
     if monitoring:
         # The only user of a large module of the SDK.

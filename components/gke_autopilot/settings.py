@@ -34,7 +34,7 @@ class GkeAutopilotSettings:
     @property
     def access(self) -> Access:
         """Roles of the project, buckets of Cloud Storage, and classes of disks and Filestore."""
-        return access(self.cluster.network)
+        return access(self.cluster.network, autopilot=True)
 
 
 def resolve(

@@ -12,6 +12,9 @@ from components.gpu.resources_args import ResourcesArgs
 from components.gpu.volume_args import RESERVED, VolumeArgs, VolumeClaimArgs
 from components.kube import quantity
 
+USER_MOST = 2**31 - 1
+"""Of `runAsUser` and `fsGroup`, as Kubernetes validates them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvFromArgs:
@@ -74,7 +77,17 @@ class PodArgs:
     """Secrets of type `kubernetes.io/dockerconfigjson`, for a registry that the nodes' own identity
     does not open. Somebody else makes them, in the pods' namespace."""
 
+    run_as_user: int | None = None
+    """The number of the user that the containers run as; left out, the image decides. Give it for
+    an image that runs as another user than root: without it such a container cannot write to
+    claims and buckets, which are root's."""
+
     def __post_init__(self) -> None:
+        if self.run_as_user is not None and not 0 < self.run_as_user <= USER_MOST:
+            raise ValueError(
+                f"runAsUser: {self.run_as_user} is not the number of a user other than root; "
+                f"allowed: 1 to {USER_MOST}"
+            )
         if reason := names.invalid_image(self.image):
             raise ValueError(f"image: {reason}")
         if reason := names.invalid_dns_label(self.namespace):

@@ -53,7 +53,11 @@ def pod_parts(
     owner: str, args: PodArgs, contents: Contents, buckets: BucketDriver | None
 ) -> PodParts:
     """`owner`: the workload's name. `buckets`: how the cluster mounts them."""
-    spec: dict[str, Any] = {"automountServiceAccountToken": False}
+    security: dict[str, Any] = {"seccompProfile": {"type": "RuntimeDefault"}}
+    if args.run_as_user is not None:
+        # With the group Kubernetes and the drivers make volumes writable, which else are root's.
+        security |= {"runAsUser": args.run_as_user, "fsGroup": args.run_as_user}
+    spec: dict[str, Any] = {"automountServiceAccountToken": False, "securityContext": security}
     container: dict[str, Any] = {}
     if args.service_account is not None:
         # The cloud knows it without the token of the Kubernetes API: GKE's metadata server and

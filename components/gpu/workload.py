@@ -177,7 +177,6 @@ def _pod_spec(name: str, args: WorkloadArgs, pool: GpuPool, parts: PodParts) -> 
         "runtime_class_name": pool.runtime_class,
         "host_ipc": True if pool.host_ipc and args.gpus else None,
         "termination_grace_period_seconds": _SPOT_GRACE_SECONDS if pool.spot else None,
-        "security_context": {"seccomp_profile": {"type": "RuntimeDefault"}},
         "containers": [
             {
                 **cast(ContainerArgsDict, parts.container),

@@ -9,7 +9,7 @@ from plugins import gcp
 from plugins.cloud.server import ProviderServer
 from rehearsal.simulators import Rehearsed, RunningSimulator
 from simulators import google
-from simulators.google_inventory import networks
+from simulators.google_inventory import buckets, networks
 from simulators.reservations import reservations
 
 
@@ -26,6 +26,7 @@ def serve(of: Rehearsed) -> RunningSimulator:
         existing=existing,
         reservations=reserved,
         quota_suffices=True,
+        buckets=buckets(of.stack, of.inventories),
     )
     apis = google.serve_api(cloud)
     ending.callback(apis.stop)

@@ -1,20 +1,27 @@
 """Who may use a bucket, and whether a pod mounts it: Cloud Storage FUSE, and the pod's own rights.
 
-Which buckets there are, nobody says: any is there.
+Which buckets there are, and how, an inventory says; any other is there, with uniform bucket-level
+access.
 
 https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from simulators.cloud import Mount
 from simulators.google import policies
-from simulators.google.api.call import Call
+from simulators.google.api.call import ApiError, Call
 from simulators.google.resource import CloudResource
+from simulators.google_inventory import Bucket
 
 DRIVER = "gcsfuse.csi.storage.gke.io"
+_OF_CLUSTER = re.compile(
+    r"request\.auth\.claims\.google\.providerId\s*==\s*[\"'](?P<provider>[^\"']+)[\"']"
+)
+"""The IAM condition that confines a right of pods to one cluster of the project."""
 READING = ("roles/storage.objectViewer", "roles/storage.objectUser", "roles/storage.objectAdmin")
 WRITING = READING[1:]
 """Roles on a bucket, or on its project, whose holder lists and reads its objects, or also writes
@@ -29,6 +36,26 @@ def _set_policy(call: Call) -> dict[str, Any]:
     return _shown(call, policies.change(_of_bucket(call), call.body, 412))
 
 
+def _get(call: Call) -> dict[str, Any]:
+    """https://cloud.google.com/storage/docs/json_api/v1/buckets"""
+    name = call.path["bucket"]
+    bucket = call.cloud.buckets.get(name, Bucket())
+    if bucket.missing:
+        raise ApiError(404, "The specified bucket does not exist.", reason="notFound")
+    uniform = {"enabled": bucket.uniform_access}
+    return {
+        "kind": "storage#bucket",
+        "id": name,
+        "name": name,
+        "location": bucket.location.upper(),
+        "iamConfiguration": {
+            "bucketPolicyOnly": uniform,
+            "uniformBucketLevelAccess": uniform,
+            "publicAccessPrevention": "inherited",
+        },
+    }
+
+
 def _of_bucket(call: Call) -> Call:
     """Its policy is a path of its own here, `b/NAME/iam`, and no verb."""
     return replace(call, name=f"b/{call.path['bucket']}")
@@ -40,11 +67,15 @@ def _shown(call: Call, policy: dict[str, Any]) -> dict[str, Any]:
 
 
 def why_not_mounted(
-    mount: Mount, cluster: CloudResource, granted: Mapping[str, Mapping[str, Any]]
+    mount: Mount,
+    cluster: CloudResource,
+    granted: Mapping[str, Mapping[str, Any]],
+    buckets: Mapping[str, Bucket],
 ) -> str:
-    """Why Cloud Storage FUSE does not mount it; empty where it does.
+    """Why Cloud Storage FUSE does not mount it, or the container cannot use it; empty where it can.
 
-    `granted`: the policies of buckets and projects, by name.
+    `granted`: the policies of buckets and projects, by name. Words of the driver's:
+    GoogleCloudPlatform/gcs-fuse-csi-driver, docs/troubleshooting.md (2026-08-21).
     """
     bucket = mount.attributes.get("bucketName", "")
     if mount.driver != DRIVER:
@@ -58,11 +89,19 @@ def why_not_mounted(
             f"bucket {bucket}: the pod has no sidecar to mount it: its annotation "
             "gke-gcsfuse/volumes is not true"
         )
+    bucket_is = buckets.get(bucket, Bucket())
+    failed = f'bucket {bucket}: MountVolume.SetUp failed for volume "{mount.volume}" : rpc error: '
+    if bucket_is.missing:
+        return (
+            f'{failed}code = NotFound desc = failed to get GCS bucket "{bucket}": storage: bucket '
+            "doesn't exist"
+        )
     pool = (cluster.state.get("workloadIdentityConfig") or {}).get("workloadPool")
     member = f"serviceAccount:{pool}[{mount.namespace}/{mount.service_account}]"
     wanted = WRITING if mount.writes else READING
-    if not {*wanted}.isdisjoint(_roles(member, bucket, granted)):
-        return ""
+    provider = "https://container.googleapis.com/v1/" + cluster.identity
+    if not {*wanted}.isdisjoint(_roles(member, provider, bucket, granted)):
+        return _refused_write(mount, bucket, bucket_is) if mount.writes else ""
     verb = "write to" if mount.writes else "read"
     return (
         f"bucket {bucket}: googleapi: Error 403: {member} may not {verb} it: it has none of "
@@ -70,16 +109,42 @@ def why_not_mounted(
     )
 
 
-def _roles(member: str, bucket: str, granted: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """The member's roles on the bucket or on a whole project; those under a condition not."""
+def _refused_write(mount: Mount, bucket: str, bucket_is: Bucket) -> str:
+    """What a write ends with once the bucket is mounted; empty where it succeeds."""
+    if not bucket_is.uniform_access:
+        return (
+            f"bucket {bucket}: gcs.PreconditionError: googleapi: Error 412: The type of "
+            "authentication token used for this request requires that Uniform Bucket Level Access "
+            "be enabled., conditionNotMet"
+        )
+    flags = dict(
+        flag.partition("=")[::2] for flag in mount.attributes.get("mountOptions", "").split(",")
+    )
+    if mount.user and mount.group is None and flags.get("uid") != str(mount.user):
+        return (
+            f"bucket {bucket}: Permission denied: the mount is root's, the container runs as user "
+            f"{mount.user}, and the pod has no fsGroup"
+        )
+    return ""
+
+
+def _roles(
+    member: str, provider: str, bucket: str, granted: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    """The member's roles on the bucket or on a whole project, in the cluster `provider`; those
+    under a condition on anything else not."""
     for name, policy in granted.items():
         if name == f"b/{bucket}" or (name.startswith("projects/") and name.count("/") == 1):
             for binding in policy.get("bindings", ()):
-                if member in binding["members"] and "condition" not in binding:
+                condition = binding.get("condition") or {}
+                found = _OF_CLUSTER.fullmatch(condition.get("expression", ""))
+                holds = not condition or (found is not None and found["provider"] == provider)
+                if member in binding["members"] and holds:
                     yield binding["role"]
 
 
 METHODS = {
+    "storage.buckets.get": _get,
     "storage.buckets.getIamPolicy": _get_policy,
     "storage.buckets.setIamPolicy": _set_policy,
 }

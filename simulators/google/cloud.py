@@ -18,7 +18,8 @@ from simulators.cloud import (
     TemplateComparison,
     Wanted,
 )
-from simulators.google import attached, buckets, nodes, policies
+from simulators.google import attached, nodes, policies
+from simulators.google import buckets as bucket_rules
 from simulators.google.api.call import ApiError, bad_request, not_found
 from simulators.google.api.operations import Operations
 from simulators.google.autopilot import (
@@ -35,7 +36,7 @@ from simulators.google.container.node_defaults import accelerator_of, quota_metr
 from simulators.google.container.tokens import CLUSTER, NODE_POOL
 from simulators.google.existing_network import lay_out
 from simulators.google.resource import CloudResource
-from simulators.google_inventory import Networks
+from simulators.google_inventory import Bucket, Networks
 from simulators.reservations import Reservation
 
 DEFAULT_QUOTA = 16
@@ -58,13 +59,15 @@ class GoogleCloud:
         existing: Networks | None = None,
         reservations: Sequence[Reservation] = (),
         quota_suffices: bool = False,
+        buckets: Mapping[str, Bucket] | None = None,
     ) -> None:
         """`existing`: networks that are there before anything is made; `reservations`: what was
         bought by then. With `quota_suffices`, every pool can grow to its maximum, as far as
-        `faults` sets no quota."""
+        `faults` sets no quota. `buckets`: those that are not as any other, by name."""
         self.control_plane = control_plane
         self._quota_suffices = quota_suffices
         self.reservations = tuple(reservations)
+        self.buckets = dict(buckets or {})
         self.faults = faults or NoFaults()
         self.lock = threading.RLock()
         self.operations = Operations()
@@ -185,7 +188,7 @@ class GoogleCloud:
                 return ""
             if mount.driver in attached.DRIVERS:
                 return attached.why_not_mounted(self.resources, cluster, mount)
-            return buckets.why_not_mounted(mount, cluster, self.policies)
+            return bucket_rules.why_not_mounted(mount, cluster, self.policies, self.buckets)
 
     def list_resources(self) -> list[str]:
         """`subnetwork projects/...`, one line each, sorted: whatever was not there before the

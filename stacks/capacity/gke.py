@@ -8,7 +8,7 @@ from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
-from stacks.capacity import google_network
+from stacks.capacity import google_buckets, google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
@@ -28,21 +28,25 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
     region = region_of(own.cluster.location)
     found, notes = needs(own.pools, pool_gpus(own.pools), project=own.project, region=region)
     api = GoogleApi(endpoint)
+    buckets, far = google_buckets.findings(settings.beside.accounts, region=region, api=api)
     return Questions(
         cloud=GoogleQuotas(own.project, region, api),
         needs=found,
         wanted=[*system(own.cluster, region), *wanted(own.pools, region)],
         reservations=reservations(own.pools),
-        notes=notes,
-        findings=google_network.findings(
-            own.cluster.network,
-            project=own.project,
-            region=region,
-            nodes=own.cluster.system_pool.max_nodes
-            + sum(pool.pool.bounds[1] for pool in own.pools.values()),
-            images=pulled(settings),
-            api=api,
-        ),
+        notes=[*notes, *far],
+        findings=[
+            *buckets,
+            *google_network.findings(
+                own.cluster.network,
+                project=own.project,
+                region=region,
+                nodes=own.cluster.system_pool.max_nodes
+                + sum(pool.pool.bounds[1] for pool in own.pools.values()),
+                images=pulled(settings),
+                api=api,
+            ),
+        ],
     )
 
 

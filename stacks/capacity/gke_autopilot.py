@@ -10,7 +10,7 @@ from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.settings.model import Settings
-from stacks.capacity import google_network
+from stacks.capacity import google_buckets, google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Wanted
@@ -30,6 +30,7 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
     gpus = workload_gpus(own.pools, settings.workloads.values(), jobs, settings.gpu_test)
     found, notes = needs(own.pools, gpus, project=own.project, region=region)
     api = GoogleApi(endpoint)
+    buckets, far = google_buckets.findings(settings.beside.accounts, region=region, api=api)
     return Questions(
         cloud=GoogleQuotas(own.project, region, api),
         needs=found,
@@ -37,15 +38,19 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
         notes=[
             "Autopilot has no maxNodes: counted is what the stack's workloads ask for",
             *notes,
+            *far,
         ],
-        findings=google_network.findings(
-            own.cluster.network,
-            project=own.project,
-            region=region,
-            nodes=None,
-            images=pulled(settings),
-            api=api,
-        ),
+        findings=[
+            *buckets,
+            *google_network.findings(
+                own.cluster.network,
+                project=own.project,
+                region=region,
+                nodes=None,
+                images=pulled(settings),
+                api=api,
+            ),
+        ],
     )
 
 

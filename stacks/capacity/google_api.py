@@ -34,6 +34,7 @@ _SERVICES = {
     ),
     "container": ("https://container.googleapis.com/v1", "container/v1"),
     "iam": ("https://iam.googleapis.com/v1", "iam/v1"),
+    "storage": ("https://storage.googleapis.com/storage/v1", "storage/v1"),
     # Dashboards are of another version than alert policies.
     "monitoring": ("https://monitoring.googleapis.com", "monitoring"),
 }

@@ -59,7 +59,11 @@ def test_gke_grants_each_bucket_to_the_account_itself(stack: str) -> None:
     driver = {"gcsFuseCsiDriverConfig": {"enabled": True}}
     assert cluster.inputs.get("addonsConfig") == (driver if stack == "train-gke" else None)
     template = pod(found)
-    assert template["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+    notes = template["metadata"]["annotations"]
+    assert notes["gke-gcsfuse/volumes"] == "true"
+    memory = "0" if stack == "train-gke" else "2Gi"
+    assert notes["gke-gcsfuse/memory-limit"] == memory
+    assert {"gke-gcsfuse/cpu-limit", "gke-gcsfuse/ephemeral-storage-limit"} <= notes.keys()
     assert template["spec"]["serviceAccountName"] == "trainer"
     assert template["spec"]["automountServiceAccountToken"] is False
     volumes = {each["name"]: each for each in template["spec"]["volumes"]}
@@ -216,6 +220,18 @@ def test_a_claim_is_the_stacks_and_not_the_jobs() -> None:
     }
     cluster = found.one("gcp:container/cluster:Cluster")
     assert cluster.inputs["addonsConfig"] == {"gcpFilestoreCsiDriverConfig": {"enabled": True}}
+
+
+@pytest.mark.parametrize("user", [None, 1000])
+def test_volumes_belong_to_the_user_that_the_containers_run_as(user: int | None) -> None:
+    """In a training job and in a workload; where nobody names a user, the image decides."""
+    given = {"runAsUser": user} if user else {}
+    workload = {"kind": "job", "pool": "train-gpu", "image": "a:1", **given}
+    found = declared("train-gke", workloads={"one": workload}, job=given)
+    (job,) = found.of("kubernetes:batch/v1:Job")
+    both = {"runAsUser": user, "fsGroup": user} if user else {}
+    for spec in (pod(found)["spec"], job.inputs["spec"]["template"]["spec"]):
+        assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}, **both}
 
 
 SHARED = {"vpc": "shared", "subnetwork": "gke", "podsRange": "pods", "servicesRange": "services"}

@@ -200,6 +200,7 @@ WORKLOAD = some(
     driverLibraries=st.just("/usr/lib/nvidia"),
     envFrom=st.just([{"secret": "token"}]),
     imagePullSecrets=st.just(["registry"]),
+    runAsUser=st.just(1000),
     volumes=st.just(
         {
             "scratch": {"mountPath": "/scratch", "memory": "1Gi"},

@@ -1,0 +1,50 @@
+"""Whether the buckets that pods use exist, can be written to by pods, and are near the cluster."""
+
+from collections.abc import Mapping
+
+from components.access import ServiceAccountArgs
+from stacks.capacity.google_api import GoogleApi
+from stacks.capacity.verdict import Finding, Unknown
+
+_MULTI_REGIONS = {"US": "us-", "EU": "europe-", "ASIA": "asia-"}
+"""Multi-region -> how the names of its regions begin."""
+
+
+def findings(
+    accounts: Mapping[str, ServiceAccountArgs], *, region: str, api: GoogleApi
+) -> tuple[list[Finding], list[str]]:
+    """A finding for each bucket that an account could not use, and a note for each that is far
+    from `region`. Dual-regions are not judged."""
+    found, notes = [], []
+    for account, args in accounts.items():
+        for bucket, right in args.buckets.items():
+            about = f"serviceAccounts.{account}.buckets.{bucket}"
+            row = api.found("storage", f"b/{bucket}")
+            if row is None:
+                reason = "no such bucket exists; create it, or correct its name"
+                found.append(Finding(about=about, word="wrong", reason=reason))
+                continue
+            if isinstance(row, Unknown):
+                found.append(Finding(about=about, word="unknown", reason=row.reason))
+                continue
+            uniform = (row.get("iamConfiguration") or {}).get("uniformBucketLevelAccess") or {}
+            if not uniform.get("enabled"):
+                # Federated identities, which pods are, need it: cloud.google.com,
+                # federated-identity-supported-services.
+                refused = "pods cannot write to it" if right == "write" else "reads may be refused"
+                found.append(
+                    Finding(
+                        about=about,
+                        word="wrong" if right == "write" else "unknown",
+                        reason=f"uniform bucket-level access is off, so {refused}; run gcloud "
+                        f"storage buckets update gs://{bucket} --uniform-bucket-level-access",
+                    )
+                )
+            place = str(row.get("location", ""))
+            near = region.startswith(_MULTI_REGIONS.get(place, place.lower()))
+            if "-" in place + _MULTI_REGIONS.get(place, "") and not near:
+                notes.append(
+                    f"bucket {bucket} is in {place}, and the cluster in {region}: reading it is "
+                    "slow and billed by volume"
+                )
+    return found, notes

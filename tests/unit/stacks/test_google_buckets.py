@@ -1,0 +1,48 @@
+"""What a check finds of the buckets that pods use, asked of the simulated API."""
+
+import pytest
+
+from components.access import ServiceAccountArgs
+from simulators.google import GoogleCloud, serve_api
+from simulators.google_inventory import Bucket
+from stacks.capacity.google_api import GoogleApi
+from stacks.capacity.google_buckets import findings
+from tests.unit.plugins.offline_engine import Plane
+
+
+def asked(bucket: Bucket, right: str = "write") -> tuple[list[tuple[str, str]], list[str]]:
+    """What is found of the bucket `data` as (word, reason), and the notes."""
+    api = serve_api(GoogleCloud(control_plane=Plane(), buckets={"data": bucket}))
+    accounts = {"trainer": ServiceAccountArgs(buckets={"data": right})}  # type: ignore[dict-item]
+    found, notes = findings(accounts, region="us-central1", api=GoogleApi(api.endpoint))
+    api.stop()
+    assert all(one.about == "serviceAccounts.trainer.buckets.data" for one in found)
+    return [(one.word, one.reason) for one in found], notes
+
+
+@pytest.mark.parametrize("location", ["US", "US-CENTRAL1", "NAM4"])
+def test_a_bucket_near_the_cluster_with_uniform_access_has_no_finding(location: str) -> None:
+    """In its region, in a multi-region around it, or in a dual-region, which is not judged."""
+    assert asked(Bucket(location=location)) == ([], [])
+
+
+@pytest.mark.parametrize(("right", "word"), [("write", "wrong"), ("read", "unknown")])
+def test_a_bucket_without_uniform_access_is_named_with_the_command(right: str, word: str) -> None:
+    """Pods are federated identities, whose writes Cloud Storage refuses there."""
+    (((given, reason),), _) = asked(Bucket(uniform_access=False), right)
+    assert given == word
+    assert "gcloud storage buckets update gs://data --uniform-bucket-level-access" in reason
+
+
+def test_a_bucket_that_does_not_exist_is_wrong() -> None:
+    """The update would end at its grant."""
+    (found, _) = asked(Bucket(missing=True))
+    assert found == [("wrong", "no such bucket exists; create it, or correct its name")]
+
+
+@pytest.mark.parametrize("location", ["EU", "US-EAST1", "EUROPE-WEST4"])
+def test_a_bucket_far_from_the_cluster_is_a_note(location: str) -> None:
+    """It works, slowly, and its traffic is billed."""
+    found, (note,) = asked(Bucket(location=location))
+    assert found == []
+    assert note.startswith(f"bucket data is in {location}, and the cluster in us-central1")
