@@ -84,6 +84,25 @@ def _not_a_positive_quantity(text: str) -> str | None:
     return None if amount > 0 else f"{text!r} is not above zero"
 
 
+def _dns_label(name: str) -> str | None:
+    reason = names.invalid_dns_label(name)
+    return reason and f"{shown(name)} {reason}"
+
+
+def _absolute(path: str) -> str | None:
+    return None if path.startswith("/") else f"{shown(path)} is not an absolute path"
+
+
+def _variable(name: str) -> str | None:
+    good = name and "=" not in name
+    return None if good else "is not the name of an environment variable"
+
+
+DNS_LABEL = Limit(_dns_label, {**pattern(names.DNS_LABEL), "maxLength": 63})
+IMAGE = Limit(names.invalid_image, pattern(names.IMAGE))
+ABSOLUTE = Limit(_absolute, {"pattern": "^/"})
+Env = Mapping[Annotated[str, Limit(_variable, {"pattern": "^[^=]+$"})], str]
+"""Environment variables."""
 LABEL_KEY = Limit(
     names.invalid_label_key,
     pattern(re.compile(rf"(?:[^/]+/)?{names.LABEL_NAME.pattern}")),
@@ -155,8 +174,8 @@ def refusal(limits: Sequence[Any], value: Any) -> str | None:
     if (fewest is not None and len(value) < fewest) or (
         longest is not None and len(value) > longest
     ):
-        found = f"has {len(value)}" if value else "is empty"
-        return f"{found}; allowed: {_range(fewest, longest)}"
+        allowed = _range(fewest, longest)
+        return f"has {len(value)}; allowed: {allowed}" if value else f"is empty; give {allowed}"
     own = (each.refusal(value) for each in limits if isinstance(each, Limit))
     return next((reason for reason in own if reason), None)
 

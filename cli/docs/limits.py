@@ -21,7 +21,6 @@ from components.eks.network_args import SUBNET
 from components.eks.pool_args import MAX_UNAVAILABLE
 from components.eks.regions import REGION
 from components.eks.reservation import GROUP, ID
-from components.eks.sharing_args import MAX_REPLICAS
 from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.network_args import NAME
@@ -227,7 +226,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
     },
     "EksSharingArgs": {
         "strategy": one_of("time-slicing", "mps"),
-        "replicas": between(2, MAX_REPLICAS),
     },
     "EksNodeRepairArgs": {
         "max_parallel_nodes_repaired_count": between(1),
@@ -242,10 +240,8 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
     },
     "ExistingClusterArgs": {"name": DNS_LABEL},
     "ExistingGpuPoolArgs": {
-        "node_selector": {**_LABELS, "minProperties": 1},
-        "gpus_per_node": between(1, 16),
+        "node_selector": {"minProperties": 1},
     },
-    "ExistingSharingArgs": {"replicas": between(2)},
     "WorkloadArgs": {
         "gpus": between(0),
         "replicas": between(0),
@@ -298,18 +294,6 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
                 r"(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
             )
         )
-    },
-    "GpuTestArgs": {
-        **_WORKLOAD,
-        "pools": {"minItems": 1, "uniqueItems": True},
-        "generation": between(1),
-        "gpus": between(1),
-        "mounts": {**names(ABSOLUTE), **values(ABSOLUTE)},
-    },
-    "QueueArgs": {
-        "pools": {"minItems": 1, "uniqueItems": True},
-        "namespaces": items(DNS_LABEL, minItems=1, uniqueItems=True),
-        "nominal_quota": values(between(1)),
     },
     "TrainingArgs": {
         "nodes": between(1),

@@ -2,43 +2,37 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
-from components.catalog import kubernetes as names
+from annotated_types import Ge, MinLen
+
 from components.cluster import GpuPool
 from components.decode import unknown
+from components.limits import DNS_LABEL, UNIQUE, check_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueArgs:
     """A queue, and the pools whose GPUs it hands out, whole jobs at a time."""
 
-    pools: Sequence[str]
+    pools: Annotated[Sequence[str], MinLen(1), UNIQUE]
     """The queue's pools; each pool is one queue's alone. A job that names none gets the first with
     GPUs to spare."""
-    namespaces: Sequence[str] = ("default",)
+    namespaces: Annotated[Sequence[Annotated[str, DNS_LABEL]], MinLen(1), UNIQUE] = ("default",)
     """The namespaces in which jobs may name the queue: those of the block `namespaces`, or others
     that exist."""
-    nominal_quota: Mapping[str, int] = field(default_factory=dict)
+    nominal_quota: Mapping[str, Annotated[int, Ge(1)]] = field(default_factory=dict)
     """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
     `maxNodes` times what a node has allocatable."""
 
     def __post_init__(self) -> None:
-        for key, given in (("pools", self.pools), ("namespaces", self.namespaces)):
-            if not given:
-                raise ValueError(f"{key}: is empty; name one at least")
-            if double := sorted({each for each in given if given.count(each) > 1}):
-                raise ValueError(f"{key}: {double[0]!r} is there twice; name it once")
-        for position, namespace in enumerate(self.namespaces):
-            if reason := names.invalid_dns_label(namespace):
-                raise ValueError(f"namespaces[{position}]: {namespace!r} {reason}")
-        for pool, gpus in self.nominal_quota.items():
+        check_limits(self)
+        for pool in self.nominal_quota:
             if pool not in self.pools:
                 raise ValueError(
                     f"nominalQuota.{pool}: is not a pool of this queue; allowed: "
                     + ", ".join(self.pools)
                 )
-            if gpus < 1:
-                raise ValueError(f"nominalQuota.{pool}: {gpus} is too small; allowed: 1 or more")
 
     def quota(self, pool: GpuPool) -> int:
         """Units of the pool's GPU resource that the queue hands out at once.
@@ -86,14 +80,13 @@ class BatchArgs:
     job_set: bool = False
     """Whether this stack runs the JobSet controller, which `trainingJobs` need. When it is taken
     away, every JobSet of the cluster is deleted."""
-    queues: Mapping[str, QueueArgs] = field(default_factory=dict)
+    queues: Mapping[Annotated[str, DNS_LABEL], QueueArgs] = field(default_factory=dict)
     """The queues by name. With any, this stack runs Kueue."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         owners: dict[str, str] = {}
         for name, queue in self.queues.items():
-            if reason := names.invalid_dns_label(name):
-                raise ValueError(f"queues.{name}: {reason}")
             for pool in queue.pools:
                 if pool in owners:
                     raise ValueError(

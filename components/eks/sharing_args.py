@@ -2,9 +2,12 @@
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Interval
 
 from components.catalog.accelerators import GPUS
+from components.limits import check_limits
 
 MAX_REPLICAS = 48
 _BOTTLEROCKET_WITH_MPS = (1, 54)
@@ -18,7 +21,7 @@ class EksSharingArgs:
 
     strategy: Literal["time-slicing", "mps", "mig"]
     """How a GPU is shared: in turns, or by NVIDIA's MPS."""
-    replicas: int
+    replicas: Annotated[int, Interval(ge=2, le=MAX_REPLICAS)]
     """How many pods share a GPU, 2 to 48."""
 
     def __post_init__(self) -> None:
@@ -27,10 +30,7 @@ class EksSharingArgs:
                 "strategy: mig partitions the GPUs of each new node, which this stack does on GKE "
                 "alone; take time-slicing"
             )
-        if not 2 <= self.replicas <= MAX_REPLICAS:
-            raise ValueError(
-                f"replicas: {self.replicas} is out of range; allowed: 2 to {MAX_REPLICAS}"
-            )
+        check_limits(self)
 
     def check(self, *, os: str, gpu_model: str, release_version: str | None) -> None:
         """Raises ValueError where nodes of this image and GPU cannot share so."""

@@ -1,11 +1,13 @@
 """What a user says of the GPU nodes of a cluster that is already there."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from components.catalog import kubernetes as names
+from annotated_types import Ge, Interval
+
 from components.cluster import GPU_TAINT, GpuPool, ResolvedPool, Sharing, Taint, Toleration
+from components.limits import Labels, check_limits
 
 _MAX_MPS_CLIENTS = 48
 """Of one GPU; NVIDIA's device plugin does not start with more replicas."""
@@ -17,12 +19,11 @@ class ExistingSharingArgs:
 
     strategy: Literal["time-slicing", "mps"]
     """How a GPU is shared: in turns, or by NVIDIA's MPS."""
-    replicas: int
+    replicas: Annotated[int, Ge(2)]
     """How many pods share a GPU, 2 or more; with MPS at most 48."""
 
     def __post_init__(self) -> None:
-        if self.replicas < 2:
-            raise ValueError(f"replicas: {self.replicas} is too small; allowed: 2 or more")
+        check_limits(self)
         if self.strategy == "mps" and self.replicas > _MAX_MPS_CLIENTS:
             raise ValueError(
                 f"replicas: {self.replicas} is too many for MPS; allowed: 2 to {_MAX_MPS_CLIENTS}"
@@ -33,9 +34,9 @@ class ExistingSharingArgs:
 class ExistingGpuPoolArgs:
     """GPU nodes of a cluster that is already there, with their driver on the host."""
 
-    node_selector: Mapping[str, str]
+    node_selector: Labels
     """The labels that these nodes have and no others."""
-    gpus_per_node: int
+    gpus_per_node: Annotated[int, Interval(ge=1, le=16)]
     """GPUs of a node."""
     accelerator: str = "nvidia"
     """Your own word for the GPU."""
@@ -52,16 +53,12 @@ class ExistingGpuPoolArgs:
     """How pods share a GPU; left out, each GPU is one pod's."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         if not self.node_selector:
             raise ValueError(
                 "nodeSelector: is empty, so every node would count as a GPU node; name a label "
                 "that only these nodes have"
             )
-        for key, value in self.node_selector.items():
-            if reason := names.invalid_label_key(key) or names.invalid_label_value(value):
-                raise ValueError(f"nodeSelector.{key}: {reason}")
-        if not 1 <= self.gpus_per_node <= 16:
-            raise ValueError(f"gpusPerNode: {self.gpus_per_node} is out of range; allowed: 1 to 16")
         if self.sharing is not None and self.device_plugin == "none":
             raise ValueError(
                 "sharing: is done by the device plugin; set devicePlugin: nvidia, or drop the key"

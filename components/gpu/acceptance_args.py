@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge, MinLen
 
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.gpu.acceptance_request import ThresholdsArgs
 from components.gpu.resources_args import ResourcesArgs, check_room
+from components.limits import ABSOLUTE, DNS_LABEL, IMAGE, UNIQUE, Env, check_limits
 
 LEAST_MEMORY = "8Gi"
 """PyTorch with CUDA takes 4 GiB of a node's memory, pinned buffers and NCCL some more."""
@@ -23,27 +26,29 @@ class GpuTestArgs:
     """A Job for each of some pools that measures every GPU of one node, and fails where one is
     broken or slow."""
 
-    pools: Sequence[str]
+    pools: Annotated[Sequence[str], MinLen(1), UNIQUE]
     """The pools to measure. Each costs a node of that pool for some minutes, after every change of
     this block."""
-    image: str
+    image: Annotated[str, IMAGE]
     """An image with Python 3.10 or later and a PyTorch for the GPUs in question."""
-    generation: int = 1
+    generation: Annotated[int, Ge(1)] = 1
     """Raise it to measure again."""
-    gpus: int | None = None
+    gpus: Annotated[int, Ge(1)] | None = None
     """How many GPUs to measure; left out, all of a node. On Autopilot, where a node is as large as
     its pod asks for, it is, left out, the pool's `gpusPerNode`, else the fewest that a pod may
     have."""
     thresholds: ThresholdsArgs = field(default_factory=ThresholdsArgs)
     """What share of the data sheet a GPU must reach."""
-    namespace: str = "default"
+    namespace: Annotated[str, DNS_LABEL] = "default"
     """The namespace: one of `namespaces`, or one that exists."""
     python: str = "python3"
     """The interpreter that has PyTorch, where it is not the image's `python3`."""
-    mounts: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[Annotated[str, ABSOLUTE], Annotated[str, ABSOLUTE]] = field(
+        default_factory=dict
+    )
     """Directories of the host, read-only, by their path in the container: for PyTorch or driver
     libraries that are on the node and not in the image."""
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Env = field(default_factory=dict)
     """Environment variables, such as `LD_LIBRARY_PATH`, or what NCCL is to know."""
     requests: ResourcesArgs = field(
         default_factory=lambda: ResourcesArgs(cpu="2", memory=LEAST_MEMORY)
@@ -55,26 +60,7 @@ class GpuTestArgs:
     """Whether `pulumi up` waits until the GPUs are measured, and fails where one is not good."""
 
     def __post_init__(self) -> None:
-        if not self.pools:
-            raise ValueError("pools: is empty; name a pool, or drop the whole key")
-        for position, pool in enumerate(self.pools):
-            if pool in self.pools[:position]:
-                raise ValueError(f"pools[{position}]: {pool!r} is a duplicate; remove it")
-        if reason := names.invalid_image(self.image):
-            raise ValueError(f"image: {reason}")
-        if self.generation < 1:
-            raise ValueError(f"generation: {self.generation} is too small; allowed: 1 or more")
-        if self.gpus is not None and self.gpus < 1:
-            raise ValueError(f"gpus: {self.gpus} is too small; allowed: 1 or more")
-        if reason := names.invalid_dns_label(self.namespace):
-            raise ValueError(f"namespace: {self.namespace!r} {reason}")
-        for inside, host in self.mounts.items():
-            for path in (inside, host):
-                if not path.startswith("/"):
-                    raise ValueError(f"mounts.{inside}: {path!r} is not an absolute path")
-        for key in self.env:
-            if not key or "=" in key:
-                raise ValueError(f"env.{key}: is not the name of an environment variable")
+        check_limits(self)
 
     def gpus_on(self, pool: GpuPool) -> int:
         """GPUs that the Job asks for on this pool."""

@@ -38,7 +38,7 @@ class Example:
         ({"sizeGb": 9}, "pool.sizeGb: 9 is out of range; allowed: 10 to 20"),
         ({"nodes": -1}, "pool.nodes: -1 is negative; allowed: 0 or more"),
         ({"share": 2.0}, "pool.share: 2.0 is too large; allowed: at most 1"),
-        ({"zones": []}, "pool.zones: is empty; allowed: 1 or more"),
+        ({"zones": []}, "pool.zones: is empty; give 1 or more"),
         ({"zones": ["a", "c"]}, "pool.zones[1]: 'c' is not known; allowed: a, b"),
         ({"zones": ["b", "b"]}, "pool.zones: 'b' is a duplicate; remove it"),
         ({"pair": ["x"]}, "pool.pair: has 1; allowed: 2 to 3"),
