@@ -53,7 +53,11 @@ def test_google_cloud_learns_source_and_channels() -> None:
     ("stack", "given", "says"),
     [
         ("dev", {"source": "managed"}, "enabled: is missing; set it"),
-        ("dev", {"enabled": "yes"}, "enabled: 'yes' is not a boolean (true or false)"),
+        (
+            "dev",
+            {"enabled": "yes"},
+            "enabled: 'yes' is not a boolean (true or false); write true without quotes",
+        ),
         (
             "dev",
             {"enabled": True, "source": "exporters"},
