@@ -13,11 +13,15 @@ Choice = Literal["auto", "official", "offline"]
 POINTED: Mapping[str, Callable[[Mapping[str, str]], Mapping[str, str]]] = {
     # Its APIs are simulated, and the provider asks where the environment says.
     "gcp": lambda points: points,
+    # The AWS SDK for Go reads these too; on a machine of AWS it would ask for real credentials.
+    "aws": lambda points: {**points, "AWS_EC2_METADATA_DISABLED": "true"},
     # The control plane is a real one, and the program gives the provider a kubeconfig for it.
     "kubernetes": lambda points: {},
 }
 """Package -> the environment in which its official plugin reaches the rehearsal and nothing else,
-given the one that points any client of the cloud at it. The rest is for the offline plugins."""
+given the one that points any client of the cloud at it."""
+UNTRIED = frozenset({"aws"})
+"""Packages whose official plugin never ran in a rehearsal: used only where it is asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +47,12 @@ def chosen(
 
 def _chosen(package: str, choice: Choice, environment: Mapping[str, str] | None) -> Plugin:
     offline = f"offline plugin for {sdk_version(package)}"
-    if choice == "offline" or package not in POINTED:
+    if choice == "offline":
         return Plugin(package=package, program=None, words=offline)
     found = installed(package, environment)
+    if found.program is not None and choice == "auto" and package in UNTRIED:
+        untried = f"official plugin {found.version} never ran in a rehearsal; --plugins official"
+        return Plugin(package=package, program=None, words=f"{offline} ({untried} tries it)")
     if found.program is not None:
         words = f"official plugin {found.version}"
         return Plugin(package=package, program=found.program, words=words)

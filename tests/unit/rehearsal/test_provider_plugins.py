@@ -61,12 +61,19 @@ def test_google_s_official_plugin_is_pointed_at_the_simulated_apis(home: dict[st
     assert POINTED["kubernetes"](points) == {}
 
 
-def test_a_package_that_cannot_be_pointed_at_its_simulator_is_served_offline(
-    home: dict[str, str],
-) -> None:
-    """Its official plugin would reach the cloud itself."""
+def test_the_official_aws_plugin_is_used_only_where_it_is_asked_for(home: dict[str, str]) -> None:
+    """It never ran in a rehearsal, and the report says how to try it."""
     cached(home, "aws", "4.40.0")
-    cached(home, "kubernetes", "4.40.0")
-    plugins = chosen(["aws", "kubernetes"], "official", home)
-    assert plugins["aws"].words == "offline plugin for 4.34.2"
-    assert plugins["kubernetes"].words == "official plugin 4.40.0"
+    assert chosen(["aws"], "auto", home)["aws"].words == (
+        "offline plugin for 4.34.2 (official plugin 4.40.0 never ran in a rehearsal; "
+        "--plugins official tries it)"
+    )
+    assert chosen(["aws"], "official", home)["aws"].words == "official plugin 4.40.0"
+
+
+def test_the_official_aws_plugin_reaches_the_simulated_account_alone(home: dict[str, str]) -> None:
+    """With its address and keys, and without those of the machine that it runs on."""
+    points = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1/", "AWS_ACCESS_KEY_ID": "simulated"}
+    assert POINTED["aws"](points) == {**points, "AWS_EC2_METADATA_DISABLED": "true"}
+    with pytest.raises(CheckError, match="no official plugin pulumi-resource-aws is installed"):
+        chosen(["aws"], "official", home)
