@@ -39,6 +39,18 @@ class _Pair(click.ParamType[tuple[str, str]]):
     "--network", "networks", multiple=True, type=_Pair(), metavar="NAME=CIDR",
     help="Who may reach the control plane; more than once.",
 )  # fmt: skip
+@click.option("--private-endpoint", is_flag=True, help="The control plane has no public address.")
+@click.option(
+    "--subnet-id",
+    "subnet_ids",
+    multiple=True,
+    help="Of an existing VPC, on EKS: private subnets in two zones or more.",
+)
+@click.option("--vpc", help="Of an existing subnetwork, on GKE: its network.")
+@click.option("--subnetwork", help="An existing subnetwork, on GKE.")
+@click.option("--pods-range", help="Of an existing subnetwork: its range for pods.")
+@click.option("--services-range", help="Of an existing subnetwork: its range for services.")
+@click.option("--host-project", help="The Shared VPC project that has the subnetwork.")
 @click.option("--name", help="The cluster's name; left out, gpu-STACK.")
 @click.option("--node-label", type=_Pair(), metavar="KEY=VALUE", help="Of existing GPU nodes.")
 @click.option("--gpus-per-node", type=click.IntRange(1, 16), help="Of existing GPU nodes.")
@@ -65,6 +77,7 @@ def new(stack: str, yes: bool, as_json: bool, **given: Any) -> ExitCode:
 
 def _choices(given: dict[str, Any], *, asking: bool) -> Any:
     """What the options say, and what the user answers."""
+    from components.decode import camel
     from components.platforms import PLATFORMS
     from stacks import new_stack
 
@@ -89,8 +102,14 @@ def _choices(given: dict[str, Any], *, asking: bool) -> Any:
     if platform != "existing":
         answered("location", "location", new_stack.LOCATIONS.get(platform))
         answered("gpu", "GPU (gpu-cluster offers lists all)", new_stack.GPU)
-        answered("networks", "network that may reach the control plane, as name=CIDR",
-                 "=".join(*new_stack.NETWORKS.items()), _Pair())  # fmt: skip
+        if not given["private_endpoint"]:
+            answered("networks", "network that may reach the control plane, as name=CIDR",
+                     "=".join(*new_stack.NETWORKS.items()), _Pair())  # fmt: skip
+    given["network"] = {
+        camel(key): value
+        for key in ("host_project", "vpc", "subnetwork", "pods_range", "services_range")
+        if (value := given.pop(key))
+    }
     found = given["networks"]
     if found:
         given["networks"] = dict(found if isinstance(found[0], tuple) else [found])

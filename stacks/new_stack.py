@@ -50,8 +50,14 @@ class Choices:
     gpu: str = GPU
     """A model, as `gpu-cluster offers` knows it."""
     max_nodes: int = 2
-    networks: Mapping[str, str] = field(default_factory=lambda: dict(NETWORKS))
-    """Who may reach the control plane: name -> CIDR."""
+    networks: Mapping[str, str] = field(default_factory=dict)
+    """Who may reach the control plane: name -> CIDR; left out, an example."""
+    private_endpoint: bool = False
+    """Whether the control plane has no public address."""
+    subnet_ids: Sequence[str] = ()
+    """On EKS, the private subnets of an existing VPC."""
+    network: Mapping[str, str] = field(default_factory=dict)
+    """On GKE, an existing subnetwork: what `cluster.network` has."""
     node_label: tuple[str, str] = NODE_LABEL
     """What an existing cluster's GPU nodes have, and no others."""
     gpus_per_node: int = 1
@@ -86,6 +92,7 @@ def text(stack: str, choices: Choices, schema: str = SCHEMA) -> str:
     """The file's text; raises StackError for a platform or GPU that there is not."""
     if choices.platform not in PLATFORMS:
         raise StackError(f"{choices.platform!r} is no platform; allowed: {', '.join(PLATFORMS)}")
+    _check_network(choices)
     location = choices.location or LOCATIONS.get(choices.platform, "")
     chosen = replace(choices, name=choices.name or _name(stack), location=location)
     write_platform = {
@@ -137,7 +144,7 @@ def _gke(choices: Choices) -> _Parts:
     pool.append(f"maxNodes: {choices.max_nodes} # from 0, as pods need them")
     return (
         f"GKE Standard with {offer.gpu} GPUs, which cost nothing until a pod needs one",
-        [f"location: {_scalar(choices.location)}", *_reachable(choices)],
+        [f"location: {_scalar(choices.location)}", *_reachable(choices), *_network(choices)],
         pool,
         1,
     )
@@ -147,7 +154,7 @@ def _autopilot(choices: Choices) -> _Parts:
     offer = _offer(choices, "google")
     return (
         f"GKE Autopilot: a pod gets a node with {offer.gpu} GPUs while it runs",
-        [f"location: {_scalar(choices.location)}", *_reachable(choices)],
+        [f"location: {_scalar(choices.location)}", *_reachable(choices), *_network(choices)],
         [f"accelerator: {offer.accelerator}", *_capacity(offer)],
         offer.gpus,
     )
@@ -155,8 +162,12 @@ def _autopilot(choices: Choices) -> _Parts:
 
 def _eks(choices: Choices) -> _Parts:
     offer = _offer(choices, "aws")
+    subnets = ", ".join(map(_scalar, choices.subnet_ids))
     zones = list(choices.zones) or [f"{choices.location}a", f"{choices.location}b"]
     note = "" if choices.zones else " # aws ec2 describe-availability-zones lists yours"
+    network = [f"  subnetIds: [{subnets}] # private, in two zones at least"] if subnets else []
+    if choices.zones or not subnets:
+        network.append(f"  zones: [{', '.join(map(_scalar, zones))}]{note}")
     return (
         f"EKS with {offer.gpu} GPUs, which cost nothing until a pod needs one",
         [
@@ -164,11 +175,16 @@ def _eks(choices: Choices) -> _Parts:
             f"  - {_scalar(choices.admin)}{_YOURS if choices.admin == ADMIN else ''}",
             *_reachable(choices),
             "network:",
-            f"  zones: [{', '.join(map(_scalar, zones))}]{note}",
+            *network,
         ],
         [
             f"instanceTypes: [{offer.machine}]",
             f"maxNodes: {choices.max_nodes} # from 0, as pods need them",
+            *(
+                [f"subnetIds: [{_scalar(choices.subnet_ids[0])}] # one zone for each pool"]
+                if subnets
+                else []
+            ),
         ],
         1,
     )
@@ -189,15 +205,36 @@ def _existing(choices: Choices) -> _Parts:
 
 def _reachable(choices: Choices) -> list[str]:
     """Who may reach the control plane, and that nobody deletes it by mistake."""
-    yours = _YOURS if choices.networks == NETWORKS else ""
+    networks, yours = choices.networks, ""
+    if not networks and not choices.private_endpoint:
+        networks, yours = NETWORKS, _YOURS
     return [
-        "authorizedNetworks:",
         *(
-            f"  {_scalar(name)}: {_scalar(block)}{yours}"
-            for name, block in choices.networks.items()
+            ["privateEndpoint: true # run Pulumi where the VPC is reached"]
+            if choices.private_endpoint
+            else []
         ),
+        *(["authorizedNetworks:"] if networks else []),
+        *(f"  {_scalar(name)}: {_scalar(block)}{yours}" for name, block in networks.items()),
         "deletionProtection: true # pulumi destroy is refused until this is false",
     ]
+
+
+def _network(choices: Choices) -> list[str]:
+    """The existing subnetwork of a GKE cluster."""
+    keys = [f"  {key}: {_scalar(name)}" for key, name in choices.network.items()]
+    return ["network:", *keys] if keys else []
+
+
+def _check_network(choices: Choices) -> None:
+    """Refuses what only another platform has a use for."""
+    google = choices.platform.startswith("gke")
+    if choices.network and not google:
+        raise StackError("a subnetwork is for gke and gke-autopilot; on eks give --subnet-id")
+    if choices.subnet_ids and choices.platform != "eks":
+        raise StackError("--subnet-id is for eks; on gke give --vpc, --subnetwork and its ranges")
+    if choices.private_endpoint and choices.platform == "existing":
+        raise StackError("--private-endpoint: an existing cluster has its own; drop it")
 
 
 def _offer(choices: Choices, cloud: str) -> Offer:

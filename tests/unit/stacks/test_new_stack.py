@@ -56,9 +56,45 @@ def test_options_are_taken(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     }
 
 
+SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
+
+
+def test_a_private_control_plane_in_an_existing_network(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On either cloud, from options alone, and as the program takes it."""
+    line = "new a --platform eks --network vpn=10.8.0.0/16 --private-endpoint --json --yes"
+    line += "".join(f" --subnet-id {subnet}" for subnet in SUBNETS)
+    assert main(line.split()) == ExitCode.OK
+    config = json.loads(capsys.readouterr().out)["config"]
+    assert config["gpu-cluster:cluster"]["privateEndpoint"] is True
+    assert config["gpu-cluster:cluster"]["authorizedNetworks"] == {"vpn": "10.8.0.0/16"}
+    assert config["gpu-cluster:cluster"]["network"] == {"subnetIds": SUBNETS}
+    assert config["gpu-cluster:gpuPools"]["gpus"]["subnetIds"] == SUBNETS[:1]
+    line = "new b --platform gke --private-endpoint --vpc shared --subnetwork gke --json --yes"
+    line += " --pods-range pods --services-range services --host-project company-net"
+    assert main(line.split()) == ExitCode.OK
+    cluster = json.loads(capsys.readouterr().out)["config"]["gpu-cluster:cluster"]
+    assert cluster["privateEndpoint"] is True
+    assert "authorizedNetworks" not in cluster
+    assert cluster["network"] == {
+        "hostProject": "company-net",
+        "vpc": "shared",
+        "subnetwork": "gke",
+        "podsRange": "pods",
+        "servicesRange": "services",
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        ("--platform eks --network vpn=10.8.0.0/16", "set privateEndpoint: true"),
+        ("--platform eks --subnet-id subnet-0123456789abcdef0", "1 is too few; EKS wants 2"),
+        ("--platform eks --subnetwork gke", "is for gke and gke-autopilot; on eks give --subnet-"),
+        ("--platform gke --subnet-id a", "--subnet-id is for eks; on gke give --vpc, --subnetwork"),
+        ("--platform existing --private-endpoint", "an existing cluster has its own; drop it"),
+        ("--subnetwork gke", "network.vpc: is missing; an existing network takes vpc, subnetwork"),
         ("--gpu b200 --location us-central1-a", "zones of us-central1 that have it: us-central1-b"),
         ("--gpu p4 --location us-east1", "regions that have it: asia-southeast1, "),
         ("--gpu gb200 --location us-central1", "is sold by Google Cloud as reservation alone"),
