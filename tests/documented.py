@@ -2,8 +2,10 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import yaml
 
 from tools.sections import DOCS, README, ROOT
 
@@ -15,6 +17,10 @@ PAGES = [
     *sorted((ROOT / "examples").rglob("*.md")),
     *sorted((ROOT / ".github").rglob("*.md")),
 ]
+TABLE: Mapping[str, Mapping[str, str]] = yaml.safe_load(
+    (ROOT / "tests" / "rehearsal" / "documented_commands.yaml").read_text()
+)
+"""How each command is tried -> its form -> the smallest case, the test or the reason."""
 _BLOCK = re.compile(r"^( *)```(console|sh|bash)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 _ANY_BLOCK = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 _HEREDOC = re.compile(r"<<EOF\n.*?^EOF$", re.DOTALL | re.MULTILINE)

@@ -3,13 +3,12 @@
 `documented_commands.yaml` says which case that is, or why there is none.
 """
 
-import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,33 +16,9 @@ import yaml
 from kubernetes import client, config
 
 import tools
-from tests.documented import documented
+from tests.documented import TABLE
 from tests.rehearsal.test_getting_started import clone
 from tools.sections import ROOT
-
-Rows = Mapping[str, str]
-TABLE: Mapping[str, Rows] = yaml.safe_load(
-    Path(__file__).with_name("documented_commands.yaml").read_text()
-)
-
-
-def test_every_command_of_the_documents_has_a_row() -> None:
-    """A new command is run, or somebody says why not; a row whose command is gone is removed."""
-    rows = [form for section in TABLE.values() for form in section]
-    assert sorted(rows) == sorted(set(rows))
-    found = documented()
-    assert {form: lines[0] for form, lines in found.items() if form not in rows} == {}
-    assert [form for form in rows if form not in found] == []
-
-
-def test_every_test_that_a_row_names_is_there() -> None:
-    """And every reason is a sentence."""
-    for named in TABLE["by"].values():
-        file, _, name = named.partition("::")
-        functions = ast.walk(ast.parse((ROOT / file).read_text()))
-        assert name in {each.name for each in functions if isinstance(each, ast.FunctionDef)}, named
-    assert [why for why in TABLE["why"].values() if not why.endswith(".")] == []
-
 
 HIDDEN = ("GPU_CLUSTER_STACKS", "GPU_CLUSTER_POLICY_SETTINGS", "KUBECONFIG", "MAKEFLAGS")
 """What the tests set for themselves, and what a make that runs them hands on."""

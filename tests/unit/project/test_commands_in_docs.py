@@ -2,6 +2,7 @@
 
 tests/rehearsal/test_documented_commands.py runs them."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import click
 import pytest
 
 from cli.main import COMMANDS, NAME, gpu_cluster
+from tests.documented import TABLE, documented
 from tools.sections import DOCS, README, ROOT
 
 PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
@@ -40,3 +42,21 @@ def test_every_verb_is_in_the_documents() -> None:
     shown = {verb for page in PAGES if page.name != "cli.md" for verb, *_ in ours(page)}
     verbs = {verb for section in COMMANDS.values() for verb in section}
     assert verbs - shown == set()
+
+
+def test_every_command_of_the_documents_has_a_row() -> None:
+    """A new command is run, or somebody says why not; a row whose command is gone is removed."""
+    rows = [form for section in TABLE.values() for form in section]
+    assert sorted(rows) == sorted(set(rows))
+    found = documented()
+    assert {form: lines[0] for form, lines in found.items() if form not in rows} == {}
+    assert [form for form in rows if form not in found] == []
+
+
+def test_every_test_that_a_row_names_is_there() -> None:
+    """And every reason is a sentence."""
+    for named in TABLE["by"].values():
+        file, _, name = named.partition("::")
+        functions = ast.walk(ast.parse((ROOT / file).read_text()))
+        assert name in {each.name for each in functions if isinstance(each, ast.FunctionDef)}, named
+    assert [why for why in TABLE["why"].values() if not why.endswith(".")] == []
