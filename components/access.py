@@ -50,6 +50,9 @@ class ServiceAccountArgs:
     """GKE: IAM roles in the stack's project, such as `roles/bigquery.jobUser`."""
     policies: Sequence[str] = ()
     """EKS: ARNs of IAM policies, of AWS or of your account."""
+    this_cluster_only: bool = False
+    """GKE: whether an IAM condition confines the rights to this cluster. Left out, they hold for
+    the same namespace and account of every cluster of the project."""
 
     def __post_init__(self) -> None:
         if reason := names.invalid_dns_label(self.namespace):
@@ -143,6 +146,11 @@ class Access:
             if given and key != self.rights:
                 instead = f"it has {self.rights}" if self.rights else "give rights there yourself"
                 raise ValueError(f"{key}: platform {platform} has none; {instead}")
+        if account.this_cluster_only and self.rights != "roles":
+            raise ValueError(
+                f"thisClusterOnly: rights on platform {platform} hold in one cluster anyway, or "
+                "are not this stack's; drop the key"
+            )
         if account.buckets and self.buckets is None:
             raise ValueError(
                 f"buckets: platform {platform} mounts none; take volumes with existingClaim"

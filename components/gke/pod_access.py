@@ -15,6 +15,7 @@ import pulumi_gcp as gcp
 from components.access import ServiceAccountArgs, bucket_claim
 from components.catalog.gke_volumes import FILESTORE, volume_class
 from components.cluster import Runs
+from components.ownership import description
 
 BUCKET_ROLES = {"read": "roles/storage.objectViewer", "write": "roles/storage.objectUser"}
 """What Cloud Storage FUSE needs for a mount that only reads, and for one that writes.
@@ -33,14 +34,17 @@ class GkePodAccess(pulumi.ComponentResource):
         *,
         project: str,
         cluster: gcp.container.Cluster,
+        cluster_path: str,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """`cluster`: with the first of a project comes the pool that the members are of."""
+        """`cluster`: with the first of a project comes the pool that the members are of.
+        `cluster_path`: `projects/...`, its full name."""
         super().__init__("gpu-cluster:gke:PodAccess", name, None, opts)
         child = pulumi.ResourceOptions(parent=self, depends_on=[cluster])
         granted: dict[str, Sequence[pulumi.Resource]] = {}
         for account, args in accounts.items():
             member = f"serviceAccount:{project}.svc.id.goog[{args.namespace}/{account}]"
+            condition = _in_cluster(cluster_path) if args.this_cluster_only else None
             granted[account] = [
                 *(
                     gcp.storage.BucketIAMMember(
@@ -48,6 +52,7 @@ class GkePodAccess(pulumi.ComponentResource):
                         bucket=bucket,
                         role=BUCKET_ROLES[right],
                         member=member,
+                        condition=condition,
                         opts=child,
                     )
                     for bucket, right in args.buckets.items()
@@ -58,6 +63,7 @@ class GkePodAccess(pulumi.ComponentResource):
                         project=project,
                         role=role,
                         member=member,
+                        condition=condition,
                         opts=child,
                     )
                     for role in args.roles
@@ -65,6 +71,16 @@ class GkePodAccess(pulumi.ComponentResource):
             ]
         self.granted = granted
         self.register_outputs({})
+
+
+def _in_cluster(path: str) -> gcp.storage.BucketIAMMemberConditionArgsDict:
+    """The condition on the cluster whose metadata server gave a pod its token. Its title keeps the
+    grants of two stacks apart, so that `pulumi destroy` of one leaves the other's."""
+    provider = f"https://container.googleapis.com/v1/{path}"
+    return {
+        "title": description(),
+        "expression": f'request.auth.claims.google.providerId == "{provider}"',
+    }
 
 
 def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> list[str]:
@@ -75,9 +91,11 @@ def shared_rights(accounts: Mapping[str, ServiceAccountArgs], project: str) -> l
     return [
         f"serviceAccounts.{name}.namespace: default/{name} is one identity in every cluster of "
         f"project {project}, so pods in namespace default of any of them have its rights; give the "
-        "account a namespace that no other cluster of the project has"
+        "account a namespace that no other cluster of the project has, or set thisClusterOnly"
         for name, account in accounts.items()
-        if account.namespace == "default" and (account.buckets or account.roles)
+        if account.namespace == "default"
+        and (account.buckets or account.roles)
+        and not account.this_cluster_only
     ]
 
 

@@ -37,7 +37,11 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
     access = None
     if runs.accounts:
         access = GkePodAccess(
-            "pod-access", runs.accounts, project=settings.project, cluster=gke.cluster
+            "pod-access",
+            runs.accounts,
+            project=settings.project,
+            cluster=gke.cluster,
+            cluster_path=f"projects/{settings.project}/locations/{args.location}/clusters/{args.name}",
         )
     cluster = Cluster(
         name=args.name,

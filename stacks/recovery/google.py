@@ -144,6 +144,11 @@ def _node_pool(i: Inputs) -> str:
     return f"{cluster}/nodePools/{i['name']}"
 
 
+def _condition(i: Inputs) -> str:
+    """Without its title, a grant under a condition would be taken for one without."""
+    return f"/{i['condition']['title']}" if i.get("condition") else ""
+
+
 def _account(i: Inputs) -> str:
     email = f"{i['accountId']}@{i['project']}.iam.gserviceaccount.com"
     return f"projects/{i['project']}/serviceAccounts/{email}"
@@ -158,9 +163,11 @@ _IDENTITIES: Mapping[str, Callable[[Inputs], str]] = {
     ),
     "gcp:serviceaccount/account:Account": _account,
     "gcp:projects/service:Service": lambda i: f"{i['project']}/{i['service']}",
-    "gcp:projects/iAMMember:IAMMember": lambda i: f"{i['project']}/{i['role']}/{i['member']}",
+    "gcp:projects/iAMMember:IAMMember": lambda i: (
+        f"{i['project']}/{i['role']}/{i['member']}{_condition(i)}"
+    ),
     "gcp:storage/bucketIAMMember:BucketIAMMember": lambda i: (
-        f"b/{i['bucket'].removeprefix('b/')}/{i['role']}/{i['member']}"
+        f"b/{i['bucket'].removeprefix('b/')}/{i['role']}/{i['member']}{_condition(i)}"
     ),
     "gcp:container/cluster:Cluster": lambda i: (
         f"projects/{i['project']}/locations/{i['location']}/clusters/{i['name']}"

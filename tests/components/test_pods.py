@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from components.access import ServiceAccountArgs
+from components.gke.pod_access import shared_rights
 from tests.components.recording import Recording, record
 from tests.program.environments import CLUSTER_OUTPUTS, as_engine_config, run_program, values_of
 
@@ -220,6 +222,39 @@ def test_a_claim_is_the_stacks_and_not_the_jobs() -> None:
     }
     cluster = found.one("gcp:container/cluster:Cluster")
     assert cluster.inputs["addonsConfig"] == {"gcpFilestoreCsiDriverConfig": {"enabled": True}}
+
+
+@pytest.mark.parametrize("stack", ["train-gke", "autopilot"])
+def test_rights_can_be_confined_to_the_cluster(stack: str) -> None:
+    """By an IAM condition on every grant, whose title is of the stack; left out, there is none."""
+    account = {"buckets": {"data": "read"}, "roles": ["roles/bigquery.jobUser"]}
+    both = [account, account | {"thisClusterOnly": True}]
+    plain, confined = (declared(stack, serviceAccounts={"trainer": each}) for each in both)
+    for kind in ("storage/bucketIAMMember:BucketIAMMember", "projects/iAMMember:IAMMember"):
+        without = [each for each in plain.of(f"gcp:{kind}") if "trainer" in each.name]
+        (grant,) = [each for each in confined.of(f"gcp:{kind}") if "trainer" in each.name]
+        assert [each.inputs.get("condition") for each in without] == [None]
+        condition = grant.inputs["condition"]
+        assert condition["title"] == "stack gpu-cluster/test"
+        (cluster,) = confined.of("gcp:container/cluster:Cluster")
+        path = f"locations/{cluster.inputs['location']}/clusters/{cluster.inputs['name']}"
+        assert condition["expression"] == (
+            "request.auth.claims.google.providerId == "
+            f'"https://container.googleapis.com/v1/projects/my-project/{path}"'
+        )
+
+
+def test_rights_that_other_clusters_share_are_a_warning() -> None:
+    """In the namespace that every cluster has, without a condition."""
+    read = {"buckets": {"data": "read"}}  # type: dict[str, Any]
+    accounts = {
+        "shared": ServiceAccountArgs(**read),
+        "own": ServiceAccountArgs(**read, namespace="team"),
+        "confined": ServiceAccountArgs(**read, this_cluster_only=True),
+        "nothing": ServiceAccountArgs(),
+    }
+    (warning,) = shared_rights(accounts, "p")
+    assert warning.startswith("serviceAccounts.shared.namespace: default/shared is one identity")
 
 
 @pytest.mark.parametrize("user", [None, 1000])

@@ -67,6 +67,12 @@ def test_settings_refuse_the_rights_that_the_policies_refuse(setting: str, key: 
             "digits, hyphens and dots, with a letter or digit at both ends of each part",
         ),
         (
+            "train",
+            {"thisClusterOnly": True},
+            "trainer.thisClusterOnly: rights on platform eks hold in one cluster anyway, or are "
+            "not this stack's; drop the key",
+        ),
+        (
             "onprem",
             {"buckets": {"data": "read"}},
             "trainer.buckets: platform existing mounts none; take volumes with existingClaim",

@@ -417,6 +417,21 @@ def test_an_adopted_alert_policy_has_the_name_by_which_it_is_read() -> None:
             {"bucket": "data", "role": "roles/storage.objectViewer", "member": "user:a@b.c"},
             "b/data/roles/storage.objectViewer/user:a@b.c",
         ),
+        (
+            "gcp:projects/iAMMember:IAMMember",
+            {
+                "project": "p",
+                "role": "roles/viewer",
+                "member": "user:a@b.c",
+                "condition": {"title": "stack s", "expression": "true"},
+            },
+            "p/roles/viewer/user:a@b.c/stack s",
+        ),
+        (
+            "gcp:projects/service:Service",
+            {"project": "p", "service": "file.googleapis.com"},
+            "p/file.googleapis.com",
+        ),
     ],
 )
 def test_google_ids_follow_from_inputs(kind: str, inputs: Any, identity: str) -> None:
