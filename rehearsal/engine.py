@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,13 @@ _WRAPPED = re.compile(r"^(?:1 error occurred:\s+\* |creating urn:pulumi:\S+: )+"
 QUIET = frozenset({"same", "read", "refresh"})
 """Operations that change nothing."""
 
-HINTS = ("preview failed", "update failed", "destroy failed", "refresh failed")
+HINTS = (
+    "preview failed",
+    "update failed",
+    "destroy failed",
+    "refresh failed",
+    "an unhandled error occurred: Program exited with non-zero exit code: 1",
+)
 """What the engine adds to an error that says why."""
 
 
@@ -180,9 +186,7 @@ class Engine(Pulumi):
                     self._process.kill()
                     self._process.wait()
         reader.read()
-        errors = [error for error in dict.fromkeys(reader.errors) if error not in HINTS] or [
-            *reader.errors
-        ]
+        errors = reasons(reader.errors)
         if self._process.returncode and not errors:
             errors = [log.read_text(errors="replace").strip() or "pulumi said nothing"]
         return Outcome(
@@ -194,6 +198,11 @@ class Engine(Pulumi):
             errors=tuple(errors),
             warnings=tuple(dict.fromkeys(reader.warnings)),
         )
+
+
+def reasons(errors: Sequence[str]) -> list[str]:
+    """The errors that say why, each once; if none does, all of them."""
+    return [error for error in dict.fromkeys(errors) if error not in HINTS] or [*errors]
 
 
 class _EventReader:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal.engine import _with_subject
+from rehearsal.engine import _with_subject, reasons
 
 URN = (
     "urn:pulumi:dev::gpu-cluster::gpu-cluster:gke:GpuNodePool$gcp:container/nodePool:NodePool::gpu"
@@ -21,3 +21,12 @@ POOL = "gcp:container/nodePool:NodePool gpu"
 def test_an_error_is_shown_without_what_is_said_of_every_one(message: str, shown: str) -> None:
     """Bridge and engine wrap the reason of a create that failed half way; two reasons stay two."""
     assert _with_subject(URN, message) == f"{POOL}: {shown}"
+
+
+ENDED = "an unhandled error occurred: Program exited with non-zero exit code: 1"
+
+
+def test_a_program_that_refused_its_settings_has_one_reason() -> None:
+    """The engine also reports that the program ended, which says something only on its own."""
+    assert reasons(["name: is missing", ENDED, "name: is missing"]) == ["name: is missing"]
+    assert reasons([ENDED]) == [ENDED]
