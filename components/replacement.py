@@ -10,6 +10,7 @@ Each message ends with a code in brackets, by which programs know it whatever it
 """
 
 import json
+import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from typing import Any, Literal
 import pulumi
 
 from components.decode import camel
+from components.limits import unwrapped
 from components.renamed import present
 
 Loss = Literal["cluster", "node pools", "GPU pool", "system pool"]
@@ -50,6 +52,27 @@ Lasting = Mapping[str, Rule]
 decide together -> what its change means."""
 
 NEVER = Refusal()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnChange:
+    """In the annotation of a field: what a change of the setting means while the cluster stands."""
+
+    rule: Rule
+
+
+def lasting(kind: type, prefix: str = "") -> Lasting:
+    """The rules that stand with the fields of a class of args and of the classes of its fields."""
+    found: dict[str, Rule] = {}
+    for name, hint in typing.get_type_hints(kind, include_extras=True).items():
+        inner, annotations = unwrapped(hint)
+        rules = [each.rule for each in annotations if isinstance(each, OnChange)]
+        if rules:
+            found[f"{prefix}{name}"] = rules[0]
+        elif is_dataclass(inner):
+            found |= lasting(typing.cast("type", inner), f"{prefix}{name}.")
+    return found
+
 
 _LOST: Mapping[Loss, str] = {
     "cluster": "everything in it is deleted, for good",

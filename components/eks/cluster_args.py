@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import Annotated
 
 from components.addresses import authorized, example_warnings, parse_cidr
 from components.catalog import eks as catalog
@@ -13,6 +14,7 @@ from components.catalog.eks_addons import ADDONS
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
+from components.replacement import NEVER, OnChange, kept, next_minor
 
 ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
@@ -40,7 +42,7 @@ DEFAULT_VERSION = max(
 class EksSystemPoolArgs:
     """The CPU nodes where system pods run; GPU nodes refuse pods that do not ask for a GPU."""
 
-    instance_types: Sequence[str] = ("m7i.large",)
+    instance_types: Annotated[Sequence[str], OnChange("system pool")] = ("m7i.large",)
     """The instance types of the system nodes."""
     min_nodes: int = 1
     """The least number of nodes, 1 or more: without one, none of the cluster's own pods run."""
@@ -50,7 +52,7 @@ class EksSystemPoolArgs:
     """The size, for one update only, as on a GPU pool."""
     disk_size_gb: int = 50
     """The size of a node's volume."""
-    spot: bool = False
+    spot: Annotated[bool, OnChange("system pool")] = False
     """Whether the system nodes are Spot instances."""
     force_update: bool = False
     """Whether an update evicts pods that a disruption budget protects; otherwise it fails after 15
@@ -137,7 +139,7 @@ def update_minutes(most: int, *, together: int) -> int:
 class EksClusterArgs:
     """An EKS cluster."""
 
-    name: str
+    name: Annotated[str, OnChange("cluster")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
     network: EksNetworkArgs
     """The VPC that the stack makes, or the subnets of one that exists."""
@@ -150,19 +152,25 @@ class EksClusterArgs:
     private_endpoint: bool = False
     """Whether the control plane has no public endpoint: only nodes and the authorized networks that
     are routed into the VPC reach it. Pulumi must run in one of them."""
-    version: str = DEFAULT_VERSION
+    # https://docs.aws.amazon.com/eks/latest/userguide/update-cluster.html
+    version: Annotated[str, OnChange(next_minor)] = DEFAULT_VERSION
     """The Kubernetes minor version, also of the nodes; it goes up by one at a time. EKS can roll a
     cluster back within seven days; this program does not."""
-    service_cidr: str = "172.20.0.0/16"
+    service_cidr: Annotated[str, OnChange("cluster")] = "172.20.0.0/16"
     """The range of the services; it can never be changed."""
     system_pool: EksSystemPoolArgs = field(default_factory=EksSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""
     autoscaler: EksAutoscalerArgs = field(default_factory=EksAutoscalerArgs)
     """The options of Cluster Autoscaler, which scales every pool."""
-    addon_versions: Mapping[str, str] = field(default_factory=dict)
+    # The provider keeps what is no longer given: the field is optional and computed.
+    addon_versions: Annotated[
+        Mapping[str, str], OnChange(kept("name the addon's version to change to"))
+    ] = field(default_factory=dict)
     """The version of an addon, such as `v1.20.4-eksbuild.1`, by its name; left out, EKS's default
     when the addon is made. It does not follow a new `version` by itself."""
-    secrets_encryption_key: str | None = None
+    # EKS takes a key once. For another, the provider does nothing and says nothing, and the stack
+    # would delete its own, without which no secret can be read.
+    secrets_encryption_key: Annotated[str | None, OnChange(NEVER)] = None
     """The ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
     log_retention_days: int = 90
     """How long CloudWatch keeps the control plane's logs."""

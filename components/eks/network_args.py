@@ -4,11 +4,12 @@ import ipaddress
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from components.addresses import parse_cidr
 from components.catalog import eks as catalog
 from components.eks import regions
+from components.replacement import NEVER, OnChange, if_longer
 
 SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
 _CARRIER = ipaddress.IPv4Network("100.64.0.0/10")
@@ -22,17 +23,19 @@ _PRIVATE = [
 class EksNetworkArgs:
     """A VPC of the stack's own over two or three zones, or the subnets of one that is there."""
 
-    zones: Sequence[str] = ()
+    # The control plane stays in its zones and subnets; only nodes can be in more of them.
+    zones: Annotated[Sequence[str], OnChange(if_longer("node pools"))] = ()
     """Names (`us-east-1a`) or IDs (`use1-az1`) of two or three zones. There is no default: which
     zones a region has differs by account, and asking AWS would make a preview need the network.
     A third can be added later, at the end, for nodes alone."""
-    cidr: str = "10.0.0.0/16"
+    # https://docs.aws.amazon.com/eks/latest/APIReference/API_UpdateClusterConfig.html
+    cidr: Annotated[str, OnChange(NEVER)] = "10.0.0.0/16"
     """The range of the VPC, /16 to /18. Each zone's private subnet takes an eighth of it, its
     public one a 256th."""
     nat: Literal["single", "per-zone"] = "single"
     """How many NAT gateways there are. `single` costs a third, and takes the way out from all zones
     if its zone fails."""
-    subnet_ids: Sequence[str] = ()
+    subnet_ids: Annotated[Sequence[str], OnChange("node pools")] = ()
     """Private subnets of an existing VPC, with a way out, in at least two zones. The control plane
     stays in those that it was made in."""
 

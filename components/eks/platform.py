@@ -8,13 +8,14 @@ import pulumi_kubernetes as kubernetes
 from components.cluster import ClaimVolume, Cluster, Runs, nvlink_warnings
 from components.eks.autoscaler import ClusterAutoscaler
 from components.eks.cluster import EksCluster
-from components.eks.immutable import CLUSTER, POOL
+from components.eks.cluster_args import EksClusterArgs
 from components.eks.node_group import EksGpuNodeGroup
 from components.eks.pod_access import EksPodAccess
+from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.settings import EksSettings
 from components.eks.storage import EksDisks, EksStorage
 from components.eks.training import training_warnings
-from components.replacement import LastingSettings
+from components.replacement import LastingSettings, lasting
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:
@@ -43,7 +44,12 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
     ]:
         pulumi.log.warn(warning, eks)
     LastingSettings(
-        args, pools, cluster=CLUSTER, pool=POOL, after=[eks, *gpu_pools], claims=runs.claims
+        args,
+        pools,
+        cluster=lasting(EksClusterArgs),
+        pool=lasting(EksGpuNodeGroupArgs),
+        after=[eks, *gpu_pools],
+        claims=runs.claims,
     )
     access = None
     if runs.accounts:

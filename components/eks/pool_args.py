@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from components.catalog import eks as catalog
 from components.catalog import kubernetes as names
@@ -14,10 +15,12 @@ from components.eks import reservation as reservations
 from components.eks.autoscaler_args import EksPoolAutoscalerArgs
 from components.eks.cluster_args import EksClusterArgs, check_desired, check_most, update_minutes
 from components.eks.disk_args import LEAST_DISK_GIB, check_disk
+from components.eks.immutable import bought, never_lower
 from components.eks.node_repair_args import EksNodeRepairArgs, check_count_or_share
 from components.eks.pool_labels import check_labels, check_taints
 from components.eks.reservation import CapacityType
 from components.eks.sharing_args import EksSharingArgs
+from components.replacement import OnChange
 
 _MAX_TAGS = 40
 """An Auto Scaling group takes 50 tags; EKS has some of its own on it."""
@@ -30,7 +33,9 @@ _AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
 class EksGpuNodeGroupArgs:
     """A GPU node group on EKS."""
 
-    instance_types: Sequence[str] = field(metadata={EXAMPLE: "[g6.xlarge]"})
+    instance_types: Annotated[Sequence[str], OnChange("GPU pool")] = field(
+        metadata={EXAMPLE: "[g6.xlarge]"}
+    )
     """One instance type, or several with the same GPUs of which EC2 takes what it has; the smallest
     first."""
     accelerator: str | None = None
@@ -44,16 +49,16 @@ class EksGpuNodeGroupArgs:
     desired_nodes: int | None = None
     """The size, for one update: needed where minNodes rises above the running size or maxNodes
     falls below it. Take it out afterwards, and the number is the autoscaler's again."""
-    zones: Sequence[str] = ()
+    zones: Annotated[Sequence[str], OnChange("GPU pool")] = ()
     """Some of the network's zones; left out, all of them. In several, Auto Scaling may terminate a
     node to even them out, and what runs on it."""
-    subnet_ids: Sequence[str] = ()
+    subnet_ids: Annotated[Sequence[str], OnChange("GPU pool")] = ()
     """Some of an existing network's subnets; left out, all of them."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Further labels of the nodes."""
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
-    capacity_type: CapacityType = "on-demand"
+    capacity_type: Annotated[CapacityType, OnChange(bought)] = "on-demand"
     """How the nodes are bought: `reservation` is out of on-demand Capacity Reservations alone. The
     pool of a Capacity Block takes an update (version, disk, tags) at size 0 alone: before the block
     starts, or after it ends."""
@@ -61,11 +66,11 @@ class EksGpuNodeGroupArgs:
     """Out of which reservation the nodes come: with capacityType `capacity-block` the block's ID,
     with `reservation` that of an on-demand Capacity Reservation, or the ARN of a resource group of
     them. `gpu-cluster capacity` says what is left of it."""
-    os: str = "al2023"
+    os: Annotated[str, OnChange("GPU pool")] = "al2023"
     """The image of the nodes, `al2023` or `bottlerocket`; both carry the driver."""
-    ami_type: str | None = None
+    ami_type: Annotated[str | None, OnChange("GPU pool")] = None
     """The image type of EKS; it follows from `os` and the instance type."""
-    release_version: str | None = None
+    release_version: Annotated[str | None, OnChange(never_lower)] = None
     """The image's release such as `1.36.2-20260714`; left out, the newest when the group is made
     or its Kubernetes version changes."""
     sharing: EksSharingArgs | None = None

@@ -4,12 +4,13 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
 from components.addresses import authorized, example_warnings
 from components.catalog import gke as catalog
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.gke.network_args import GkeNetworkArgs
+from components.replacement import OnChange, kept
 
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
 LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
@@ -19,9 +20,9 @@ LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
 class GkeControlPlaneArgs:
     """A GKE cluster's control plane."""
 
-    name: str
+    name: Annotated[str, OnChange("cluster")]
     """The physical name. It is fixed, so that a lost state can be recovered by import."""
-    location: str
+    location: Annotated[str, OnChange("cluster")]
     """A zone (cheaper, one control plane) or a region (three)."""
     network: GkeNetworkArgs = field(default_factory=GkeNetworkArgs)
     """The addresses of the VPC that the stack makes, or the subnetwork of one that is there."""
@@ -125,7 +126,7 @@ class GkeSystemPoolArgs:
     """The largest number of nodes in the whole pool."""
     disk_size_gb: int = 50
     """The size of a node's boot disk."""
-    spot: bool = False
+    spot: Annotated[bool, OnChange("system pool")] = False
     """Whether the system nodes are Spot machines."""
 
     @property
@@ -174,7 +175,10 @@ class GkeSystemPoolArgs:
 class GkeClusterArgs(GkeControlPlaneArgs):
     """A GKE Standard cluster."""
 
-    zones: Sequence[str] = ()
+    # The provider keeps what is no longer given: the field is optional and computed.
+    zones: Annotated[
+        Sequence[str], OnChange(kept("name the zones that its nodes shall be in"))
+    ] = ()
     """The zones of a regional cluster's nodes; left out, GKE takes three."""
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
     """The nodes without GPUs, on which the cluster's own pods run."""

@@ -1,9 +1,11 @@
 """The machine of a GPU node on GKE Standard, and the GPUs that it carries."""
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from components.catalog import gke as catalog
 from components.decode import EXAMPLE
+from components.replacement import OnChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,10 +14,10 @@ class GkeGpuMachineArgs:
 
     machine_type: str = field(metadata={EXAMPLE: "g2-standard-4"})
     """The machine type of a node."""
-    accelerator: str | None = None
+    accelerator: Annotated[str | None, OnChange("GPU pool")] = None
     """The GPU, as `guestAccelerators.type` has it; derived where the machine type has its GPUs
     built in."""
-    gpus_per_node: int | None = None
+    gpus_per_node: Annotated[int | None, OnChange("GPU pool")] = None
     """GPUs of a node; derived where the machine type has its GPUs built in, else 1."""
 
     def __post_init__(self) -> None:

@@ -4,10 +4,13 @@ import ipaddress
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Annotated
 
 from components.addresses import parse_cidr
 from components.decode import camel
+from components.gke.immutable import unless_grown
 from components.gke.sign_in import PROJECT_ID
+from components.replacement import NEVER, OnChange
 
 NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 """Of a network, a subnetwork, a secondary range."""
@@ -29,26 +32,29 @@ class GkeNetworkArgs:
     """Address ranges (IPv4 CIDR) of the stack's own subnetwork, which may not overlap; or a
     subnetwork that is there."""
 
-    nodes_cidr: str = "10.0.0.0/20"
+    nodes_cidr: Annotated[str, OnChange(unless_grown)] = "10.0.0.0/20"
     """The range of the nodes; a /20 holds 4,092."""
-    pods_cidr: str = "10.16.0.0/14"
+    # https://github.com/hashicorp/terraform-provider-google/issues/7474
+    pods_cidr: Annotated[str, OnChange(NEVER)] = "10.16.0.0/14"
     """The range of the pods; each node takes a /24 of it."""
-    services_cidr: str = "10.20.0.0/20"
+    services_cidr: Annotated[str, OnChange(NEVER)] = "10.20.0.0/20"
     """The range of the services; a /20 holds 4,096."""
     flow_logs: bool = False
     """Whether the VPC logs its flows, on GKE Standard also between pods of one node. The logs are
     billed by volume."""
-    subnetwork: str | None = None
+    # No cluster moves to another network:
+    # https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc
+    subnetwork: Annotated[str | None, OnChange("cluster")] = None
     """An existing subnetwork in the cluster's region, by its name; its nodes have a way out. The
     stack then makes no network, no router and no Cloud NAT."""
-    vpc: str | None = None
+    vpc: Annotated[str | None, OnChange("cluster")] = None
     """The VPC network of `subnetwork`, by its name."""
-    host_project: str | None = None
+    host_project: Annotated[str | None, OnChange("cluster")] = None
     """The ID of the Shared VPC host project that has `vpc`; left out, the cluster's own project
     has it."""
-    pods_range: str | None = None
+    pods_range: Annotated[str | None, OnChange("cluster")] = None
     """The secondary range of `subnetwork` for pods, by its name; each node takes a /24 of it."""
-    services_range: str | None = None
+    services_range: Annotated[str | None, OnChange("cluster")] = None
     """The secondary range of `subnetwork` for services, by its name."""
 
     def __post_init__(self) -> None:

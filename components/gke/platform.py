@@ -5,15 +5,17 @@ import pulumi_kubernetes as kubernetes
 
 from components.cluster import Cluster, Runs
 from components.gke.cluster import GkeCluster
+from components.gke.cluster_args import GkeClusterArgs
 from components.gke.control_plane import identifier_of
 from components.gke.gpu_monitoring_args import monitoring_of
-from components.gke.immutable import CLUSTER, POOL
+from components.gke.immutable import POOL
 from components.gke.node_pool import GkeGpuNodePool
 from components.gke.pod_access import GkePodAccess, addons, shared_rights
+from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.gke.storage import declare_storage
 from components.gke.training import training_warnings
-from components.replacement import LastingSettings
+from components.replacement import LastingSettings, lasting
 
 
 def declare(settings: GkeSettings, runs: Runs) -> Cluster:
@@ -47,7 +49,12 @@ def declare(settings: GkeSettings, runs: Runs) -> Cluster:
         for name, pool in settings.pools.items()
     ]
     LastingSettings(
-        args, pools, cluster=CLUSTER, pool=POOL, after=[gke, *gpu_pools], claims=runs.claims
+        args,
+        pools,
+        cluster=lasting(GkeClusterArgs),
+        pool={**lasting(GkeGpuNodePoolArgs), **POOL},
+        after=[gke, *gpu_pools],
+        claims=runs.claims,
     )
     if monitoring:
         # The only user of a large module of the SDK.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from components.catalog import gke as catalog
 from components.catalog import gke_volumes, room
@@ -21,6 +21,7 @@ from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
+from components.replacement import OnChange, kept
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
 
@@ -56,40 +57,40 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     """Further labels of the nodes."""
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
-    capacity_type: Capacity = "on-demand"
+    capacity_type: Annotated[Capacity, OnChange("GPU pool")] = "on-demand"
     """How the nodes are bought."""
-    reservation: str | None = None
+    reservation: Annotated[str | None, OnChange("GPU pool")] = None
     """The reservation that the nodes come out of, with capacityType `reservation`: its name, or
     `projects/OWNER/reservations/NAME` where another project shares it; either with
     `/reservationBlocks/BLOCK` for a part of it. `gpu-cluster capacity` says what is left of it."""
     os_image: Literal["cos", "ubuntu"] = "cos"
     """The image of the nodes: Container-Optimized OS or Ubuntu."""
-    driver: Literal["managed", "daemonset"] = "managed"
+    driver: Annotated[Literal["managed", "daemonset"], OnChange("GPU pool")] = "managed"
     """Who installs the driver: GKE (`managed`), or a DaemonSet of this stack (`daemonset`)."""
-    driver_version: Literal["default", "latest"] = "default"
+    driver_version: Annotated[Literal["default", "latest"], OnChange("GPU pool")] = "default"
     """The driver that GKE installs; with driver `managed`."""
     installer_image: str | None = None
     """Your own installer image instead of the one that GKE preloads; with driver `daemonset`."""
     device_plugin: Literal["gke", "nvidia"] = "gke"
     """Whose device plugin runs: GKE's (`gke`), or NVIDIA's in a DaemonSet of this stack
     (`nvidia`)."""
-    sharing: GkeSharingArgs | None = None
+    sharing: Annotated[GkeSharingArgs | None, OnChange("GPU pool")] = None
     """How pods share a GPU; left out, each GPU is one pod's."""
     disk_size_gb: int = 100
     """The size of the boot disk; CUDA images take 5 to 20 GB each."""
     disk_type: str | None = None
     """The type of the boot disk; left out, `pd-balanced`, or `hyperdisk-balanced` on machine types
     that take no other."""
-    image_streaming: bool | None = None
+    image_streaming: Annotated[bool | None, OnChange(kept("set it to false to turn it off"))] = None
     """Whether containers start while their images still load. The images must be in Artifact
     Registry, and the API containerfilesystem.googleapis.com enabled. `false` turns it off again."""
     secure_boot: bool | None = None
     """Whether the nodes boot only signed software. Left out, they do, except where the driver's
     kernel module may be unsigned (driver `daemonset` with Ubuntu or with your own installer
     image)."""
-    compact_placement: bool = False
+    compact_placement: Annotated[bool, OnChange("GPU pool")] = False
     """Whether the nodes are close together; one zone only."""
-    max_run_duration_seconds: int | None = None
+    max_run_duration_seconds: Annotated[int | None, OnChange("GPU pool")] = None
     """The time after which a node is deleted; with capacityType `flex-start`, at most 7 days."""
     delete_before_replace: bool = True
     """Whether a pool that is replaced is deleted first. `false` keeps the old nodes while a

@@ -10,9 +10,9 @@ from components.gke.pod_access import GkePodAccess, shared_rights
 from components.gke.storage import declare_storage
 from components.gke.training import training_warnings
 from components.gke_autopilot.cluster import GkeAutopilotCluster
-from components.gke_autopilot.immutable import CLUSTER
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.settings import GkeAutopilotSettings
-from components.replacement import LastingSettings
+from components.replacement import LastingSettings, lasting
 
 
 def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
@@ -21,7 +21,9 @@ def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:
     gke = GkeAutopilotCluster(
         args.name, args, project=settings.project, dcgm=bool(monitoring and monitoring.dcgm)
     )
-    LastingSettings(args, {}, cluster=CLUSTER, pool={}, after=[gke], claims=runs.claims)
+    LastingSettings(
+        args, {}, cluster=lasting(GkeAutopilotArgs), pool={}, after=[gke], claims=runs.claims
+    )
     nodes = {name: pool.args.node_gpus for name, pool in settings.pools.items()}
     for warning in [
         *settings.warnings,

@@ -13,6 +13,7 @@ from cli.docs import keys
 from components.decode import camel, decode
 from components.limits import UNIQUE, Limit, check_limits, fragment, one_of, refusal, unwrapped
 
+LIMITS = (Limit, Ge, Le, MinLen, MaxLen)
 WRONG: Sequence[Any] = ("", "?", "no such thing", "x" * 300, [], ["a", "a"], -1, 0, 10**9)
 """Values of which each limit refuses at least one of its own type."""
 
@@ -60,7 +61,8 @@ def test_values_within_their_limits_are_accepted() -> None:
 
 def limits_of(hint: Any, where: str) -> Iterator[tuple[str, Any, Sequence[Any]]]:
     """Each limited part of a type: where it is, its type, and the limits."""
-    kind, limits = unwrapped(hint)
+    kind, annotations = unwrapped(hint)
+    limits = [each for each in annotations if isinstance(each, LIMITS)]
     if limits:
         yield where, kind, limits
     for part in typing.get_args(kind):

@@ -5,11 +5,10 @@ from typing import get_type_hints
 
 import pytest
 
-from components.eks import immutable as eks
 from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
-from components.gke import immutable as gke
 from components.gke.cluster_args import GkeClusterArgs
+from components.gke.immutable import POOL as GKE_POOL
 from components.gke.network_args import GkeNetworkArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
@@ -22,11 +21,14 @@ from components.replacement import (
     Rule,
     if_longer,
     kept,
+    lasting,
     next_minor,
     valued,
     warnings,
 )
 
+GKE_CLUSTER, EKS_CLUSTER = lasting(GkeClusterArgs), lasting(EksClusterArgs)
+EKS_POOL = lasting(EksGpuNodeGroupArgs)
 RULES: dict[str, Rule] = {
     "cluster.location": "cluster",
     "cluster.network.podsCidr": NEVER,
@@ -122,18 +124,19 @@ def test_a_version_moves_neither_back_nor_two_minors(new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lasting", "args"),
+    ("rules", "args"),
     [
-        (gke.CLUSTER, GkeClusterArgs),
-        (gke.CONTROL_PLANE, GkeAutopilotArgs),
-        (gke.POOL, GkeGpuNodePoolArgs),
-        (eks.CLUSTER, EksClusterArgs),
-        (eks.POOL, EksGpuNodeGroupArgs),
+        (GKE_CLUSTER, GkeClusterArgs),
+        (lasting(GkeAutopilotArgs), GkeAutopilotArgs),
+        ({**lasting(GkeGpuNodePoolArgs), **GKE_POOL}, GkeGpuNodePoolArgs),
+        (EKS_CLUSTER, EksClusterArgs),
+        (EKS_POOL, EksGpuNodeGroupArgs),
     ],
 )
-def test_every_lasting_setting_is_one(lasting: Lasting, args: type) -> None:
+def test_every_lasting_setting_is_one(rules: Lasting, args: type) -> None:
     """No path leads nowhere."""
-    for path in lasting:
+    assert rules
+    for path in rules:
         kind = args
         for step in path.split("."):
             if isinstance(getattr(kind, step, None), property):
@@ -144,12 +147,12 @@ def test_every_lasting_setting_is_one(lasting: Lasting, args: type) -> None:
 
 def test_a_cluster_s_secrets_keep_their_key() -> None:
     """EKS keeps the first one, which the stack would delete once another is named."""
-    assert eks.CLUSTER["secrets_encryption_key"] == NEVER
+    assert EKS_CLUSTER["secrets_encryption_key"] == NEVER
 
 
-def said(lasting: Lasting, path: str, old: str, new: str) -> list[str]:
+def said(rules: Lasting, path: str, old: str, new: str) -> list[str]:
     """The warnings for a change of one setting of a cluster."""
-    return list(warnings({"k": old}, {"k": new}, {"k": lasting[path]}))
+    return list(warnings({"k": old}, {"k": new}, {"k": rules[path]}))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,7 @@ def said(lasting: Lasting, path: str, old: str, new: str) -> list[str]:
 )
 def test_a_range_grows_in_place(new: str, replaced: bool) -> None:
     """And replaces the cluster where it moves or shrinks: the subnetwork's successor is another."""
-    found = said(gke.CONTROL_PLANE, "network.nodes_cidr", "10.0.0.0/20", new)
+    found = said(GKE_CLUSTER, "network.nodes_cidr", "10.0.0.0/20", new)
     assert [" replaces the cluster: " in line for line in found] == [True] * replaced
 
 
@@ -191,7 +194,7 @@ RELEASE = "gpuPools.gpu.releaseVersion"
 @pytest.mark.parametrize("new", ["1.35.6-20260601", "1.34.9-20260714", "1.35.5-20260714"])
 def test_a_release_never_goes_down(new: str) -> None:
     """EKS refuses it, after other updates."""
-    rules = {RELEASE: eks.POOL["release_version"]}
+    rules = {RELEASE: EKS_POOL["release_version"]}
     with pytest.raises(ValueError, match=r"cannot be while the GPU pool stands; .* newer release"):
         list(warnings({RELEASE: "1.35.6-20260714"}, {RELEASE: new}, rules))
 
@@ -199,7 +202,7 @@ def test_a_release_never_goes_down(new: str) -> None:
 def test_a_release_is_free_where_the_pool_is_replaced() -> None:
     """By another setting of the same pool; another pool's does not help."""
     mine, other = "gpuPools.gpu.os", "gpuPools.more.os"
-    rules = {RELEASE: eks.POOL["release_version"], mine: eks.POOL["os"], other: eks.POOL["os"]}
+    rules = {RELEASE: EKS_POOL["release_version"], mine: EKS_POOL["os"], other: EKS_POOL["os"]}
     before = {RELEASE: "1.35.6-20260714", mine: "al2023", other: "al2023"}
     after = before | {RELEASE: "1.35.6-20260101"}
     (line,) = warnings(before, after | {mine: "bottlerocket"}, rules)
@@ -210,7 +213,7 @@ def test_a_release_is_free_where_the_pool_is_replaced() -> None:
 
 def test_a_release_may_rise_or_be_first() -> None:
     """And one that is taken away stays."""
-    rule = {"k": eks.POOL["release_version"]}
+    rule = {"k": EKS_POOL["release_version"]}
     assert not list(warnings({"k": "1.35.6-20260714"}, {"k": "1.36.2-20260714"}, rule))
     assert not list(warnings({"k": "null"}, {"k": "1.35.6-20260714"}, rule))
     (line,) = warnings({"k": "1.35.6-20260714"}, {"k": "null"}, rule)
@@ -223,7 +226,7 @@ def test_a_release_may_rise_or_be_first() -> None:
 )
 def test_a_reservation_comes_and_goes_without_a_new_pool(new: str, replaced: bool) -> None:
     """To EKS nodes out of a reservation are on demand; its launch template recycles them."""
-    rule = {"k": eks.POOL["capacity_type"]}
+    rule = {"k": EKS_POOL["capacity_type"]}
     lines = list(warnings({"k": "on-demand"}, {"k": new}, rule))
     assert bool(lines) is replaced
     assert all("replaces the GPU pool" in line for line in lines)
