@@ -55,6 +55,14 @@ _ROWS: Final = (
         notes="the free tier covers one zonal or Autopilot cluster of a billing account",
     ),
     Price(
+        "gke-cluster-extended-period",
+        "gcp",
+        0.5,
+        "hour",
+        "GKE pricing page",
+        notes="on top of gke-cluster, for a minor in the extended support period",
+    ),
+    Price(
         "gke-free-tier",
         "gcp",
         74.4,

@@ -13,6 +13,9 @@ from components.gke.network_args import GkeNetworkArgs
 from components.replacement import OnChange, kept
 
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
+KMS_KEY = re.compile(
+    r"projects/(?P<project>[^/]+)/locations/(?P<location>[^/]+)/keyRings/[^/]+/cryptoKeys/[^/]+"
+)
 LABEL = re.compile(r"^[a-z0-9_-]{0,63}$")
 
 
@@ -36,7 +39,8 @@ class GkeControlPlaneArgs:
     """Whether the control plane has a DNS name beside its address, which the kubeconfig then uses.
     From anywhere, IAM decides who gets in (`container.clusters.connect`), and no network does."""
     release_channel: Literal["rapid", "regular", "stable", "extended"] = "regular"
-    """The release channel, which decides when GKE upgrades."""
+    """The release channel, which decides when GKE upgrades. With `extended`, a minor whose standard
+    support has ended costs six times the fee of the control plane."""
     version: str | None = None
     """The minimum version of the control plane; left out, the channel's default."""
     maintenance: GkeMaintenanceArgs | None = None
@@ -47,7 +51,8 @@ class GkeControlPlaneArgs:
     stops them."""
     secrets_encryption_key: str | None = None
     """The Cloud KMS key (`projects/.../cryptoKeys/...`) that encrypts Kubernetes secrets in etcd,
-    on top of Google's own encryption at rest."""
+    on top of Google's own encryption at rest. It is in the cluster's region, and GKE's service
+    agent has `roles/cloudkms.cryptoKeyEncrypterDecrypter` on it."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """The labels of the cluster resource, for billing."""
 
@@ -81,12 +86,18 @@ class GkeControlPlaneArgs:
                     f"authorizedNetworks.{name}: '{block}' is public, and with privateEndpoint "
                     "only private addresses reach the control plane; drop it or privateEndpoint"
                 )
-        key = self.secrets_encryption_key
-        if key is not None and "/cryptoKeys/" not in key:
-            raise ValueError(
-                f"secretsEncryptionKey: {key!r} is not a Cloud KMS key; give it as "
-                "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
-            )
+        if (key := self.secrets_encryption_key) is not None:
+            found = KMS_KEY.fullmatch(key)
+            if found is None:
+                raise ValueError(
+                    f"secretsEncryptionKey: {key!r} is not a Cloud KMS key; give it as "
+                    "projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY"
+                )
+            if found["location"] != self.region:
+                raise ValueError(
+                    f"secretsEncryptionKey: {key!r} is in {found['location']}, and GKE takes a key "
+                    f"of the cluster's region; give one in {self.region}"
+                )
         for key, value in self.labels.items():
             if not (LABEL.match(key) and key and LABEL.match(value)):
                 raise ValueError(
@@ -109,6 +120,12 @@ class GkeControlPlaneArgs:
                 "reaches the control plane, and the update ends at the first Kubernetes object "
                 "where Pulumi runs elsewhere; name the network from which you come, or set "
                 "dnsEndpoint: true"
+            )
+        elif self.private_endpoint and not self.dns_endpoint:
+            found.append(
+                "privateEndpoint: the private endpoint answers only clients that come from "
+                f"{self.region}, also over a VPN or an Interconnect; if yours ends in another "
+                "region, set dnsEndpoint: true"
             )
         return found
 

@@ -1,12 +1,11 @@
 """What every GKE node of this stack has in common: identity, Shielded VM, metadata."""
 
-import hashlib
-
 import pulumi
 import pulumi_gcp as gcp
 from pulumi_gcp.container import NodePoolNodeConfigArgsDict
 
 from components import ownership, recycling
+from components.gke.node_account import account_id
 
 NODE_SCOPES = ["https://www.googleapis.com/auth/cloud-platform"]
 """The scope opens every API; what the account may do there, IAM decides."""
@@ -90,17 +89,6 @@ class GkeNodeIdentity(pulumi.ComponentResource):
             for role in (*NODE_ROLES, *([STREAMING_ROLE] if image_streaming else []))
         ]
         self.register_outputs({})
-
-
-def account_id(cluster: str) -> str:
-    """The service account's ID for a cluster: 6 to 30 characters, ends in a letter or digit.
-
-    Where the name is too long, a hash tells clusters apart whose names begin alike.
-    """
-    if len(cluster) <= 24:
-        return f"{cluster}-nodes"
-    digest = hashlib.sha256(cluster.encode()).hexdigest()[:6]
-    return f"{cluster[:17].rstrip('-')}-{digest}-nodes"
 
 
 def node_config(

@@ -8,6 +8,7 @@ from components.access import Access
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at
 from components.gke.cluster_args import GkeClusterArgs
+from components.gke.node_account import registry_warnings
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sign_in import identity_warnings, project_id
 from components.gke.volumes import access
@@ -50,7 +51,10 @@ def resolve(
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
     return GkeSettings(
         project=project,
-        warnings=identity_warnings(config, os.environ),
+        warnings=[
+            *identity_warnings(config, os.environ),
+            *registry_warnings(config, project, cluster.name),
+        ],
         cluster=cluster,
         pools={
             name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)

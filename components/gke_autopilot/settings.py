@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from components.access import Access
 from components.cluster import Metrics, ResolvedPool
 from components.decode import NAMESPACE, at
+from components.gke.node_account import registry_warnings
 from components.gke.sign_in import identity_warnings, project_id
 from components.gke.volumes import access
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
@@ -45,7 +46,10 @@ def resolve(
     at(f"{NAMESPACE}:cluster", cluster.network.check_in, project)
     return GkeAutopilotSettings(
         project=project,
-        warnings=identity_warnings(config, os.environ),
+        warnings=[
+            *identity_warnings(config, os.environ),
+            *registry_warnings(config, project, cluster.name),
+        ],
         cluster=cluster,
         pools={
             name: at(f"{NAMESPACE}:gpuPools.{name}", pool.resolve, name, cluster)

@@ -5,6 +5,7 @@ the default vCPUs of each instance type, by family and market. What else would m
 update fail is asked by `aws_account` and `aws_network`.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,7 @@ from stacks.capacity.verdict import Finding, Known, Need, Unknown
 KEYS = ("aws:region", "aws:profile", "aws:assumeRoles")
 CLUSTER_TAG = "eks:cluster-name"
 """EKS puts it on the instances of its managed node groups."""
+_ECR = re.compile(r"(?P<id>[0-9]{12})\.dkr\.ecr\.")
 _COUNTED = ("pending", "running", "shutting-down", "stopping")
 
 
@@ -38,6 +40,13 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
     found, notes = needs(own.pools, own.cluster.system_pool, region=own.region)
     places = "subnetIds" if own.cluster.network.subnet_ids else "zones"
     quotas = AwsQuotas.of(own.provider, endpoint)
+    registry = _ECR.match(settings.images.registry or "")
+    if registry and not _own(registry["id"], own):
+        notes.append(
+            f"images.registry: it is in account {registry['id']}, whose repositories have to let "
+            "the nodes' account pull; each needs a policy with ecr:BatchGetImage and "
+            "ecr:GetDownloadUrlForLayer: aws ecr set-repository-policy"
+        )
     return Questions(
         cloud=quotas,
         needs=found,
@@ -45,6 +54,13 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         reservations=aws_reservations.wanted(own.pools, places),
         notes=notes,
         findings=quotas.findings(own),
+    )
+
+
+def _own(account: str, settings: EksSettings) -> bool:
+    """Whether it is the cluster's account: that of an administrator, or of the provider's role."""
+    return any(
+        f":{account}:" in arn for arn in (*settings.cluster.admins, settings.provider.role or "")
     )
 
 

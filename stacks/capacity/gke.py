@@ -8,7 +8,7 @@ from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.settings.model import Settings
-from stacks.capacity import google_buckets, google_network
+from stacks.capacity import google_buckets, google_grants, google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_reservations import machine
@@ -37,6 +37,9 @@ def questions(settings: Settings[GkeSettings], endpoint: str | None) -> Question
         notes=[*notes, *far],
         findings=[
             *buckets,
+            *google_grants.findings(
+                own.cluster, settings.images.registry, project=own.project, api=api
+            ),
             *google_network.findings(
                 own.cluster.network,
                 project=own.project,

@@ -10,7 +10,7 @@ from components.gke_autopilot.settings import GkeAutopilotSettings
 from components.gpu.acceptance_args import GpuTestArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.settings.model import Settings
-from stacks.capacity import google_buckets, google_network
+from stacks.capacity import google_buckets, google_grants, google_network
 from stacks.capacity.google import KEYS, GoogleQuotas, needs
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Wanted
@@ -42,6 +42,9 @@ def questions(settings: Settings[GkeAutopilotSettings], endpoint: str | None) ->
         ],
         findings=[
             *buckets,
+            *google_grants.findings(
+                own.cluster, settings.images.registry, project=own.project, api=api
+            ),
             *google_network.findings(
                 own.cluster.network,
                 project=own.project,

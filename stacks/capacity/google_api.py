@@ -27,6 +27,8 @@ SCOPES = (
 TIMEOUT_SECONDS = 20.0
 _NAMED = google.auth.environment_vars.CREDENTIALS
 _SERVICES = {
+    "artifactregistry": ("https://artifactregistry.googleapis.com/v1", "artifactregistry/v1"),
+    "cloudkms": ("https://cloudkms.googleapis.com/v1", "cloudkms/v1"),
     "compute": ("https://compute.googleapis.com/compute/v1", "compute/v1"),
     "cloudresourcemanager": (
         "https://cloudresourcemanager.googleapis.com/v1",
@@ -104,7 +106,7 @@ class GoogleApi:
 
     def policy(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
         """An IAM policy, for which Resource Manager wants a POST."""
-        verb = "GET" if service == "compute" else "POST"
+        verb = "POST" if service == "cloudresourcemanager" else "GET"
         asked = self._ask(verb, service, path)
         return asked if isinstance(asked, Unknown) else _body(asked)
 

@@ -139,10 +139,12 @@ class _Asked:
         apis = f"{number}@cloudservices.gserviceaccount.com"
         host = self._api.policy("cloudresourcemanager", f"projects/{self._host}:getIamPolicy")
         own = self._api.policy("compute", f"{self._name}/getIamPolicy") if self._row else host
-        yield from _granted("hostProject", [host], _HOST_USER, gke, self._host)
+        at, folder = f"{_AT}.hostProject", "what a folder above grants is not asked"
+        yield from granted(at, [host], _HOST_USER, gke, self._host, folder)
         on = f"{self._network.subnetwork}, or on {self._host}"
         for agent in (gke, apis):
-            yield from _granted("subnetwork", [own, host], _NETWORK_USER, agent, on)
+            at = f"{_AT}.subnetwork"
+            yield from granted(at, [own, host], _NETWORK_USER, agent, on, folder)
 
     def way_out(self, images: Iterable[str]) -> Iterator[Finding]:
         """Whether private nodes reach the registries of these images, and GKE at all."""
@@ -225,10 +227,10 @@ def _registry(image: str) -> str:
     return host if slash and is_registry(host) else "docker.io"
 
 
-def _granted(
-    key: str, policies: Sequence[Policy], role: str, agent: str, where: str
+def granted(
+    about: str, policies: Sequence[Policy], role: str, agent: str, where: str, fix: str
 ) -> Iterator[Finding]:
-    """A finding where an agent has a role in none of the policies."""
+    """A finding if an agent has a role in none of the policies, any one of which would do."""
     known = [policy for policy in policies if not isinstance(policy, Unknown)]
     members = {
         member
@@ -243,11 +245,13 @@ def _granted(
     refused = [policy.reason for policy in policies if isinstance(policy, Unknown)]
     others = sorted(member for member in members if member.startswith(_COLLECTIVE))
     if refused:
-        yield _unknown(key, f"whether {agent} has {role} on {where}: {refused[0]}")
+        reason = f"whether {agent} has {role} on {where}: {refused[0]}"
     elif others:
-        yield _unknown(key, f"{missing}, unless it is a member of {', '.join(others)}")
+        reason = f"{missing}, unless it is a member of {', '.join(others)}"
     else:
-        yield _wrong(key, f"{missing}; what a folder above grants is not asked")
+        yield Finding(about=about, word="wrong", reason=f"{missing}; {fix}")
+        return
+    yield Finding(about=about, word="unknown", reason=reason)
 
 
 def _size(block: str) -> int:

@@ -56,7 +56,11 @@ def bill(settings: Settings[GkeSettings], today: date) -> Bill:
     return Bill(
         other_region=other_region("gcp", cluster.region),
         items=[control_plane, *items, *cloud_nat(cluster.network, least, most), *volumes],
-        metered=by_use(cluster.network, prometheus=cluster.managed_prometheus),
+        metered=by_use(
+            cluster.network,
+            prometheus=cluster.managed_prometheus,
+            alerts=settings.monitoring is not None,
+        ),
         notes=[
             *google_notes(cluster, free=zonal),
             *pool_notes(pools),

@@ -28,7 +28,7 @@ def bill(settings: Settings[GkeAutopilotSettings], today: date) -> Bill:
     return Bill(
         other_region=other_region("gcp", cluster.region),
         items=[fee("GKE Autopilot"), *pods, *cloud_nat(cluster.network, None, None), *volumes],
-        metered=by_use(cluster.network, prometheus=True),
+        metered=by_use(cluster.network, prometheus=True, alerts=settings.monitoring is not None),
         notes=[
             *google_notes(cluster, free=True),
             "Autopilot bills pods by what they request; its prices are not known here, and nothing "

@@ -41,7 +41,7 @@ def cloud_nat(network: GkeNetworkArgs, idle: float | None, full: float | None) -
     ]
 
 
-def by_use(network: GkeNetworkArgs, *, prometheus: bool) -> list[Metered]:
+def by_use(network: GkeNetworkArgs, *, prometheus: bool, alerts: bool = False) -> list[Metered]:
     """What is billed by use."""
     nat = metered("traffic through NAT", price_of("gcp", "cloud-nat-data"))
     return [
@@ -49,6 +49,8 @@ def by_use(network: GkeNetworkArgs, *, prometheus: bool) -> list[Metered]:
         Metered(name="logs", dollars=None, unit="GiB"),
         Metered(name="traffic to the internet and between zones", dollars=None, unit="GiB"),
         *([Metered(name="Managed Prometheus", dollars=None, unit="sample")] if prometheus else []),
+        *([Metered(name="alert conditions", dollars=None, unit="month")] if alerts else []),
+        *([Metered(name="points that alerts read", dollars=None, unit="point")] if alerts else []),
         *([Metered(name="VPC flow logs", dollars=None, unit="GiB")] if network.flow_logs else []),
     ]
 
@@ -62,6 +64,12 @@ def google_notes(cluster: GkeControlPlaneArgs, *, free: bool) -> list[str]:
         credit = price_of("gcp", "gke-free-tier").dollars
         notes.append(
             f"the free tier, ${credit:.2f} a month and billing account, may pay the control plane"
+        )
+    if cluster.release_channel == "extended":
+        extended = price_of("gcp", "gke-cluster-extended-period").dollars
+        notes.append(
+            f"releaseChannel extended: once standard support of the cluster's minor has ended, the "
+            f"control plane costs ${extended:.2f} an hour more, which is not in the sums"
         )
     if cluster.secrets_encryption_key:
         notes.append("the Cloud KMS key of Kubernetes secrets is yours, and not counted")

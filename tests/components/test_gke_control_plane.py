@@ -107,17 +107,23 @@ def test_the_dns_endpoint_lets_in_without_a_network() -> None:
 
 @pytest.mark.parametrize(
     ("networks", "dns", "warned"),
-    [({}, False, True), ({"vpn": "10.200.0.0/16"}, False, False), ({}, True, False)],
+    [
+        ({}, False, "only the cluster's own subnetwork"),
+        ({"vpn": "10.200.0.0/16"}, False, "only clients that come from us-central1"),
+        ({}, True, ""),
+    ],
 )
-def test_a_private_endpoint_that_only_the_subnetwork_reaches_is_warned_of(
-    networks: dict[str, str], dns: bool, warned: bool
+def test_who_does_not_reach_a_private_endpoint_is_warned_of(
+    networks: dict[str, str], dns: bool, warned: str
 ) -> None:
-    """With enforcement nobody else is let in."""
+    """With enforcement nobody else is let in, and nobody from another region."""
     args = GkeClusterArgs(
         name="a", location="us-central1-a", private_endpoint=True, dns_endpoint=dns,
         authorized_networks=networks,
     )  # fmt: skip
-    assert any(line.startswith("privateEndpoint: ") for line in args.warnings()) is warned
+    found = [line for line in args.warnings() if line.startswith("privateEndpoint: ")]
+    assert len(found) == bool(warned)
+    assert all(warned in line for line in found)
 
 
 def test_a_node_has_as_many_ports_as_its_pods_need() -> None:

@@ -18,6 +18,7 @@ from components.eks.provider_args import AwsProviderArgs
 from stacks.capacity import eks as aws_quota
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.verdict import Known, Need, Unknown
+from stacks.settings import config_of, settings_of
 
 
 def eks_needs(**pools: Any) -> dict[str, dict[str, int]]:
@@ -118,6 +119,17 @@ def test_aws_refuses(code: str, reason: str) -> None:
         stub.add_client_error("get_service_quota", code, "no\n", expected_params=ASKED)
         quotas = aws_quota.AwsQuotas(client, boto3.client("ec2", region_name="us-east-1"))
         assert quotas.answer(aws_need()) == Unknown(reason=reason)
+
+
+@mock_aws
+@pytest.mark.parametrize(("account", "said"), [("999900001111", True), ("123456789012", False)])
+def test_a_registry_of_another_account_is_a_note(account: str, said: bool) -> None:
+    """Whose policy this account may not read."""
+    config = config_of("train")
+    registry = f"{account}.dkr.ecr.us-east-1.amazonaws.com/mirror"
+    config["gpu-cluster:images"] = {"registry": registry}
+    notes = aws_quota.questions(settings_of("train", config), None).notes
+    assert any(f"it is in account {account}" in note for note in notes) is said
 
 
 @mock_aws

@@ -16,6 +16,7 @@ from google.auth.exceptions import DefaultCredentialsError, RefreshError
 from components.batch.training_args import TrainingArgs
 from components.cluster import ResolvedPool
 from components.gke.cluster_args import GkeClusterArgs
+from components.gke.node_account import registry_warnings
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.pool_args import GkeAutopilotPoolArgs
@@ -25,7 +26,7 @@ from stacks.capacity import eks as aws_quota
 from stacks.capacity import gke as gke_quota
 from stacks.capacity import gke_autopilot as autopilot_quota
 from stacks.capacity import google as google_quota
-from stacks.capacity import offers
+from stacks.capacity import google_grants, offers
 from stacks.capacity import stack_capacity as quota
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.offers import Offer, Wanted
@@ -330,6 +331,75 @@ def test_what_a_finding_says_in_full_is_not_said_for_each_pool() -> None:
     for said in (True, False):
         text = offers.text([Offer(wanted=wanted, zones=Unknown(reason="no subnet", said=said))])
         assert ("pool p: unknown: no subnet" in text) is not said
+
+
+class Policies(GoogleApi):
+    """APIs that answer with these IAM policies, by the end of the path that is asked."""
+
+    def __init__(self, **bindings: list[tuple[str, str]] | None) -> None:
+        super().__init__()
+        self.bindings = bindings
+
+    def get(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
+        return {"projectNumber": "42"}
+
+    def policy(self, service: str, path: str) -> Mapping[str, Any] | Unknown:
+        granted = self.bindings.get(service, [])
+        if granted is None:
+            return Unknown(reason="not allowed to look")
+        return {"bindings": [{"role": role, "members": [member]} for role, member in granted]}
+
+
+KMS = "projects/keys/locations/us-central1/keyRings/r/cryptoKeys/k"
+GKE_AGENT = "service-42@container-engine-robot.iam.gserviceaccount.com"
+ENCRYPTER = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
+
+
+@pytest.mark.parametrize(
+    ("bindings", "word", "says"),
+    [
+        ({}, "wrong", f"{GKE_AGENT} lacks {ENCRYPTER} on the key, its ring or project; grant it: "
+         f"gcloud kms keys add-iam-policy-binding {KMS} --member serviceAccount:{GKE_AGENT}"),
+        ({"cloudkms": None}, "unknown", "not allowed to look"),
+        ({"cloudkms": [("roles/cloudkms.viewer", f"serviceAccount:{GKE_AGENT}")]}, "wrong", ""),
+        ({"cloudkms": [(ENCRYPTER, f"serviceAccount:{GKE_AGENT}")]}, None, ""),
+        ({"cloudresourcemanager": [(ENCRYPTER, f"serviceAccount:{GKE_AGENT}")]}, None, ""),
+    ],
+)  # fmt: skip
+def test_gke_s_agent_may_use_the_key_of_secrets(
+    bindings: dict[str, Any], word: str | None, says: str
+) -> None:
+    """Without the role the cluster is not created."""
+    cluster = GkeClusterArgs(
+        name="c", location="us-central1-a", dns_endpoint=True, secrets_encryption_key=KMS
+    )
+    found = list(google_grants.findings(cluster, None, project="p", api=Policies(**bindings)))
+    assert [one.word for one in found] == ([word] if word else [])
+    assert all(one.about == "cluster.secretsEncryptionKey" and says in one.reason for one in found)
+
+
+def test_nodes_may_pull_from_a_registry_of_another_project() -> None:
+    """The roles that the stack grants are in its own project."""
+    cluster = GkeClusterArgs(name="c", location="us-central1-a", dns_endpoint=True)
+    reader, nodes = "roles/artifactregistry.reader", "c-nodes@p.iam.gserviceaccount.com"
+    registry = "europe-docker.pkg.dev/company/mirror/gpu"
+    (one,) = google_grants.findings(cluster, registry, project="p", api=Policies())
+    assert (one.about, one.word) == ("images.registry", "wrong")
+    assert one.reason.endswith(
+        "gcloud artifacts repositories add-iam-policy-binding mirror --project company --location "
+        f"europe --member serviceAccount:{nodes} --role {reader}"
+    )
+    granted = Policies(artifactregistry=[(reader, f"serviceAccount:{nodes}")])
+    assert not list(google_grants.findings(cluster, registry, project="p", api=granted))
+    own = registry.replace("company", "p")
+    for harmless in (own, "registry.example.com/mirror", None):
+        assert not list(google_grants.findings(cluster, harmless, project="p", api=Policies()))
+    (warning,) = registry_warnings({"gpu-cluster:images": json.dumps({"registry": registry})},
+                                   "p", "c")  # fmt: skip
+    assert "in project company" in warning
+    assert "add-iam-policy-binding mirror" in warning
+    for text in ("", "[]", "5", "{", json.dumps({"registry": own})):
+        assert registry_warnings({"gpu-cluster:images": text}, "p", "c") == []
 
 
 def test_a_metric_that_is_only_presumed_is_called_so() -> None:

@@ -320,6 +320,20 @@ def test_prices_of_another_region_are_said_at_the_top() -> None:
     assert text.splitlines()[1] == "prices are those of us-central1; asia-northeast1's differ"
 
 
+def test_the_extended_channel_and_alerts_are_said() -> None:
+    """Neither is in the sums: one begins some day, the others are billed by use."""
+    config = config_of("dev")
+    config["gpu-cluster:cluster"]["releaseChannel"] = "extended"
+    config["gpu-cluster:monitoring"] = {"enabled": True, "source": "managed"}
+    text = shown(cost.bill_at("dev", config))
+    assert "releaseChannel extended: once standard support of the cluster's minor has ended" in text
+    assert "costs $0.50 an hour more" in text
+    assert "alert conditions: price not known per month" in text
+    plain = shown(changed("dev"))
+    assert "extended" not in plain
+    assert "alert conditions" not in plain
+
+
 def test_an_existing_cluster_is_not_on_the_bill() -> None:
     """Nodes that somebody else made cost this stack nothing, and no kubeconfig is read."""
     code, document, text = cost.answer("onprem")

@@ -1,0 +1,59 @@
+"""The service account that a cluster's nodes run as: its name, and what it has no role on."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+
+_ARTIFACT_REGISTRY = re.compile(
+    r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/(?P<project>[a-z0-9.:-]+)/(?P<repository>[a-z0-9_-]+)"
+    r"(?:/.*)?"
+)
+
+
+def foreign_repository(registry: str | None, project: str) -> tuple[str, str, str] | None:
+    """Location, project and name of the repository that an `images.registry` is in, if it is in
+    Artifact Registry and of another project: there, `NODE_ROLES` give the nodes nothing."""
+    found = _ARTIFACT_REGISTRY.fullmatch(registry or "")
+    if found is None or found["project"] == project:
+        return None
+    return found["location"], found["project"], found["repository"]
+
+
+def grant_command(repository: tuple[str, str, str], node_account: str) -> str:
+    """What lets the nodes pull from a repository of another project."""
+    location, owner, name = repository
+    return (
+        f"gcloud artifacts repositories add-iam-policy-binding {name} --project {owner} "
+        f"--location {location} --member serviceAccount:{node_account} "
+        "--role roles/artifactregistry.reader"
+    )
+
+
+def registry_warnings(config: Mapping[str, str], project: str, cluster: str) -> list[str]:
+    """A line if the stack's images are in a repository of another project; `config`: the engine's,
+    whose block `images` is not checked yet."""
+    try:
+        registry = json.loads(config.get("gpu-cluster:images") or "{}")["registry"]
+        repository = foreign_repository(registry, project)
+    except (ValueError, TypeError, KeyError):
+        return []
+    if repository is None:
+        return []
+    account = f"{account_id(cluster)}@{project}.iam.gserviceaccount.com"
+    return [
+        f"images.registry: it is in project {repository[1]}, where the nodes' service account has "
+        "no role, and without one no pod of the stack gets its image; once the account exists: "
+        f"{grant_command(repository, account)}"
+    ]
+
+
+def account_id(cluster: str) -> str:
+    """The service account's ID for a cluster: 6 to 30 characters, ends in a letter or digit.
+
+    Where the name is too long, a hash tells clusters apart whose names begin alike.
+    """
+    if len(cluster) <= 24:
+        return f"{cluster}-nodes"
+    digest = hashlib.sha256(cluster.encode()).hexdigest()[:6]
+    return f"{cluster[:17].rstrip('-')}-{digest}-nodes"
