@@ -329,11 +329,15 @@ class Cluster:
         delete_before_replace: bool | None = None,
         depends_on: Sequence["pulumi.Resource"] = (),
         holds_disk: bool = False,
+        protects_others: bool = False,
     ) -> "pulumi.ResourceOptions":
         """The options of a Kubernetes object inside this cluster.
 
         `holds_disk`: it is a claim of this stack, or mounts one. Nobody but the cluster's
         controllers deletes the claim's disk, and they do when the claim goes, not with the cluster.
+
+        `protects_others`: on a cluster that this stack does not own, the engine refuses to delete
+        the object, as objects of others would be deleted with it.
         """
         import pulumi
 
@@ -346,4 +350,5 @@ class Cluster:
             # provider goes and comes with the cluster.
             deleted_with=None if self.deleted_with is None or holds_disk else self.provider,
             delete_before_replace=delete_before_replace,
+            protect=True if protects_others and self.deleted_with is None else None,
         )

@@ -4,6 +4,7 @@ It has no cloud provider to simulate. What counts is that the stack leaves the c
 it.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,12 @@ from rehearsal.control_plane.api import Api, Object
 from rehearsal.nodes.gpus import GPU
 from simulators.cloud import NodeGroup, NodeTaint, NodeTemplate, Scaler, TemplateComparison
 from simulators.inventory import Machine
-from stacks.files import document_in
+from stacks.files import ROOT, document_in
 from stacks.names import StackError
 from stacks.settings import CLUSTER, REACHED_BY
 
+DEFINITIONS = ROOT / "components" / "batch" / "crds"
+"""Also what others install: upstream's, for which a test compares them."""
 _PODS = "110"
 _DISK = "500Gi"
 _OWN_GROUPS = (".sh", ".x-k8s.io")
@@ -89,6 +92,27 @@ def with_runtime_classes(api: Api, settings: Settings[Any] | None) -> None:
         kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
         body = kind | {"metadata": {"name": name}, "handler": "nvidia"}
         api.create("/apis/node.k8s.io/v1/runtimeclasses", body)
+
+
+def with_controllers(api: Api, named: Sequence[str]) -> None:
+    """Adds the definitions of the controllers that somebody else has installed, by Helm."""
+    for name in named:
+        file = DEFINITIONS / f"{name}.json"
+        for definition in json.loads(file.read_text())["definitions"]:
+            body = {
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {
+                    "name": definition["metadata"]["name"],
+                    "labels": {"app.kubernetes.io/managed-by": "Helm"},
+                    # The API server asks for it in groups of Kubernetes itself.
+                    "annotations": {
+                        "api-approved.kubernetes.io": "https://github.com/kubernetes-sigs"
+                    },
+                },
+                "spec": definition["spec"],
+            }
+            api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
 
 
 def with_real_node(

@@ -22,7 +22,7 @@ from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.control_plane.pod_network import PodNetwork
 from rehearsal.engine import BIN, Engine
 from rehearsal.event_log import EventLog
-from rehearsal.existing import on_its_own_cluster, with_runtime_classes
+from rehearsal.existing import on_its_own_cluster, with_controllers, with_runtime_classes
 from rehearsal.folder import take_over
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.bounds import Bounds
@@ -35,7 +35,7 @@ from rehearsal.provider_plugins import POINTED, Choice, Plugin, chosen
 from rehearsal.proxied_plugins import ProxiedPlugins
 from rehearsal.verify.diagnosis import ClusterSnapshot
 from simulators.cloud import Cloud
-from simulators.inventory import INVENTORIES
+from simulators.inventory import INVENTORIES, controllers
 from stacks.files import stack_file
 from stacks.program import Mutation, copy_program
 
@@ -317,6 +317,7 @@ class Sandbox:
         """Somebody else's cluster stands, with all its machines, before the stack does."""
         self.control_plane.ensure_started()
         with_runtime_classes(self.control_plane.api, self._settings)
+        with_controllers(self.control_plane.api, controllers(self.stack, self._inventories))
         expected = len(self.cloud.node_groups())
         deadline = time.monotonic() + MACHINES_SECONDS
         while len(self.cluster_cache.nodes) < expected:

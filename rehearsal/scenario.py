@@ -381,6 +381,8 @@ class Rehearsal:
             one.name == "deletion_protection" for one in fields(self._platform.settings.CLUSTER)
         ):
             document["config"]["gpu-cluster:cluster"]["deletionProtection"] = False
+        if self._platform.cloud is None and document["config"].get("gpu-cluster:batch"):
+            document["config"]["gpu-cluster:batch"]["deletionProtection"] = False
         file.write_text(yaml.safe_dump(document, sort_keys=False))
         return self._engine(self.sandbox.engine.up)
 

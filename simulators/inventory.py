@@ -23,6 +23,7 @@ from stacks.names import StackError
 
 INVENTORIES = Path(__file__).with_name("inventories")
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+CONTROLLERS = ("kueue", "jobset")
 Machine = dict[str, Any]
 Out = Literal["nat", "internet", "none"]
 
@@ -87,7 +88,7 @@ def machines(
 
     Raises StackError, in one line, for an inventory that is wrong.
     """
-    found = inventory(stack, folder)
+    found = described_machines(stack, folder)
     existing = settings is not None and isinstance(settings.own, ExistingSettings)
     pools = settings.pools if settings and existing else {}
     if found is not None:
@@ -137,6 +138,29 @@ def _with_plugins(
         f"taken to run on {', '.join(taken)}; devicePlugin: false of a machine in {shown(stack)} "
         "says that none does"
     ] if taken else []
+
+
+def described_machines(stack: str, folder: Path = INVENTORIES) -> Any:
+    """What an existing cluster's inventory says of machines: all of it, or its key `machines`."""
+    found = inventory(stack, folder)
+    return found["machines"] if isinstance(found, dict) and "machines" in found else found
+
+
+def controllers(stack: str, folder: Path = INVENTORIES) -> list[str]:
+    """Which of `CONTROLLERS` somebody else has installed in an existing cluster.
+
+    Raises StackError for an inventory that is wrong.
+    """
+    found = inventory(stack, folder)
+    if not isinstance(found, dict) or "machines" not in found:
+        return []
+    if unknown := set(found) - {"machines", "controllers"}:
+        raise wrong(stack, f".{min(unknown)}", "is not known; allowed: machines, controllers")
+    named = found.get("controllers") or []
+    if not isinstance(named, list) or set(named) - set(CONTROLLERS):
+        allowed = ", ".join(CONTROLLERS)
+        raise wrong(stack, ".controllers", f"{named!r} is not a list of these: {allowed}")
+    return named
 
 
 def _machines_for(pool: str, settings: Settings[Any] | None) -> int:

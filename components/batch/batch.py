@@ -1,5 +1,7 @@
 """The controllers that a stack runs for jobs, and its queues."""
 
+import dataclasses
+
 import pulumi
 import pulumi_kubernetes as kubernetes
 
@@ -24,10 +26,13 @@ class Batch(pulumi.ComponentResource):
     ) -> None:
         """`beside`: what jobs may name, and is published for those who submit some."""
         super().__init__("gpu-cluster:batch:Batch", name, None, opts)
+        protected = args.deletion_protection is not False
         if args.job_set:
-            job_set(cluster=cluster, parent=self)
+            job_set(protected=protected, cluster=cluster, parent=self)
         if args.queues:
-            controller = kueue.kueue(job_set=args.job_set, cluster=cluster, parent=self)
+            controller = kueue.kueue(
+                job_set=args.job_set, protected=protected, cluster=cluster, parent=self
+            )
             for queue, queue_args in args.queues.items():
                 self._queue(queue, queue_args, cluster, controller)
         if args.job_set:
@@ -35,8 +40,10 @@ class Batch(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _publish(self, args: BatchArgs, beside: Beside, cluster: Cluster) -> None:
+        # Of no interest to those who submit jobs, and unknown to their older commands.
+        batch = dataclasses.replace(args, deletion_protection=None)
         text = published.Published(
-            pools=cluster.pools, batch=args, beside=beside, buckets=cluster.buckets
+            pools=cluster.pools, batch=batch, beside=beside, buckets=cluster.buckets
         ).text()
         for namespace in published.namespaces(args):
             kubernetes.core.v1.ConfigMap(

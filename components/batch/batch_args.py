@@ -78,10 +78,13 @@ class BatchArgs:
     """The controllers for jobs on several nodes, and for jobs that wait their turn."""
 
     job_set: bool = False
-    """Whether this stack runs the JobSet controller, which `trainingJobs` need. When it is taken
-    away, every JobSet of the cluster is deleted."""
+    """Whether this stack runs the JobSet controller, which `trainingJobs` need."""
     queues: Mapping[Annotated[str, DNS_LABEL], QueueArgs] = field(default_factory=dict)
     """The queues by name. With any, this stack runs Kueue."""
+    deletion_protection: bool | None = None
+    """Whether Pulumi refuses, on an existing cluster, to remove `jobSet`, the last queue or the
+    stack, because every JobSet or Kueue object of the cluster would be deleted too, whoever created
+    it. Left out, true; set it to `false`, and run `pulumi up`, before you remove them."""
 
     def __post_init__(self) -> None:
         check_limits(self)

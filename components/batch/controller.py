@@ -33,7 +33,10 @@ class Controller(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:batch:Controller", name, None, opts)
         self._args, self._cluster = args, cluster
-        kinds = definitions.declare(args.source, cluster=cluster, parent=self)
+        # Before anything else: they fail where somebody else has installed the controller.
+        kinds = definitions.declare(
+            args.source, cluster=cluster, parent=self, protected=args.protected
+        )
         self._homespace = kubernetes.core.v1.Namespace(
             self._home,
             metadata={
@@ -41,7 +44,7 @@ class Controller(pulumi.ComponentResource):
                 # Both controllers keep it: kubernetes.io, "Pod Security Standards".
                 "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
             },
-            opts=cluster.options(self),
+            opts=cluster.options(self, depends_on=kinds),
         )
         before = [*kinds, *self._rights(), *self._configuration(), *self._webhooks()]
         self.deployment = kubernetes.apps.v1.Deployment(

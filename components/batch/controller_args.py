@@ -50,6 +50,8 @@ class ControllerArgs:
     """In the whole cluster."""
     webhooks: Sequence[Webhook] = ()
     memory: str = "512Mi"
+    protected: bool = True
+    """Whether its definitions outlive it on a cluster that the stack does not own."""
 
 
 def rule(group: str, resources: Sequence[str], *verbs: str) -> PolicyRuleArgsDict:

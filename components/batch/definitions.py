@@ -11,24 +11,36 @@ from typing import Any, Literal
 import pulumi
 import pulumi_kubernetes as kubernetes
 
+from components.catalog.kubernetes import BATCH_DEFINITIONS
 from components.cluster import Cluster
 
 Source = Literal["jobset", "kueue"]
 
 
 def declare(
-    source: Source, *, cluster: Cluster, parent: pulumi.Resource
+    source: Source, *, cluster: Cluster, parent: pulumi.Resource, protected: bool
 ) -> list[kubernetes.apiextensions.v1.CustomResourceDefinition]:
-    """One resource for each definition."""
-    return [
-        kubernetes.apiextensions.v1.CustomResourceDefinition(
-            definition["metadata"]["name"],
-            metadata={"name": definition["metadata"]["name"]},
-            spec=definition["spec"],
-            opts=cluster.options(parent),
+    """One resource for each definition.
+
+    The provider creates none that exists already, and the others wait for the first one: where
+    somebody else has installed the controller, of whatever version, an update ends there.
+
+    `protected`: on a cluster that the stack does not own, they are not deleted, as every object of
+    these kinds would be, whoever created it.
+    """
+    found: list[kubernetes.apiextensions.v1.CustomResourceDefinition] = []
+    for definition in sorted(
+        read(source), key=lambda one: one["metadata"]["name"] != BATCH_DEFINITIONS[source]
+    ):
+        found.append(
+            kubernetes.apiextensions.v1.CustomResourceDefinition(
+                definition["metadata"]["name"],
+                metadata={"name": definition["metadata"]["name"]},
+                spec=definition["spec"],
+                opts=cluster.options(parent, depends_on=found[:1], protects_others=protected),
+            )
         )
-        for definition in read(source)
-    ]
+    return found
 
 
 def read(source: Source) -> list[dict[str, Any]]:

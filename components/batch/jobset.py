@@ -27,7 +27,7 @@ RULES: list[PolicyRuleArgsDict] = [
 """As config/components/rbac/role.yaml of 0.12.0 has it, without making or deleting JobSets."""
 
 
-def job_set(*, cluster: Cluster, parent: pulumi.Resource) -> Controller:
+def job_set(*, protected: bool, cluster: Cluster, parent: pulumi.Resource) -> Controller:
     """The controller of this stack's version."""
     args = ControllerArgs(
         source="jobset",
@@ -35,6 +35,7 @@ def job_set(*, cluster: Cluster, parent: pulumi.Resource) -> Controller:
         config={"apiVersion": "config.jobset.x-k8s.io/v1alpha1"},
         lease="6d4f6a47.x-k8s.io",
         rules=RULES,
+        protected=protected,
         webhooks=[
             Webhook(kind="jobset", group=GROUP, version=VERSION, resources=["jobsets"]),
             Webhook(

@@ -67,7 +67,9 @@ JOB_SET_RULES: list[PolicyRuleArgsDict] = [
 ]
 
 
-def kueue(*, job_set: bool, cluster: Cluster, parent: pulumi.Resource) -> Controller:
+def kueue(
+    *, job_set: bool, protected: bool, cluster: Cluster, parent: pulumi.Resource
+) -> Controller:
     """The controller of this stack's version; with `job_set` also for JobSets."""
     frameworks = ["batch/job", *(["jobset.x-k8s.io/jobset"] if job_set else [])]
     args = ControllerArgs(
@@ -77,6 +79,7 @@ def kueue(*, job_set: bool, cluster: Cluster, parent: pulumi.Resource) -> Contro
         lease="c1f6bfd2.kueue.x-k8s.io",
         rules=[*RULES, *(JOB_SET_RULES if job_set else [])],
         webhooks=_webhooks(job_set),
+        protected=protected,
     )
     return Controller("kueue", args, cluster=cluster, opts=pulumi.ResourceOptions(parent=parent))
 

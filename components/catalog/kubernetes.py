@@ -38,6 +38,11 @@ GKE_GPU_DRIVER_VERSION: Final = "cloud.google.com/gke-gpu-driver-version"
 GKE_GPU_SHARING_STRATEGY: Final = "cloud.google.com/gke-gpu-sharing-strategy"
 """`time-sharing` or `mps`: unlike the API's `TIME_SHARING` and `MPS`."""
 GKE_MAX_SHARED_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
+BATCH_DEFINITIONS: Final = {
+    "jobset": "jobsets.jobset.x-k8s.io",
+    "kueue": "workloads.kueue.x-k8s.io",
+}
+"""Controller for jobs -> the definition that every version of it has."""
 GKE_GPU_PARTITION_SIZE: Final = "cloud.google.com/gke-gpu-partition-size"
 GKE_SPOT: Final = "cloud.google.com/gke-spot"
 GKE_FLEX_START: Final = "cloud.google.com/gke-flex-start"

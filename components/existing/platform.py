@@ -16,7 +16,12 @@ def declare(settings: ExistingSettings, runs: Runs) -> Cluster:
         name=args.name,
         platform="existing",
         provider=kubernetes.Provider(
-            args.name, kubeconfig=secret, cluster_identifier=f"existing/{args.name}"
+            args.name,
+            kubeconfig=secret,
+            cluster_identifier=f"existing/{args.name}",
+            # What exists under a name of this stack's is somebody else's. Left out, the SDK takes
+            # PULUMI_K8S_UPSERT_EXISTING_OBJECTS of the environment, and would overwrite it.
+            upsert_existing_objects=False,
         ),
         kubeconfig=secret,
         pools={name: pool.pool for name, pool in settings.pools.items()},

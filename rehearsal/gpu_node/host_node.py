@@ -17,7 +17,7 @@ from rehearsal.gpu_node.overrides import POOLS, Overrides
 from rehearsal.gpu_node.pytorch import PyTorch
 from rehearsal.processes import Processes
 from simulators.cloud import NodeGroup
-from simulators.inventory import checked_machines, inventory
+from simulators.inventory import checked_machines, described_machines
 from stacks.outcome import CheckError
 from stacks.settings import config_of, platform_of
 
@@ -102,7 +102,7 @@ def pool_of(stack: str) -> str:
                 f"--node gpu needs a cluster that is already there, and {stack} is on {platform}: "
                 "take onprem"
             )
-        found = inventory(stack)
+        found = described_machines(stack)
         real, *_ = with_real_node(stack, checked_machines(stack, found) if found else [], {})
     except CheckError as error:
         raise NodeError(f"--node gpu: {error}") from None

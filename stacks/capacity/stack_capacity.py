@@ -14,6 +14,7 @@ from components.settings.model import Settings
 from stacks.capacity import offers, reserved
 from stacks.capacity.questions import Capacity, Questions, simulator
 from stacks.capacity.verdict import (
+    Finding,
     Known,
     exit_code,
     judge,
@@ -21,13 +22,23 @@ from stacks.capacity.verdict import (
     no_answer,
     text,
 )
-from stacks.files import PLACEHOLDER
-from stacks.outcome import Answer, CheckError, ExitCode, worst
-from stacks.settings import ROOT, config_of, platform_of, settings_of
+from stacks.files import PLACEHOLDER, project_name
+from stacks.outcome import Answer, CheckError, worst
+from stacks.settings import NOWHERE, ROOT, config_of, platform_of, settings_of
 
 
-def answer(stack: str, endpoint: str | None = None) -> Answer:
-    """Exit code, document and text. Raises CheckError where there is nothing to ask."""
+def answer(
+    stack: str,
+    endpoint: str | None = None,
+    *,
+    rehearsal: bool = False,
+    trusted: bool = False,
+) -> Answer:
+    """Exit code, document and text. Raises CheckError where there is nothing to ask.
+
+    Of an existing cluster, the cluster itself is asked: that of the kept rehearsal, or the stack's
+    own, as `stacks.live.cluster.kubeconfig_of` has it.
+    """
     config = config_of(stack)
     head = {"stack": stack, "platform": platform_of(config)}
     platform = PLATFORMS.get(platform_of(config))
@@ -36,8 +47,12 @@ def answer(stack: str, endpoint: str | None = None) -> Answer:
             "this stack starts no nodes in an existing cluster; the quotas that bound the "
             "cluster's own autoscaled node groups are not known here"
         )
-        empty: dict[str, Any] = {"quotas": [], "offers": [], "reservations": [], "findings": []}
-        return ExitCode.OK, {**head, **empty, "notes": [note]}, note
+        found = _installed(stack, config, rehearsal=rehearsal, trusted=trusted)
+        document = {
+            **head, "quotas": [], "offers": [], "reservations": [],
+            "findings": [finding.document() for finding in found], "notes": [note],
+        }  # fmt: skip
+        return exit_code([], found), document, "\n".join([note, *map(str, found)])
     settings = settings_of(stack, config)
     simulated = endpoint or simulator(str(PLATFORMS[settings.platform].cloud))
     asked = _questions(stack, config, settings, simulated)
@@ -71,6 +86,24 @@ def answer(stack: str, endpoint: str | None = None) -> Answer:
     parts += ["\n".join(str(each) for each in findings if not (once and once in each.reason))]
     parts += [f"nothing is known of the cloud: {once}"] if once else []
     return code, document, "\n\n".join(part for part in parts if part)
+
+
+def _installed(
+    stack: str, config: Mapping[str, Any], *, rehearsal: bool, trusted: bool
+) -> list[Finding]:
+    """What an existing cluster has that the stack would install."""
+    batch = settings_of(stack, config, kubeconfig=NOWHERE).batch
+    if batch is None:
+        return []
+    from stacks.live.cluster import kubeconfig_of
+    from stacks.live.controllers import foreign_controllers
+
+    try:
+        kubeconfig = kubeconfig_of(stack, None, rehearsal=rehearsal, trusted=trusted)
+        found = foreign_controllers(kubeconfig, batch, f"{project_name(ROOT)}/{stack}")
+    except CheckError as error:
+        return [Finding(about="batch", word="unknown", reason=str(error))]
+    return [Finding(about=key, word="wrong", reason=reason) for key, reason in found.items()]
 
 
 def _questions(

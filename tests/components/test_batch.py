@@ -11,6 +11,7 @@ from components.batch.batch import Batch
 from components.batch.batch_args import BatchArgs, QueueArgs
 from components.batch.declare import declare_batch
 from components.batch.training_args import TrainingArgs
+from components.catalog.kubernetes import BATCH_DEFINITIONS
 from components.cluster import GPU_TAINT, Sharing, Taint
 from components.gpu.resources_args import ResourcesArgs
 from components.gpu.workload import GpuWorkload
@@ -20,6 +21,7 @@ from tests.components.recording import Recording, Registration, record
 from tests.components.test_gpu_layer import cluster, pool
 
 KUEUE = "kubernetes:kueue.x-k8s.io/v1beta1"
+DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 JOB_SET = "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet"
 TRAIN = pool(
     gpus_per_node=8,
@@ -124,6 +126,44 @@ def test_a_queue_is_there_in_each_of_its_namespaces() -> None:
     ]
     selector = of(recording, "ClusterQueue", "q").inputs["spec"]["namespaceSelector"]
     assert selector["matchExpressions"][0]["values"] == ["default", "team"]
+
+
+def test_a_controller_begins_with_a_definition_that_every_version_of_it_has() -> None:
+    """Where somebody else has installed it, that one exists, the update ends there, and neither
+    another definition nor a right, webhook or namespace is created."""
+    recording = batch()
+    for source, first in BATCH_DEFINITIONS.items():
+        ours = [
+            each
+            for each in recording.resources
+            if each.type.startswith("kubernetes:")
+            and (f"{source}.x-k8s.io" in each.name or each.name.startswith(source))
+            and each.name != first
+        ]
+        assert len(ours) >= 9
+        home = f"{source}-system"
+        for each in ours:
+            before = {Urn.parse(urn).name for urn in each.depends_on}
+            assert before & {first, home}, each.name
+
+
+def test_definitions_outlive_the_queues_on_a_cluster_of_others() -> None:
+    """With a definition goes every object of its kind, whoever created it; a cluster of the stack's
+    own goes as a whole."""
+
+    def protected(**changes: Any) -> set[bool]:
+        return {each.protect for each in batch(**changes).of(DEFINITION)}
+
+    assert protected() == {True}
+    assert protected(deletion_protection=True) == {True}
+    assert protected(deletion_protection=False) == {False}
+
+    def on_its_own() -> None:
+        found = cluster([TRAIN, SHARED])
+        args = BatchArgs(job_set=True, queues={"q": QueueArgs(pools=["train"])})
+        declare_batch(args, {}, cluster=dataclasses.replace(found, deleted_with=found.provider))
+
+    assert {each.protect for each in record(on_its_own).of(DEFINITION)} == {False}
 
 
 def test_each_goes_before_what_it_cannot_be_without() -> None:

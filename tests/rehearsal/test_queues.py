@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
+from components.batch.batch_args import BatchArgs, QueueArgs
 from rehearsal.event_log import Event
 from rehearsal.report import gpu_nodes_over_time, node_lives, pod_lives
 from rehearsal.sandbox import Sandbox
 from rehearsal.scenario import Rehearsal
+from simulators.inventory import inventory
+from stacks.live.controllers import foreign_controllers
 from stacks.program import Mutation
-from tests.rehearsal.conftest import changed, configured, entered
+from tests.rehearsal.conftest import as_it_was, changed, configured, entered
 
 QUEUES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("queues.yaml").read_text())
 FIRST, SECOND = "Job default/ddp-workers-0", "Job default/sweep"
@@ -52,6 +55,14 @@ PROVISIONING = {
 }
 """A kind that GKE serves and Kueue then watches; its fields do not matter here."""
 
+FLAVORS = "/apis/kueue.x-k8s.io/v1beta1/resourceflavors"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+THEIRS = {
+    "apiVersion": "kueue.x-k8s.io/v1beta1",
+    "kind": "ResourceFlavor",
+    "metadata": {"name": "theirs"},
+}
+
 
 def with_queues(config: dict[str, Any]) -> None:
     """Two nodes at most, and two jobs of which each needs both."""
@@ -71,7 +82,8 @@ Run = Callable[..., Rehearsal]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    """Rehearses a stack with queues; `whole` also sees a second up, and everything leave."""
+    """Rehearses a stack with queues; `whole` also sees a second up, and everything leave, after
+    what happens in `between`."""
     with ExitStack() as sandboxes:
 
         def run(
@@ -79,12 +91,14 @@ def run(tmp_path: Path) -> Iterator[Run]:
             stack: str = "train-gke",
             whole: bool = False,
             deadline: float = 90,
+            between: Callable[[Sandbox], None] = lambda sandbox: None,
         ) -> Rehearsal:
             sandbox = entered(sandboxes, stack, tmp_path / "sandbox", *mutations)
             rehearsal = with_provisioning(sandbox, deadline)
             if not whole:
                 rehearsal.run_up_only()
             elif rehearsal.run_until_ready():
+                between(sandbox)
                 rehearsal.teardown()
             return rehearsal
 
@@ -189,27 +203,92 @@ def test_two_teams_come_up_at_once(run: Run) -> None:
     assert {"Job team-llm/ddp-workers-0", "Job team-vision/sweep"} <= ended
 
 
+def with_queues_there(config: dict[str, Any]) -> None:
+    """On machines that stand: no pool has a maximum there."""
+    ddp, sweep = config_of_jobs("gpus")
+    config["gpu-cluster:batch"] = {
+        "jobSet": True,
+        "queues": {"training": {"pools": ["gpus"], "nominalQuota": {"gpus": 18}}},
+    }
+    config["gpu-cluster:trainingJobs"] = {"ddp": ddp}
+    config["gpu-cluster:workloads"] = {"sweep": {**sweep, "gpus": 9}}
+
+
+def last_queue_removed(sandbox: Sandbox) -> None:
+    """The definitions are protected there, so that objects of others outlive the stack's queues."""
+
+    def without_batch(config: dict[str, Any]) -> None:
+        for block in ("batch", "trainingJobs", "workloads"):
+            del config[f"gpu-cluster:{block}"]
+
+    api = sandbox.control_plane.api
+    api.create(FLAVORS, THEIRS)
+    with as_it_was(sandbox) as program:
+        configured(without_batch)(program)
+        outcome = sandbox.engine.up()
+    assert not outcome.ok
+    assert any("protected" in error for error in outcome.errors), outcome.errors
+    assert api.get(f"{FLAVORS}/theirs")["metadata"]["name"] == "theirs"
+    api.delete(f"{FLAVORS}/theirs")
+
+
 @pytest.mark.prove
 def test_somebody_elses_cluster_is_left_as_it_was(run: Run) -> None:
-    """There every object goes one by one: queues before Kueue, Kueue before its definitions."""
-
-    def with_queues_there(config: dict[str, Any]) -> None:
-        ddp, sweep = config_of_jobs("gpus")
-        config["gpu-cluster:batch"] = {
-            "jobSet": True,
-            "queues": {"training": {"pools": ["gpus"], "nominalQuota": {"gpus": 18}}},
-        }
-        config["gpu-cluster:trainingJobs"] = {"ddp": ddp}
-        config["gpu-cluster:workloads"] = {"sweep": {**sweep, "gpus": 9}}
-
-    rehearsal = run(configured(with_queues_there), stack="onprem", whole=True)
+    """There every object goes one by one: queues before Kueue, Kueue before its definitions, and
+    these only after somebody has said so."""
+    rehearsal = run(
+        configured(with_queues_there), stack="onprem", whole=True, between=last_queue_removed
+    )
     assert rehearsal.failures == []
     (_, first_done), (second_created, _) = spans(rehearsal.sandbox.event_log.events)
     assert first_done <= second_created
-    api = rehearsal.sandbox.control_plane.api
-    kinds = api.items("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+    kinds = rehearsal.sandbox.control_plane.api.items(DEFINITIONS)
     assert not [kind for kind in kinds if "kueue" in kind["spec"]["group"]]
     assert not [kind for kind in kinds if "jobset" in kind["spec"]["group"]]
+
+
+def test_a_kueue_of_somebody_elses_is_seen_before_and_left_alone(tmp_path: Path) -> None:
+    """Nothing of it is changed, adopted or deleted, and none of the stack's own is created."""
+    inventories = tmp_path / "inventories"
+    inventories.mkdir()
+    described = {"machines": inventory("onprem"), "controllers": ["kueue", "jobset"]}
+    (inventories / "onprem.yaml").write_text(yaml.safe_dump(described))
+    with ExitStack() as sandboxes:
+        sandbox = entered(
+            sandboxes, "onprem", tmp_path / "sandbox", configured(with_queues_there),
+            inventories=inventories,
+        )  # fmt: skip
+        api = sandbox.control_plane.api
+        api.create(FLAVORS, THEIRS)
+        before = {one["metadata"]["name"]: one for one in api.items(DEFINITIONS)}
+        batch = BatchArgs(
+            job_set=True, queues={"training": QueueArgs(pools=["gpus"], nominal_quota={"gpus": 18})}
+        )
+        kubeconfig = sandbox.control_plane.kubeconfig.read_text()
+        seen = foreign_controllers(kubeconfig, batch, "gpu-cluster/onprem")
+        assert seen["batch.queues"].startswith("the cluster has Kueue already, installed by Helm")
+        assert set(seen) == {"batch.queues", "batch.jobSet"}
+        outcome = sandbox.engine.up()
+        assert not outcome.ok
+        # The engine ends with the first of the two that fails.
+        there = re.compile(r'"(workloads\.kueue|jobsets\.jobset)\.x-k8s\.io" already exists')
+        assert any(there.search(error) for error in outcome.errors), outcome.errors
+        assert not [
+            one
+            for path in ("/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1/clusterroles")
+            for one in api.items(path)
+            if one["metadata"]["name"].startswith(("kueue", "jobset"))
+        ]
+        assert sandbox.engine.destroy().ok
+        assert sandbox.cloud.list_resources() == []
+        after = {one["metadata"]["name"]: one for one in api.items(DEFINITIONS)}
+        assert {name: one["spec"] for name, one in after.items()} == {
+            name: one["spec"] for name, one in before.items()
+        }
+        assert api.get(f"{FLAVORS}/theirs")["metadata"]["name"] == "theirs"
+        own = {"metadata": {"annotations": {"gpu-cluster/stack": "a/b"}}}
+        api.patch(f"{DEFINITIONS}/jobsets.jobset.x-k8s.io", own)
+        assert set(foreign_controllers(kubeconfig, batch, "a/b")) == {"batch.queues"}
 
 
 @pytest.mark.prove

@@ -15,7 +15,7 @@ from rehearsal import inventory_file
 from stacks import settings as stack
 from stacks.engine import EngineError, Pulumi, reason
 from stacks.files import read_stack
-from stacks.live import cluster
+from stacks.live import cluster, controllers
 from stacks.names import StackError
 from stacks.outcome import CheckError
 from stacks.program import copy_program
@@ -230,6 +230,30 @@ def test_a_command_in_a_stack_file_runs_only_when_it_is_trusted(
     values["kubeconfig"] = text.replace('"aws"', '"/bin/sh"')
     file.write_text(yaml.safe_dump({"config": {"gpu-cluster:cluster": values}}))
     assert main(["validate", "lab"]) == 1
+
+
+def test_capacity_asks_an_existing_cluster_what_others_have_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only if the stack would install it, too; a cluster that does not answer is not known."""
+    document = read_stack(ROOT, "onprem")
+    document["config"]["gpu-cluster:batch"] = {"jobSet": True}
+    (tmp_path / "Pulumi.lab.yaml").write_text(yaml.safe_dump(document))
+    monkeypatch.setenv("GPU_CLUSTER_STACKS", str(tmp_path))
+    monkeypatch.setattr(
+        cluster,
+        "kubeconfig_output",
+        lambda _: (ROOT / "tests" / "program" / "kubeconfig.yaml").read_text(),
+    )
+    assert main(["capacity", "lab"]) == 2
+    assert "batch: the cluster does not answer" in capsys.readouterr().out
+    found = {"batch.jobSet": "the cluster has JobSet already"}
+    monkeypatch.setattr(controllers, "foreign_controllers", lambda *_: found)
+    assert main(["capacity", "lab"]) == 1
+    assert "batch.jobSet: the cluster has JobSet already" in capsys.readouterr().out
+    del document["config"]["gpu-cluster:batch"]
+    (tmp_path / "Pulumi.lab.yaml").write_text(yaml.safe_dump(document))
+    assert main(["capacity", "lab"]) == 0
 
 
 @pytest.mark.parametrize("content", [None, "# gpu-cluster", "{}", '{"gpus": []}', "[]", "3"])

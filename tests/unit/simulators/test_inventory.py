@@ -13,7 +13,7 @@ from rehearsal.existing import ExistingCluster, on_its_own_cluster
 from rehearsal.inventory_file import from_nodes
 from rehearsal.simulators import settings_in
 from simulators.google_inventory import networks
-from simulators.inventory import checked_machines, inventory, machines, network
+from simulators.inventory import checked_machines, controllers, inventory, machines, network
 from stacks.names import StackError
 from stacks.settings import config_in, settings_of
 
@@ -81,6 +81,24 @@ def test_a_pool_without_a_device_plugin_has_somebody_elses(
 def test_what_is_written_down_is_taken_without_a_note() -> None:
     """An inventory is as somebody wrote it."""
     assert machines("onprem", None) == (inventory("onprem"), [])
+
+
+def test_an_inventory_says_what_others_have_installed(tmp_path: Path) -> None:
+    """Beside the machines; without the key, and in a list of machines, nothing."""
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump([MACHINE]))
+    assert controllers("lab", tmp_path) == []
+    described = {"machines": [MACHINE], "controllers": ["kueue"]}
+    (tmp_path / "lab.yaml").write_text(yaml.safe_dump(described))
+    assert controllers("lab", tmp_path) == ["kueue"]
+    assert machines("lab", None, tmp_path)[0] == [MACHINE]
+    for wrong, says in (
+        ({"controllers": ["volcano"]}, "is not a list of these: kueue, jobset"),
+        ({"controller": []}, ".controller: is not known; allowed: machines, controllers"),
+    ):
+        (tmp_path / "lab.yaml").write_text(yaml.safe_dump({"machines": [MACHINE], **wrong}))
+        with pytest.raises(StackError) as refused:
+            controllers("lab", tmp_path)
+        assert says.lstrip(".") in str(refused.value)
 
 
 def test_a_wrong_config_still_has_a_cluster_to_be_refused_in(tmp_path: Path) -> None:

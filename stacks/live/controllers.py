@@ -1,0 +1,48 @@
+"""Whether somebody else has installed a controller that a stack would install."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import kubernetes.client
+
+from components.batch.batch_args import BatchArgs
+from components.catalog.kubernetes import BATCH_DEFINITIONS
+from components.ownership import owner_of
+from stacks.live.cluster import asked, client_of, items
+
+_WORDS = {
+    "kueue": ("batch.queues", "Kueue", "name its queues in the label kueue.x-k8s.io/queue-name"),
+    "jobset": ("batch.jobSet", "JobSet", "create JobSets of your own instead of trainingJobs"),
+}
+"""Controller -> the setting that installs it, its name, and what to do without that."""
+
+
+def foreign_controllers(kubeconfig: str, batch: BatchArgs, owner: str) -> dict[str, str]:
+    """Setting -> why `pulumi up` would end at it. `owner`: the stack, `<project>/<stack>`.
+
+    Raises CheckError if the cluster cannot be asked.
+    """
+    wanted = {"kueue": bool(batch.queues), "jobset": batch.job_set}
+    api = kubernetes.client.ApiextensionsV1Api(client_of(kubeconfig))
+    definitions = {
+        one["metadata"]["name"]: one for one in items(asked(api.list_custom_resource_definition))
+    }
+    found = {}
+    for name, definition in BATCH_DEFINITIONS.items():
+        there = definitions.get(definition)
+        if wanted[name] and there is not None and owner_of(there) != owner:
+            setting, title, instead = _WORDS[name]
+            found[setting] = (
+                f"the cluster has {title} already, installed by {_who(there)}, and pulumi up ends "
+                f"where it would create {definition} again; remove {setting}, and {instead}"
+            )
+    return found
+
+
+def _who(definition: Mapping[str, Any]) -> str:
+    """By its mark, else by whoever wrote it last."""
+    if stack := owner_of(definition):
+        return f"stack {stack}"
+    labels = definition["metadata"].get("labels") or {}
+    managers = definition["metadata"].get("managedFields") or [{}]
+    return str(labels.get("app.kubernetes.io/managed-by") or managers[0].get("manager", "others"))
