@@ -93,6 +93,8 @@ def _provisioned(claim: Object, its: Object | None) -> bool:
     """Whether the class's driver makes a volume now."""
     if its is None or its["provisioner"] == "kubernetes.io/no-provisioner":
         return False
+    if claim["spec"].get("volumeName"):  # it asks for one that exists
+        return False
     return bool(_noted(claim, (_NODE,))) or its.get("volumeBindingMode") != "WaitForFirstConsumer"
 
 
@@ -150,6 +152,8 @@ class Attachments:
         """Claims whose disk the cloud could not make yet, while its driver is not up."""
         self._refused: dict[str, str] = {}
         """Claim's uid -> why the driver creates no volume for it, as the claim's events say."""
+        self._released: set[str] = set()
+        """Claims that are gone, whose disk the driver has not deleted yet."""
 
     def follow(self, objects: Mapping[str, Sequence[Object]]) -> None:
         """Tells the cloud what changed, and the objects what they got."""
@@ -160,7 +164,7 @@ class Attachments:
                 self._api.apply(f"/apis/storage.k8s.io/v1/storageclasses/{name}", dict(its))
                 self._classes.add(name)
         now = wanted(objects)
-        if now == self._known and not self._due:
+        if now == self._known and not self._due | self._released:
             return
         refused = self._provisioning_errors(now, objects)
         made = self._cloud.attach([each for each in now if each.uid not in refused])
@@ -168,9 +172,11 @@ class Attachments:
         for each in now:
             if each.uid not in before and each.uid in made:
                 self._tell(each, made[each.uid], objects)
-        for gone in self._known:
-            if gone.kind == "disk" and gone.uid not in {each.uid for each in now}:
-                self._api.delete(f"/api/v1/persistentvolumes/pvc-{gone.uid}")
+        self._released |= {each.uid for each in self._known if each.kind == "disk"}
+        self._released -= {each.uid for each in now}
+        for uid in self._released - made.keys():
+            self._api.delete(f"/api/v1/persistentvolumes/pvc-{uid}")
+        self._released &= made.keys()
         self._known = now
         self._due = {each.uid for each in now if each.kind == "disk" and each.uid not in made}
 
@@ -193,8 +199,8 @@ class Attachments:
         return errors
 
     def end(self, objects: Mapping[str, Sequence[Object]]) -> None:
-        """The cluster goes: what its controllers have heard of by now they still do, as they run
-        for the minutes that its deletion takes."""
+        """The cluster is deleted: what its controllers have heard of by now they still do, as they
+        run for the minutes that takes. A driver that is pods has no nodes any more."""
         now = wanted(objects)
         if now != self._known and isinstance(self._cloud, Attaching):
             self._cloud.attach([each for each in now if each.uid not in self._refused])

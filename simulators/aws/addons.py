@@ -137,8 +137,15 @@ def _shown(account: Account, cluster: Cluster, row: Row) -> Row:
 
 def works(account: Account, cluster: Cluster, name: str) -> bool:
     """Whether the cluster has the addon, and that is not degraded."""
+    return not why_degraded(account, cluster, name)
+
+
+def why_degraded(account: Account, cluster: Cluster, name: str) -> str:
+    """Why the pods of an addon do nothing; empty where they work."""
     row = cluster.addons.get(name)
-    return row is not None and _why_degraded(account, cluster, row) is None
+    if row is None:
+        return "the cluster has none"
+    return (_why_degraded(account, cluster, row) or ("", ""))[1]
 
 
 def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, str] | None:

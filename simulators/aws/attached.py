@@ -2,22 +2,37 @@
 
 kubernetes/cloud-provider-aws: a load balancer is called `a` and the Service's uid without hyphens;
 it has network interfaces in the cluster's subnets and a security group `k8s-elb-` and that. The EBS
-CSI driver, an addon, tags a volume with its claim.
+CSI driver, an addon, tags a volume with its claim; it is pods of the cluster, and detaches and
+deletes nothing without a node for them or without their rights.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
+import botocore.exceptions
+
 from simulators.aws.account import Account
-from simulators.aws.addons import works
-from simulators.cloud import Wanted
+from simulators.aws.addons import why_degraded, works
+from simulators.aws.eks import Cluster, subnets
+from simulators.cloud import Mount, Wanted
 
 Parts = dict[str, list[tuple[str, str]]]
 """A uid -> what stands for it, each with what it is."""
+DRIVER = "ebs.csi.aws.com"
+_ADDON = "aws-ebs-csi-driver"
+_CLASS_DRIVERS = (DRIVER, "kubernetes.io/aws-ebs")
+"""Provisioners of StorageClasses that the driver serves; the second is translated to the first."""
+RELEASE_SECONDS = 10.0
+"""From the deletion of a claim to that of its volume, at the least. The disk of a pod that has just
+ended is still attached; the provisioner tries again after 1, 2, 4 and more seconds."""
 
 
-def attach(account: Account, there: Parts, wanted: Sequence[Wanted]) -> dict[str, str]:
-    """Makes and takes away; returns the uid -> a host name, or a volume's handle."""
+def attach(
+    account: Account, there: Parts, wanted: Sequence[Wanted], released: dict[str, float]
+) -> dict[str, str]:
+    """Makes and takes away; returns the uid -> a host name, or a volume's handle, also of a volume
+    that is still to be deleted. `released`: uid of such a volume -> when its claim was gone."""
     ec2 = account.client("ec2")
     clusters = list(account.clusters)
     if not clusters:
@@ -25,20 +40,68 @@ def attach(account: Account, there: Parts, wanted: Sequence[Wanted]) -> dict[str
     subnet = account.clusters[clusters[0]].row["resourcesVpcConfig"]["subnetIds"][0]
     # Nothing in such a cluster answers an Ingress or a Gateway.
     wanted = [one for one in wanted if one.kind in ("load balancer", "disk")]
+    cluster = account.clusters[clusters[0]]
+    drives = works(account, cluster, _ADDON)
     for uid in [uid for uid in there if uid not in {one.uid for one in wanted}]:
+        if there[uid][0][0] == "volume":
+            due = released.setdefault(uid, time.monotonic()) + RELEASE_SECONDS
+            if not drives or time.monotonic() < due:
+                continue
         for kind, identity in there.pop(uid):
             _remove(ec2, kind, identity)
-    drives = works(account, account.clusters[clusters[0]], "aws-ebs-csi-driver")
     for one in wanted:
-        if one.uid not in there and (drives or one.kind != "disk"):
+        released.pop(one.uid, None)
+        if one.uid not in there and one.kind != "disk":
             there[one.uid] = _make(ec2, clusters[0], subnet, one)
-    return {
-        one.uid: f"ebs.csi.aws.com:{there[one.uid][0][1]}"
+        elif one.uid not in there and drives and one.driver in _CLASS_DRIVERS:
+            there[one.uid] = _make(ec2, clusters[0], _subnet_of(account, one) or subnet, one)
+    return {uid: f"{DRIVER}:{there[uid][0][1]}" for uid in released if uid in there} | {
+        one.uid: f"{DRIVER}:{there[one.uid][0][1]}"
         if one.kind == "disk"
         else f"{_name(one)}.{account.region}.elb.amazonaws.com"
         for one in wanted
         if one.uid in there
     }
+
+
+def _subnet_of(account: Account, one: Wanted) -> str | None:
+    """That of the nodes among which the scheduler chose one for the claim's pod."""
+    named = sorted(account.groups, key=len, reverse=True)
+    group = next((name for name in named if one.node.startswith(name)), None)
+    return str(account.groups[group].row["subnets"][0]) if group else None
+
+
+def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
+    """Why the driver attaches no disk to the pod's node, or the container cannot write to it; empty
+    where it does. The words of EC2's refusals: its error codes, and kubernetes-sigs/
+    aws-ebs-csi-driver issues 1302 and 2211."""
+    failed = f'AttachVolume.Attach failed for volume "{mount.volume}" : rpc error: code = '
+    if degraded := why_degraded(account, cluster, _ADDON):
+        return f"{failed}Internal desc = the {_ADDON} addon does not work: {degraded}"
+    try:
+        (volume,) = account.client("ec2").describe_volumes(VolumeIds=[mount.handle])["Volumes"]
+    except botocore.exceptions.ClientError:
+        return (
+            f"{failed}NotFound desc = InvalidVolume.NotFound: The volume '{mount.handle}' does not "
+            "exist."
+        )
+    zone = volume["AvailabilityZone"]
+    group = account.groups.get(mount.node_labels.get("eks.amazonaws.com/nodegroup", ""))
+    # The group starts its next node in any of its subnets, and there the volume cannot follow.
+    others = [subnet.availability_zone for subnet in subnets(account, group.row["subnets"])
+              if subnet.availability_zone != zone] if group else []  # fmt: skip
+    if others:
+        return (
+            f"{failed}Internal desc = Could not attach volume {mount.handle!r}: "
+            f"InvalidVolume.ZoneMismatch: The volume is in {zone}, and nodes of the node group can "
+            f"start in {', '.join(others)}"
+        )
+    if mount.writes and mount.user and mount.group is None:
+        return (
+            f"volume {mount.volume}: Permission denied: the file system is root's, the container "
+            f"runs as user {mount.user}, and the pod has no fsGroup"
+        )
+    return ""
 
 
 def _name(one: Wanted) -> str:

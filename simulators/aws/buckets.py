@@ -20,8 +20,6 @@ _WRITES = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:Delete
 
 def why_not_mounted(mount: Mount, account: Account, cluster: Cluster) -> str:
     """Why Mountpoint does not mount it; empty where it does."""
-    if mount.driver == "ebs.csi.aws.com":
-        return ""
     bucket = mount.attributes.get("bucketName", "")
     if mount.driver != DRIVER:
         return f"bucket {bucket}: EKS has no driver {mount.driver}"

@@ -8,7 +8,7 @@ from simulators.aws import buckets, node_template_check, nodes
 from simulators.aws.account import Account
 from simulators.aws.addons import why_unrepaired
 from simulators.aws.ami_types import has_driver
-from simulators.aws.attached import Parts, attach
+from simulators.aws.attached import DRIVER, Parts, attach, why_not_mounted
 from simulators.aws.eks import Group, access_due, access_granted, bounds, group_tags, kept, running
 from simulators.aws.instances import instance
 from simulators.aws.list_resources import list_resources
@@ -58,6 +58,8 @@ class AwsCloud:
         """Those that ran when somebody last asked."""
         self._attached: Parts = {}
         """What EKS' controllers have made, by the uid of the object that asked for it."""
+        self._released: dict[str, float] = {}
+        """Uid of a claim that is gone, whose volume the driver still has to delete."""
         self.account = Account(
             existing,
             reservations=reservations,
@@ -211,7 +213,7 @@ class AwsCloud:
     def attach(self, wanted: Sequence[Wanted]) -> Mapping[str, str]:
         """What EKS' controllers make for Services and PersistentVolumeClaims."""
         with self.account.lock, self.account.asking:
-            return attach(self.account, self._attached, wanted)
+            return attach(self.account, self._attached, wanted, self._released)
 
     def why_not_provisioned(self, wanted: Wanted) -> str:
         """A driver that is not up makes a claim wait, which `attach` shows; nothing is refused."""
@@ -224,10 +226,14 @@ class AwsCloud:
             return [storage_class("gp2", "kubernetes.io/aws-ebs")] if self.account.clusters else []
 
     def why_not_mounted(self, mount: Mount) -> str:
-        """What Mountpoint for S3 would say of a pod's bucket."""
+        """What the EBS CSI driver says of a pod's disk, and Mountpoint for S3 of its bucket."""
         with self.account.lock, self.account.asking:
             cluster = next(iter(self.account.clusters.values()), None)
-            return buckets.why_not_mounted(mount, self.account, cluster) if cluster else ""
+            if cluster is None:
+                return ""
+            if mount.driver == DRIVER:
+                return why_not_mounted(self.account, cluster, mount)
+            return buckets.why_not_mounted(mount, self.account, cluster)
 
     def list_resources(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what

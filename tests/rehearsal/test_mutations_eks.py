@@ -394,6 +394,74 @@ def test_without_an_autoscaler_nothing_grows(rehearse: Rehearse) -> None:
     assert said(rehearsal) == [ALONE + "no Cluster Autoscaler runs in the cluster"]
 
 
+def with_claim(**pool: object) -> Mutation:
+    """The job writes to a claim of the stack, on a pool with these settings."""
+
+    def change(config: dict[str, Any]) -> None:
+        volumes = {"out": {"mountPath": "/out", "claim": "results", "readOnly": False}}
+        config["gpu-cluster:volumeClaims"] = {"results": {"size": "10Gi"}}
+        config["gpu-cluster:workloads"]["sample-gpu-job"]["volumes"] = volumes
+        config["gpu-cluster:gpuPools"]["train-gpu"] |= {"zones": ["us-east-1a"], **pool}
+
+    return configured(change)
+
+
+DRIVERS_OWN = patched(
+    """
+    from types import SimpleNamespace
+
+    from components.eks import platform
+
+    platform.EksDisks = lambda *_, **__: SimpleNamespace(volumes={})
+    """
+)
+"""The disks of claims are the driver's, which makes one for the first pod."""
+ANY_ZONE = patched(
+    "from components.settings import load\nload.check_disk_zones = lambda *_, **__: None"
+)
+
+
+@pytest.mark.prove(reason="test_simulated_aws has the driver's rights and the time that it takes")
+def test_a_disk_of_the_drivers_own_outlives_a_destroy(rehearse: Rehearse) -> None:
+    """The stack deletes what the driver needs seconds after the claim: the disk stays."""
+    rehearsal = rehearse(with_claim(), DRIVERS_OWN, stack="train")
+    assert rehearsal.failures == []
+    rehearsal.teardown()
+    (failure,) = said(rehearsal)
+    assert failure.startswith("the cloud still holds EBS volume vol-")
+    assert failure.endswith("(of the claim results)")
+
+
+DISKS: dict[str, tuple[list[Mutation], list[str]]] = {
+    "the disk is in another zone than the pool": (
+        [with_claim(), changed("aws:ebs/volume:Volume",
+                               'props["availability_zone"] = "us-east-1b"')],
+        [f"{REFUSED}node(s) didn't match PersistentVolume's node affinity"],
+    ),
+    "the volume names another zone than its disk's": (
+        [with_claim(), changed("aws:ebs/volume:Volume",
+                               'props["availability_zone"] = "us-east-1b"'),
+         changed("kubernetes:core/v1:PersistentVolume", 'del props["spec"]["node_affinity"]')],
+        ["Job default/sample-gpu-job starts no container: AttachVolume.Attach failed for volume "
+         '"default.results" : rpc error: code = Internal desc = Could not attach volume '],
+    ),
+    "the pool is in two zones": (
+        [with_claim(zones=["us-east-1a", "us-east-1b"]), ANY_ZONE],
+        ["InvalidVolume.ZoneMismatch: The volume is in us-east-1a, and nodes of the node group can "
+         "start in us-east-1b"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("what", DISKS)
+def test_one_wrong_thing_about_a_disk_is_named(rehearse: Rehearse, what: str) -> None:
+    """The rehearsal fails with the job and the driver's or the scheduler's words."""
+    mutations, messages = DISKS[what]
+    failures = said(rehearse(*mutations, stack="train"))
+    assert [one for one in messages if not any(one in line for line in failures)] == [], failures
+
+
 @pytest.mark.prove
 def test_an_admin_whom_the_account_does_not_have_is_refused(rehearse: Rehearse) -> None:
     """Those whom the stack's file names are there, nobody else is."""

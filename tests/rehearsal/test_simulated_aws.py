@@ -16,8 +16,9 @@ import pytest
 from plugins.aws.provider_config import check_config, default_tags
 from plugins.cloud.handler import CloudError
 from plugins.cloud.schema import UNKNOWN
+from simulators.aws import attached
 from simulators.aws.eks import access_granted, group_tags
-from simulators.cloud import RefusedError, Scaler, Wanted
+from simulators.cloud import Mount, RefusedError, Scaler, Wanted
 from tests.rehearsal import aws_stack as aws
 from tests.rehearsal.aws_stack import AwsStack, stack
 from tests.unit.plugins.offline_engine import Refused
@@ -517,25 +518,86 @@ def test_nothing_of_the_persons_own_aws_settings_is_used(monkeypatch: pytest.Mon
         assert "AWS_PROFILE" not in os.environ
 
 
-def test_what_a_deleted_cluster_leaves_keeps_the_network() -> None:
+def with_disk_driver(made: AwsStack) -> str:
+    """The EBS CSI driver with its role; the role's name."""
+    role = made.role("disks", aws.POD_TRUST[0], "service-role/AmazonEBSCSIDriverPolicy")
+    made.up(aws.ADDON, "disks", {
+        "clusterName": "k8s-ml",
+        "addonName": "aws-ebs-csi-driver",
+        "podIdentityAssociations": [{"roleArn": role, "serviceAccount": "ebs-csi-controller-sa"}],
+    })  # fmt: skip
+    return role.rpartition("/")[2]
+
+
+def test_only_a_driver_with_its_rights_deletes_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not at once: the disk is still attached when its claim is gone. Without rights it stays,
+    as it does when the cluster is deleted."""
+    monkeypatch.setattr(attached, "RELEASE_SECONDS", 0.2)
+    claim = Wanted(uid="9abc", kind="disk", name="default/data", driver="ebs.csi.aws.com")
+    with stack() as made:
+        kept = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+        made.group(made.cluster(), scalingConfig=kept, taints=[])
+        role = with_disk_driver(made)
+        before = made.cloud.list_resources()
+        iam, policy = made.cloud.account.client("iam"), (
+            "arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"
+        )  # fmt: skip
+        handles = made.cloud.attach([claim])
+        assert made.cloud.attach([]) == handles
+        iam.detach_role_policy(RoleName=role, PolicyArn=policy)
+        time.sleep(0.3)
+        assert made.cloud.attach([]) == handles
+        assert made.cloud.list_resources() != before
+        iam.attach_role_policy(RoleName=role, PolicyArn=policy)
+        assert made.cloud.attach([]) == {}
+        assert made.cloud.list_resources() == before
+
+
+def test_a_disk_is_attached_in_its_own_zone() -> None:
+    """A node group that can start nodes in another zone fails the pod that mounts it, in EC2's
+    words; so does a disk that is not there, and a driver without its rights."""
+    labels = {"eks.amazonaws.com/nodegroup": "train-gpu"}
+    mount = Mount(volume="default.data", namespace="default", service_account="default",
+                  driver="ebs.csi.aws.com", attributes={}, options=(), writes=True, annotations={},
+                  taints=(), node_labels=labels)  # fmt: skip
+    with stack() as made:
+        kept = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
+        made.group(made.cluster(), scalingConfig=kept, taints=[])
+        says = made.cloud.why_not_mounted
+        assert "the aws-ebs-csi-driver addon does not work: the cluster has none" in says(mount)
+        with_disk_driver(made)
+        assert "InvalidVolume.NotFound: The volume 'vol-1'" in says(replace(mount, handle="vol-1"))
+        ec2 = made.cloud.account.client("ec2")
+        here = ec2.create_volume(AvailabilityZone="us-east-1a", Size=1)["VolumeId"]
+        there = ec2.create_volume(AvailabilityZone="us-east-1b", Size=1)["VolumeId"]
+        (group,) = made.cloud.account.groups.values()
+        first, second = group.row["subnets"]
+        assert "nodes of the node group can start in us-east-1b" in says(
+            replace(mount, handle=here)
+        )
+        group.row["subnets"] = [first]
+        assert says(replace(mount, handle=here)) == ""
+        assert "The volume is in us-east-1b, and nodes" in says(replace(mount, handle=there))
+        assert "runs as user 1000" in says(replace(mount, handle=here, user=1000))
+        assert says(replace(mount, handle=here, user=1000, group=1000)) == ""
+        assert second != first
+
+
+def test_what_a_deleted_cluster_leaves_keeps_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
     """A load balancer's network interfaces keep their subnet, its security group the VPC. Without
     the driver's addon nothing makes a claim's disk."""
     balancer = Wanted(uid="1234-5678", kind="load balancer", name="default/web")
-    claim = Wanted(uid="9abc", kind="disk", name="default/data", gib=7)
+    monkeypatch.setattr(attached, "RELEASE_SECONDS", 0.0)
+    claim = Wanted(
+        uid="9abc", kind="disk", name="default/data", gib=7, driver="kubernetes.io/aws-ebs"
+    )
     with stack() as made:
         kept = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
         made.group(made.cluster(), scalingConfig=kept, taints=[])
         (eks_own,) = made.cloud.storage_classes()
         assert (eks_own["metadata"]["name"], eks_own["metadata"]["annotations"]) == ("gp2", {})
         assert made.cloud.attach([claim]) == {}
-        role = made.role("disks", aws.POD_TRUST[0], "service-role/AmazonEBSCSIDriverPolicy")
-        made.up(aws.ADDON, "disks", {
-            "clusterName": "k8s-ml",
-            "addonName": "aws-ebs-csi-driver",
-            "podIdentityAssociations": [
-                {"roleArn": role, "serviceAccount": "ebs-csi-controller-sa"}
-            ],
-        })  # fmt: skip
+        with_disk_driver(made)
         before = made.cloud.list_resources()
         handles = made.cloud.attach([balancer, claim])
         assert handles["1234-5678"] == "a12345678.us-east-1.elb.amazonaws.com"
