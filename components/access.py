@@ -18,6 +18,8 @@ from components.catalog.broad_rights import (
 
 ROLE = re.compile(r"roles/[a-zA-Z0-9_.]+|(?:projects|organizations)/[^/]+/roles/[a-zA-Z0-9_.]+")
 POLICY = re.compile(r"arn:aws[a-z-]*:iam::(?:aws|[0-9]{12}):policy/[\w+=,.@/-]+")
+KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
+"""A key itself: EKS answers with that for an alias, and IAM grants nothing by one."""
 BUCKET_LONGEST = 63
 
 Right = Literal["read", "write"]
@@ -32,6 +34,14 @@ def check_bucket(key: str, name: str) -> None:
         raise ValueError(
             f"{key}: {name!r} is not a bucket's name; allowed: 3 to {BUCKET_LONGEST} lowercase "
             "letters, digits, '-', '_' and '.', a letter or digit at each end"
+        )
+
+
+def check_kms_key(key: str, arn: str) -> None:
+    """Raises ValueError, with the key in front, for what is not the ARN of a KMS key."""
+    if not KMS_KEY.fullmatch(arn):
+        raise ValueError(
+            f"{key}: {arn!r} is not a KMS key; give its ARN, arn:aws:kms:REGION:ACCOUNT:key/ID"
         )
 
 
@@ -53,6 +63,8 @@ class ServiceAccountArgs:
     this_cluster_only: bool = False
     """GKE: whether an IAM condition confines the rights to this cluster. Left out, they hold for
     the same namespace and account of every cluster of the project."""
+    bucket_keys: Sequence[str] = ()
+    """EKS: ARNs of the KMS keys of your own with which its buckets are encrypted by default."""
 
     def __post_init__(self) -> None:
         if reason := names.invalid_dns_label(self.namespace):
@@ -74,6 +86,10 @@ class ServiceAccountArgs:
                 )
             if reason := too_broad(policy, AWS_POLICIES):
                 raise ValueError(f"policies[{position}]: {reason}")
+        for position, key in enumerate(self.bucket_keys):
+            check_kms_key(f"bucketKeys[{position}]", key)
+        if self.bucket_keys and not self.buckets:
+            raise ValueError("bucketKeys: are of no bucket; name those in buckets, or drop the key")
         for key, given in (("roles", self.roles), ("policies", self.policies)):
             ends = [each.rpartition("/")[2] for each in given]
             if double := sorted({each for each in ends if ends.count(each) > 1}):
@@ -151,6 +167,14 @@ class Access:
                 f"thisClusterOnly: rights on platform {platform} hold in one cluster anyway, or "
                 "are not this stack's; drop the key"
             )
+        if account.bucket_keys and self.rights != "policies":
+            raise ValueError(f"bucketKeys: platform {platform} needs none; drop the key")
+        for position, arn in enumerate(account.bucket_keys):
+            if self.disks is not None and f":kms:{self.disks.region}:" not in arn:
+                raise ValueError(
+                    f"bucketKeys[{position}]: {arn!r} is not in {self.disks.region}; S3 encrypts "
+                    "with a key of the bucket's region, and buckets are in that of the cluster"
+                )
         if account.buckets and self.buckets is None:
             raise ValueError(
                 f"buckets: platform {platform} mounts none; take volumes with existingClaim"

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from components.access import POLICY, ROLE
+from components.access import KMS_KEY, POLICY, ROLE
 from components.catalog import eks, gke, kubernetes
 from components.catalog.eks_addons import ADDONS
 from components.catalog.gke_shapes import CPU_MACHINE_TYPES
 from components.catalog.images import cluster_autoscaler
 from components.cluster import GPU_RESOURCE
 from components.eks.autoscaler_args import DURATION, FLAG, EksAutoscalerArgs
-from components.eks.cluster_args import ADDON_VERSION, ADMIN, KMS_KEY, RETENTION_DAYS
+from components.eks.cluster_args import ADDON_VERSION, ADMIN, RETENTION_DAYS
 from components.eks.disk_args import LEAST_DISK_GIB
 from components.eks.network_args import SUBNET
 from components.eks.pool_args import MAX_UNAVAILABLE
@@ -170,6 +170,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
             **values(matching(ADDON_VERSION)),
         },
         "secrets_encryption_key": matching(KMS_KEY),
+        "disks_encryption_key": matching(KMS_KEY),
         "log_retention_days": one_of(*RETENTION_DAYS),
     },
     "EksNetworkArgs": {
@@ -286,6 +287,7 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
             uniqueItems=True,
         ),
         "policies": items(matching(POLICY), uniqueItems=True),
+        "bucket_keys": items(matching(KMS_KEY)),
     },
     "ImagesArgs": {
         "registry": matching(

@@ -24,6 +24,8 @@ class Addon:
     """The policy of that role, after `policy/` of its ARN; AWS manages it."""
     buckets: bool = False
     """Whether it is there only where pods mount buckets."""
+    disks: bool = False
+    """Whether its role uses the key of disks."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
     """The addon's `configurationValues`."""
 
@@ -54,6 +56,7 @@ ADDONS: Final = (
         before_nodes=False,
         service_account="ebs-csi-controller-sa",
         policy="service-role/AmazonEBSCSIDriverPolicy",
+        disks=True,
     ),
     # Its node pods tolerate no taint by themselves, and buckets are mounted on GPU nodes. It has no
     # role: each pod's own rights count (`authenticationSource: pod`), which need its version 2.

@@ -252,6 +252,9 @@ class EksCluster(pulumi.ComponentResource):
                 args.name, namespace="kube-system", service_account=addon.service_account
             ),
             managed=[addon.policy],
+            inline=_use_of_disks_key(args.disks_encryption_key)
+            if addon.disks and args.disks_encryption_key
+            else None,
             opts=pulumi.ResourceOptions(parent=self),
         )
         return [{"role_arn": role.arn, "service_account": addon.service_account}], role.grants
@@ -262,7 +265,9 @@ class EksCluster(pulumi.ComponentResource):
         template = aws.ec2.LaunchTemplate(
             group,
             metadata_options=METADATA_OPTIONS,
-            block_device_mappings=[volume("/dev/xvda", pool.disk_size_gb)],
+            block_device_mappings=[
+                volume("/dev/xvda", pool.disk_size_gb, key=args.disks_encryption_key)
+            ],
             tag_specifications=tag_specifications(group, args.tags),
             opts=pulumi.ResourceOptions(parent=self),
         )
@@ -326,3 +331,23 @@ def _use_of_key(arn: str) -> str:
             "Resource": arn,
         }
     )
+
+
+def _use_of_disks_key(arn: str) -> str:
+    """https://docs.aws.amazon.com/eks/latest/userguide/ebs-csi.html, "encryption"."""
+    return document(
+        {
+            "Effect": "Allow",
+            "Action": ["kms:CreateGrant", "kms:ListGrants", "kms:RevokeGrant"],
+            "Resource": arn,
+            "Condition": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
+        },
+        {
+            "Effect": "Allow",
+            "Action": [
+                "kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*",
+                "kms:DescribeKey",
+            ],
+            "Resource": arn,
+        },
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated
 
+from components.access import KMS_KEY, check_kms_key
 from components.addresses import authorized, example_warnings, parse_cidr
 from components.catalog import eks as catalog
 from components.catalog import images
@@ -19,8 +20,6 @@ from components.replacement import NEVER, OnChange, kept, next_minor
 ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Those of AWS's documentation, which nobody has."""
-KMS_KEY = re.compile(r"arn:aws[a-z-]*:kms:(?P<region>[a-z0-9-]+):[0-9]{12}:key/[0-9A-Za-z-]+")
-"""A key itself: EKS answers with that for an alias, and IAM grants nothing by one."""
 ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
 RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
@@ -172,6 +171,10 @@ class EksClusterArgs:
     # would delete its own, without which no secret can be read.
     secrets_encryption_key: Annotated[str | None, OnChange(NEVER)] = None
     """The ARN of a KMS key that encrypts Kubernetes secrets; left out, the stack makes one."""
+    disks_encryption_key: str | None = None
+    """The ARN of a KMS key that encrypts the disks of nodes and of claims; left out, the account's
+    default for EBS. The key's policy must let `AWSServiceRoleForAutoScaling` use it. A change
+    recycles all nodes; the disks of claims that exist keep the key that they have."""
     log_retention_days: int = 90
     """How long CloudWatch keeps the control plane's logs."""
     deletion_protection: bool = True
@@ -210,17 +213,29 @@ class EksClusterArgs:
                     f"addonVersions.{addon}: {version!r} is not an addon's version such as "
                     "v1.20.4-eksbuild.1"
                 )
-        key = self.secrets_encryption_key
-        if key is not None and not KMS_KEY.fullmatch(key):
+        for name, key in self._keys.items():
+            check_kms_key(name, key)
+        mountpoint = self.addon_versions.get("aws-mountpoint-s3-csi-driver", "v2.5")
+        if tuple(map(int, mountpoint[1:].partition("-")[0].split(".")[:2])) < (2, 5):
             raise ValueError(
-                f"secretsEncryptionKey: {key!r} is not a KMS key; give its ARN, "
-                "arn:aws:kms:REGION:ACCOUNT:key/ID"
+                f"addonVersions.aws-mountpoint-s3-csi-driver: {mountpoint} is too old; allowed: "
+                "v2.5.0 or later, since the pods of earlier ones keep Cluster Autoscaler from "
+                "removing a node"
             )
         if self.log_retention_days not in RETENTION_DAYS:
             raise ValueError(
                 f"logRetentionDays: {self.log_retention_days} is not one of CloudWatch's; allowed: "
                 f"{', '.join(map(str, RETENTION_DAYS))}"
             )
+
+    @property
+    def _keys(self) -> dict[str, str]:
+        """Setting -> KMS key, of those that are given."""
+        keys = {
+            "secretsEncryptionKey": self.secrets_encryption_key,
+            "disksEncryptionKey": self.disks_encryption_key,
+        }
+        return {name: key for name, key in keys.items() if key is not None}
 
     def _check_access(self) -> None:
         if not self.admins:
@@ -337,12 +352,13 @@ class EksClusterArgs:
             self.network.check_in(region)
         except ValueError as error:
             raise ValueError(f"network.{error}") from None
-        key = KMS_KEY.fullmatch(self.secrets_encryption_key or "")
-        if key and key["region"] != region:
-            raise ValueError(
-                f"secretsEncryptionKey: {key[0]!r} is not in {region}; EKS takes a key of "
-                "the cluster's own region"
-            )
+        for name, arn in self._keys.items():
+            key = KMS_KEY.fullmatch(arn)
+            if key and key["region"] != region:
+                raise ValueError(
+                    f"{name}: {arn!r} is not in {region}; EKS takes a key of the cluster's own "
+                    "region"
+                )
         partition = regions.partition(region)
         for position, arn in enumerate(self.admins):
             if not arn.startswith(f"arn:{partition}:"):

@@ -39,14 +39,17 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
         subnets: Sequence[pulumi.Input[str]],
         node_role: pulumi.Input[str],
         tags: Mapping[str, str],
+        key: str | None,
         depends_on: Sequence[pulumi.Resource],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`key`: the ARN of the KMS key that encrypts the nodes' disks; None for the account's
+        default."""
         super().__init__("gpu-cluster:eks:GpuNodeGroup", name, None, opts)
         args, self.pool = resolved.args, resolved.pool
         for warning in resolved.warnings:
             pulumi.log.warn(warning, self)
-        template = _launch_template(self.pool, args, tags, pulumi.ResourceOptions(parent=self))
+        template = _launch_template(self.pool, args, tags, key, pulumi.ResourceOptions(parent=self))
         self.node_group = aws.eks.NodeGroup(
             name,
             cluster_name=cluster.name,
@@ -123,13 +126,17 @@ def _node_repair_config(repair: EksNodeRepairArgs) -> NodeGroupNodeRepairConfigA
 
 
 def _launch_template(
-    pool: GpuPool, args: EksGpuNodeGroupArgs, tags: Mapping[str, str], opts: pulumi.ResourceOptions
+    pool: GpuPool,
+    args: EksGpuNodeGroupArgs,
+    tags: Mapping[str, str],
+    key: str | None,
+    opts: pulumi.ResourceOptions,
 ) -> aws.ec2.LaunchTemplate:
     name, block = pool.name, _block(args)
     return aws.ec2.LaunchTemplate(
         name,
         metadata_options=METADATA_OPTIONS,
-        block_device_mappings=_volumes(args),
+        block_device_mappings=_volumes(args, key),
         tag_specifications=tag_specifications(name, tags),
         instance_type=args.instance_types[0] if block else None,
         instance_market_options={"market_type": "capacity-block"} if block else None,
@@ -173,7 +180,12 @@ METADATA_OPTIONS: aws.ec2.LaunchTemplateMetadataOptionsArgsDict = {
 
 
 def volume(
-    device: str, size_gb: int | None, *, throughput: int | None = None, iops: int | None = None
+    device: str,
+    size_gb: int | None,
+    *,
+    key: str | None,
+    throughput: int | None = None,
+    iops: int | None = None,
 ) -> LaunchTemplateBlockDeviceMappingArgsDict:
     """An encrypted gp3 volume, deleted with its instance. Without a size, the image's own; without
     throughput (MiB/s) and operations per second, gp3's least."""
@@ -186,6 +198,7 @@ def volume(
             "iops": iops,
             # Strings: the provider's schema tells unset from false by them.
             "encrypted": "true",
+            "kms_key_id": key,
             "delete_on_termination": "true",
         },
     }
@@ -200,11 +213,15 @@ def tag_specifications(
     ]
 
 
-def _volumes(args: EksGpuNodeGroupArgs) -> list[LaunchTemplateBlockDeviceMappingArgsDict]:
+def _volumes(
+    args: EksGpuNodeGroupArgs, key: str | None
+) -> list[LaunchTemplateBlockDeviceMappingArgsDict]:
     # Bottlerocket's system is on a small volume of its own; images and pods are on the second.
     device = "/dev/xvdb" if args.os == "bottlerocket" else "/dev/xvda"
-    data = volume(device, args.disk_size_gb, throughput=args.disk_throughput, iops=args.disk_iops)
-    return [volume("/dev/xvda", None), data] if args.os == "bottlerocket" else [data]
+    data = volume(
+        device, args.disk_size_gb, key=key, throughput=args.disk_throughput, iops=args.disk_iops
+    )
+    return [volume("/dev/xvda", None, key=key), data] if args.os == "bottlerocket" else [data]
 
 
 def _user_data(args: EksGpuNodeGroupArgs, pool: GpuPool) -> str | None:

@@ -33,6 +33,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
             subnets=[eks.network.private_subnets[place] for place in pool.places],
             node_role=eks.node_role.arn,
             tags=args.tags,
+            key=args.disks_encryption_key,
             depends_on=eks.before_nodes,
         )
         for name, pool in settings.pools.items()
@@ -82,7 +83,7 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         volumes=volumes,
         deleted_with=eks.cluster,
     )
-    EksStorage("storage", cluster=cluster)
+    EksStorage("storage", cluster=cluster, key=args.disks_encryption_key)
     ClusterAutoscaler(
         "cluster-autoscaler",
         args,

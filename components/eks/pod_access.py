@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from components.access import Right, ServiceAccountArgs
+from components.access import ServiceAccountArgs
 from components.eks import regions
 from components.eks.iam import EksRole, Statement, document, pod_trust, role_name
 
@@ -38,7 +38,7 @@ class EksPodAccess(pulumi.ComponentResource):
                 region=region,
                 trust=pod_trust(cluster_name, namespace=args.namespace, service_account=account),
                 policies=args.policies,
-                inline=bucket_policy(args.buckets, region) if args.buckets else None,
+                inline=bucket_policy(args, region) if args.buckets else None,
                 opts=pulumi.ResourceOptions(parent=self),
             )
             identity = aws.eks.PodIdentityAssociation(
@@ -56,8 +56,9 @@ class EksPodAccess(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-def bucket_policy(buckets: Mapping[str, Right], region: str) -> str:
-    """The rights that Mountpoint needs on these buckets, and on no other."""
+def bucket_policy(account: ServiceAccountArgs, region: str) -> str:
+    """The rights that Mountpoint needs on these buckets and their keys, and on no other."""
+    buckets = account.buckets
     start = f"arn:{regions.partition(region)}:s3:::"
     statements: list[Statement] = [
         {
@@ -70,4 +71,9 @@ def bucket_policy(buckets: Mapping[str, Right], region: str) -> str:
         named = [f"{start}{bucket}/*" for bucket, given in buckets.items() if given == right]
         if named:
             statements.append({"Effect": "Allow", "Action": list(actions), "Resource": named})
+    if account.bucket_keys:
+        used = ["kms:Decrypt", *(["kms:GenerateDataKey"] if "write" in buckets.values() else [])]
+        statements.append(
+            {"Effect": "Allow", "Action": used, "Resource": list(account.bucket_keys)}
+        )
     return document(*statements)

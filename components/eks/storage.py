@@ -24,8 +24,14 @@ class EksStorage(pulumi.ComponentResource):
     storage_class: kubernetes.storage.v1.StorageClass
 
     def __init__(
-        self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        *,
+        cluster: Cluster,
+        key: str | None,
+        opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`key`: the ARN of the KMS key that encrypts them; None for the account's default."""
         super().__init__("gpu-cluster:eks:Storage", name, None, opts)
         self.storage_class = kubernetes.storage.v1.StorageClass(
             name,
@@ -34,7 +40,11 @@ class EksStorage(pulumi.ComponentResource):
                 "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
             },
             provisioner=PROVISIONER,
-            parameters={"type": "gp3", "encrypted": "true"},
+            parameters={
+                "type": "gp3",
+                "encrypted": "true",
+                **({"kmsKeyId": key} if key else {}),
+            },
             # A volume is in one zone: that of the pod, which is not known before it is placed.
             volume_binding_mode="WaitForFirstConsumer",
             allow_volume_expansion=True,
@@ -74,6 +84,7 @@ class EksDisks(pulumi.ComponentResource):
                 type="gp3",
                 size=disk.gib,
                 encrypted=True,
+                kms_key_id=args.disks_encryption_key,
                 tags={
                     "Name": f"{args.name}-{claim}",
                     # By it AmazonEBSCSIDriverPolicyV2 lets the driver attach volumes of others:
@@ -82,7 +93,8 @@ class EksDisks(pulumi.ComponentResource):
                     **args.tags,
                     **ownership.aws_tags(),
                 },
-                opts=pulumi.ResourceOptions(parent=self),
+                # Another key would replace the disk, and its data be lost.
+                opts=pulumi.ResourceOptions(parent=self, ignore_changes=["kmsKeyId"]),
             )
             volumes[claim] = ClaimVolume(
                 driver=PROVISIONER,

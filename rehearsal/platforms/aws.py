@@ -8,6 +8,7 @@ from plugins.cloud.server import ProviderServer
 from rehearsal.simulators import Rehearsed, RunningSimulator
 from simulators import inventory
 from simulators.aws import AwsCloud
+from simulators.aws.account import Bucket
 from simulators.reservations import reservations
 from stacks.outcome import CheckError
 from stacks.settings import config_in
@@ -36,11 +37,18 @@ def serve(of: Rehearsed) -> RunningSimulator:
 
     network, notes = inventory.network(of.stack, of.settings, of.inventories)
     reserved, more = reservations(of.stack, of.settings, network, of.inventories)
+    accounts = of.settings.beside.accounts if of.settings else {}
     cloud = AwsCloud(
         control_plane=of.control_plane,
         faults=of.faults,
         existing=network,
         reservations=reserved,
+        buckets={
+            # Whoever names keys has buckets that are encrypted with one.
+            name: Bucket(key=next(iter(account.bucket_keys), ""))
+            for account in accounts.values()
+            for name in account.buckets
+        },
         on_access=admit,
         people=admins,
         quota_suffices=True,

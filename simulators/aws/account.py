@@ -6,6 +6,7 @@ All that the account holds is in moto's backends; what moto lacks is added by `a
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -25,6 +26,16 @@ if TYPE_CHECKING:
 
 NUMBER = "123456789012"
 """The account id that moto gives whoever does not assume a role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """A bucket of S3 that somebody created before."""
+
+    region: str = ""
+    """Empty for the region of the rehearsal."""
+    key: str = ""
+    """The ARN of the KMS key that encrypts its objects by default; empty for S3's own."""
 
 
 class Asking(threading.local):
@@ -50,16 +61,17 @@ class Account:
         existing: Network | None = None,
         *,
         reservations: Sequence[Reservation] = (),
+        buckets: Mapping[str, Bucket] | None = None,
         control_plane: ControlPlane | None = None,
         faults: ApiFaults | None = None,
         changed: Callable[[], None] = lambda: None,
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
     ) -> None:
-        """`existing`, `reservations`: what is there before anything is made. `changed` is called,
-        unlocked, after every request that changed something. `people`: ARNs of roles and users that
-        are there although nobody made them here. With `quota_suffices`, every node group can grow
-        to its maximum, as far as `faults` sets no quota."""
+        """`existing`, `reservations`, `buckets`: what is there before anything is made. `changed`
+        is called, unlocked, after every request that changed something. `people`: ARNs of roles and
+        users that are there although nobody made them here. With `quota_suffices`, every node group
+        can grow to its maximum, as far as `faults` sets no quota."""
         _forget_ambient_settings()
         # Imported here: it costs most of a second, and reads the environment.
         from moto.moto_server.werkzeug_app import (
@@ -83,6 +95,8 @@ class Account:
         self._existing = existing
         self.reservations = {one.name: one for one in reservations}
         """By ID."""
+        self.buckets = dict(buckets or {})
+        """By name."""
         self.before: set[str] = set()
         """What the account held before the stack came, as `list_resources` has it."""
         self._clients: dict[str, Any] = {}
@@ -113,12 +127,23 @@ class Account:
                 f"a rehearsal simulates one region: {self.region} is in use, got {region}",
             )
         fresh, self.region = not self.region, region
+        if fresh:
+            with self.asking:
+                self._create_buckets()
         if fresh and self._existing is not None:
             with self.asking:
                 lay_out(self, self._existing)
                 from simulators.aws.list_resources import list_resources
 
                 self.before = set(list_resources(self))
+
+    def _create_buckets(self) -> None:
+        for name, bucket in self.buckets.items():
+            region = bucket.region or self.region
+            place = {} if region == "us-east-1" else {"LocationConstraint": region}
+            self.client("s3").create_bucket(
+                Bucket=name, **({"CreateBucketConfiguration": place} if place else {})
+            )
 
     def client(self, service: str) -> Any:
         """A botocore client that reaches this account without a socket, on the caller's thread;

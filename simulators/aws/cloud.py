@@ -4,11 +4,12 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from simulators.aws import buckets, node_template_check, nodes
-from simulators.aws.account import Account
+from simulators.aws import node_template_check, nodes
+from simulators.aws.account import Account, Bucket
 from simulators.aws.addons import why_unrepaired
 from simulators.aws.ami_types import has_driver
 from simulators.aws.attached import DRIVER, Parts, attach, why_not_mounted
+from simulators.aws.buckets import why_not_mounted as why_no_bucket
 from simulators.aws.eks import Group, access_due, access_granted, bounds, group_tags, kept, running
 from simulators.aws.instances import instance
 from simulators.aws.list_resources import list_resources
@@ -42,6 +43,7 @@ class AwsCloud:
         faults: ApiFaults | None = None,
         existing: Network | None = None,
         reservations: Sequence[Reservation] = (),
+        buckets: Mapping[str, Bucket] | None = None,
         on_access: Callable[[bool], None] = lambda granted: None,
         people: Callable[[], Collection[str]] = lambda: (),
         quota_suffices: bool = False,
@@ -63,6 +65,7 @@ class AwsCloud:
         self.account = Account(
             existing,
             reservations=reservations,
+            buckets=buckets,
             control_plane=control_plane,
             faults=faults,
             changed=self.notify,
@@ -233,7 +236,7 @@ class AwsCloud:
                 return ""
             if mount.driver == DRIVER:
                 return why_not_mounted(self.account, cluster, mount)
-            return buckets.why_not_mounted(mount, self.account, cluster)
+            return why_no_bucket(mount, self.account, cluster)
 
     def list_resources(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what

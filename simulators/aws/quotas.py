@@ -64,6 +64,12 @@ def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
     return {"UserId": identity, "Account": number, "Arn": arn}
 
 
+@operation("ec2", "GetEbsDefaultKmsKeyId")
+def get_ebs_default_kms_key_id(account: Account, params: Params) -> dict[str, Any]:
+    """AWS's own key, unless somebody chose another."""
+    return {"KmsKeyId": account.backend("ec2").default_kms_key_id or "alias/aws/ebs"}
+
+
 @operation("ec2", "DescribeCapacityBlockOfferings")
 def describe_capacity_block_offerings(account: Account, params: Params) -> dict[str, Any]:
     """One in each zone that has the instance type, from tomorrow on; Capacity Blocks are of P

@@ -1,11 +1,13 @@
 """What of an AWS account would make an EKS environment's first update fail; nothing is written."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import botocore.exceptions
 
+from components.access import ServiceAccountArgs
 from components.eks.settings import EksSettings
 from stacks.capacity.offers import Offer, Wanted
 from stacks.capacity.verdict import Finding, Unknown
@@ -92,6 +94,81 @@ def signed_in(sts: Any, settings: EksSettings) -> Iterator[Finding]:
             reason=f"{who} signs in and is not among them, so that the update ends at the first "
             "Kubernetes object; add its role, or run Pulumi as one of them",
         )
+
+
+def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
+    """A finding where disks are encrypted with a key that Auto Scaling may not use, so that no node
+    starts (AsgInstanceLaunchFailures, Client.InternalError); or that the driver may not use.
+
+    https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
+    """
+    key, about = settings.cluster.disks_encryption_key, "cluster.disksEncryptionKey"
+    try:
+        if key is None:
+            default = str(ec2.get_ebs_default_kms_key_id()["KmsKeyId"])
+            if not default.endswith("alias/aws/ebs"):
+                yield Finding(
+                    about=about,
+                    word="wrong",
+                    reason=f"the account encrypts disks with {default} by default, which the "
+                    "driver of disks and perhaps Auto Scaling may not use; set it to that ARN",
+                )
+            return
+        policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
+    except Exception as error:
+        yield Finding(about=about, word="unknown", reason=unknown(error).reason)
+        return
+    granted = [str(one.get("Principal")) for one in policy["Statement"]
+               if one.get("Effect") == "Allow"]  # fmt: skip
+    if not any(_AUTO_SCALING in principal for principal in granted):
+        partition, account = key.split(":")[1], key.split(":")[4]
+        role = f"arn:{partition}:iam::{account}:role/aws-service-role/{_AUTO_SCALING_PATH}"
+        statements = json.dumps([
+            {"Effect": "Allow", "Principal": {"AWS": role}, "Action": _USE, "Resource": "*"},
+            {"Effect": "Allow", "Principal": {"AWS": role}, "Action": "kms:CreateGrant",
+             "Resource": "*", "Condition": {"Bool": {"kms:GrantIsForAWSResource": True}}},
+        ])  # fmt: skip
+        yield Finding(
+            about=about,
+            word="wrong",
+            reason=f"its policy does not let {_AUTO_SCALING} use it, so that no node starts; add "
+            f"these statements: {statements}",
+        )
+
+
+_AUTO_SCALING = "AWSServiceRoleForAutoScaling"
+_AUTO_SCALING_PATH = f"autoscaling.amazonaws.com/{_AUTO_SCALING}"
+_USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
+
+
+def buckets(s3: Any, accounts: Mapping[str, ServiceAccountArgs], region: str) -> Iterator[Finding]:
+    """A finding for each bucket of a service account that the cluster's pods could not mount."""
+    for bucket in sorted({name for account in accounts.values() for name in account.buckets}):
+        about = f"bucket {bucket}"
+        try:
+            answer = s3.head_bucket(Bucket=bucket)["ResponseMetadata"]
+        except botocore.exceptions.ClientError as error:
+            answer = error.response["ResponseMetadata"]
+            reason = unknown(error).reason
+        except Exception as error:
+            yield Finding(about=about, word="unknown", reason=unknown(error).reason)
+            continue
+        # S3 names it also to those whom it tells nothing else.
+        there = answer.get("HTTPHeaders", {}).get("x-amz-bucket-region", region)
+        if answer["HTTPStatusCode"] == 404:
+            yield Finding(
+                about=about,
+                word="wrong",
+                reason=f"does not exist; create it in {region}, or correct serviceAccounts",
+            )
+        elif there != region:
+            yield Finding(
+                about=about,
+                word="wrong",
+                reason=f"is in {there}, and pods mount buckets of the cluster's region {region}",
+            )
+        elif answer["HTTPStatusCode"] != 200:
+            yield Finding(about=about, word="unknown", reason=reason)
 
 
 def _is(who: str, admin: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import botocore.exceptions
 
+from components.access import ServiceAccountArgs
 from components.catalog import eks as catalog
 from components.cluster import ResolvedPool
 from components.eks.cluster_args import EksSystemPoolArgs
@@ -53,7 +54,7 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         wanted=aws_account.wanted(own),
         reservations=aws_reservations.wanted(own.pools, places),
         notes=notes,
-        findings=quotas.findings(own),
+        findings=quotas.findings(own, settings.beside.accounts),
     )
 
 
@@ -120,7 +121,11 @@ def _link(quota: str, region: str) -> str:
 class AwsQuotas:
     """Answers from Service Quotas and EC2; nothing is ever written."""
 
-    def __init__(self, quotas: Any, ec2: Any, sts: Any = None, groups: Any = None) -> None:
+    def __init__(
+        self, quotas: Any, ec2: Any, sts: Any = None, groups: Any = None, kms: Any = None,
+        s3: Any = None,
+    ) -> None:  # fmt: skip
+        self._kms, self._s3 = kms, s3
         self._quotas = quotas
         self._ec2 = ec2
         self._sts = sts
@@ -136,7 +141,7 @@ class AwsQuotas:
         """
         try:
             signed_in = session(provider, endpoint)
-            names = ("service-quotas", "ec2", "sts", "resource-groups")
+            names = ("service-quotas", "ec2", "sts", "resource-groups", "kms", "s3")
             clients = [signed_in.client(name, endpoint_url=endpoint) for name in names]
         except botocore.exceptions.BotoCoreError as error:
             raise ValueError(f"AWS: {error}") from None
@@ -179,11 +184,16 @@ class AwsQuotas:
         own = [instance for instance in instances if _cluster(instance) == cluster]
         return aws_reservations.reserved(self._ec2, self._groups, wanted, own)
 
-    def findings(self, settings: EksSettings) -> list[Finding]:
-        """What else would fail: who signs in is no admin, a subnet lacks something."""
+    def findings(
+        self, settings: EksSettings, accounts: Mapping[str, ServiceAccountArgs]
+    ) -> list[Finding]:
+        """What else would fail: who signs in is no admin, a subnet lacks something, a disk's key
+        lets no node start, a bucket does not exist or is elsewhere."""
         return [
             *aws_account.signed_in(self._sts, settings),
             *aws_network.findings(self._ec2, settings),
+            *aws_account.disks_key(self._ec2, self._kms, settings),
+            *aws_account.buckets(self._s3, accounts, settings.region),
         ]
 
     def _use(self, quota: str, cluster: str | None) -> float | Unknown:

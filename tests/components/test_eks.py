@@ -11,7 +11,8 @@ from components.eks.network_args import EksNetworkArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
-from tests.components.recording import Recording
+from tests.components.recording import Recording, record
+from tests.program.environments import as_engine_config, run_program, values_of, with_changes
 
 CLUSTER = "aws:eks/cluster:Cluster"
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
@@ -227,6 +228,32 @@ def test_a_claim_without_a_class_gets_an_encrypted_volume(stack: Recording) -> N
     }  # fmt: skip
     # A class never changes, and its name is taken.
     assert storage.delete_before_replace
+
+
+def test_a_key_of_disks_encrypts_every_disk() -> None:
+    """Of nodes, of claims without a class and of the stack's own, which keep the key that they
+    have; the driver of disks may use it."""
+    key = "arn:aws:kms:us-east-1:123456789012:key/1"
+    values = with_changes(
+        values_of("train"),
+        [["gpu-cluster:cluster", "disksEncryptionKey", key],
+         ["gpu-cluster:volumeClaims", {"a": {"size": "1Gi"}}]],
+    )  # fmt: skip
+    stack = record(run_program, config=as_engine_config(values), outputs=OUTPUTS)
+    templates = stack.of("aws:ec2/launchTemplate:LaunchTemplate")
+    disks = [each["ebs"]["kmsKeyId"] for one in templates
+             for each in one.inputs["blockDeviceMappings"]]  # fmt: skip
+    assert disks == [key] * len(templates)
+    storage = stack.one("kubernetes:storage.k8s.io/v1:StorageClass")
+    assert storage.inputs["parameters"]["kmsKeyId"] == key
+    volume = stack.one("aws:ebs/volume:Volume")
+    assert (volume.inputs["kmsKeyId"], list(volume.ignore_changes)) == (key, ["kmsKeyId"])
+    policy = stack.one("aws:iam/rolePolicy:RolePolicy", "k8s-ml-aws-ebs-csi-driver")
+    grants, use = json.loads(policy.inputs["policy"])["Statement"]
+    assert (grants["Resource"], use["Resource"]) == (key, key)
+    assert grants["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+    assert "kms:CreateGrant" in grants["Action"]
+    assert "kms:GenerateDataKey*" in use["Action"]
 
 
 def test_addon_versions_are_eks_s_unless_pinned() -> None:

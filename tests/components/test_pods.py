@@ -137,6 +137,18 @@ def test_eks_gives_the_account_a_role_with_these_buckets_alone() -> None:
     assert values == {"node": {"tolerateAllTaints": True}}
 
 
+@pytest.mark.parametrize(("right", "used"), [
+    ("read", ["kms:Decrypt"]), ("write", ["kms:Decrypt", "kms:GenerateDataKey"]),
+])  # fmt: skip
+def test_eks_gives_the_rights_on_the_key_of_a_bucket(right: str, used: list[str]) -> None:
+    """Reading an object that is encrypted with a key of one's own needs the key, writing more."""
+    key = "arn:aws:kms:us-east-1:123456789012:key/1"
+    account = {"trainer": {"buckets": {"data": right}, "bucketKeys": [key]}}
+    found = declared("train", serviceAccounts=account)
+    policy = found.one("aws:iam/rolePolicy:RolePolicy", "k8s-ml-pods-trainer").inputs["policy"]
+    assert {"Effect": "Allow", "Action": used, "Resource": [key]} in json.loads(policy)["Statement"]
+
+
 def test_eks_mounts_a_bucket_by_a_volume_and_its_claim() -> None:
     """Each with the pod's own credentials, and read-only unless the account writes."""
     found = declared(

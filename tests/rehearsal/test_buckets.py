@@ -29,11 +29,12 @@ def with_bucket(stack: str) -> Mutation:
     """The environment's job reads `data` and writes to `out`, as the account `trainer`."""
 
     def change(config: dict[str, Any]) -> None:
-        account = {"buckets": {"data": "read", "out": "write"}}
+        account: dict[str, Any] = {"buckets": {"data": "read", "out": "write"}}
         config["gpu-cluster:serviceAccounts"] = {"trainer": account}
         config["gpu-cluster:volumeClaims"] = {"results": {"size": "10Gi"}}
         if stack == "train":
             config["gpu-cluster:gpuPools"]["train-gpu"]["zones"] = ["us-east-1a"]
+            account["bucketKeys"] = ["arn:aws:kms:us-east-1:123456789012:key/data"]
         config["gpu-cluster:workloads"][ON[stack]] |= {
             "serviceAccount": "trainer",
             "volumes": {
@@ -132,6 +133,26 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
         [changed(POLICY, 'props["policy"] = props["policy"].replace(":::out/*", ":::other/*")',
                  name="k8s-ml-pods-trainer")],
         "may not do s3:GetObject, s3:PutObject, s3:AbortMultipartUpload, s3:DeleteObject",
+    ),
+    "EKS: no right on the key of the bucket": (
+        "train",
+        [changed(POLICY, 'props["policy"] = props["policy"].replace("kms:Decrypt", '
+                         '"kms:DescribeKey")', name="k8s-ml-pods-trainer")],
+        "may not do kms:Decrypt",
+    ),
+    "EKS: the bucket is in another region": (
+        "train",
+        [changed(VOLUME, 'props["spec"]["mount_options"][0] = "region eu-west-1"',
+                 name="default.trainer.data")],
+        f"{EKS}data: mount-s3: initial ListObjectsV2 failed for bucket data in region eu-west-1: "
+        "PermanentRedirect",
+    ),
+    "EKS: only Mountpoint's own user writes": (
+        "train",
+        [changed(VOLUME, 'props["spec"]["mount_options"].remove("file-mode=666")',
+                 name="default.trainer.out"),
+         changed(JOB, 'props["spec"]["template"]["spec"].pop("securityContext", None)')],
+        f"{EKS}out: Permission denied for images whose user is not Mountpoint's",
     ),
     "EKS: the driver does not come to GPU nodes": (
         "train",

@@ -436,7 +436,7 @@ DISKS: dict[str, tuple[list[Mutation], list[str]]] = {
     "the disk is in another zone than the pool": (
         [with_claim(), changed("aws:ebs/volume:Volume",
                                'props["availability_zone"] = "us-east-1b"')],
-        [f"{REFUSED}node(s) didn't match PersistentVolume's node affinity"],
+        [f"pool train-gpu: {WHO} waits for a node; the scheduler says: "],
     ),
     "the volume names another zone than its disk's": (
         [with_claim(), changed("aws:ebs/volume:Volume",

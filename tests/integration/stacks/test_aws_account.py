@@ -10,6 +10,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from components.access import ServiceAccountArgs
 from components.eks.provider_args import AwsProviderArgs
 from stacks.aws_session import session
 from stacks.capacity import aws_account, aws_reservations, eks
@@ -218,3 +219,59 @@ def test_a_finding_beside_the_quotas_is_a_finding() -> None:
         1,
         1,
     ]
+
+
+KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
+
+
+@mock_aws
+def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
+    """A customer's default key is to be named; one that is named needs Auto Scaling in its policy,
+    whose statements the finding has."""
+    kms = boto3.client("kms", region_name="us-east-1")
+    ec2 = boto3.client("ec2", region_name="us-east-1")
+
+    def found(default: str, policy: dict[str, Any] | None = None) -> list[tuple[str, str, str]]:
+        key = kms.create_key(**({"Policy": json.dumps(policy)} if policy else {}))
+        arn = key["KeyMetadata"]["Arn"]
+        changes = [["gpu-cluster:cluster", "disksEncryptionKey", arn]] if policy else []
+        with Stubber(ec2) as stub:
+            stub.add_response("get_ebs_default_kms_key_id", {"KmsKeyId": default})
+            return about(aws_account.disks_key(ec2, kms, eks_settings(*changes)))
+
+    assert found("alias/aws/ebs") == []
+    ((key, word, reason),) = found(KEY)
+    assert (key, word) == ("cluster.disksEncryptionKey", "wrong")
+    assert reason.startswith(f"the account encrypts disks with {KEY} by default")
+    root = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::123456789012:root"},
+            "Action": "kms:*", "Resource": "*"}  # fmt: skip
+    ((_, word, reason),) = found(KEY, {"Version": "2012-10-17", "Statement": [root]})
+    assert word == "wrong"
+    statements = json.loads(reason.partition("these statements: ")[2])
+    assert len(statements) == 2
+    good = {"Version": "2012-10-17", "Statement": [root, *statements]}
+    assert found(KEY, good) == []
+
+
+@mock_aws
+def test_a_bucket_has_to_exist_in_the_region_of_the_cluster() -> None:
+    """S3 is asked for each bucket that a service account names."""
+    s3 = boto3.client("s3", region_name="us-east-1")
+    s3.create_bucket(Bucket="here")
+    elsewhere = {"LocationConstraint": "eu-west-1"}
+    s3.create_bucket(Bucket="there", CreateBucketConfiguration=elsewhere)
+    account = ServiceAccountArgs(buckets={"here": "read", "there": "write", "nowhere": "read"})
+    assert about(aws_account.buckets(s3, {"trainer": account}, "us-east-1")) == [
+        ("bucket nowhere", "wrong",
+         "does not exist; create it in us-east-1, or correct serviceAccounts"),
+        ("bucket there", "wrong",
+         "is in eu-west-1, and pods mount buckets of the cluster's region us-east-1"),
+    ]  # fmt: skip
+    with Stubber(s3) as stub:
+        stub.add_client_error("head_bucket", "403", "Forbidden", 403)
+        ((_, word, _),) = about(
+            aws_account.buckets(
+                s3, {"t": ServiceAccountArgs(buckets={"data": "read"})}, "us-east-1"
+            )
+        )
+        assert word == "unknown"
