@@ -219,15 +219,16 @@ class EksCluster(pulumi.ComponentResource):
         """These addons in parallel, each with its identities and the grants that they need."""
         made: list[pulumi.Resource] = []
         for addon, identities, grants in addons:
+            configuration = dict(addon.configuration)
+            if addon.disks and args.tags:
+                configuration["controller"] = {"extraVolumeTags": dict(args.tags)}
             made += [
                 aws.eks.Addon(
                     f"{name}-{addon.name}",
                     cluster_name=self.cluster.name,
                     addon_name=addon.name,
                     addon_version=args.addon_versions.get(addon.name),
-                    configuration_values=json.dumps(addon.configuration)
-                    if addon.configuration
-                    else None,
+                    configuration_values=json.dumps(configuration) if configuration else None,
                     pod_identity_associations=identities or None,
                     resolve_conflicts_on_create="OVERWRITE",
                     resolve_conflicts_on_update="OVERWRITE",

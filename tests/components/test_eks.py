@@ -15,6 +15,7 @@ from tests.components.recording import Recording, record
 from tests.program.environments import as_engine_config, run_program, values_of, with_changes
 
 CLUSTER = "aws:eks/cluster:Cluster"
+ADDON = "aws:eks/addon:Addon"
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 
@@ -254,6 +255,13 @@ def test_a_key_of_disks_encrypts_every_disk() -> None:
     assert grants["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
     assert "kms:CreateGrant" in grants["Action"]
     assert "kms:GenerateDataKey*" in use["Action"]
+
+
+def test_the_disks_of_claims_have_the_cluster_s_tags() -> None:
+    """Also of claims that the stack does not declare: the driver puts them on."""
+    addons = {one.inputs["addonName"]: one for one in declare(tags={"team": "ml"}).of(ADDON)}
+    values = json.loads(addons["aws-ebs-csi-driver"].inputs["configurationValues"])
+    assert values == {"controller": {"extraVolumeTags": {"team": "ml"}}}
 
 
 def test_addon_versions_are_eks_s_unless_pinned() -> None:
