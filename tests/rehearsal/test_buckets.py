@@ -169,7 +169,8 @@ MUTATIONS: dict[str, tuple[str, list[Mutation], str]] = {
     ),
     "EKS: the volume takes the driver's rights": (
         "train",
-        [changed(VOLUME, 'del props["spec"]["csi"]["volume_attributes"]["authenticationSource"]')],
+        [changed(VOLUME, 'del props["spec"]["csi"]["volume_attributes"]["authenticationSource"]',
+                 name="default.trainer.data")],
         f"{EKS}data: mount-s3: No signing credentials available: the driver's own",
     ),
     "EKS: the volume cannot be overwritten": (
