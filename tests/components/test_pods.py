@@ -360,7 +360,7 @@ def test_on_eks_the_stack_owns_the_disk_of_a_claim() -> None:
     Kubernetes stays until it is detached, and names the only zone where it can be attached."""
     values = values_of("train")
     cluster = {**values["gpu-cluster:cluster"], "tags": {"team": "ml"}}
-    claims = {"checkpoints": {"size": "1.5Ti", "zone": "us-east-1b", "namespace": "team"}}
+    claims = {"checkpoints": {"size": "1.5Ti", "zone": "us-east-1b"}}
     found = declared("train", cluster=cluster, volumeClaims=claims)
     disk = found.one("aws:ebs/volume:Volume")
     assert disk.inputs["availabilityZone"] == "us-east-1b"
@@ -377,14 +377,14 @@ def test_on_eks_the_stack_owns_the_disk_of_a_claim() -> None:
     assert spec["csi"] == {
         "driver": "ebs.csi.aws.com", "fsType": "ext4", "volumeHandle": "claim-checkpoints-id",
     }  # fmt: skip
-    assert spec["claimRef"] == {"namespace": "team", "name": "checkpoints"}
+    assert spec["claimRef"] == {"namespace": "default", "name": "checkpoints"}
     assert spec["persistentVolumeReclaimPolicy"] == "Retain"
     (term,) = spec["nodeAffinity"]["required"]["nodeSelectorTerms"]
     assert term["matchExpressions"] == [
         {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1b"]}
     ]
     claim = found.one("kubernetes:core/v1:PersistentVolumeClaim")
-    assert claim.inputs["spec"]["volumeName"] == "team.checkpoints"
+    assert claim.inputs["spec"]["volumeName"] == "default.checkpoints"
     assert claim.inputs["spec"]["storageClassName"] == "gp3-encrypted"
 
 
