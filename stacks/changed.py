@@ -29,13 +29,17 @@ _SETTINGS_OF_POLICIES = "policy/config.json"
 def report(revision: str) -> str:
     """The two lines; raises StackError where git does not know the revision, or a stack file's name
     is no stack's."""
-    command = ["git", "-C", str(ROOT), "diff", "--name-only", f"{revision}...HEAD", "--"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = _git("diff", "--name-only", f"{revision}...HEAD", "--")
     if done.returncode:
         raise StackError(f"{revision}: git knows no such revision here; fetch it, or name another")
-    here = [file.name for file in ROOT.glob("Pulumi.*.yaml")]
+    # Not what else is in the folder: a pull request has what is committed.
+    here = _git("ls-files", "--", ":(glob)Pulumi.*.yaml").stdout.splitlines()
     code, stacks = touched(done.stdout.splitlines(), here)
     return f"code={str(code).lower()}\nstacks={' '.join(stacks)}"
+
+
+def _git(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", "-C", str(ROOT), *command], capture_output=True, text=True)
 
 
 def touched(files: Sequence[str], stack_files: Sequence[str]) -> tuple[bool, list[str]]:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stacks import changed
 from stacks.settings import ROOT
+from tests.integration.stacks.test_cost import git
 from tests.unit.project.test_workflows import steps
 
 
@@ -60,6 +62,22 @@ def test_a_forks_comment_does_not_pass_for_a_trusted_one(
     assert text.startswith("<!-- mark -->\n")
     assert first in text
     assert ("Written by the code of a fork" in text) is (source != "us/gpu")
+
+
+def test_only_committed_stacks_are_rehearsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that lies beside them is of nobody's pull request."""
+    monkeypatch.setattr(changed, "ROOT", tmp_path)
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {}")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "one")
+    (tmp_path / "Pulumi.yaml").write_text("name: gpu-cluster")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message", "two")
+    (tmp_path / "Pulumi.mine.yaml").write_text("config: {}")
+    assert changed.report("HEAD~1") == "code=true\nstacks=dev"
 
 
 def test_what_changed_is_known_before_anything_is_installed() -> None:
