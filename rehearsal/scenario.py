@@ -331,9 +331,11 @@ class Rehearsal:
         sandbox, cache = self.sandbox, self.sandbox.cluster_cache
         there = sandbox.control_plane.api.items(volumes.VOLUMES)
         claims = cache.all("PersistentVolumeClaim")
+        # The node of a job that is done may have left by now.
+        nodes = [*cache.gpu_nodes, *cache.nodes]
         return [
             *volumes.without_files(pods, cache.all("ConfigMap")),
-            *volumes.unmounted(sandbox.cloud, pods, cache.nodes, claims, there),
+            *volumes.unmounted(sandbox.cloud, pods, nodes, claims, there),
         ]
 
     def _node_template_verified(self) -> str:
