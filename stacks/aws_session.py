@@ -19,11 +19,15 @@ def session(provider: AwsProviderArgs, endpoint: str | None = None) -> boto3.Ses
     """Signed in as the provider is: `aws:profile`, then the role of `aws:assumeRoles`, whose
     credentials are renewed before they expire. Nothing is asked before the first call.
 
-    `endpoint`: the URL of a simulator, else that of `AWS_ENDPOINT_URL`; one on this machine gets
-    no credential. Raises botocore's BotoCoreError for a profile that does not exist.
+    `endpoint`: the URL of a simulator; one on this machine gets no credential, and one that
+    `AWS_ENDPOINT_URL` names the keys of the environment. Raises botocore's BotoCoreError for a
+    profile that does not exist.
     """
-    if on_this_machine(endpoint or os.environ.get("AWS_ENDPOINT_URL")):
-        return boto3.Session(region_name=provider.region, **_SIMULATED)
+    pointed = on_this_machine(os.environ.get("AWS_ENDPOINT_URL"))
+    if pointed or on_this_machine(endpoint):
+        # `gpu-cluster simulate` prints keys beside the address, which say who asks.
+        keys = {} if pointed and os.environ.get("AWS_ACCESS_KEY_ID") else _SIMULATED
+        return boto3.Session(region_name=provider.region, **keys)
     signed_in = boto3.Session(region_name=provider.region, profile_name=provider.profile)
     if provider.role is None:
         return signed_in

@@ -73,7 +73,8 @@ def test_quota_of_a_running_stack(dev: Sandbox) -> None:
         ("NVIDIA_T4_GPUS", 3, 16, 1),
         ("GPUS_ALL_REGIONS", 3, 16, 1),
     ]
-    (offer,) = document["offers"]
+    system, offer = document["offers"]
+    assert (system["types"], system["verdict"]) == (["e2-standard-2"], "offered")
     assert (offer["types"], offer["zones"], offer["verdict"]) == (
         ["n1-standard-4", "nvidia-tesla-t4"],
         ["us-central1-a"],
@@ -180,8 +181,9 @@ def test_quota_of_the_rehearsed_aws_account(limit: int, expected: int) -> None:
             "AWS_ENDPOINT_URL": cloud.endpoint,
         }
         code, document = run("capacity", "train", env=env)
-    (one,) = document["quotas"]
+    system, one = document["quotas"]
     assert code == expected, document
+    assert (system["quota"], system["need"]) == ("L-1216C47A standard on demand", 6)
     assert (one["quota"], one["need"], one["limit"], one["use"]) == (
         "L-DB2E81BA G/VT on demand",
         4,

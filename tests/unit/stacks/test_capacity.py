@@ -710,7 +710,7 @@ def test_a_stack_file_is_read_as_the_engine_reads_it(
 def test_a_file_in_another_encoding_is_one_line(tmp_path: Path) -> None:
     """Bytes that are no UTF-8 are refused with the file's name, without a traceback."""
     (tmp_path / "Pulumi.x.yaml").write_bytes(b"config: # caf\xe9\n  gcp:project: p\n")
-    with pytest.raises(CheckError, match=r"^Pulumi.x.yaml is not YAML: .*#x00e9.*byte") as refused:
+    with pytest.raises(CheckError, match=r"^Pulumi.x.yaml is not YAML: .*UTF-8") as refused:
         config_of("x", tmp_path)
     assert "\n" not in str(refused.value)
 
