@@ -78,6 +78,14 @@ def test_another_stacks_broken_file_is_its_own_matter(tmp_path: Path) -> None:
     refuse_shared(tmp_path, "dev", written(tmp_path, "dev", gke()))
 
 
+def test_a_copy_without_the_namespace_is_refused(tmp_path: Path) -> None:
+    """The engine gives `cluster` the namespace of the project."""
+    bare = {key.removeprefix("gpu-cluster:"): value for key, value in gke().items()}
+    written(tmp_path, "dev", bare)
+    with pytest.raises(StackError, match="make the same cluster"):
+        refuse_shared(tmp_path, "staging", written(tmp_path, "staging", gke()))
+
+
 def engine(config: dict[str, Any]) -> dict[str, str]:
     """As the engine passes a config."""
     return {key: v if isinstance(v, str) else json.dumps(v) for key, v in config.items()}
