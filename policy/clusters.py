@@ -216,6 +216,16 @@ def upgrades(resource: Resource) -> Iterator[str]:
                 yield f"pool {resource.name} has {field} off; set management.{field}"
 
 
+def extended_channel(resource: Resource) -> Iterator[str]:
+    """The fee of a version whose standard support has ended is meant."""
+    if resource.type == GKE and get(resource.props, "releaseChannel", "channel") == "EXTENDED":
+        yield (
+            f"cluster {resource.name} is on channel EXTENDED: once standard support of its minor "
+            "has ended, the control plane costs six times as much; set releaseChannel.channel to "
+            "REGULAR or STABLE, or disable this rule"
+        )
+
+
 def deletion_protection(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
     """Nobody deletes or replaces a cluster of production by mistake."""
     if resource.type not in (GKE, EKS) or not is_one_of(resource.stack, stacks):

@@ -112,6 +112,7 @@ RULES: Sequence[Rule] = (
     on_resource("old-credentials", clusters.old_credentials, _MANDATORY, _HIGH),
     on_resource("audit-log", clusters.audit_log, _MANDATORY, _MEDIUM),
     on_resource("upgrades", clusters.upgrades, _MANDATORY, _MEDIUM),
+    on_resource("extended-channel", clusters.extended_channel, _ADVISORY, _MEDIUM),
     on_resource(
         "deletion-protection",
         clusters.deletion_protection,

@@ -147,6 +147,12 @@ ROWS: Rows = {
         ((EKS_CLUSTER,), ("enabledClusterLogTypes",), ["api"],
          "cluster gpu keeps no audit log; add audit to enabledClusterLogTypes"),
     ],
+    "extended-channel": [
+        ((GKE_CLUSTER,), ("releaseChannel", "channel"), "EXTENDED",
+         "cluster gpu is on channel EXTENDED: once standard support of its minor has ended, the "
+         "control plane costs six times as much; set releaseChannel.channel to REGULAR or STABLE, "
+         "or disable this rule"),
+    ],
     "upgrades": [
         ((GKE_CLUSTER,), ("releaseChannel", "channel"), "UNSPECIFIED",
          "cluster gpu is on no release channel; set releaseChannel.channel to RAPID, REGULAR, "

@@ -156,6 +156,9 @@ ON_GKE_TOGETHER = [
               'accelerator["gpu_driver_installation_config"] = '
               '{"gpu_driver_version": "INSTALLATION_DISABLED"}', name="bare"),
           "nobody in this stack gives GPU pool bare its driver", advisory=True),
+    Break("extended-channel",
+          changed(CLUSTER, 'props["release_channel"] = {"channel": "EXTENDED"}'),
+          "cluster gpu-dev is on channel EXTENDED", advisory=True),
     Break("price-known", configured(lambda config:
               config["gpu-cluster:gpuPools"].update(bare={"machineType": "a3-highgpu-8g-nolssd"})),
           "pool bare has nodes whose price is not known here", advisory=True),
