@@ -219,7 +219,13 @@ class Sandbox:
 
     def snapshot(self) -> ClusterSnapshot:
         """The cluster and the cloud as they are now, for a diagnosis."""
-        groups = scaled_groups(self.cloud, self.cluster_cache.pods)
+        outdated = self.nodes.outdated
+        groups = [
+            replace(group, template=outdated[group.name].template)
+            if group.name in outdated
+            else group
+            for group in scaled_groups(self.cloud, self.cluster_cache.pods)
+        ]
         nodes: dict[str, list[dict[str, Any]]] = {group.name: [] for group in groups}
         for node in self.cluster_cache.nodes:
             if (name := group_name(node, groups)) is not None:

@@ -335,6 +335,7 @@ class Rehearsal:
         nodes = [*cache.gpu_nodes, *cache.nodes]
         return [
             *volumes.without_files(pods, cache.all("ConfigMap")),
+            *volumes.unidentified(sandbox.cloud, pods),
             *volumes.unmounted(sandbox.cloud, pods, nodes, claims, there),
         ]
 

@@ -108,6 +108,8 @@ class NodeGroup:
     """Whether its size is an autoscaler's business."""
     unscaled: str = ""
     """Why no autoscaler changes the size although one should; empty where one does."""
+    outdated: str = ""
+    """Why the autoscaler goes by a `template` that is not the one of today; empty where it does."""
     unwaited: str = ""
     """Why the autoscaler does not wait for the GPUs of a node that is ready without them, and
     starts another for the same pods; empty where it waits."""
@@ -202,6 +204,15 @@ class Cloud(Protocol):
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Registers what is called after every change of `node_groups`."""
+
+
+@runtime_checkable
+class Identifying(Protocol):
+    """A cloud that gives pods their credentials when they are created: EKS Pod Identity."""
+
+    def why_no_credentials(self, namespace: str, service_account: str, made: float) -> str:
+        """Why a pod, created in this second since 1970, has none although its service account has
+        rights in the cloud; empty if it has, or if the account has no rights."""
 
 
 @runtime_checkable

@@ -24,6 +24,54 @@ _Size = tuple[str, float, int, float, int, int | None, int | None, float | None]
 """Size, GPUs, vCPUs, GiB, EFA interfaces, NVMe GB, Mbit/s, dollars per hour."""
 
 
+_INTERFACES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {
+        name: each
+        for each, names in {
+            (2, 4): "g4ad.xlarge g4ad.2xlarge",
+            (2, 10): "g6f.large",
+            (2, 50): "p5.48xlarge p5e.48xlarge",
+            (3, 6): "t3.medium t3a.medium t4g.medium",
+            (3, 10): (
+                "g4ad.4xlarge g4dn.xlarge g4dn.2xlarge g4dn.4xlarge m5.large m6i.large m6a.large "
+                "m7i.large m7i-flex.large m7a.large m6g.large m7g.large"
+            ),
+            (3, 12): "t3.large t3a.large t4g.large",
+            (4, 15): (
+                "g4ad.8xlarge g4dn.8xlarge g4dn.16xlarge g5.xlarge g5.2xlarge g5g.xlarge "
+                "g5g.2xlarge g6.xlarge g6.2xlarge g6e.xlarge g6e.2xlarge g6f.xlarge g6f.2xlarge "
+                "m5.xlarge m5.2xlarge m6i.xlarge m6i.2xlarge m6a.xlarge m6a.2xlarge m7i.xlarge "
+                "m7i.2xlarge m7i-flex.xlarge m7i-flex.2xlarge m7a.xlarge m7a.2xlarge m6g.xlarge "
+                "m6g.2xlarge m7g.xlarge m7g.2xlarge t3.xlarge t3.2xlarge t3a.xlarge t3a.2xlarge "
+                "t4g.xlarge t4g.2xlarge"
+            ),
+            (4, 30): "p5.4xlarge",
+            (4, 50): "p5en.48xlarge p6-b200.48xlarge p6-b300.48xlarge",
+            (4, 64): "g7.2xlarge g7e.2xlarge",
+            (7, 50): "g5.48xlarge",
+            (8, 30): (
+                "g4ad.16xlarge g4dn.12xlarge g5.4xlarge g5.8xlarge g5.16xlarge g5g.4xlarge "
+                "g5g.8xlarge g6.4xlarge g6.8xlarge g6.12xlarge g6e.4xlarge g6e.8xlarge "
+                "g6f.4xlarge gr6.4xlarge gr6.8xlarge gr6f.4xlarge"
+            ),
+            (8, 64): "g7.4xlarge g7e.4xlarge g7e.8xlarge",
+            (10, 30): "g6e.12xlarge",
+            (10, 50): "g6e.24xlarge g6e.48xlarge",
+            (10, 64): "g7.8xlarge g7e.12xlarge g7e.24xlarge g7e.48xlarge",
+            (12, 64): "g7.12xlarge g7.48xlarge",
+            (15, 50): (
+                "g4dn.metal g5.12xlarge g5.24xlarge g5g.16xlarge g5g.metal g6.16xlarge "
+                "g6.24xlarge g6.48xlarge g6e.16xlarge p3dn.24xlarge p4d.24xlarge p4de.24xlarge"
+            ),
+            (24, 64): "g7.24xlarge",
+        }.items()
+        for name in names.split()
+    }
+)
+"""Instance type -> network interfaces of its first card, and IPv4 addresses of each: amazon-eks-ami
+nodeadm/internal/kubelet/instance-info.jsonl (2026-07-01), which EC2's own answers agree with."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceType:
     """An EC2 instance type."""
@@ -40,6 +88,8 @@ class InstanceType:
     """What the quotas count."""
     memory_gib: float
     arch: Arch = "amd64"
+    interfaces: tuple[int, int] | None = None
+    """Network interfaces of the first card, and IPv4 addresses of each; None where unknown."""
     efa_interfaces: int = 0
     local_nvme_gb: int | None = None
     """None where there is none, or the source does not say."""
@@ -63,6 +113,15 @@ class InstanceType:
     notes: str = ""
 
     @property
+    def max_pods(self) -> int | None:
+        """The pods that a node may have, by the addresses that it can hold: amazon-eks-ami
+        nodeadm/internal/kubelet/eni_max_pods.go. None where unknown."""
+        if self.interfaces is None:
+            return None
+        count, addresses = self.interfaces
+        return count * (addresses - 1) + 2
+
+    @property
     def fractional(self) -> bool:
         """Whether the instance has only a share of one GPU."""
         return 0 < self.gpus < 1
@@ -79,6 +138,7 @@ def _family(
             gpu_memory_mib=gpu_memory_mib and int(gpu_memory_mib * min(gpus, 1)),
             vcpu=vcpu,
             memory_gib=memory_gib,
+            interfaces=_INTERFACES.get(f"{family}.{size}"),
             efa_interfaces=efa,
             local_nvme_gb=nvme,
             network_mbps=mbps,
@@ -104,6 +164,7 @@ def _cpu(
             vendor=None,
             vcpu=vcpu,
             memory_gib=memory_gib,
+            interfaces=_INTERFACES.get(f"{family}.{size}"),
             arch=arch,
             on_demand=round(price, 5),
             quota="standard",

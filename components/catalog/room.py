@@ -1,7 +1,6 @@
-"""What a node has left for pods, of CPU and memory: never less than it really is.
+"""What a node has left for pods, of CPU and memory.
 
-The kernel keeps some of the memory as well, and DaemonSets take their part: a pod that asks for
-this much may still find too little, and one that asks for more never finds it.
+DaemonSets take their part of it: a pod that asks for this much may still find too little.
 """
 
 from collections.abc import Sequence
@@ -15,8 +14,12 @@ _GKE_MEMORY: Final[_Tiers] = ((4, 0.25), (4, 0.20), (8, 0.10), (112, 0.06), (_RE
 """GiB, and the share of them that is kept."""
 _GKE_EVICTION_MIB: Final = 100
 _EKS_MIB: Final = 255 + 100
-"""Kept, and the limit below which pods are evicted; 11 MiB more for each pod that a node may have,
-a number that is not in the catalog."""
+"""Kept, and the limit below which pods are evicted."""
+_EKS_POD_MIB: Final = 11
+"""Kept for each pod that a node may have."""
+_EC2_KERNEL: Final = 0.075
+"""The largest share of an instance's memory that its kernel does not show: what Karpenter assumes
+for all instance types (karpenter-provider-aws, vmMemoryOverheadPercent)."""
 
 
 def gke(vcpu: int, memory_gib: float) -> tuple[int, int]:
@@ -26,10 +29,13 @@ def gke(vcpu: int, memory_gib: float) -> tuple[int, int]:
     return _millis(vcpu), round(memory)
 
 
-def eks(vcpu: int, memory_gib: float) -> tuple[int, int]:
-    """Thousandths of a core, and MiB: awslabs/amazon-eks-ami, nodeadm's kubelet defaults (read
-    2026-11-21)."""
-    return _millis(vcpu), round(memory_gib * 1024) - _EKS_MIB
+def eks(vcpu: int, memory_gib: float, pods: int | None) -> tuple[int, int, int | None]:
+    """Thousandths of a core, MiB at the most, and MiB at the least, which is None without `pods`,
+    the number of pods that a node may have: awslabs/amazon-eks-ami, nodeadm's kubelet defaults
+    (read 2026-11-23)."""
+    kept, memory = _EKS_MIB + _EKS_POD_MIB * (pods or 0), memory_gib * 1024
+    least = None if pods is None else int(memory * (1 - _EC2_KERNEL)) - kept
+    return _millis(vcpu), round(memory) - kept, least
 
 
 def _millis(vcpu: int) -> int:

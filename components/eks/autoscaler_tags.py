@@ -71,4 +71,9 @@ def _resources(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[tuple[str, str,
         pool.resource: str(pool.allocatable),
         "ephemeral-storage": args.ephemeral_storage,
     }
+    # Without these it counts on the whole instance, and starts nodes for pods that do not fit.
+    if args.cpu_millis is not None:
+        amounts["cpu"] = f"{args.cpu_millis}m"
+    if (least := args.memory_mib[1]) is not None:
+        amounts["memory"] = f"{least}Mi"
     return [(resource, tags.resource_tag(resource), amount) for resource, amount in amounts.items()]

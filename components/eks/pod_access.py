@@ -1,5 +1,6 @@
 """Rights in AWS for pods, by EKS Pod Identity: a role for each service account."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -13,6 +14,13 @@ READ = ("s3:GetObject",)
 WRITE = ("s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject")
 """On objects: https://github.com/awslabs/mountpoint-s3/blob/main/doc/CONFIGURATION.md, IAM
 permissions (read 2026-11-22)."""
+
+EFFECTIVE_SECONDS = 15
+"""How long an association is given to take effect: it "may take several seconds", and a pod that is
+created sooner never gets credentials.
+https://docs.aws.amazon.com/eks/latest/APIReference/API_CreatePodIdentityAssociation.html
+https://github.com/aws/containers-roadmap/issues/2507
+"""
 
 
 class EksPodAccess(pulumi.ComponentResource):
@@ -32,6 +40,11 @@ class EksPodAccess(pulumi.ComponentResource):
     ) -> None:
         super().__init__("gpu-cluster:eks:PodAccess", name, None, opts)
         granted: dict[str, Sequence[pulumi.Resource]] = {}
+
+        async def wait(_: pulumi.ResourceHookArgs) -> None:
+            await asyncio.sleep(EFFECTIVE_SECONDS)
+
+        effective = pulumi.ResourceHook(f"{name}-effective", wait)
         for account, args in accounts.items():
             role = EksRole(
                 role_name(cluster_name, f"pods-{account}"),
@@ -48,7 +61,11 @@ class EksPodAccess(pulumi.ComponentResource):
                 service_account=account,
                 role_arn=role.arn,
                 opts=pulumi.ResourceOptions(
-                    parent=self, depends_on=role.grants, deleted_with=cluster
+                    parent=self,
+                    depends_on=role.grants,
+                    deleted_with=cluster,
+                    # In an update that adds the account with its job, nothing else takes time.
+                    hooks=pulumi.ResourceHookBinding(after_create=[effective]),
                 ),
             )
             granted[account] = [identity, *role.grants]

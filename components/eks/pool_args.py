@@ -22,8 +22,9 @@ from components.eks.reservation import CapacityType
 from components.eks.sharing_args import EksSharingArgs
 from components.replacement import OnChange
 
-_MAX_TAGS = 40
-"""An Auto Scaling group takes 50 tags; EKS has some of its own on it."""
+_MAX_TAGS = 33
+"""An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,
+four resources and four options of the autoscaler."""
 MAX_UNAVAILABLE = 100
 """EKS updates no more nodes of a group at a time (botocore, NodegroupUpdateConfig)."""
 _AL2 = ("al2", "amazonlinux2", "amazon-linux-2")
@@ -154,6 +155,28 @@ class EksGpuNodeGroupArgs:
         return f"{self.disk_size_gb * 9 // 10 - 2}Gi"
 
     @property
+    def cpu_millis(self) -> int | None:
+        """Thousandths of a core that the smallest of its nodes has for pods; None where a shape is
+        uncertain."""
+        return None if self._sizes is None else min(cpu for cpu, _, _ in self._sizes)
+
+    @property
+    def memory_mib(self) -> tuple[int | None, int | None]:
+        """MiB that the smallest of its nodes has for pods, at the most and at the least."""
+        if self._sizes is None:
+            return None, None
+        least = [each for _, _, each in self._sizes if each is not None]
+        most = min(most for _, most, _ in self._sizes)
+        return most, min(least) if len(least) == len(self._sizes) else None
+
+    @property
+    def _sizes(self) -> list[tuple[int, int, int | None]] | None:
+        rows = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
+        if any(row.uncertain for row in rows):
+            return None
+        return [room.eks(row.vcpu, row.memory_gib, row.max_pods) for row in rows]
+
+    @property
     def image(self) -> str:
         """The `amiType`."""
         return catalog.ami_type(self.os, self.instance_type.arch)
@@ -172,16 +195,15 @@ class EksGpuNodeGroupArgs:
     def gpu_pool(self, name: str) -> GpuPool:
         """The pool as pods and the GPU layer see it."""
         accelerator = catalog.accelerator_label(self.gpu_model)
-        rows = [catalog.INSTANCE_TYPES[each] for each in self.instance_types]
-        sizes = [room.eks(row.vcpu, row.memory_gib) for row in rows]
-        known = not any(row.uncertain for row in rows)
         return GpuPool(
             name=name,
             accelerator=accelerator,
             models=[model for model in GPUS if catalog.accelerator_label(model) == accelerator],
-            # Whichever of its instance types comes must carry the pod.
-            cpu_millis=min(cpu for cpu, _ in sizes) if known else None,
-            memory_mib=min(memory for _, memory in sizes) if known else None,
+            cpu_millis=self.cpu_millis,
+            # At zero the autoscaler starts no node for a pod that asks for more than the tags say.
+            memory_mib=self.memory_mib[1] or self.memory_mib[0]
+            if self.min_nodes == 0
+            else self.memory_mib[0],
             gpus_per_node=self.gpus,
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,

@@ -46,8 +46,8 @@ from rehearsal.nodes.node_registration import (
 from rehearsal.nodes.pods import allocatable_gpus, holds
 from rehearsal.nodes.recycler import Recycler
 from rehearsal.nodes.scale_down import ScaleDown
-from rehearsal.nodes.scalers import rules, scaled_groups
-from simulators.cloud import Cloud, GpuSharing, NodeGroup, RefusedError
+from rehearsal.nodes.scalers import KeptTemplates, rules, scaled_groups
+from simulators.cloud import Cloud, GpuSharing, NodeGroup, NodeTemplate, RefusedError
 
 REGISTERED = "karpenter.sh/registered"
 TICK_SECONDS = 0.25
@@ -75,6 +75,8 @@ class Nodes:
         self._watcher: Watcher | None = None
         self.refusals: dict[str, str] = {}
         """Group -> why the cloud would not run another node of it."""
+        self.outdated: dict[str, NodeGroup] = {}
+        """Group -> the group with the earlier template that the autoscaler goes by."""
         self.sharing: dict[str, GpuSharing] = {}
         """Node -> how its device plugin shares out its GPUs."""
         cloud.on_change(lambda: self._changes.put("cloud"))
@@ -105,8 +107,9 @@ class Nodes:
         """Nodes whose group is on record."""
         self._offered: dict[str, int] = {}
         """Node -> the GPUs that it was given last."""
-        self.refusals, self.sharing = {}, {}
+        self.refusals, self.sharing, self.outdated = {}, {}, {}
         self._scale_down = ScaleDown()
+        self._kept_templates = KeptTemplates()
         self._attachments = Attachments(self._cloud, self._api)
         self._passed_over = PassedOver(lambda: self._api)
         self._reader = Reader(self._config_map)
@@ -140,7 +143,7 @@ class Nodes:
         stopped = self._stopped
         self._autoscaler.install(self._api, stopped)
         self._watcher = Watcher(self._api, KINDS, partial(self._see, stopped))
-        cloud_changed, unscaled = True, dict[str, str]()
+        cloud_changed, believed = True, dict[str, tuple[str, NodeTemplate]]()
         while not stopped.is_set():
             cloud_changed |= self._take_changes()
             if stopped.is_set():
@@ -148,10 +151,15 @@ class Nodes:
             # One view for the whole turn: more may come to be seen meanwhile.
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
-                found = scaled_groups(self._cloud, self._pods)
+                found = self._kept_templates.applied(
+                    scaled_groups(self._cloud, self._pods), self._nodes, self._pods
+                )
                 groups = {group.name: group for group in found}
-                before, unscaled = unscaled, {g.name: g.unscaled for g in found}
-                if cloud_changed or before != unscaled:
+                self.outdated = {group.name: group for group in found if group.outdated}
+                for name, group in self.outdated.items():
+                    self._event_log.finding(name, f"pool {name}: {group.outdated}")
+                before, believed = believed, {g.name: (g.unscaled, g.template) for g in found}
+                if cloud_changed or before != believed:
                     self.refusals.clear()
                     self._scale(groups)
                     cloud_changed = False

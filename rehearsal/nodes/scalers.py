@@ -1,15 +1,29 @@
-"""The Cluster Autoscalers that run in a cluster, and the groups that none of them scales."""
+"""The Cluster Autoscalers that run in a cluster, the groups that none of them scales, and the node
+templates that one keeps."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from rehearsal.nodes.pods import phase
+from rehearsal.nodes.node_registration import belongs
+from rehearsal.nodes.pods import holds, phase
 from rehearsal.nodes.scale_down import Rules
-from simulators.cloud import Cloud, NodeGroup, Provisioner, Scaler
+from simulators.cloud import Cloud, NodeGroup, NodeTemplate, Provisioner, Scaler
 
 _NAME = "cluster-autoscaler"
+_FASTER = 120.0
+"""How much sooner than in life an unneeded node is removed here; a template expires as much sooner.
+"""
+_HARMLESS = 600.0
+"""Seconds in life; a template that expires so soon delays a pod, and keeps it from no node."""
+_EVER = 87600 * 3600.0
+"""Seconds; --node-info-cache-expire-time where no flag sets it (its config/flags/flags.go)."""
+_STABLE_SECONDS = 60 / _FASTER
+"""How long a node must be ready before its group's template is made of it; a minute in life."""
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
 
 
@@ -25,17 +39,99 @@ def scaled_groups(cloud: Cloud, pods: Iterable[Mapping[str, Any]]) -> list[NodeG
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    template: NodeTemplate
+    at: float
+
+
+@dataclass(slots=True, kw_only=True)
+class KeptTemplates:
+    """The node templates that a Cluster Autoscaler keeps of groups that have had a ready node, also
+    when they are at zero again, until they expire (its mixed_nodeinfos_processor.go).
+
+    What is kept is what the group's tags said while the node was there: at zero, a label, taint or
+    resource that an update changed since is not seen.
+    """
+
+    now: Callable[[], float] = time.monotonic
+    _kept: dict[str, _Kept] = field(default_factory=dict)
+    _ready: dict[str, float] = field(default_factory=dict)
+    """Node -> since when it has been ready."""
+    _scaler: str = ""
+    """The uid of the pod that keeps them: they end with it."""
+
+    def applied(
+        self,
+        groups: Sequence[NodeGroup],
+        nodes: Iterable[Mapping[str, Any]],
+        pods: Iterable[Mapping[str, Any]],
+    ) -> list[NodeGroup]:
+        """The groups with the templates that the autoscaler goes by; those in which that is an
+        earlier one for long say what it misses in `outdated`."""
+        now, found = self.now(), [*_at_work(pods)]
+        scaler, command = max(found, key=lambda one: _made(one[0])) if found else (None, [])
+        if (uid := scaler["metadata"]["uid"] if scaler else "") != self._scaler:
+            self._scaler, self._kept = uid, {}
+        if scaler is None:
+            return list(groups)
+        flag = _flags(command).get("node-info-cache-expire-time", "")
+        lasts = (_seconds(flag) if flag else _EVER) / _FASTER
+        self._kept = {name: one for name, one in self._kept.items() if one.at + lasts > now}
+        ready = [node for node in nodes if holds(node, "Ready")]
+        names = [node["metadata"]["name"] for node in ready]
+        self._ready = {name: self._ready.get(name, now) for name in names}
+        result = []
+        for group in groups:
+            own = [node["metadata"]["name"] for node in ready if belongs(node, group)]
+            if any(now - self._ready[name] >= _STABLE_SECONDS for name in own):
+                self._kept[group.name] = _Kept(template=group.template, at=now)
+            kept = self._kept.get(group.name)
+            if own or kept is None or not (missed := _missed(kept.template, group.template)):
+                result.append(group)
+                continue
+            words = (
+                f"Cluster Autoscaler keeps the template of its last node for {flag or '87600h'} "
+                f"(--node-info-cache-expire-time) and misses what its tags say now: {missed}"
+            )
+            outdated = words if lasts * _FASTER > _HARMLESS else ""
+            result.append(replace(group, template=kept.template, outdated=outdated))
+        return result
+
+
+def _missed(kept: NodeTemplate, template: NodeTemplate) -> str:
+    """What the second template says and the first does not, or no more."""
+    before, after = (
+        {
+            **{f"label {key}": value for key, value in shape.labels.items()},
+            **{f"taint {each.key}": f"{each.value}:{each.effect}" for each in shape.taints},
+            **{f"resource {key}": value for key, value in shape.capacity.items()},
+        }
+        for shape in (kept, template)
+    )
+    return ", ".join(
+        f"{what} is {after.get(what, 'gone')}, was {before.get(what, 'not there')}"
+        for what in sorted(before.keys() | after.keys())
+        if before.get(what) != after.get(what)
+    )
+
+
+def _seconds(duration: str) -> float:
+    """A duration as Go writes it, `1h30m`."""
+    parts = re.findall(r"([0-9.]+)(ms|s|m|h)", duration)
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
 def rules(pods: Iterable[Mapping[str, Any]]) -> Rules:
     """How nodes are scaled down: as the flags of a Cluster Autoscaler that runs here say, else as
     GKE does it."""
     found = Rules()
-    for pod in pods:
-        if phase(pod) == "ready" and (words := _autoscaler(pod)) is not None:
-            given = dict(word.lstrip("-").partition("=")[::2] for word in words)
-            found = Rules(
-                threshold=float(given.get("scale-down-gpu-utilization-threshold", "0.5")),
-                local_storage_stays=given.get("skip-nodes-with-local-storage", "true") == "true",
-            )
+    for _, words in _at_work(pods):
+        given = _flags(words)
+        found = Rules(
+            threshold=float(given.get("scale-down-gpu-utilization-threshold", "0.5")),
+            local_storage_stays=given.get("skip-nodes-with-local-storage", "true") == "true",
+        )
     return found
 
 
@@ -43,19 +139,31 @@ def running(pods: Iterable[Mapping[str, Any]]) -> list[Scaler]:
     """One for each Cluster Autoscaler of which a pod is ready, the youngest where several are; in
     the order of their names."""
     found: dict[Scaler, float] = {}
-    for pod in pods:
-        if phase(pod) == "ready" and (words := _autoscaler(pod)) is not None:
-            scaler = Scaler(
-                namespace=pod["metadata"]["namespace"],
-                service_account=pod["spec"].get("serviceAccountName", "default"),
-                discovers=tuple(_discovers(words)),
-            )
-            found[scaler] = max(_made(pod), found.get(scaler, 0.0))
+    for pod, words in _at_work(pods):
+        scaler = Scaler(
+            namespace=pod["metadata"]["namespace"],
+            service_account=pod["spec"].get("serviceAccountName", "default"),
+            discovers=tuple(_discovers(words)),
+        )
+        found[scaler] = max(_made(pod), found.get(scaler, 0.0))
     return sorted((replace(each, made=made) for each, made in found.items()), key=str)
 
 
 def _made(pod: Mapping[str, Any]) -> float:
     return datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()
+
+
+def _at_work(
+    pods: Iterable[Mapping[str, Any]],
+) -> Iterable[tuple[Mapping[str, Any], list[str]]]:
+    """The ready pods of Cluster Autoscalers, each with its command line."""
+    for pod in pods:
+        if phase(pod) == "ready" and (words := _autoscaler(pod)) is not None:
+            yield pod, words
+
+
+def _flags(words: Iterable[str]) -> dict[str, str]:
+    return dict(word.lstrip("-").partition("=")[::2] for word in words)
 
 
 def _autoscaler(pod: Mapping[str, Any]) -> list[str] | None:

@@ -1,15 +1,16 @@
-"""Whether pods would get their volumes: disks, file systems and buckets as the drivers that attach
-and mount them see them, and files.
+"""Whether pods would get their volumes and credentials: disks, file systems and buckets as the
+drivers that attach and mount them see them, files, and rights of their own in the cloud.
 
 No kubelet mounts anything here, so that a pod without a right would run as any other. Secrets are
 somebody else's, whom a rehearsal does not have: they are taken to be there.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from rehearsal.nodes.pods import full_name, workload
-from simulators.cloud import Cloud, Mount, Mounting, NodeTaint
+from simulators.cloud import Cloud, Identifying, Mount, Mounting, NodeTaint
 
 Object = Mapping[str, Any]
 VOLUMES = "/api/v1/persistentvolumes"
@@ -32,6 +33,21 @@ def unmounted(
         for mount in mounts(pod, node, claims, volumes):
             if reason := cloud.why_not_mounted(mount):
                 found.append(f"{workload(pod)} starts no container: {reason}")
+    return list(dict.fromkeys(found))
+
+
+def unidentified(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
+    """One line for each workload whose pods would not get the rights of their service account."""
+    if not isinstance(cloud, Identifying):
+        return []
+    found = []
+    for pod in pods:
+        account = pod["spec"].get("serviceAccountName", "default")
+        made = datetime.fromisoformat(pod["metadata"]["creationTimestamp"]).timestamp()
+        if reason := cloud.why_no_credentials(pod["metadata"]["namespace"], account, made):
+            found.append(
+                f"{workload(pod)}: pod {full_name(pod)} has no rights in the cloud: {reason}"
+            )
     return list(dict.fromkeys(found))
 
 

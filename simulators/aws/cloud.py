@@ -10,7 +10,16 @@ from simulators.aws.addons import why_unrepaired
 from simulators.aws.ami_types import has_driver
 from simulators.aws.attached import DRIVER, Parts, attach, why_not_mounted
 from simulators.aws.buckets import why_not_mounted as why_no_bucket
-from simulators.aws.eks import Group, access_due, access_granted, bounds, group_tags, kept, running
+from simulators.aws.eks import (
+    Group,
+    access_due,
+    access_granted,
+    bounds,
+    group_tags,
+    identified_at,
+    kept,
+    running,
+)
 from simulators.aws.instances import instance
 from simulators.aws.list_resources import list_resources
 from simulators.aws.node_groups import why_not_started
@@ -237,6 +246,18 @@ class AwsCloud:
             if mount.driver == DRIVER:
                 return why_not_mounted(self.account, cluster, mount)
             return why_no_bucket(mount, self.account, cluster)
+
+    def why_no_credentials(self, namespace: str, service_account: str, made: float) -> str:
+        """A pod that is created before its association takes effect never gets credentials."""
+        with self.account.lock:
+            for cluster in self.account.clusters.values():
+                effective = identified_at(cluster, (namespace, service_account))
+                if effective is not None and made + 1 <= effective:
+                    return (
+                        "it was created before the pod identity association of service account "
+                        f"{namespace}/{service_account} took effect, and gets no credentials"
+                    )
+        return ""
 
     def list_resources(self) -> list[str]:
         """`VPC vpc-...`, one line each, sorted: whatever was not there before the stack, and what

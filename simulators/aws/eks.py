@@ -294,6 +294,24 @@ def access_admins(cluster: Cluster) -> list[tuple[str, str]]:
     ]
 
 
+IDENTITY_SECONDS = 10.0
+"""How long a pod identity association takes to reach the webhook that gives pods their credentials:
+aws/eks-pod-identity-agent issue 52, aws/containers-roadmap issue 2507."""
+NODE_GROUP_SECONDS = 20.0
+"""What begins so soon after a node group has taken effect when that stands, which takes minutes in
+AWS and no time here."""
+
+
+def identified_at(cluster: Cluster, account: tuple[str, str]) -> float | None:
+    """From when on, in seconds since 1970, pods of a service account get credentials; None without
+    an association."""
+    if account not in cluster.identified or cluster.association(*account) is None:
+        return None
+    at = cluster.identified[account]
+    grew = time.time() - (time.monotonic() - cluster.grew)
+    return at if at <= grew + NODE_GROUP_SECONDS else at + IDENTITY_SECONDS
+
+
 LATE_SECONDS = 10.0
 """How long an access policy takes to work, unless a node group was made after it."""
 

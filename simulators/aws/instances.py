@@ -34,6 +34,8 @@ def instance(account: Account, name: str) -> InstanceType:
         )
     gpus = row.get("GpuInfo", {}).get("Gpus", [])
     vendor = gpus[0]["Manufacturer"] if gpus else None
+    network = row["NetworkInfo"]
+    card = network["NetworkCards"][network.get("DefaultNetworkCardIndex", 0)]
     return InstanceType(
         name=name,
         gpus=sum(each["Count"] for each in gpus),
@@ -42,6 +44,7 @@ def instance(account: Account, name: str) -> InstanceType:
         vendor=vendor if vendor in ("NVIDIA", "AMD") else None,
         vcpu=row["VCpuInfo"]["DefaultVCpus"],
         memory_gib=row["MemoryInfo"]["SizeInMiB"] / 1024,
+        interfaces=(card["MaximumNetworkInterfaces"], network["Ipv4AddressesPerInterface"]),
         arch="arm64" if "arm64" in row["ProcessorInfo"]["SupportedArchitectures"] else "amd64",
         on_demand=priced.on_demand if priced else None,
         quota=_quota(name),

@@ -1,7 +1,7 @@
 """The node template in the tags, against the node that comes up: a pure comparison.
 
-Not compared: what no tag of a stack says, that is cpu, memory and pods, which follow from the
-instance type, and the labels that Kubernetes and EKS set by themselves.
+Not compared: the number of pods, which no tag says, and the labels that Kubernetes and EKS set by
+themselves.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,6 @@ from components.kube import quantity
 from simulators.aws.nodes import EKS_LABELS, LABEL_TAG, RESOURCE_TAG, TAINT_TAG
 from simulators.cloud import NodeTaint, NodeTemplate
 
-_BY_ITSELF = ("cpu", "memory", "pods")
 _KUBERNETES = ("kubernetes.io/", "node.kubernetes.io/", "topology.kubernetes.io/")
 _TEMPLATE_TAGS = (LABEL_TAG, TAINT_TAG, RESOURCE_TAG)
 _SLACK = Decimal("0.9")
@@ -77,7 +76,7 @@ def _shown(taint: NodeTaint) -> str:
 
 
 def _resources(template: NodeTemplate, node: NodeTemplate) -> Iterator[str]:
-    for name in sorted({*template.capacity, *node.capacity} - set(_BY_ITSELF)):
+    for name in sorted({*template.capacity, *node.capacity} - {"pods"}):
         tag = f"{RESOURCE_TAG}{name}"
         given, real = template.capacity.get(name), node.capacity.get(name)
         has, shown = quantity.parse(real or "0"), real or "none"

@@ -32,6 +32,8 @@ LABEL_TAG = "k8s.io/cluster-autoscaler/node-template/label/"
 TAINT_TAG = "k8s.io/cluster-autoscaler/node-template/taint/"
 RESOURCE_TAG = "k8s.io/cluster-autoscaler/node-template/resources/"
 _REST = float("inf")
+_SHOWN = 0.95
+"""The share of an instance's memory that its kernel shows, of a small one; 0.975 of a large one."""
 _CPU_TIERS = ((1, 0.06), (1, 0.01), (2, 0.005), (_REST, 0.0025))
 
 
@@ -132,25 +134,36 @@ def _generic_labels(account: Account, group: Group, row: InstanceType) -> dict[s
     }
 
 
-def _capacity(group: Group, row: InstanceType) -> dict[str, str]:
-    """What EKS leaves for pods (amazon-eks-ami, nodeadm's kubelet defaults): of CPU it keeps 6 % of
-    the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest; of memory
-    255 MiB, 11 MiB for each pod and 100 MiB below which pods are evicted; of the disk a tenth and
-    1 GiB."""
+def size(row: InstanceType) -> dict[str, str]:
+    """CPU and memory that EKS leaves for pods (amazon-eks-ami, nodeadm's kubelet defaults): of CPU
+    it keeps 6 % of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the rest;
+    of memory 255 MiB, 11 MiB for each pod that the interfaces have an address for and 100 MiB below
+    which pods are evicted, and the kernel shows less than the instance has."""
     kept, rest = 0.0, float(row.vcpu)
-    for size, share in _CPU_TIERS:
-        kept += min(rest, size) * share
-        rest = max(rest - size, 0)
-    disk = _disk_gib(group)
-    capacity = {
+    for cores, share in _CPU_TIERS:
+        kept += min(rest, cores) * share
+        rest = max(rest - cores, 0)
+    return {
         "cpu": f"{round((row.vcpu - kept) * 1000)}m",
-        "memory": f"{round(row.memory_gib * 1024) - 255 - 11 * MAX_PODS - 100}Mi",
-        "ephemeral-storage": f"{round(disk * 1024 * 0.9) - 1024}Mi",
+        "memory": f"{round(row.memory_gib * 1024 * _SHOWN) - 255 - 11 * _pods(row) - 100}Mi",
+    }
+
+
+def _capacity(group: Group, row: InstanceType) -> dict[str, str]:
+    """What EKS leaves for pods: of the disk not a tenth and 1 GiB."""
+    capacity = {
+        **size(row),
+        "ephemeral-storage": f"{round(_disk_gib(group) * 1024 * 0.9) - 1024}Mi",
         "pods": str(MAX_PODS),
     }
     if row.vendor == "NVIDIA" and row.gpus >= 1 and drives(group.row):
         capacity[GPU] = str(int(row.gpus) * sharing(group).replicas)
     return capacity
+
+
+def _pods(row: InstanceType) -> int:
+    count, addresses = row.interfaces or (1, MAX_PODS)
+    return count * (addresses - 1) + 2
 
 
 def _disk_gib(group: Group) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from simulators.aws.account import Account
-from simulators.aws.eks import Group, group_tags, held
+from simulators.aws.eks import Group, group_tags, held, identified_at
 from simulators.aws.evaluation import UnsimulatedConditionError, allowed
 from simulators.aws.roles import policies, role_name
 from simulators.cloud import RefusedError, Scaler
@@ -37,10 +37,11 @@ def why_not_scaled(account: Account, group: Group, scaler: Scaler) -> str:
         return f"the {scaler} gets no role: the cluster has no eks-pod-identity-agent addon"
     # What a pod asks the agent with is put into it when it is made, whose time is known to the
     # second.
-    if scaler.made is not None and scaler.made + 1 <= cluster.identified[pod]:
+    effective = identified_at(cluster, pod)
+    if scaler.made is not None and effective is not None and scaler.made + 1 <= effective:
         return (
-            f"the {scaler} gets no role: its pod was made before its pod identity association, and "
-            "only a pod that is made afterwards gets one"
+            f"the {scaler} gets no role: its pod was made before its pod identity association took "
+            "effect, and only a pod that is made afterwards gets one"
         )
     return _may_not(account, group, scaler, _LOOK, _CHANGE)
 

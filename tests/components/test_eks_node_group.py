@@ -1,6 +1,7 @@
 """EKS GPU node groups: what they ask of AWS, and what their Auto Scaling groups' tags promise."""
 
 import base64
+import dataclasses
 import tomllib
 from typing import Any
 
@@ -333,6 +334,9 @@ def test_every_tag_of_the_training_pool(trained: Recording) -> None:
         f"{PREFIX}/taint/nvidia.com/gpu": "present:NoSchedule",
         f"{PREFIX}/resources/nvidia.com/gpu": "1",
         f"{PREFIX}/resources/ephemeral-storage": "88Gi",
+        # Of 4 CPUs and 16384 MiB: without them a pod that fits those starts nodes in vain.
+        f"{PREFIX}/resources/cpu": "3920m",
+        f"{PREFIX}/resources/memory": "14481Mi",
     }
     assert {r.inputs["autoscalingGroupName"] for r in trained.of(TAG)} == {"eks-0a1b2c"}
 
@@ -364,14 +368,32 @@ def test_the_tags_agree_with_the_node_group() -> None:
         # Eight GPUs, each shared by three pods.
         f"{PREFIX}/resources/nvidia.com/gpu": "24",
         f"{PREFIX}/resources/ephemeral-storage": "88Gi",
+        f"{PREFIX}/resources/cpu": "95690m",
+        f"{PREFIX}/resources/memory": "1082712Mi",
     }
+
+
+def test_a_pool_at_zero_starts_a_node_for_no_more_than_its_tags_say() -> None:
+    """With several types the smallest counts; a shape that is not certain says nothing."""
+    two = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge", "g4dn.2xlarge"])
+    assert (two.gpu_pool("t4").cpu_millis, two.gpu_pool("t4").memory_mib) == (3920, 14481)
+    stays = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], min_nodes=1)
+    assert stays.gpu_pool("t4").memory_mib == 15710
+    block = EksGpuNodeGroupArgs(
+        instance_types=["p6e-gb200.36xlarge"],
+        capacity_type="capacity-block",
+        reservation="cr-0123456789abcdef0",
+    )
+    assert (block.gpu_pool("gb").cpu_millis, block.gpu_pool("gb").memory_mib) == (None, None)
+    found = tags(declare({"gb": dataclasses.replace(block, zones=["us-east-1a"])}))
+    assert not {f"{PREFIX}/resources/cpu", f"{PREFIX}/resources/memory"} & set(found)
 
 
 def test_the_node_group_carries_the_resources_tags_as_well(trained: Recording) -> None:
     """Newer autoscalers read them there, and let them win."""
     mirrored = trained.one(NODE_GROUP, "train-gpu").inputs["tags"]
     assert mirrored == {k: v for k, v in tags(trained).items() if f"{PREFIX}/resources/" in k}
-    assert len(mirrored) == 2
+    assert len(mirrored) == 4
 
 
 def test_labels_propagate_to_instances_and_nothing_else_does(trained: Recording) -> None:
@@ -416,4 +438,4 @@ def test_pools_do_not_share_names() -> None:
     found = declare({"one": TRAIN, "two": TRAIN})
     urns = [r.urn for r in found.resources]
     assert len(set(urns)) == len(urns)
-    assert len(found.of(TAG)) == 14
+    assert len(found.of(TAG)) == 18

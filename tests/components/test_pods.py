@@ -132,6 +132,8 @@ def test_eks_gives_the_account_a_role_with_these_buckets_alone() -> None:
         "default",
         "trainer",
     )
+    # A job that comes with the account is created when the association has taken effect.
+    assert identity.hooks == ("after_create=pod-access-effective",)
     addons = {each.inputs["addonName"]: each for each in found.of("aws:eks/addon:Addon")}
     values = json.loads(addons["aws-mountpoint-s3-csi-driver"].inputs["configurationValues"])
     assert values == {"node": {"tolerateAllTaints": True}}

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from rehearsal.scenario import Rehearsal
 from stacks.live import leftovers
 from stacks.outcome import ExitCode
 from stacks.program import Mutation
-from tests.rehearsal.conftest import Rehearse, changed, configured, said
+from tests.rehearsal.conftest import Rehearse, changed, configured, patched, said
 
 GRANT = "gcp:storage/bucketIAMMember:BucketIAMMember"
 CLUSTER = "gcp:container/cluster:Cluster"
@@ -189,3 +190,24 @@ def test_one_wrong_thing_is_named(rehearse: Rehearse, what: str) -> None:
     stack, mutations, message = MUTATIONS[what]
     failures = said(rehearse(with_bucket(stack), *mutations, stack=stack))
     assert any(message in failure for failure in failures), failures
+
+
+@pytest.mark.prove(reason="the simulated cloud's rule is seen in every run")
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_service_account_and_its_job_come_in_one_update(rehearse: Rehearse, waits: bool) -> None:
+    """The job's pods are created when its association works; at once, they never get a role."""
+    at_once = patched("from components.eks import pod_access\npod_access.EFFECTIVE_SECONDS = 0")
+    rehearsal = rehearse(*([] if waits else [at_once]), stack="train")
+    assert rehearsal.failures == []
+    (cluster,) = rehearsal.sandbox.cloud.account.clusters.values()  # type: ignore[attr-defined]
+    cluster.grew -= 3600  # its node groups have been there for long
+    with_bucket("train")(rehearsal.sandbox.folder / "program")
+    again = Rehearsal(sandbox=rehearsal.sandbox)
+    again.run_up_only()
+    late = [line for line in said(again) if "gets no credentials" in line]
+    assert bool(late) is not waits
+    if waits:
+        assert said(again) == []
+        return
+    (line,) = late
+    assert line.startswith("Job default/sample-gpu-job: pod default/sample-gpu-job-")

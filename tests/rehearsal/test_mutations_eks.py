@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from plugins.faults import Faults
+from rehearsal.nodes.node_registration import karpenters
 from rehearsal.scenario import Rehearsal
+from rehearsal.verify.diagnosis import diagnose
 from simulators.aws import eks, node_groups
 from stacks.program import Mutation
 from stacks.urn import Urn
@@ -21,7 +23,10 @@ from tests.rehearsal.conftest import (
     configured,
     every_pool,
     patched,
+    plain,
     said,
+    until,
+    up,
 )
 
 JOB, DAEMON_SET = "kubernetes:batch/v1:Job", "kubernetes:apps/v1:DaemonSet"
@@ -116,6 +121,23 @@ def instance_type(name: str, **values: object) -> Mutation:
     return patched("\n".join([table, f"row = INSTANCE_TYPES[{name!r}]", *changes]))
 
 
+TOO_LARGE = {"cpu": ("4", "3920m"), "memory": ("16384Mi", "14891Mi")}
+SELECTS_TIER = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "selects-tier"},
+    "spec": {
+        "nodeSelector": {"tier": "b"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "containers": [
+            {
+                "name": "c",
+                "image": "example.com/training:1",
+                "resources": {"limits": {"nvidia.com/gpu": "1"}},
+            }
+        ],
+    },
+}
 TOLERATES_NOTHING = sample('pod["tolerations"] = []')
 ASKS_FOR_FOUR = sample('pod["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "4"')
 NO_LABEL_TAG = tag("label-role", 'tag["key"] = "something-else"')
@@ -291,6 +313,21 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
                'props |= {"addon_name": "snapshot-controller", "configuration_values": None}')],
         ["pool train-gpu: node auto repair sees no fault of a GPU: the cluster has no "
          "eks-node-monitoring-agent addon, and the kubelet knows of none"],
+    ),
+    "the tags say nothing of cpu and memory": (
+        [
+            *(tag(f"resource-{name}", 'tag["key"] = "something-else"') for name in TOO_LARGE),
+            node_group(
+                'props["tags"] = {k: v for k, v in props["tags"].items()'
+                ' if k.rpartition("/")[2] not in ("cpu", "memory")}'
+            ),
+        ],
+        [
+            f"{PROMISE}/resources/{name} says {said}, the nodes have {has} of {name}: a pod that "
+            "asks for more than there is triggers unnecessary scale-ups, and too few nodes are "
+            "started for many pods"
+            for name, (said, has) in TOO_LARGE.items()
+        ],
     ),
     "no override says what EKS does about a DCGM server that starts late": (
         [node_group('props["node_repair_config"] = {"enabled": True}')],
@@ -537,6 +574,49 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
 
 
 @pytest.mark.prove
+@pytest.mark.parametrize("expires", [True, False])
+def test_a_label_that_is_added_to_an_empty_pool_is_seen(rehearse: Rehearse, expires: bool) -> None:
+    """By default Cluster Autoscaler keeps the last node of the pool as its template for ten years:
+    a pod that selects the new label waits for ever, and the rehearsal names the pool."""
+    for_ever = changed(
+        DEPLOYMENT,
+        'args_ = props["spec"]["template"]["spec"]["containers"][0]["args"]\n'
+        'args_[:] = [word for word in args_ if "expire-time" not in word]',
+    )
+    rehearsal = rehearse(*([] if expires else [for_ever]), stack="train")
+    assert rehearsal.failures == []
+    sandbox = rehearsal.sandbox
+
+    def scaled() -> bool:
+        return any(map(karpenters, sandbox.cluster_cache.nodes))
+
+    until(lambda: not scaled(), "the job's node is gone")
+    up(sandbox, pools(labels={"role": "train-gpu", "tier": "b"}))
+    sandbox.control_plane.api.create("/api/v1/namespaces/default/pods", SELECTS_TIER)
+    if expires:
+        until(scaled, "a node with the label is there")
+        assert sandbox.event_log.findings == []
+        return
+    until(lambda: sandbox.event_log.findings, "the rehearsal names the pool")
+    assert [plain(line) for line in sandbox.event_log.findings] == [
+        "pool train-gpu: Cluster Autoscaler keeps the template of its last node for 87600h "
+        "(--node-info-cache-expire-time) and misses what its tags say now: label tier is b, was "
+        "not there"
+    ]
+
+    def pending() -> list[Any]:
+        return [
+            pod for pod in sandbox.cluster_cache.pods if pod["metadata"]["name"] == "selects-tier"
+        ]
+
+    (pod,) = until(pending, "the pod is there")
+    diagnosis = diagnose(pod, sandbox.snapshot())
+    assert "the pool cannot scale up from zero for it: to the autoscaler" in diagnosis.message
+    assert "a node there has no label tier" in diagnosis.message
+    assert not scaled()
+
+
+@pytest.mark.prove
 def test_node_groups_go_before_what_they_need(rehearse: Rehearse) -> None:
     """AWS's own order: a policy of running nodes cannot go, by itself or in a destroy; the program
     takes the node groups away first, and waits for nothing else."""
@@ -581,7 +661,7 @@ def test_the_minimum_rises_above_the_running_size_in_one_update(rehearse: Rehear
 
 @pytest.mark.xdist_group("previews")
 def test_the_first_preview_lists_every_tag(previewing: Sandboxes) -> None:
-    """With nothing deployed yet, seven tags of the pool's group are planned: their keys follow from
+    """With nothing deployed yet, nine tags of the pool's group are planned: their keys follow from
     the config, only the group's name waits for EKS."""
     outcome = previewing("train").engine.preview()
     assert outcome.ok, outcome.errors
@@ -595,7 +675,9 @@ def test_the_first_preview_lists_every_tag(previewing: Sandboxes) -> None:
         "train-gpu-label-k8s.amazonaws.com/accelerator",
         "train-gpu-label-nvidia.com/gpu.present",
         "train-gpu-label-role",
+        "train-gpu-resource-cpu",
         "train-gpu-resource-ephemeral-storage",
+        "train-gpu-resource-memory",
         "train-gpu-resource-nvidia.com/gpu",
         "train-gpu-taint-nvidia.com/gpu",
     ]

@@ -207,6 +207,28 @@ def test_a_pod_older_than_its_association_has_no_role(fresh: AwsStack) -> None:
     assert fresh.cloud.not_scaled([younger]) == {}
 
 
+def test_an_association_takes_effect_seconds_later(fresh: AwsStack) -> None:
+    """A pod that is created meanwhile never gets credentials; beside a node group, which takes
+    minutes in AWS, nothing is late."""
+    fresh.group(fresh.cluster())
+    fresh.autoscaler()
+    pod = ("kube-system", "cluster-autoscaler")
+    assert fresh.cloud.why_no_credentials(*pod, made=float(int(time.time()))) == ""
+    assert fresh.cloud.why_no_credentials("default", "nobody", made=0.0) == ""
+    _, identity, _ = fresh.state[fresh.urn(aws.IDENTITY, "autoscaler")]
+    (cluster,) = fresh.cloud.account.clusters.values()
+    cluster.grew -= 3600
+    cluster.identified.clear()
+    fresh.delete(aws.IDENTITY, "autoscaler")
+    fresh.up(aws.IDENTITY, "autoscaler", identity)
+    now = time.time()
+    early = fresh.cloud.why_no_credentials(*pod, made=now + 5)
+    assert "before the pod identity association of service account kube-system/" in early
+    assert fresh.cloud.not_scaled([replace(AUTOSCALER, made=now + 5)]) != {}
+    assert fresh.cloud.why_no_credentials(*pod, made=now + 11) == ""
+    assert fresh.cloud.not_scaled([replace(AUTOSCALER, made=now + 11)]) == {}
+
+
 def versioned(made: AwsStack, **changes: Any) -> dict[str, Any]:
     """The node group's inputs, with these."""
     inputs: dict[str, Any] = made.state[made.urn(aws.GROUP, "train-gpu")][1]

@@ -104,6 +104,18 @@ def test_what_is_accepted_is_what_ec2_describes() -> None:
     assert [name for name in retired if name in described] == []
 
 
+def test_interfaces_are_those_that_ec2_describes() -> None:
+    """The image's table and EC2's own answers agree on every type that both have."""
+    for row in (*ROWS, *eks.CPU_INSTANCE_TYPES.values()):
+        if row.name not in INSTANCE_TYPES:
+            continue
+        network = INSTANCE_TYPES[row.name]["NetworkInfo"]
+        card = network["NetworkCards"][network.get("DefaultNetworkCardIndex", 0)]
+        ours = (card["MaximumNetworkInterfaces"], network["Ipv4AddressesPerInterface"])
+        assert row.interfaces == ours, row.name
+    assert eks.INSTANCE_TYPES["p5.48xlarge"].max_pods == 100
+
+
 def test_what_ec2_sells_in_capacity_blocks() -> None:
     """EC2's own answers say it of every type that they have; the ultra servers are in none."""
     ours = {row.name: row.blocks for row in ROWS if eks.refusal(row.name) is None}

@@ -5,6 +5,9 @@ import pytest
 from components.catalog import gke, room
 from components.catalog.eks_instances import INSTANCE_TYPES
 from components.kube import quantity
+from simulators.aws.account import Account
+from simulators.aws.instances import instance
+from simulators.aws.nodes import size as eks_capacity
 from simulators.google.nodes import allocatable
 
 
@@ -20,11 +23,26 @@ def test_gke_keeps_what_it_says(name: str) -> None:
     assert name != "n1-standard-4" or cpu == 3920
 
 
-def test_eks_never_has_less_than_is_said() -> None:
-    """Nobody is refused a pod that fits: beside what is said here, memory goes by the number of
-    pods."""
+def test_eks_keeps_what_it_says() -> None:
+    """The bounds hold what a node of the simulator has, and the lower one is what Karpenter's page
+    of instance types has (2026-08-21)."""
     for row in INSTANCE_TYPES.values():
-        cpu, memory = room.eks(row.vcpu, row.memory_gib)
+        cpu, most, least = room.eks(row.vcpu, row.memory_gib, row.max_pods)
         assert 0.9 * row.vcpu * 1000 < cpu < row.vcpu * 1000
-        assert memory == row.memory_gib * 1024 - 355
-    assert room.eks(4, 16) == (3920, 16029)
+        assert (least is None) == (row.interfaces is None)
+        assert least is None or least < most < row.memory_gib * 1024
+    assert room.eks(4, 16, None) == (3920, 16029, None)
+    assert room.eks(4, 16, INSTANCE_TYPES["g4dn.xlarge"].max_pods) == (3920, 15710, 14481)
+    assert room.eks(192, 2048, INSTANCE_TYPES["p5.48xlarge"].max_pods)[2] == 1938410
+
+
+@pytest.mark.parametrize("name", ["g4dn.xlarge", "g6.xlarge", "p4d.24xlarge", "p5.48xlarge"])
+def test_a_simulated_eks_node_is_within_the_bounds(name: str) -> None:
+    """The two work it out apart, from other descriptions of the instance type."""
+    row, described = INSTANCE_TYPES[name], instance(Account.__new__(Account), name)
+    assert described.interfaces == row.interfaces
+    cpu, most, least = room.eks(row.vcpu, row.memory_gib, row.max_pods)
+    capacity = eks_capacity(described)
+    assert quantity.parse(capacity["cpu"]) == quantity.parse(f"{cpu}m")
+    assert quantity.parse(f"{least}Mi") <= quantity.parse(capacity["memory"])
+    assert quantity.parse(capacity["memory"]) <= quantity.parse(f"{most}Mi")

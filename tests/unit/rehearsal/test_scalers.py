@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rehearsal.nodes.autoscaler import STARTING, node_pool, pool_weights
-from rehearsal.nodes.scalers import running, scaled_groups
+from rehearsal.nodes.scalers import KeptTemplates, running, scaled_groups
 from simulators.cloud import Scaler
-from tests.unit.rehearsal.rehearsed import group, pod, shape
+from tests.unit.rehearsal.rehearsed import T4, group, node, pod, shape
 
 DISCOVERY = "--node-group-auto-discovery=asg:tag=a/enabled,a/k8s-ml"
 SCALER = Scaler(
@@ -101,3 +101,59 @@ def test_the_smallest_shape_goes_first() -> None:
     assert weights == {"none": 100, "one": 99, "same": 99, "spot": 98, "dear": 97, "four": 96}
     many = [group(str(n), template=shape(gpus=n), on_demand_per_hour=1.0) for n in range(150)]
     assert min(pool_weights(many).values()) == 1
+
+
+EXPIRES = "--node-info-cache-expire-time={}"
+TIER = shape(labels={**T4, "tier": "b"})
+SCALED = node(of=group(node=shape(labels={"karpenter.sh/nodepool": "train-gpu"})))
+
+
+@pytest.mark.parametrize(
+    ("flags", "later", "sees", "misses"),
+    [
+        ((), 3600.0, False, "label tier is b, was not there"),
+        ((EXPIRES.format("1h"),), 29.0, False, "label tier is b, was not there"),
+        ((EXPIRES.format("1h"),), 31.0, True, ""),
+        ((EXPIRES.format("1m"),), 0.4, False, ""),
+        ((EXPIRES.format("1m"),), 0.6, True, ""),
+    ],
+)
+def test_the_template_of_a_group_is_its_last_nodes_until_it_expires(
+    flags: tuple[str, ...], later: float, sees: bool, misses: str
+) -> None:
+    """A label that an update added since is not seen, 120 times sooner than in life."""
+    clock = [0.0]
+    kept = KeptTemplates(now=lambda: clock[0])
+    scaler = autoscaler(args=[DISCOVERY, *flags])
+    before, after = group(), group(template=TIER)
+    assert kept.applied([before], [], [scaler]) == [before]
+    for clock[0] in (1.0, 2.0):
+        assert kept.applied([before], [SCALED], [scaler]) == [before]
+    clock[0] = 2.0 + later
+    (found,) = kept.applied([after], [], [scaler])
+    assert (found.template == after.template) is sees
+    assert (misses in found.outdated) if misses else found.outdated == ""
+
+
+def test_a_node_that_was_ready_for_a_moment_is_no_template() -> None:
+    """The autoscaler takes a node that has been ready for a minute."""
+    clock = [0.0]
+    kept = KeptTemplates(now=lambda: clock[0])
+    for clock[0] in (1.0, 1.4):
+        kept.applied([group()], [SCALED], [autoscaler()])
+    after = group(template=TIER)
+    assert kept.applied([after], [], [autoscaler()]) == [after]
+
+
+def test_a_new_pod_of_the_autoscaler_keeps_nothing() -> None:
+    """As does a cluster without one, such as GKE's."""
+    clock = [0.0]
+    kept = KeptTemplates(now=lambda: clock[0])
+    for clock[0] in (1.0, 2.0):
+        kept.applied([group()], [SCALED], [autoscaler()])
+    younger = autoscaler()
+    younger["metadata"]["uid"] = "another"
+    after = group(template=TIER)
+    assert kept.applied([after], [], [autoscaler()]) != [after]
+    assert kept.applied([after], [], [younger]) == [after]
+    assert kept.applied([after], [], []) == [after]

@@ -25,11 +25,16 @@ def promise(
 ) -> NodeTemplate:
     """A template that tells the truth about NODE, but for what is given."""
     names = {"gpus": "nvidia.com/gpu", "disk": "ephemeral-storage"}
-    capacity = {"cpu": "8", "memory": "61Gi", "nvidia.com/gpu": "4", "ephemeral-storage": "88Gi"}
+    capacity = {
+        "cpu": "7910m",
+        "memory": "58Gi",
+        "nvidia.com/gpu": "4",
+        "ephemeral-storage": "88Gi",
+    }
     for name, value in resources.items():
-        capacity.pop(names[name])
+        capacity.pop(names.get(name, name))
         if value is not None:
-            capacity[names[name]] = value
+            capacity[names.get(name, name)] = value
     return NodeTemplate(
         labels={"role": "train-gpu"} if labels is None else labels,
         taints=taints,
@@ -45,6 +50,8 @@ def test_a_true_promise_has_no_differences() -> None:
 @pytest.mark.parametrize(
     ("template", "tag", "effect"),
     [
+        (promise(cpu="8"), "resources/cpu says 8", "triggers unnecessary scale-ups"),
+        (promise(memory="61Gi"), "resources/memory says 61Gi", "triggers unnecessary scale-ups"),
         (promise(labels={}), "label/role is missing", "never triggers a scale-up"),
         (promise(labels={"role": "x"}), "label/role says x", "never triggers a scale-up"),
         (
