@@ -4,8 +4,8 @@ Everything here is read from what the simulator *holds*, never from the program'
 forgotten tag, label or taint shows as it would in the cloud.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 ProvidedBy = Literal["cloud", "pod"]
@@ -64,6 +64,11 @@ class NodeTemplate:
     taints: tuple[NodeTaint, ...]
     capacity: Mapping[str, str]
     """cpu, memory, ephemeral-storage, pods, and `nvidia.com/gpu` once driver and plugin are up."""
+
+    def without(self, taints: Collection[str]) -> "NodeTemplate":
+        """The node without taints of these keys."""
+        kept = tuple(taint for taint in self.taints if taint.key not in taints)
+        return self if kept == self.taints else replace(self, taints=kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +144,8 @@ class Scaler:
     """Alternatives, each a list of tags, `key` or `key=value`, that a group must all have."""
     made: float | None = None
     """When its pod was made, in whole seconds since 1970."""
+    startup_taints: frozenset[str] = frozenset()
+    """Keys of taints that it takes to go away once a node has started."""
 
     def __str__(self) -> str:
         return f"Cluster Autoscaler {self.namespace}/{self.service_account}"

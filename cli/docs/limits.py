@@ -15,12 +15,13 @@ from components.catalog.gke_shapes import CPU_MACHINE_TYPES
 from components.catalog.images import cluster_autoscaler
 from components.cluster import GPU_RESOURCE
 from components.eks.autoscaler_args import DURATION, FLAG, EksAutoscalerArgs
-from components.eks.cluster_args import ADDON_VERSION, ADMIN, RETENTION_DAYS
+from components.eks.cluster_args import ADDON_VERSION, RETENTION_DAYS
 from components.eks.disk_args import LEAST_DISK_GIB
 from components.eks.network_args import SUBNET
 from components.eks.pool_args import MAX_UNAVAILABLE
 from components.eks.regions import REGION
 from components.eks.reservation import GROUP, ID
+from components.eks.user_args import PRINCIPAL
 from components.gke.cluster_args import LABEL
 from components.gke.maintenance_args import INSTANT, TIME_OF_DAY
 from components.gke.network_args import NAME
@@ -159,9 +160,13 @@ LIMITS: Mapping[str, Mapping[str, Fragment]] = {
         "reservation": _RESERVATION,
     },
     "GkeSharingArgs": {"replicas": between(1, gke.MAX_SHARED_CLIENTS)},
+    "EksUserArgs": {
+        "principals": items(matching(PRINCIPAL), minItems=1, uniqueItems=True),
+        "namespaces": items(DNS_LABEL, uniqueItems=True),
+    },
     "EksClusterArgs": {
         "name": {**matching(eks.CLUSTER_NAME), "maxLength": eks.CLUSTER_NAME_MAX},
-        "admins": items(matching(ADMIN), minItems=1, uniqueItems=True),
+        "admins": items(matching(PRINCIPAL), minItems=1, uniqueItems=True),
         "authorized_networks": values(cidr(8, 32)),
         "version": one_of(*_MINORS),
         "service_cidr": cidr(12, 24, private=True),
@@ -326,6 +331,7 @@ NAMES: Mapping[str, Fragment] = {
     "trainingJobs": TRAINING_NAME,
     "queues": DNS_LABEL,
     "namespaces": DNS_LABEL | {"not": matching(RESERVED_NAMESPACE)},
+    "users": DNS_LABEL,
     "serviceAccounts": matching(ACCOUNT_NAME) | {"not": one_of("default")},
     "volumeClaims": DNS_LABEL,
 }

@@ -4,6 +4,7 @@ import dataclasses
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgsDict
 
 from components.batch import kueue, published
 from components.batch.batch_args import BatchArgs, QueueArgs
@@ -52,6 +53,37 @@ class Batch(pulumi.ComponentResource):
                 data={published.KEY: text},
                 opts=cluster.options(self),
             )
+            groups = sorted(
+                {
+                    group
+                    for queue in args.queues.values()
+                    if namespace in queue.namespaces
+                    for group in queue.groups
+                }
+            )
+            if groups:
+                self._submitters(namespace, groups, cluster)
+
+    def _submitters(self, namespace: str, groups: list[str], cluster: Cluster) -> None:
+        """Lets these groups submit jobs in the namespace, and nothing else."""
+        metadata: ObjectMetaArgsDict = {"name": published.SUBMIT_ROLE, "namespace": namespace}
+        kubernetes.rbac.v1.Role(
+            f"submit-jobs-{namespace}",
+            metadata=metadata,
+            rules=[
+                {"api_groups": [group], "resources": list(resources), "verbs": list(verbs)}
+                for group, resources, verbs in published.SUBMIT
+            ],
+            opts=cluster.options(self),
+        )
+        api = "rbac.authorization.k8s.io"
+        kubernetes.rbac.v1.RoleBinding(
+            f"submit-jobs-{namespace}",
+            metadata=metadata,
+            role_ref={"api_group": api, "kind": "Role", "name": published.SUBMIT_ROLE},
+            subjects=[{"api_group": api, "kind": "Group", "name": group} for group in groups],
+            opts=cluster.options(self),
+        )
 
     def _queue(
         self, name: str, args: QueueArgs, cluster: Cluster, controller: pulumi.Resource

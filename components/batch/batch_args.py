@@ -24,9 +24,18 @@ class QueueArgs:
     nominal_quota: Mapping[str, Annotated[int, Ge(1)]] = field(default_factory=dict)
     """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
     `maxNodes` times what a node has allocatable."""
+    groups: Annotated[Sequence[str], UNIQUE] = ()
+    """The Kubernetes groups that may submit jobs in those namespaces with `gpu-cluster job`; with
+    `jobSet`. On EKS a name in `cluster.users`."""
 
     def __post_init__(self) -> None:
         check_limits(self)
+        for position, group in enumerate(self.groups):
+            if not group.strip() or group.startswith("system:"):
+                raise ValueError(
+                    f"groups[{position}]: {group!r} is not a group of yours; give a name that does "
+                    "not begin with system:"
+                )
         for pool in self.nominal_quota:
             if pool not in self.pools:
                 raise ValueError(
@@ -90,6 +99,11 @@ class BatchArgs:
         check_limits(self)
         owners: dict[str, str] = {}
         for name, queue in self.queues.items():
+            if queue.groups and not self.job_set:
+                raise ValueError(
+                    f"queues.{name}.groups: submit JobSets, whose controller this stack does not "
+                    "run; set jobSet: true, or drop the key"
+                )
             for pool in queue.pools:
                 if pool in owners:
                     raise ValueError(

@@ -16,6 +16,15 @@ from components.cluster import GpuPool
 from components.decode import camel, decode
 from components.gpu.pod_args import Beside
 
+SUBMIT: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
+    ("", ("configmaps",), ("get", "create", "patch", "delete")),
+    ("networking.k8s.io", ("networkpolicies",), ("get", "create", "patch", "delete")),
+    ("jobset.x-k8s.io", ("jobsets",), ("get", "list", "create", "delete")),
+    ("", ("pods",), ("list",)),
+    ("", ("pods/log",), ("get",)),
+)
+"""What `gpu-cluster job` does in a namespace: API group, resources, verbs."""
+SUBMIT_ROLE = "submit-jobs"
 CONFIG_MAP, KEY = "gpu-cluster", "settings"
 """The ConfigMap's name, and its only key."""
 

@@ -38,8 +38,10 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         cluster: Cluster,
         control_plane: aws.eks.Cluster,
         region: str,
+        startup_taints: Sequence[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """`startup_taints`: keys of taints with which nodes start and that somebody takes off."""
         super().__init__("gpu-cluster:eks:ClusterAutoscaler", name, None, opts)
         role = EksRole(
             role_name(args.name, "autoscaler"),
@@ -68,7 +70,7 @@ class ClusterAutoscaler(pulumi.ComponentResource):
         self.deployment = kubernetes.apps.v1.Deployment(
             name,
             metadata=_metadata(),
-            spec=_deployment(args, region),
+            spec=_deployment(args, region, startup_taints),
             # Pod Identity gives credentials only to pods that start after the association.
             opts=cluster.options(self, depends_on=[identity, account, *permissions]),
         )
@@ -203,7 +205,9 @@ def _metadata(namespace: str | None = NAMESPACE) -> ObjectMetaArgsDict:
     return {**metadata, "namespace": namespace} if namespace else metadata
 
 
-def _deployment(args: EksClusterArgs, region: str) -> DeploymentSpecArgsDict:
+def _deployment(
+    args: EksClusterArgs, region: str, startup_taints: Sequence[str]
+) -> DeploymentSpecArgsDict:
     options = args.autoscaler
     flags = {**options.flags(args.name), **options.extra_flags}
     return {
@@ -231,7 +235,10 @@ def _deployment(args: EksClusterArgs, region: str) -> DeploymentSpecArgsDict:
                         "name": NAME,
                         "image": options.image or _image(args.version),
                         "command": ["./cluster-autoscaler"],
-                        "args": [f"--{flag}={value}" for flag, value in flags.items()],
+                        "args": [
+                            *(f"--{flag}={value}" for flag, value in flags.items()),
+                            *(f"--startup-taint={key}" for key in startup_taints),
+                        ],
                         "env": [{"name": "AWS_REGION", "value": region}],
                         "ports": [{"name": "metrics", "container_port": 8085}],
                         "liveness_probe": {

@@ -42,7 +42,7 @@ def autoscaler_tags(pool: GpuPool, args: EksGpuNodeGroupArgs) -> list[Autoscaler
             # In Kubernetes spelling; EKS's own NO_SCHEDULE would be dropped in silence.
             value=f"{taint.value}:{taint.effect}",
         )
-        for taint in pool.taints
+        for taint in args.node_taints
     ]
     resources = [
         AutoscalerTag(name=f"resource-{resource}", key=key, value=value)

@@ -18,6 +18,7 @@ from components.eks.node_group import METADATA_OPTIONS, tag_specifications, volu
 from components.eks.provider_args import AwsProviderArgs
 from components.eks.releases import addons_warning
 from components.eks.scaling import ignored, scaling_config, size_check
+from components.eks.user_args import entries
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
 """Join the cluster and pull images; the CNI's permissions are the CNI's own."""
@@ -164,8 +165,9 @@ class EksCluster(pulumi.ComponentResource):
         return key.arn
 
     def _access(self, name: str, args: EksClusterArgs, region: str) -> list[pulumi.Resource]:
-        """Makes every admin one, and nobody else."""
-        policy = "AmazonEKSClusterAdminPolicy"
+        """Lets every admin and user in; returns what makes the admins such."""
+        options = pulumi.ResourceOptions(parent=self, deleted_with=self.cluster)
+        policies = f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy"
         associations: list[pulumi.Resource] = []
         for arn in args.admins:
             account_and_path = arn.split(":", 4)[4]
@@ -173,18 +175,42 @@ class EksCluster(pulumi.ComponentResource):
                 f"{name}-{account_and_path}",
                 cluster_name=self.cluster.name,
                 principal_arn=arn,
-                opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
+                opts=options,
             )
             associations.append(
                 aws.eks.AccessPolicyAssociation(
                     f"{name}-{account_and_path}",
                     cluster_name=self.cluster.name,
                     principal_arn=entry.principal_arn,
-                    policy_arn=f"arn:{regions.partition(region)}:eks::aws:cluster-access-policy/{policy}",
+                    policy_arn=f"{policies}/AmazonEKSClusterAdminPolicy",
                     access_scope={"type": "cluster"},
-                    opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
+                    opts=options,
                 )
             )
+        for arn, (groups, scopes) in entries(args.users).items():
+            account_and_path = arn.split(":", 4)[4]
+            entry = aws.eks.AccessEntry(
+                f"{name}-{account_and_path}",
+                cluster_name=self.cluster.name,
+                principal_arn=arn,
+                # Never empty: the provider keeps the groups of an entry that has none any more.
+                kubernetes_groups=groups,
+                opts=options,
+            )
+            for policy, namespaces in scopes.items():
+                aws.eks.AccessPolicyAssociation(
+                    f"{name}-{account_and_path}-{policy}",
+                    cluster_name=self.cluster.name,
+                    principal_arn=entry.principal_arn,
+                    policy_arn=f"{policies}/{policy}",
+                    access_scope={"type": "namespace", "namespaces": namespaces}
+                    if namespaces
+                    else {"type": "cluster"},
+                    # Another scope replaces it under the same ID: the old one must go first.
+                    opts=pulumi.ResourceOptions.merge(
+                        options, pulumi.ResourceOptions(delete_before_replace=True)
+                    ),
+                )
         return associations
 
     def _private_access(self, name: str, args: EksClusterArgs) -> list[pulumi.Resource]:

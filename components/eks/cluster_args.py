@@ -11,13 +11,14 @@ from components.access import KMS_KEY, check_kms_key
 from components.addresses import authorized, example_warnings, parse_cidr
 from components.catalog import eks as catalog
 from components.catalog import images
+from components.catalog import kubernetes as names
 from components.catalog.eks_addons import ADDONS
 from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
+from components.eks.user_args import EksUserArgs, check_principal
 from components.replacement import NEVER, OnChange, kept, next_minor
 
-ADMIN = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Those of AWS's documentation, which nobody has."""
 ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
@@ -145,6 +146,8 @@ class EksClusterArgs:
     admins: Sequence[str] = ()
     """ARNs of the IAM roles and users that administer the cluster. Whoever runs Pulumi must be
     among them: the creator gets nothing by itself."""
+    users: Mapping[str, EksUserArgs] = field(default_factory=dict)
+    """Who uses the cluster without administering it: Kubernetes group -> who is in it."""
     authorized_networks: Mapping[str, str] = field(default_factory=dict)
     """Who may reach the control plane: display name -> IPv4 CIDR. Public addresses come to the
     public endpoint; private ones, of a VPN or the VPC itself, to the private one."""
@@ -244,18 +247,18 @@ class EksClusterArgs:
                 "ARN of the IAM role that runs Pulumi, and of whoever else administers it"
             )
         for position, arn in enumerate(self.admins):
-            if ":assumed-role/" in arn:
-                raise ValueError(
-                    f"admins[{position}]: {arn!r} is a session of a role; give the role's own ARN, "
-                    "arn:aws:iam::ACCOUNT:role/NAME"
-                )
-            if not ADMIN.fullmatch(arn):
-                raise ValueError(
-                    f"admins[{position}]: {arn!r} is not the ARN of an IAM role or user; give it "
-                    "as arn:aws:iam::ACCOUNT:role/NAME"
-                )
+            check_principal(f"admins[{position}]", arn)
             if arn in self.admins[:position]:
                 raise ValueError(f"admins[{position}]: {arn!r} is a duplicate; remove it")
+        for group, user in self.users.items():
+            if reason := names.invalid_dns_label(group):
+                raise ValueError(f"users.{group}: {reason}")
+            for position, arn in enumerate(user.principals):
+                if arn in self.admins:
+                    raise ValueError(
+                        f"users.{group}.principals[{position}]: {arn!r} is one of admins, and has "
+                        "every right there is; drop it from one of the two"
+                    )
         if not self.authorized_networks and not self.private_endpoint:
             raise ValueError(
                 "authorizedNetworks: is empty, so nobody outside the VPC could reach the control "
@@ -360,9 +363,16 @@ class EksClusterArgs:
                     "region"
                 )
         partition = regions.partition(region)
-        for position, arn in enumerate(self.admins):
+        for path, arn in [
+            *((f"admins[{position}]", arn) for position, arn in enumerate(self.admins)),
+            *(
+                (f"users.{group}.principals[{position}]", arn)
+                for group, user in self.users.items()
+                for position, arn in enumerate(user.principals)
+            ),
+        ]:
             if not arn.startswith(f"arn:{partition}:"):
                 raise ValueError(
-                    f"admins[{position}]: {arn!r} is not in the partition of {region}; it must "
-                    f"begin with arn:{partition}:"
+                    f"{path}: {arn!r} is not in the partition of {region}; it must begin with "
+                    f"arn:{partition}:"
                 )

@@ -70,7 +70,7 @@ class EksGpuNodeGroup(pulumi.ComponentResource):
             labels=dict(self.pool.labels),
             taints=[
                 {"key": taint.key, "value": taint.value, "effect": taint.cloud_effect}
-                for taint in self.pool.taints
+                for taint in args.node_taints
             ],
             tags=resource_tags(self.pool, args),
             opts=pulumi.ResourceOptions(

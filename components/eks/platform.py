@@ -90,5 +90,8 @@ def declare(settings: EksSettings, runs: Runs) -> Cluster:
         cluster=cluster,
         control_plane=eks.cluster,
         region=provider.region,
+        startup_taints=sorted(
+            {taint.key for pool in pools.values() for taint in pool.startup_taints}
+        ),
     )
     return cluster

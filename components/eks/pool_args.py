@@ -59,6 +59,11 @@ class EksGpuNodeGroupArgs:
     """Further labels of the nodes."""
     taints: Sequence[Taint] = ()
     """Further taints; `nvidia.com/gpu=present:NoSchedule` is always there."""
+    startup_taints: Sequence[Taint] = ()
+    """Taints that something takes off a node once it is set up: no pod of this stack tolerates
+    them, and Cluster Autoscaler takes a node for one that is still starting until they are gone.
+    The drivers of volumes and buckets take off `ebs.csi.aws.com/agent-not-ready` and
+    `s3.csi.aws.com/agent-not-ready`."""
     capacity_type: Annotated[CapacityType, OnChange(bought)] = "on-demand"
     """How the nodes are bought: `reservation` is out of on-demand Capacity Reservations alone. The
     pool of a Capacity Block takes an update (version, disk, tags) at size 0 alone: before the block
@@ -105,10 +110,11 @@ class EksGpuNodeGroupArgs:
         types = [catalog.INSTANCE_TYPES[name] for name in self.instance_types]
         reservations.check(self.capacity_type, self.reservation, types, self.min_nodes)
         check_labels(self.labels)
-        check_taints(self.taints)
-        if len(self.labels) + len(self.taints) > _MAX_TAGS:
+        check_taints(self.taints, self.startup_taints)
+        taints = len(self.taints) + len(self.startup_taints)
+        if len(self.labels) + taints > _MAX_TAGS:
             raise ValueError(
-                f"labels: {len(self.labels)} labels and {len(self.taints)} taints do not fit on an "
+                f"labels: {len(self.labels)} labels and {taints} taints do not fit on an "
                 f"Auto Scaling group as tags; allowed: {_MAX_TAGS} together"
             )
         check_disk(self.disk_size_gb, self.disk_throughput, self.disk_iops)
@@ -148,6 +154,11 @@ class EksGpuNodeGroupArgs:
         if self.max_unavailable_percentage is not None:
             together = max(self.max_nodes * self.max_unavailable_percentage // 100, 1)
         return update_minutes(self.max_nodes, together=together)
+
+    @property
+    def node_taints(self) -> list[Taint]:
+        """Every taint with which a node starts."""
+        return [GPU_TAINT, *self.taints, *self.startup_taints]
 
     @property
     def ephemeral_storage(self) -> str:

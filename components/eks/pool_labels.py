@@ -21,10 +21,13 @@ def check_labels(labels: Mapping[str, str]) -> None:
             raise ValueError(f"labels.{key}: {reason}")
 
 
-def check_taints(taints: Sequence[Taint]) -> None:
+def check_taints(taints: Sequence[Taint], startup: Sequence[Taint]) -> None:
     """Raises ValueError for a taint that EKS refuses, or that its group's tags cannot say."""
     seen = {GPU_RESOURCE}
-    for position, taint in enumerate(taints):
+    for path, taint in [
+        *((f"taints[{position}]", taint) for position, taint in enumerate(taints)),
+        *((f"startupTaints[{position}]", taint) for position, taint in enumerate(startup)),
+    ]:
         reason = names.invalid_label_key(taint.key) or names.invalid_label_value(taint.value)
         if reason is None and not taint.value:
             reason = "has no value, and Cluster Autoscaler drops such a taint; give it one"
@@ -33,7 +36,7 @@ def check_taints(taints: Sequence[Taint]) -> None:
         if reason is None and taint.key in seen:
             reason = "is a duplicate, and the group's tag has room for one effect; drop it"
         if reason is not None:
-            raise ValueError(f"taints[{position}]: {taint.key!r} {reason}")
+            raise ValueError(f"{path}: {taint.key!r} {reason}")
         seen.add(taint.key)
 
 

@@ -24,6 +24,7 @@ _EVER = 87600 * 3600.0
 _STABLE_SECONDS = 60 / _FASTER
 """How long a node must be ready before its group's template is made of it; a minute in life."""
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_STARTUP = "--startup-taint="
 _DISCOVERY = "--node-group-auto-discovery=asg:tag="
 
 
@@ -32,9 +33,15 @@ def scaled_groups(cloud: Cloud, pods: Iterable[Mapping[str, Any]]) -> list[NodeG
     pods = list(pods)
     if isinstance(cloud, Provisioner):
         cloud.asked([pod["spec"].get("nodeSelector") or {} for pod in pods])
-    reasons = cloud.not_scaled(running(pods))
+    scalers = running(pods)
+    reasons = cloud.not_scaled(scalers)
+    ignored = frozenset[str]().union(*(scaler.startup_taints for scaler in scalers))
     return [
-        replace(group, unscaled=reasons[group.name]) if group.name in reasons else group
+        replace(
+            group,
+            unscaled=reasons.get(group.name, group.unscaled),
+            template=group.template.without(ignored),
+        )
         for group in cloud.node_groups()
     ]
 
@@ -144,6 +151,9 @@ def running(pods: Iterable[Mapping[str, Any]]) -> list[Scaler]:
             namespace=pod["metadata"]["namespace"],
             service_account=pod["spec"].get("serviceAccountName", "default"),
             discovers=tuple(_discovers(words)),
+            startup_taints=frozenset(
+                word.removeprefix(_STARTUP) for word in words if word.startswith(_STARTUP)
+            ),
         )
         found[scaler] = max(_made(pod), found.get(scaler, 0.0))
     return sorted((replace(each, made=made) for each, made in found.items()), key=str)

@@ -32,7 +32,12 @@ def serve(of: Rehearsed) -> RunningSimulator:
         stack_file = of.folder / "program" / f"Pulumi.{of.stack}.yaml"
         with suppress(CheckError, OSError):
             config = config_in(stack_file.read_bytes(), stack_file.name)
-            return list(config["gpu-cluster:cluster"].get("admins", ()))
+            cluster = config["gpu-cluster:cluster"]
+            users = (cluster.get("users") or {}).values()
+            return [
+                *cluster.get("admins", ()),
+                *(arn for one in users for arn in one["principals"]),
+            ]
         return ()
 
     network, notes = inventory.network(of.stack, of.settings, of.inventories)

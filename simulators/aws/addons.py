@@ -70,6 +70,12 @@ _CONFIGURATION = {
 }
 """Addon -> what its configuration may have at its top (charts/configuration.schema.json of the
 agent's repository, 2026-11-21; Mountpoint's chart, values.yaml, 2026-11-22)."""
+_TAKES_OFF = {
+    "aws-ebs-csi-driver": "ebs.csi.aws.com/agent-not-ready",
+    "aws-mountpoint-s3-csi-driver": "s3.csi.aws.com/agent-not-ready",
+}
+"""Addon -> the startup taint that its node pods remove (aws-ebs-csi-driver docs/install.md,
+mountpoint-s3-csi-driver docs/CONFIGURATION.md)."""
 _TOLERATED = ("CriticalAddonsOnly", "node-role.kubernetes.io/control-plane")
 _VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?")
 
@@ -146,6 +152,11 @@ def why_degraded(account: Account, cluster: Cluster, name: str) -> str:
     if row is None:
         return "the cluster has none"
     return (_why_degraded(account, cluster, row) or ("", ""))[1]
+
+
+def taints_taken_off(account: Account, cluster: Cluster) -> set[str]:
+    """Keys of the taints that the drivers' pods take off a node as soon as they run there."""
+    return {key for name, key in _TAKES_OFF.items() if works(account, cluster, name)}
 
 
 def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from simulators.aws import node_template_check, nodes
 from simulators.aws.account import Account, Bucket
-from simulators.aws.addons import why_unrepaired
+from simulators.aws.addons import taints_taken_off, why_unrepaired
 from simulators.aws.ami_types import has_driver
 from simulators.aws.attached import DRIVER, Parts, attach, why_not_mounted
 from simulators.aws.buckets import why_not_mounted as why_no_bucket
@@ -104,6 +104,8 @@ class AwsCloud:
         row, image = instance(account, held["instanceTypes"][0]), held["amiType"]
         least, most = bounds(account, group)
         stay, node = kept(account, group), nodes.node(account, group)
+        cluster = account.clusters[group.cluster]
+        node = node.without(taints_taken_off(account, cluster))
         return NodeGroup(
             name=name,
             min_nodes=least,
@@ -184,6 +186,8 @@ class AwsCloud:
             if bounds(self.account, held)[0] and not real:
                 return None
             template = nodes.template_at_zero(self.account, held)
+            for scaler in self._scalers:
+                template = template.without(scaler.startup_taints)
             late = self._why_late(held)
             if GPU in node.capacity:
                 late = [*late, why_unrepaired(self.account.clusters[held.cluster], held.row)]

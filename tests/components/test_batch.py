@@ -410,3 +410,22 @@ def test_controllers_count_once_their_webhooks_are_there() -> None:
     controllers = batch().of("kubernetes:apps/v1:Deployment")
     assert len(controllers) == 2
     assert [each.inputs["spec"]["minReadySeconds"] for each in controllers] == [5, 5]
+
+
+def test_a_queues_groups_submit_jobs_in_its_namespaces_alone() -> None:
+    """They get what `gpu-cluster job` needs, by a Role in each namespace, and no Secret."""
+    queue = QueueArgs(pools=["train"], namespaces=["default", "team"], groups=["researchers"])
+    found = batch(queues={"q": queue, "r": QueueArgs(pools=["shared"], groups=["students"])})
+    roles = found.of("kubernetes:rbac.authorization.k8s.io/v1:Role")
+    bindings = found.of("kubernetes:rbac.authorization.k8s.io/v1:RoleBinding")
+    submit = [each for each in roles if each.inputs["metadata"]["name"] == "submit-jobs"]
+    assert {each.inputs["metadata"]["namespace"] for each in submit} == {"default", "team"}
+    rights = {(*rule["apiGroups"], *rule["resources"]) for rule in submit[0].inputs["rules"]}
+    assert ("jobset.x-k8s.io", "jobsets") in rights
+    assert ("", "secrets") not in rights
+    assert {
+        each.inputs["metadata"]["namespace"]: [one["name"] for one in each.inputs["subjects"]]
+        for each in bindings
+        if each.inputs["roleRef"]["name"] == "submit-jobs"
+    } == {"default": ["researchers", "students"], "team": ["researchers"]}
+    assert not [each for each in batch().resources if "submit-jobs" in each.name]

@@ -10,6 +10,7 @@ from components.eks.cluster_args import EksSystemPoolArgs
 from components.eks.network_args import EksNetworkArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs
+from components.eks.user_args import EksUserArgs
 from tests.components.eks_stack import ADMIN, OUTPUTS, declare
 from tests.components.recording import Recording, record
 from tests.program.environments import as_engine_config, run_program, values_of, with_changes
@@ -194,6 +195,36 @@ def test_a_pool_is_warned_of_what_the_stack_does_not_set_up(
     assert len(found) == len(warned)
     for line, words in zip(found, warned, strict=True):
         assert words in line
+
+
+def test_users_have_entries_groups_and_namespaces_and_are_no_admins() -> None:
+    """A principal in two groups has one entry, and one scope for each policy."""
+    ml, ops = (f"arn:aws:iam::123456789012:role/{name}" for name in ("ml", "ops"))
+    found = declare(
+        users={
+            "researchers": EksUserArgs(principals=[ml], access="edit", namespaces=["team-a"]),
+            "readers": EksUserArgs(principals=[ml, ops], access="view"),
+            "students": EksUserArgs(principals=[ml], access="edit", namespaces=["team-b"]),
+        }
+    )
+    groups = {
+        each.inputs["principalArn"]: each.inputs.get("kubernetesGroups")
+        for each in found.of("aws:eks/accessEntry:AccessEntry")
+    }
+    assert groups == {ADMIN: None, ml: ["researchers", "readers", "students"], ops: ["readers"]}
+    policies = found.of("aws:eks/accessPolicyAssociation:AccessPolicyAssociation")
+    assert {
+        (each.inputs["principalArn"], each.inputs["policyArn"].rpartition("/")[2]): (
+            each.inputs["accessScope"].get("namespaces"),
+            each.delete_before_replace,
+        )
+        for each in policies
+    } == {
+        (ADMIN, "AmazonEKSClusterAdminPolicy"): (None, False),
+        (ml, "AmazonEKSEditPolicy"): (["team-a", "team-b"], True),
+        (ml, "AmazonEKSViewPolicy"): (None, True),
+        (ops, "AmazonEKSViewPolicy"): (None, True),
+    }
 
 
 def test_node_repair_hears_of_every_gpu_fault(stack: Recording) -> None:

@@ -373,6 +373,26 @@ def test_the_tags_agree_with_the_node_group() -> None:
     }
 
 
+def test_a_startup_taint_is_on_nodes_and_no_pod_of_the_stack_tolerates_it() -> None:
+    """The autoscaler reads it in the tags, and knows by its flag that it goes away."""
+    driver = Taint(key="ebs.csi.aws.com/agent-not-ready", value="true", effect="NoExecute")
+    pool = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge"], startup_taints=[driver])
+    found = declare({"pool": pool, "other": T4})
+    made = found.one(NODE_GROUP, "pool").inputs["taints"]
+    assert made[-1] == {"key": driver.key, "value": "true", "effect": "NO_EXECUTE"}
+    assert tags(found)[f"{PREFIX}/taint/{driver.key}"] == "true:NoExecute"
+    assert driver.key not in {each.key for each in pool.gpu_pool("pool").tolerations}
+    (autoscaler,) = [
+        each
+        for each in found.of("kubernetes:apps/v1:Deployment")
+        if each.name == "cluster-autoscaler"
+    ]
+    (container,) = autoscaler.inputs["spec"]["template"]["spec"]["containers"]
+    assert [word for word in container["args"] if "startup" in word] == [
+        f"--startup-taint={driver.key}"
+    ]
+
+
 def test_a_pool_at_zero_starts_a_node_for_no_more_than_its_tags_say() -> None:
     """With several types the smallest counts; a shape that is not certain says nothing."""
     two = EksGpuNodeGroupArgs(instance_types=["g4dn.xlarge", "g4dn.2xlarge"])

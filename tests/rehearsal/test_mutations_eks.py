@@ -329,6 +329,24 @@ MUTATIONS: dict[str, tuple[list[Mutation], list[str]]] = {
             for name, (said, has) in TOO_LARGE.items()
         ],
     ),
+    "a startup taint that nobody takes off": (
+        [pools(startupTaints=[{"key": "s3.csi.aws.com/agent-not-ready", "value": "true"}])],
+        [REFUSED + "it does not tolerate the taint s3.csi.aws.com/agent-not-ready=true:NoSchedule"],
+    ),
+    "the autoscaler is not told that a startup taint goes away": (
+        [
+            pools(startupTaints=[{"key": "ebs.csi.aws.com/agent-not-ready", "value": "true"}]),
+            changed(
+                DEPLOYMENT,
+                'args_ = props["spec"]["template"]["spec"]["containers"][0]["args"]\n'
+                'args_[:] = [word for word in args_ if "startup-taint" not in word]',
+            ),
+        ],
+        [
+            FROM_ZERO + "it does not tolerate the taint "
+            "ebs.csi.aws.com/agent-not-ready=true:NoSchedule"
+        ],
+    ),
     "no override says what EKS does about a DCGM server that starts late": (
         [node_group('props["node_repair_config"] = {"enabled": True}')],
         ["pool train-gpu: node auto repair replaces healthy nodes: eks-node-monitoring-agent "
@@ -571,6 +589,29 @@ def test_a_quota_of_zero_is_passed_on_in_the_clouds_words(rehearse: Rehearse) ->
     (failure,) = said(rehearsal)
     assert failure.startswith(REFUSED + "the cloud rejects another node: AsgInstanceLaunchFailures")
     assert "VcpuLimitExceeded" in failure
+
+
+@pytest.mark.prove
+def test_a_startup_taint_that_a_driver_takes_off_and_a_user_are_in_order(
+    rehearse: Rehearse,
+) -> None:
+    """The pool grows from zero, and nodes take the job once the driver is there."""
+    taint = {"key": "ebs.csi.aws.com/agent-not-ready", "value": "true", "effect": "NoExecute"}
+    user = {
+        "principals": ["arn:aws:iam::123456789012:role/researchers"],
+        "access": "edit",
+        "namespaces": ["team-a"],
+    }
+    users = configured(lambda config: config["gpu-cluster:cluster"].update(users={"ml": user}))
+    rehearsal = rehearse(pools(startupTaints=[taint]), users, stack="train")
+    assert rehearsal.failures == []
+    user["namespaces"] = ["team-b"]
+    up(rehearsal.sandbox, users)
+    (cluster,) = rehearsal.sandbox.cloud.account.clusters.values()  # type: ignore[attr-defined]
+    principal = user["principals"][0]
+    assert cluster.entries[principal]["kubernetesGroups"] == ["ml"]
+    (policy,) = cluster.policies[principal].values()
+    assert policy["accessScope"] == {"type": "namespace", "namespaces": ["team-b"]}
 
 
 @pytest.mark.prove

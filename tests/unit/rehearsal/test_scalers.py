@@ -9,7 +9,7 @@ import pytest
 
 from rehearsal.nodes.autoscaler import STARTING, node_pool, pool_weights
 from rehearsal.nodes.scalers import KeptTemplates, running, scaled_groups
-from simulators.cloud import Scaler
+from simulators.cloud import NodeTaint, Scaler
 from tests.unit.rehearsal.rehearsed import T4, group, node, pod, shape
 
 DISCOVERY = "--node-group-auto-discovery=asg:tag=a/enabled,a/k8s-ml"
@@ -59,6 +59,17 @@ def test_the_youngest_pod_counts() -> None:
     (found,) = running([autoscaler(), younger, autoscaler()])
     assert SCALER.made is not None
     assert found == replace(SCALER, made=SCALER.made + 5)
+
+
+def test_a_startup_taint_is_no_part_of_the_template() -> None:
+    """The autoscaler takes it to be gone once the node has started, if its flag says so."""
+    taint = NodeTaint(key="a/not-ready", value="true", effect="NoExecute")
+    cloud: Any = SimpleNamespace(
+        node_groups=lambda: [group(template=shape(taints=(taint,)))], not_scaled=lambda _: {}
+    )
+    scaler = autoscaler(args=[DISCOVERY, "--startup-taint=a/not-ready"])
+    assert [one.template.taints for one in scaled_groups(cloud, [autoscaler()])] == [(taint,)]
+    assert [one.template.taints for one in scaled_groups(cloud, [scaler])] == [()]
 
 
 def test_groups_say_why_nobody_scales_them() -> None:

@@ -1,0 +1,86 @@
+"""Who may use an EKS cluster without administering it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from components.catalog import kubernetes as names
+from components.decode import EXAMPLE
+
+PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
+POLICIES: Final[Mapping[str, str]] = {"view": "AmazonEKSViewPolicy", "edit": "AmazonEKSEditPolicy"}
+"""https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html"""
+_SYSTEM: Final = ("kube-system", "kube-public", "kube-node-lease")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EksUserArgs:
+    """A group of people who may use the cluster. Its name is a Kubernetes group, to which
+    RoleBindings and `batch.queues.<name>.groups` give rights."""
+
+    principals: Sequence[str] = field(
+        metadata={EXAMPLE: '["arn:aws:iam::123456789012:role/researchers"]'}
+    )
+    """ARNs of the IAM roles and users in the group."""
+    access: Literal["view", "edit"] | None = None
+    """What EKS itself lets the group do in `namespaces`: read everything but Secrets, or also
+    change it. Left out, only what RoleBindings allow."""
+    namespaces: Sequence[str] = ()
+    """Where `access` holds. `view` without namespaces holds in all of them."""
+
+    def __post_init__(self) -> None:
+        if not self.principals:
+            raise ValueError("principals: is empty; give the ARN of an IAM role or user")
+        for position, arn in enumerate(self.principals):
+            check_principal(f"principals[{position}]", arn)
+            if arn in self.principals[:position]:
+                raise ValueError(f"principals[{position}]: {arn!r} is a duplicate; remove it")
+        for position, namespace in enumerate(self.namespaces):
+            if reason := names.invalid_dns_label(namespace):
+                raise ValueError(f"namespaces[{position}]: {namespace!r} {reason}")
+            if self.access == "edit" and namespace in _SYSTEM:
+                raise ValueError(
+                    f"namespaces[{position}]: edit in {namespace} is a right to the cluster's own "
+                    "service accounts; give a namespace of the group's own"
+                )
+            if namespace in self.namespaces[:position]:
+                raise ValueError(f"namespaces[{position}]: {namespace!r} is a duplicate; remove it")
+        if self.namespaces and self.access is None:
+            raise ValueError("namespaces: has no effect without access; set access, or drop it")
+        if self.access == "edit" and not self.namespaces:
+            raise ValueError(
+                "access: edit in every namespace includes the cluster's own; name namespaces"
+            )
+
+
+def check_principal(key: str, arn: str) -> None:
+    """Raises ValueError, with the key in front, for what is not the ARN of a role or a user."""
+    if ":assumed-role/" in arn:
+        raise ValueError(
+            f"{key}: {arn!r} is a session of a role; give the role's own ARN, "
+            "arn:aws:iam::ACCOUNT:role/NAME"
+        )
+    if not PRINCIPAL.fullmatch(arn):
+        raise ValueError(
+            f"{key}: {arn!r} is not the ARN of an IAM role or user; give it as "
+            "arn:aws:iam::ACCOUNT:role/NAME"
+        )
+
+
+def entries(users: Mapping[str, EksUserArgs]) -> dict[str, tuple[list[str], dict[str, list[str]]]]:
+    """ARN -> its groups, and the access policies it has, each with its namespaces; none means all.
+
+    A principal has one access entry, and a policy one scope for it, however many groups it is in.
+    """
+    found: dict[str, tuple[list[str], dict[str, list[str]]]] = {}
+    for group, user in users.items():
+        for arn in user.principals:
+            groups, policies = found.setdefault(arn, ([], {}))
+            groups.append(group)
+            if user.access is not None:
+                policy = POLICIES[user.access]
+                before = policies.get(policy)
+                everywhere = not user.namespaces or before == []
+                policies[policy] = [] if everywhere else sorted({*(before or ()), *user.namespaces})
+    return found
