@@ -9,6 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+LEAST_ADDRESSES: Final = 10
+"""Pod addresses that the VPC CNI keeps on every node; more than the stack's own pods take."""
+SPARE_ADDRESSES: Final = 5
+"""Pod addresses that it keeps beyond those in use. Both are for nodes that run few pods: each
+change of the number asks EC2 (amazon-vpc-cni-k8s docs/eni-and-ip-target.md)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addon:
@@ -36,7 +42,14 @@ ADDONS: Final = (
         before_nodes=True,
         service_account="aws-node",
         policy="AmazonEKS_CNI_Policy",
-        configuration={"enableNetworkPolicy": "true"},
+        # By default a node keeps the addresses of a whole further interface ready, 49 on a p5.
+        configuration={
+            "enableNetworkPolicy": "true",
+            "env": {
+                "MINIMUM_IP_TARGET": str(LEAST_ADDRESSES),
+                "WARM_IP_TARGET": str(SPARE_ADDRESSES),
+            },
+        },
     ),
     Addon(name="kube-proxy", before_nodes=True),
     Addon(name="eks-pod-identity-agent", before_nodes=True),

@@ -121,6 +121,12 @@ class InstanceType:
         count, addresses = self.interfaces
         return count * (addresses - 1) + 2
 
+    def addresses(self, pods: int) -> int:
+        """VPC addresses that a node holds for so many pod addresses: each interface has one of its
+        own besides. Of unknown interfaces one is counted."""
+        of_each = self.interfaces[1] - 1 if self.interfaces else pods
+        return pods + -(-pods // of_each)
+
     @property
     def fractional(self) -> bool:
         """Whether the instance has only a share of one GPU."""

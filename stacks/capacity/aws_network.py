@@ -1,6 +1,6 @@
 """Whether the subnets of an existing VPC have what an EKS cluster needs; nothing is written.
 
-Asked is EC2: `DescribeSubnets`, `DescribeVpcAttribute`, `DescribeRouteTables`,
+Asked is EC2: `DescribeSubnets`, `DescribeInstances`, `DescribeVpcAttribute`, `DescribeRouteTables`,
 `DescribeVpcEndpoints`. Source of the demands: AWS, "View Amazon EKS networking requirements for VPC
 and subnets".
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from components.catalog import eks as catalog
+from components.catalog.eks_addons import LEAST_ADDRESSES, SPARE_ADDRESSES
 from components.eks.settings import EksSettings
 from stacks.capacity.aws_account import listed, unknown
 from stacks.capacity.verdict import Finding
@@ -63,8 +64,9 @@ def _findings(
         if row["AvailableIpAddressCount"] < _LEAST_ADDRESSES:
             yield _wrong(
                 f"{row['SubnetId']} has {row['AvailableIpAddressCount']} free addresses; EKS wants "
-                f"{_LEAST_ADDRESSES} for the control plane, and each node and pod takes one"
+                f"{_LEAST_ADDRESSES} for the control plane"
             )
+    yield from _too_few(ec2, settings, rows)
     for vpc in vpcs:
         for name in ("enableDnsSupport", "enableDnsHostnames"):
             found = ec2.describe_vpc_attribute(VpcId=vpc, Attribute=name)
@@ -72,6 +74,47 @@ def _findings(
                 yield _wrong(f"{vpc} has {name} off, and nodes find the endpoint by its name")
         inside = [row for row in rows.values() if row["VpcId"] == vpc]
         yield from _ways_out(ec2, vpc, inside)
+
+
+def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterator[Finding]:
+    """Whether the subnets have the addresses that nodes at their maximum hold: first each pool's,
+    then all of them together."""
+    cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
+    groups = [
+        ("systemPool", cluster.system_pool, cluster.network.subnet_ids),
+        *((f"pool {name}", pool.args, pool.places) for name, pool in settings.pools.items()),
+    ]
+    held = _held(ec2, cluster.name)
+    demands = []
+    for name, args, places in groups:
+        types = [catalog.instance_type(each) for each in args.instance_types]
+        each = max(row.addresses(pods) for row in types if row is not None)
+        demands.append((name, [place for place in places if place in rows], args.max_nodes * each))
+    if len(demands) > 1:
+        places = list(dict.fromkeys(place for _, subnets, _ in demands for place in subnets))
+        demands.append(("all pools", places, sum(demand for _, _, demand in demands)))
+    for name, places, demand in demands:
+        free = sum(rows[place]["AvailableIpAddressCount"] + held.get(place, 0) for place in places)
+        if places and free < demand:
+            yield _wrong(
+                f"{', '.join(places)} {'has' if len(places) == 1 else 'have'} {free} addresses for "
+                f"{name}, whose nodes hold {demand} at maxNodes ({pods} for pods on each, and one "
+                "for each interface); lower maxNodes, or name larger subnets"
+            )
+            return
+
+
+def _held(ec2: Any, cluster: str) -> dict[str, int]:
+    """Subnet -> addresses that nodes of this cluster have there already."""
+    found: dict[str, int] = {}
+    of_cluster = [{"Name": "tag:eks:cluster-name", "Values": [cluster]}]
+    for page in ec2.get_paginator("describe_instances").paginate(Filters=of_cluster):
+        for reservation in page["Reservations"]:
+            for instance in reservation["Instances"]:
+                for interface in instance["NetworkInterfaces"]:
+                    subnet = interface["SubnetId"]
+                    found[subnet] = found.get(subnet, 0) + len(interface["PrivateIpAddresses"])
+    return found
 
 
 def _ways_out(ec2: Any, vpc: str, subnets: Sequence[Row]) -> Iterator[Finding]:

@@ -151,7 +151,11 @@ def test_the_cluster_has_no_unmanaged_addons_and_standard_support(stack: Recordi
 def test_the_cni_enforces_network_policy_with_a_role_of_its_own(stack: Recording) -> None:
     """The CNI's permissions come by Pod Identity, so that the node's role does without."""
     inputs = stack.one("aws:eks/addon:Addon", "k8s-ml-vpc-cni").inputs
-    assert json.loads(inputs["configurationValues"]) == {"enableNetworkPolicy": "true"}
+    assert json.loads(inputs["configurationValues"]) == {
+        "enableNetworkPolicy": "true",
+        # Else a node takes the addresses of a whole interface more than it needs.
+        "env": {"MINIMUM_IP_TARGET": "10", "WARM_IP_TARGET": "5"},
+    }
     (identity,) = inputs["podIdentityAssociations"]
     assert identity["serviceAccount"] == "aws-node"
     node_policies = [

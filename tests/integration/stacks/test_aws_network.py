@@ -113,10 +113,36 @@ def test_a_subnet_without_room_or_in_a_zone_without_control_planes(vpc: Vpc) -> 
     (excluded,) = [one["ZoneName"] for one in zones if one["ZoneId"] == "use1-az3"]
     wrong = vpc.subnet("10.20.64.0/20", excluded[-1])
     assert vpc.found(*vpc.subnets, small, wrong) == [
-        ("wrong", f"{small} has 5 free addresses; EKS wants 6 for the control plane, and each node "
-         "and pod takes one"),
+        ("wrong", f"{small} has 5 free addresses; EKS wants 6 for the control plane"),
         ("wrong", f"{wrong} is in use1-az3, which hosts no EKS control plane"),
     ]  # fmt: skip
+
+
+def test_nodes_hold_more_addresses_than_one(vpc: Vpc) -> None:
+    """A g4dn.xlarge holds 15 for pods and one for each of two interfaces, and the three system
+    nodes as many; what the cluster's nodes hold already is theirs."""
+    small = [vpc.subnet("10.20.48.0/27", "a"), vpc.subnet("10.20.48.32/27", "b")]
+    assert vpc.found(*small) == [
+        ("wrong", f"{small[0]}, {small[1]} have 54 addresses for all pools, whose nodes hold 68 at "
+         "maxNodes (15 for pods on each, and one for each interface); lower maxNodes, or name "
+         "larger subnets"),
+    ]  # fmt: skip
+    (tiny,) = [vpc.subnet("10.20.49.0/28", "b")]
+    assert vpc.found(small[0], tiny)[0][1].startswith(
+        f"{small[0]}, {tiny} have 38 addresses for systemPool, whose nodes hold 51 at maxNodes"
+    )
+    vpc.ec2.run_instances(
+        MinCount=1, MaxCount=1, ImageId="ami-12c6146b", InstanceType="m5.large",
+        NetworkInterfaces=[
+            {"DeviceIndex": 0, "SubnetId": small[0], "SecondaryPrivateIpAddressCount": 14}
+        ],
+        TagSpecifications=[{"ResourceType": "instance",
+                            "Tags": [{"Key": "eks:cluster-name", "Value": "k8s-ml"}]}],
+    )  # fmt: skip
+    assert [reason for _, reason in vpc.found(*small)] == [
+        f"{small[0]}, {small[1]} have 54 addresses for all pools, whose nodes hold 68 at maxNodes "
+        "(15 for pods on each, and one for each interface); lower maxNodes, or name larger subnets"
+    ]
 
 
 def test_names_are_not_resolved(vpc: Vpc) -> None:
