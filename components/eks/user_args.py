@@ -27,7 +27,7 @@ class EksUserArgs:
     """What EKS itself lets the group do in `namespaces`: read everything but Secrets, or also
     change it. Left out, only what RoleBindings allow."""
     namespaces: Sequence[str] = ()
-    """Where `access` holds. `view` without namespaces holds in all of them."""
+    """The namespaces in which `access` holds; left out, `view` holds in all of them."""
 
     def __post_init__(self) -> None:
         if not self.principals:
