@@ -80,16 +80,20 @@ def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterat
     """Whether the subnets have the addresses that nodes at their maximum hold: first each pool's,
     then all of them together."""
     cluster, pods = settings.cluster, LEAST_ADDRESSES + SPARE_ADDRESSES
+    system = cluster.system_pool
     groups = [
-        ("systemPool", cluster.system_pool, cluster.network.subnet_ids),
-        *((f"pool {name}", pool.args, pool.places) for name, pool in settings.pools.items()),
+        ("systemPool", system.instance_types, system.max_nodes, cluster.network.subnet_ids),
+        *(
+            (f"pool {name}", pool.args.instance_types, pool.args.max_nodes, pool.places)
+            for name, pool in settings.pools.items()
+        ),
     ]
     held = _held(ec2, cluster.name)
     demands = []
-    for name, args, places in groups:
-        types = [catalog.instance_type(each) for each in args.instance_types]
-        each = max(row.addresses(pods) for row in types if row is not None)
-        demands.append((name, [place for place in places if place in rows], args.max_nodes * each))
+    for name, types, most, places in groups:
+        known = [row for each in types if (row := catalog.instance_type(each)) is not None]
+        each_node = max(row.addresses(pods) for row in known)
+        demands.append((name, [place for place in places if place in rows], most * each_node))
     if len(demands) > 1:
         places = list(dict.fromkeys(place for _, subnets, _ in demands for place in subnets))
         demands.append(("all pools", places, sum(demand for _, _, demand in demands)))
