@@ -22,7 +22,7 @@ _POINTED = {"aws": "AWS_ENDPOINT_URL", "google": "GOOGLE_COMPUTE_CUSTOM_ENDPOINT
 
 def simulator(cloud: str) -> str | None:
     """The URL of the simulator on this machine that the environment names; None for the cloud."""
-    url = os.environ.get(_POINTED[cloud])
+    url = os.environ.get(_POINTED.get(cloud, ""))
     if url is None or not on_this_machine(url):
         return None
     parts = urlsplit(url)

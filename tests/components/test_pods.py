@@ -198,7 +198,8 @@ ALIKE = {
 def test_no_two_accounts_meet_in_one_name(stack: str) -> None:
     """Neither to the engine nor to the cluster; nor does a claim of the stack meet a bucket's."""
     claims = {"a-b-data": {"size": "1Gi", "namespace": "team"}}
-    found = declared(stack, serviceAccounts=ALIKE, volumeClaims=claims)
+    teams: dict[str, dict[str, str]] = {"team": {}, "team-a": {}}
+    found = declared(stack, serviceAccounts=ALIKE, volumeClaims=claims, namespaces=teams)
     urns = [each.urn for each in found.resources]
     assert len(urns) == len(set(urns))
     assert len(found.of("gcp:storage/bucketIAMMember:BucketIAMMember")) in (0, 3)

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from components.eks import immutable as eks
-from components.gke import immutable as gke
-from components.replacement import Kept, Lasting
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.replacement import Kept, Lasting, lasting
 from plugins.cloud.immutable import facts
 from quality.faults.changes import MADE, changed, table
 from stacks.files import EXAMPLES
@@ -21,13 +23,23 @@ from tests.program.effects import STACK_OF, declared, read
 
 STAYS: Mapping[str, Mapping[str, tuple[Lasting, str, str, str]]] = {
     "gke": {
-        "cluster.zones": (gke.CLUSTER, "zones", '["us-central1-a"]', "[]"),
-        "gpuPools.imageStreaming": (gke.POOL, "image_streaming", "true", "null"),
+        "cluster.zones": (lasting(GkeClusterArgs), "zones", '["us-central1-a"]', "[]"),
+        "gpuPools.imageStreaming": (lasting(GkeGpuNodePoolArgs), "image_streaming", "true", "null"),
     },
     "gke-autopilot": {},
     "eks": {
-        "cluster.addonVersions": (eks.CLUSTER, "addon_versions", '{"coredns": "v1"}', "{}"),
-        "gpuPools.releaseVersion": (eks.POOL, "release_version", "1.35.6-20260714", "null"),
+        "cluster.addonVersions": (
+            lasting(EksClusterArgs),
+            "addon_versions",
+            '{"coredns": "v1"}',
+            "{}",
+        ),
+        "gpuPools.releaseVersion": (
+            lasting(EksGpuNodeGroupArgs),
+            "release_version",
+            "1.35.6-20260714",
+            "null",
+        ),
     },
 }
 """Platform -> its settings that the cloud keeps, with the rule that says so and an example."""

@@ -175,7 +175,8 @@ def test_the_script_of_the_package_is_this_command() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["scripts"] == {NAME: "cli.main:main"}
     rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests"}
-    assert set(project["tool"]["setuptools"]["packages"]) == rooms
+    included = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert {each.removesuffix("*") for each in included} == rooms
 
 
 ELSEWHERE = """

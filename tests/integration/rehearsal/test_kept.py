@@ -1,5 +1,7 @@
 """A rehearsal that was kept can be changed, updated and recovered by commands that it prints."""
 
+import json
+import socket
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,10 +62,11 @@ def test_recovery_is_one_command_that_asks_nobody_else(
     script = tmp_path / ".rehearsal" / "dev" / "run"
     script.write_text("#!/bin/sh\necho $*\nexit 2\n")
     script.chmod(0o700)
-    script.with_name("sandbox.json").write_text('{"cloudApi": "http://127.0.0.1:1"}')
-    assert main(["recover", "dev", "--rehearsal", "--yes"]) == ExitCode.UNKNOWN
-    expected = "gpu-cluster recover dev --yes --endpoint http://127.0.0.1:1\n"
-    assert capfd.readouterr().out == expected
+    with socket.create_server(("127.0.0.1", 0)) as cloud:
+        url = f"http://127.0.0.1:{cloud.getsockname()[1]}"
+        script.with_name("sandbox.json").write_text(json.dumps({"cloudApi": url}))
+        assert main(["recover", "dev", "--rehearsal", "--yes"]) == ExitCode.UNKNOWN
+    assert capfd.readouterr().out == f"gpu-cluster recover dev --yes --endpoint {url}\n"
     unlock()
     assert main(["recover", "dev", "--rehearsal"]) == ExitCode.UNKNOWN
     assert "no rehearsal of dev is kept" in capfd.readouterr().err

@@ -13,10 +13,13 @@ import yaml
 
 from cli.docs import keys
 from components.decode import camel
-from components.eks import immutable as eks
-from components.gke import immutable as gke
-from components.gke_autopilot import immutable as gke_autopilot
-from components.replacement import Loss
+from components.eks.cluster_args import EksClusterArgs
+from components.eks.pool_args import EksGpuNodeGroupArgs
+from components.gke.cluster_args import GkeClusterArgs
+from components.gke.immutable import POOL as GKE_POOL
+from components.gke.pool_args import GkeGpuNodePoolArgs
+from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from components.replacement import Loss, lasting
 from components.replacement import warnings as replacement_warnings
 from components.settings import load as settings
 from components.settings import model
@@ -125,9 +128,9 @@ def file_of(stack: str) -> Path:
 
 
 IMMUTABLE = {
-    "gke": (gke.CLUSTER, gke.POOL),
-    "gke-autopilot": (gke_autopilot.CLUSTER, {}),
-    "eks": (eks.CLUSTER, eks.POOL),
+    "gke": (lasting(GkeClusterArgs), {**lasting(GkeGpuNodePoolArgs), **GKE_POOL}),
+    "gke-autopilot": (lasting(GkeAutopilotArgs), {}),
+    "eks": (lasting(EksClusterArgs), lasting(EksGpuNodeGroupArgs)),
 }
 KEY_OF = {"effective_secure_boot": "secure_boot"}
 """What several settings decide -> the one by which the file changes it."""

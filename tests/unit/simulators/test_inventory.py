@@ -53,7 +53,7 @@ def test_machines_are_derived_from_the_pools(tmp_path: Path) -> None:
 
 def test_derived_machines_have_room_for_every_workload(tmp_path: Path) -> None:
     """Three pods of three GPUs need three machines of four."""
-    workload = {"kind": "deployment", "pool": "machines", "image": "a", "gpus": 3, "replicas": 3}
+    workload = {"kind": "deployment", "pool": "machines", "image": "a:1", "gpus": 3, "replicas": 3}
     given = settings("lab", workloads={"a": workload}, trainingJobs={})
     found, _ = machines("lab", given, tmp_path)
     assert len(found) == 1 + 3
