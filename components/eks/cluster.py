@@ -246,7 +246,8 @@ class EksCluster(pulumi.ComponentResource):
         made: list[pulumi.Resource] = []
         for addon, identities, grants in addons:
             configuration = dict(addon.configuration)
-            if addon.disks and args.tags:
+            if addon.disks:
+                # Without tags too: the provider keeps a configuration that is no longer given.
                 configuration["controller"] = {"extraVolumeTags": dict(args.tags)}
             made += [
                 aws.eks.Addon(
