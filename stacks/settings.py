@@ -68,7 +68,8 @@ def settings_of(
 ) -> Settings[Any]:
     """The settings, read as the program reads them. Raises CheckError with the program's line.
 
-    `kubeconfig` (content) takes the place of the one that an existing cluster's settings name.
+    `kubeconfig` (content) takes the place of the one that an existing cluster's settings name, and
+    is judged as one of the stack file's own: `NOWHERE` for whoever asks the cluster otherwise.
     """
     if kubeconfig is not None:
         config = with_kubeconfig(config, kubeconfig)

@@ -11,7 +11,7 @@ from stacks.live.cluster import asked, client_of, page
 from stacks.live.gpu_findings import Finding, findings
 from stacks.live.gpu_nodes import GpuNode, Object, gpu_node
 from stacks.outcome import Answer, ExitCode
-from stacks.settings import config_of, settings_of
+from stacks.settings import NOWHERE, config_of, settings_of
 from stacks.table import table
 
 
@@ -48,7 +48,7 @@ COLUMNS = (
 
 def answer(stack: str, kubeconfig: str) -> Answer:
     """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
-    settings = settings_of(stack, config_of(stack), kubeconfig=kubeconfig)
+    settings = settings_of(stack, config_of(stack), kubeconfig=NOWHERE)
     pools = [resolved.pool for resolved in settings.pools.values()]
     nodes, pods, daemon_sets = _ask(kubeconfig)
     rows, found = survey(nodes, pods, daemon_sets, pools)

@@ -9,7 +9,7 @@ from components.gpu.acceptance_args import GpuTestArgs, job_name
 from components.gpu.acceptance_program.report import result_in, text
 from stacks.live.cluster import asked, client_of, items
 from stacks.outcome import Answer, CheckError, ExitCode, worst
-from stacks.settings import config_of, settings_of
+from stacks.settings import NOWHERE, config_of, settings_of
 
 Object = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ _LINES = 2000
 
 def answer(stack: str, kubeconfig: str) -> Answer:
     """Exit code, document and text. Raises CheckError where the cluster cannot be asked."""
-    args = settings_of(stack, config_of(stack), kubeconfig=kubeconfig).gpu_test
+    args = settings_of(stack, config_of(stack), kubeconfig=NOWHERE).gpu_test
     if args is None:
         raise CheckError(
             f"Pulumi.{stack}.yaml has no gpu-cluster:gpuTest: name pools and an image there, and "

@@ -125,7 +125,7 @@ def machine(node: str) -> str:
 def test_gpus_on_premises(onprem: Sandbox) -> None:
     """Both nodes of 9 GPUs are listed, and the GPU node without the label is named."""
     code, document = run("gpus", "onprem", "--kubeconfig", str(onprem.control_plane.kubeconfig))
-    assert code == 1
+    assert code == 1, document
     nodes = {machine(one["name"]): one for one in document["nodes"]}
     of_9 = [one for one in nodes.values() if one["resources"].get(GPU, {}).get("capacity") == 9]
     assert [machine(one["name"]) for one in of_9] == ["dgx-a", "dgx-b"]
