@@ -27,15 +27,11 @@ RETENTION_DAYS = (
     3288, 3653,
 )  # fmt: skip
 
-DEFAULT_VERSION = max(
-    (
-        version.minor
-        for version in catalog.KUBERNETES_VERSIONS.values()
-        if version.standard_until and images.cluster_autoscaler(version.minor)
-    ),
-    key=lambda minor: int(minor.partition(".")[2]),
-)
-"""The newest Kubernetes minor whose support on EKS is known and that Cluster Autoscaler has."""
+# A row of the catalog does not raise it: a stack without `version` would upgrade its cluster at its
+# next update, to what EKS may not offer in every region yet. It is raised by hand, together with
+# the control plane of rehearsals.
+DEFAULT_VERSION = "1.35"
+"""The Kubernetes minor of a stack without `version`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

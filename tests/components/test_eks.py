@@ -136,7 +136,7 @@ def test_the_cluster_has_no_unmanaged_addons_and_standard_support(stack: Recordi
     inputs = stack.one(CLUSTER).inputs
     assert inputs["bootstrapSelfManagedAddons"] is False
     assert inputs["upgradePolicy"] == {"supportType": "STANDARD"}
-    assert inputs["version"] == "1.36"
+    assert inputs["version"] == "1.35"
     addons = {r.inputs["addonName"] for r in stack.of("aws:eks/addon:Addon")}
     assert addons == {
         "vpc-cni",

@@ -14,6 +14,7 @@ import yaml
 from pulumi.runtime import mocks
 
 from components.catalog import eks as catalog
+from components.catalog import images
 from components.eks import reservation
 from components.eks.cluster_args import DEFAULT_VERSION
 from components.eks.pool_args import EksGpuNodeGroupArgs
@@ -124,10 +125,12 @@ def test_every_gpu_instance_type_is_accepted_or_refused_with_the_reason(name: st
 
 
 def test_the_default_version_is_supported_and_has_an_autoscaler() -> None:
-    """Without `version`, the newest minor of known support is taken."""
+    """A newer minor in the catalog upgrades no cluster by itself."""
     assert read(["gpu-cluster:cluster", "version", "absent"]).cluster.version == DEFAULT_VERSION
-    assert DEFAULT_VERSION == "1.36"
+    assert DEFAULT_VERSION == "1.35"
+    assert catalog.support("1.36", date(2026, 11, 23)) == "standard"
     assert catalog.support(DEFAULT_VERSION, date(2026, 11, 23)) == "standard"
+    assert images.cluster_autoscaler(DEFAULT_VERSION)
 
 
 @pytest.mark.parametrize(
