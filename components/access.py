@@ -155,6 +155,8 @@ class Access:
     """None where a driver of the cluster creates the disk of a claim and deletes it again."""
     classes: VolumeClasses = VolumeClasses()
     """What claims of the stack can name."""
+    editors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Where people may create pods: key of the cluster's block -> the namespaces in it."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
         """Raises ValueError where the platform cannot give the account what it names."""

@@ -29,7 +29,7 @@ from components.gke.reservation import PATH
 from components.gke.sign_in import PROJECT_ID
 from components.gpu.pod_args import USER_MOST
 from components.kube.quantity import QUANTITY
-from components.settings.beside import ACCOUNT_NAME, RESERVED_NAMESPACE
+from components.settings.beside import ACCOUNT_NAME
 
 Fragment = Mapping[str, Any]
 
@@ -330,7 +330,7 @@ NAMES: Mapping[str, Fragment] = {
     "workloads": DNS_LABEL,
     "trainingJobs": TRAINING_NAME,
     "queues": DNS_LABEL,
-    "namespaces": DNS_LABEL | {"not": matching(RESERVED_NAMESPACE)},
+    "namespaces": DNS_LABEL | {"not": matching(kubernetes.RESERVED_NAMESPACE)},
     "users": DNS_LABEL,
     "serviceAccounts": matching(ACCOUNT_NAME) | {"not": one_of("default")},
     "volumeClaims": DNS_LABEL,

@@ -49,6 +49,11 @@ class EksSettings:
                 "name its claim in existingClaim",
                 other_class="create a claim of that class yourself and name it in existingClaim",
             ),
+            editors={
+                f"users.{group}.namespaces": user.namespaces
+                for group, user in self.cluster.users.items()
+                if user.access == "edit"
+            },
         )
 
 

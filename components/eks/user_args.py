@@ -11,7 +11,6 @@ from components.decode import EXAMPLE
 PRINCIPAL: Final = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[\w+=,.@/-]+")
 POLICIES: Final[Mapping[str, str]] = {"view": "AmazonEKSViewPolicy", "edit": "AmazonEKSEditPolicy"}
 """https://docs.aws.amazon.com/eks/latest/userguide/access-policy-permissions.html"""
-_SYSTEM: Final = ("kube-system", "kube-public", "kube-node-lease")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,8 @@ class EksUserArgs:
     """What EKS itself lets the group do in `namespaces`: read everything but Secrets, or also
     change it. Left out, only what RoleBindings allow."""
     namespaces: Sequence[str] = ()
-    """The namespaces in which `access` holds; left out, `view` holds in all of them."""
+    """The namespaces in which `access` holds; left out, `view` holds in all of them. For `edit`,
+    those of the stack's `namespaces` whose `podSecurity` is `baseline`."""
 
     def __post_init__(self) -> None:
         if not self.principals:
@@ -39,10 +39,10 @@ class EksUserArgs:
         for position, namespace in enumerate(self.namespaces):
             if reason := names.invalid_dns_label(namespace):
                 raise ValueError(f"namespaces[{position}]: {namespace!r} {reason}")
-            if self.access == "edit" and namespace in _SYSTEM:
+            if self.access == "edit" and names.RESERVED_NAMESPACE.fullmatch(namespace):
                 raise ValueError(
-                    f"namespaces[{position}]: edit in {namespace} is a right to the cluster's own "
-                    "service accounts; give a namespace of the group's own"
+                    f"namespaces[{position}]: edit in {namespace} is a right to the service "
+                    "accounts of Kubernetes or of controllers; give a namespace of the group's own"
                 )
             if namespace in self.namespaces[:position]:
                 raise ValueError(f"namespaces[{position}]: {namespace!r} is a duplicate; remove it")

@@ -21,10 +21,6 @@ ACCOUNT_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,30}[a-z0-9])?")
 """Of an IAM role's name, which has the cluster's in front, it can have so much."""
 
 
-RESERVED_NAMESPACE = re.compile(r"default|kube-.*|.*-system")
-"""Kubernetes' own, and those that controllers come with."""
-
-
 def read_accounts(
     path: str, value: object, platform: str, access: Access
 ) -> Mapping[str, ServiceAccountArgs]:
@@ -46,7 +42,7 @@ def read_namespaces(path: str, value: object) -> Mapping[str, NamespaceArgs]:
     for name in namespaces:
         if reason := names.invalid_dns_label(name):
             raise ValueError(f"{path}.{name}: {reason}")
-        if RESERVED_NAMESPACE.fullmatch(name):
+        if names.RESERVED_NAMESPACE.fullmatch(name):
             raise ValueError(
                 f"{path}.{name}: belongs to Kubernetes or a controller; choose a name that does "
                 "not begin with 'kube-' and does not end in '-system'"

@@ -3,7 +3,7 @@
 Each function raises ValueError with one line that begins with the key's path.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from components.catalog import kubernetes as names
 from components.cluster import GpuPool
 from components.decode import NAMESPACE, at
 from components.gpu.acceptance_args import GpuTestArgs, job_name
-from components.gpu.pod_args import Beside
+from components.gpu.pod_args import Beside, NamespaceArgs
 from components.gpu.workload_args import WorkloadArgs
 from components.platforms import PLATFORMS
 from components.settings.model import Settings
@@ -52,6 +52,8 @@ def check_namespaces(settings: Settings[Any]) -> None:
     """Refuses a namespace that nothing creates, and pods that one of the stack's own would refuse.
     Which namespaces somebody else's cluster has, nobody here knows."""
     own = settings.namespaces
+    for key, namespaces in settings.own.access.editors.items():
+        check_restricted_namespaces(f"{NAMESPACE}:cluster.{key}", namespaces, own)
     existing = PLATFORMS[settings.platform].cloud is None
     for path, name, uses_host in _named(settings):
         if name not in (*own, *names.OWN_NAMESPACES) and not existing:
@@ -64,6 +66,22 @@ def check_namespaces(settings: Settings[Any]) -> None:
                 f"{path}: {name} enforces the Pod Security Standard {own[name].pod_security}, and "
                 "these pods use directories or the IPC namespace of the host; set "
                 f"{NAMESPACE}:namespaces.{name}.podSecurity to privileged"
+            )
+
+
+def check_restricted_namespaces(
+    path: str, namespaces: Sequence[str], own: Mapping[str, NamespaceArgs]
+) -> None:
+    """Refuses to let people create pods where nothing keeps these from taking the node, or the
+    rights of a controller. `path` is the key of `namespaces`, `own` what the stack creates."""
+    for position, name in enumerate(namespaces):
+        given = own[name].pod_security if name in own else None
+        if given != "baseline":
+            what = "is not one of this stack's" if given is None else f"enforces only {given}"
+            raise ValueError(
+                f"{path}[{position}]: the namespace {name!r} {what}, so that whoever creates pods "
+                f"in it could have the node; set {NAMESPACE}:namespaces.{name}.podSecurity to "
+                "baseline, or take another namespace"
             )
 
 
