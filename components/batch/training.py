@@ -4,7 +4,7 @@ Its workers listen without authentication (github.com/pytorch/pytorch/blob/main/
 NetworkPolicy keeps everybody else away, where the cluster enforces those.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import pulumi
@@ -18,7 +18,7 @@ from components.catalog import kubernetes as names
 from components.cluster import Cluster, GpuPool
 from components.gpu.beside import ROOT, declare_files
 from components.gpu.pod_parts import Contents, PodParts, contents_of, pod_parts
-from components.gpu.running import staying
+from components.gpu.running import annotation_paths, staying
 
 WORKERS = "workers"
 MASTER_PORT = 29500
@@ -63,6 +63,7 @@ class GpuTraining(pulumi.ComponentResource):
             spec=cast(NetworkPolicySpecArgsDict, among_themselves(name)),
             opts=cluster.options(self),
         )
+        job_set = spec(name, args, cluster.pools[args.pool], contents, cluster.buckets)
         kubernetes.apiextensions.CustomResource(
             name,
             api_version=f"{jobset.GROUP}/{jobset.VERSION}",
@@ -73,7 +74,7 @@ class GpuTraining(pulumi.ComponentResource):
                 "labels": labels(name, args),
                 **_awaited(args),
             },
-            spec=spec(name, args, cluster.pools[args.pool], contents, cluster.buckets),
+            spec=job_set,
             opts=pulumi.ResourceOptions.merge(
                 cluster.options(
                     self,
@@ -82,7 +83,9 @@ class GpuTraining(pulumi.ComponentResource):
                     holds_disk=args.mounts_claim,
                 ),
                 # A JobSet that has started does not change any more.
-                pulumi.ResourceOptions(replace_on_changes=["spec"]),
+                pulumi.ResourceOptions(
+                    replace_on_changes=["spec"], ignore_changes=_annotation_paths(job_set)
+                ),
             ),
         )
         self.register_outputs({})
@@ -153,6 +156,15 @@ def _annotations(pool: GpuPool, parts: PodParts) -> dict[str, dict[str, str]]:
     # Nothing empty in a custom resource, see below.
     found = {**staying(pool), **parts.annotations}
     return {"annotations": found} if found else {}
+
+
+def _annotation_paths(job_set: Mapping[str, Any]) -> list[str]:
+    """Of the workers' annotations: a training that runs is not replaced for others."""
+    (workers,) = job_set["replicatedJobs"]
+    metadata = workers["template"]["spec"]["template"]["metadata"]
+    return annotation_paths(
+        "spec.replicatedJobs[0].template.spec.template", metadata.get("annotations", {})
+    )
 
 
 def _awaited(args: TrainingArgs) -> dict[str, dict[str, str]]:

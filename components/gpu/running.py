@@ -3,7 +3,7 @@
 Not for deployments, whose pods may move, nor for pods of their own, which no autoscaler evicts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pulumi_kubernetes.batch.v1 import PodFailurePolicyArgsDict
 
@@ -31,10 +31,16 @@ DISRUPTIONS_IGNORED: PodFailurePolicyArgsDict = {
 """For a Job: a pod that was evicted, preempted or drained is replaced, and not counted as one of
 `backoffLimit`. Needs restart policy `Never`."""
 
-LATER = [
-    "spec.podFailurePolicy",
-    f'spec.template.metadata.annotations["{names.SAFE_TO_EVICT}"]',
-]
-"""Paths of a Job that are this stack's when it is created, and nobody's afterwards: neither can
-change in a Job that is there, and a Job is not to run again because an older version of this
-program lacked them. A Job that is replaced gets both: the engine then ignores nothing."""
+
+def annotation_paths(template: str, annotations: Iterable[str]) -> list[str]:
+    """Paths, for `ignore_changes`, of annotations of the pod template at the path `template`.
+
+    An older version of this program may have set others, and a job must not run again for them. A
+    job that is created or replaced gets all of them: the engine then ignores nothing.
+    """
+    return [f'{template}.metadata.annotations["{annotation}"]' for annotation in annotations]
+
+
+LATER = ["spec.podFailurePolicy", *annotation_paths("spec.template", [names.SAFE_TO_EVICT])]
+"""Paths of a Job that are set when it is created and ignored afterwards: they cannot change in an
+existing Job, and it must not run again because an older version of this program lacked them."""

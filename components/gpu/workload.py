@@ -23,7 +23,7 @@ from components.cluster import Cluster, GpuPool
 from components.gpu.awaiting import awaited
 from components.gpu.beside import ROOT, declare_files
 from components.gpu.pod_parts import PodParts, contents_of, pod_parts
-from components.gpu.running import DISRUPTIONS_IGNORED, LATER, staying
+from components.gpu.running import DISRUPTIONS_IGNORED, LATER, annotation_paths, staying
 from components.gpu.workload_args import ProbeArgs, WorkloadArgs
 from components.kube import quantity
 
@@ -120,7 +120,12 @@ class GpuWorkload(pulumi.ComponentResource):
                         },
                     },
                     opts=_left_alone(
-                        options, [*LATER, *_default_memory(args, pool, "spec.template.spec")]
+                        options,
+                        [
+                            *LATER,
+                            *annotation_paths("spec.template", marks),
+                            *_default_memory(args, pool, "spec.template.spec"),
+                        ],
                     ),
                 )
         self.register_outputs({})

@@ -90,6 +90,28 @@ def test_a_job_waits_for_the_rights_of_its_account() -> None:
     assert "ServiceAccount::trainer" in waited
 
 
+@pytest.mark.parametrize("stack", ["train-gke", "autopilot"])
+def test_jobs_that_mount_a_bucket_do_not_run_again_for_its_annotations(stack: str) -> None:
+    """A version that sets other annotations for the sidecar replaces no job that exists."""
+    (pool, *_) = values_of(stack)["gpu-cluster:gpuPools"]
+    job = {"serviceAccount": "trainer", "volumes": VOLUMES}
+    workload = {"kind": "job", "pool": pool, "image": "example.com/a:1", **job}
+    found = declared(stack, serviceAccounts=ACCOUNT, job=job, workloads={"web": workload})
+    (job_set,) = [each for each in found.resources if each.name == "ddp" and "JobSet" in each.type]
+    paths = {
+        "spec.replicatedJobs[0].template.spec.template": (job_set, pod(found)),
+        "spec.template": (
+            web := found.one("kubernetes:batch/v1:Job", "web"),
+            web.inputs["spec"]["template"],
+        ),
+    }
+    for path, (resource, template) in paths.items():
+        annotations = template["metadata"]["annotations"]
+        assert "gke-gcsfuse/memory-limit" in annotations
+        for annotation in annotations:
+            assert f'{path}.metadata.annotations["{annotation}"]' in resource.ignore_changes
+
+
 def test_a_role_is_granted_in_the_project() -> None:
     """To the same member."""
     roles = {"trainer": {"roles": ["roles/bigquery.jobUser"]}}
