@@ -16,6 +16,14 @@ def create_key(account: Account, params: Params) -> None:
         raise Refusal("UnsupportedOperationException", "a rehearsal has no multi-region keys")
 
 
+@rule("kms", "DescribeKey")
+def describe_key(account: Account, params: Params) -> None:
+    """AWS manages the key that EBS makes, which moto takes for a customer's."""
+    kms, ebs = account.backend("kms"), "alias/aws/ebs"
+    if kms.alias_exists(ebs):
+        kms.describe_key(ebs).key_manager = "AWS"
+
+
 @rule("kms", "ScheduleKeyDeletion")
 def schedule_key_deletion(account: Account, params: Params) -> None:
     """Refused while the secrets of a cluster are encrypted with it."""

@@ -51,16 +51,16 @@ def list_service_quotas(account: Account, params: Params) -> dict[str, Any]:
 @operation("sts", "GetCallerIdentity")
 def get_caller_identity(account: Account, params: Params) -> dict[str, Any]:
     """Whoever signs with keys that IAM or STS gave is that one. A rehearsal has no credentials of
-    its own: its engine is the user `rehearsal`, and anybody else the cluster's first admin."""
+    its own: its engine is the user `rehearsal`, and anybody else the cluster's first admin. This
+    account has one number, that of its resources, whichever number the admin's ARN has."""
     key = account.asking.response.get_access_key()
     identity, arn, number = account.backend("sts").get_caller_identity(key, account.region)
     if arn.endswith(":user/moto"):
         found = [who for each in account.clusters.values() for who, _ in access_admins(each)]
         admins = [] if key == "rehearsal" else found
         identity, arn = "AIDAREHEARSAL", (admins or [f"arn:aws:iam::{NUMBER}:user/rehearsal"])[0]
-        number = arn.split(":")[4]
         if ":role/" in arn:
-            arn = f"arn:aws:sts::{number}:assumed-role/{role_name(arn)}/rehearsal"
+            arn = f"arn:aws:sts::{arn.split(':')[4]}:assumed-role/{role_name(arn)}/rehearsal"
     return {"UserId": identity, "Account": number, "Arn": arn}
 
 

@@ -105,8 +105,9 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
     key, about = settings.cluster.disks_encryption_key, "cluster.disksEncryptionKey"
     try:
         if key is None:
+            # The alias or the ARN, also of AWS's own key.
             default = str(ec2.get_ebs_default_kms_key_id()["KmsKeyId"])
-            if not default.endswith("alias/aws/ebs"):
+            if not default.endswith("alias/aws/ebs") and not _is_awss(kms, default):
                 yield Finding(
                     about=about,
                     word="wrong",
@@ -134,6 +135,10 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
             reason=f"its policy does not let {_AUTO_SCALING} use it, so that no node starts; add "
             f"these statements: {statements}",
         )
+
+
+def _is_awss(kms: Any, key: str) -> bool:
+    return bool(kms.describe_key(KeyId=key)["KeyMetadata"]["KeyManager"] == "AWS")
 
 
 _AUTO_SCALING = "AWSServiceRoleForAutoScaling"

@@ -161,7 +161,25 @@ def test_whoever_may_only_look_is_not_the_admin(ml: Account) -> None:
     ml.eks.associate_access_policy(**me, **scope, policyArn=POLICY("ClusterAdmin"))
     assert ml.sts.get_caller_identity()["Arn"].endswith(":assumed-role/admin/rehearsal")
     ml.eks.delete_access_entry(**me)
+    other = me | {"principalArn": "arn:aws:iam::999999999999:role/admin"}
+    ml.eks.create_access_entry(**other)
+    ml.eks.associate_access_policy(**other, **scope, policyArn=POLICY("ClusterAdmin"))
+    who = ml.sts.get_caller_identity()
+    # `recover` refuses to judge resources of an account that is not the one that answers.
+    assert (who["Account"], who["Arn"].split(":")[4]) == (NUMBER, "999999999999")
+    ml.eks.delete_access_entry(**other)
     cluster.entries[root], cluster.policies[root] = entry, policies
+
+
+def test_the_key_that_ebs_makes_itself_is_managed_by_aws(ml: Account) -> None:
+    """Not by the customer, whose keys others may lack the right to use."""
+    ml.ec2.create_volume(AvailabilityZone="us-east-1a", Size=1, Encrypted=True)
+    default = ml.ec2.get_ebs_default_kms_key_id()["KmsKeyId"]
+    assert default.startswith("arn:")
+    assert ml.kms.describe_key(KeyId=default)["KeyMetadata"]["KeyManager"] == "AWS"
+    own = ml.kms.create_key()["KeyMetadata"]
+    assert own["KeyManager"] == "CUSTOMER"
+    ml.kms.schedule_key_deletion(KeyId=own["KeyId"])
 
 
 def test_an_auto_scaling_group_takes_fifty_tags(ml: Account) -> None:

@@ -221,9 +221,6 @@ def test_a_finding_beside_the_quotas_is_a_finding() -> None:
     ]
 
 
-KEY = "arn:aws:kms:us-east-1:123456789012:key/1"
-
-
 @mock_aws
 def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
     """A customer's default key is to be named; one that is named needs Auto Scaling in its policy,
@@ -232,6 +229,7 @@ def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
     ec2 = boto3.client("ec2", region_name="us-east-1")
 
     def found(default: str, policy: dict[str, Any] | None = None) -> list[tuple[str, str, str]]:
+        """Of an account that encrypts disks with `default`, and with a key that has `policy`."""
         key = kms.create_key(**({"Policy": json.dumps(policy)} if policy else {}))
         arn = key["KeyMetadata"]["Arn"]
         changes = [["gpu-cluster:cluster", "disksEncryptionKey", arn]] if policy else []
@@ -240,17 +238,34 @@ def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
             return about(aws_account.disks_key(ec2, kms, eks_settings(*changes)))
 
     assert found("alias/aws/ebs") == []
-    ((key, word, reason),) = found(KEY)
+    default = kms.create_key()["KeyMetadata"]["Arn"]
+    ((key, word, reason),) = found(default)
     assert (key, word) == ("cluster.disksEncryptionKey", "wrong")
-    assert reason.startswith(f"the account encrypts disks with {KEY} by default")
+    assert reason.startswith(f"the account encrypts disks with {default} by default")
     root = {"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::123456789012:root"},
             "Action": "kms:*", "Resource": "*"}  # fmt: skip
-    ((_, word, reason),) = found(KEY, {"Version": "2012-10-17", "Statement": [root]})
+    ((_, word, reason),) = found(default, {"Version": "2012-10-17", "Statement": [root]})
     assert word == "wrong"
     statements = json.loads(reason.partition("these statements: ")[2])
     assert len(statements) == 2
     good = {"Version": "2012-10-17", "Statement": [root, *statements]}
-    assert found(KEY, good) == []
+    assert found(default, good) == []
+
+
+def test_the_key_of_aws_itself_is_fine_under_its_arn() -> None:
+    """EC2 answers with the alias in one account, and with the key's ARN in another."""
+    kms, ec2 = (
+        boto3.client(
+            name, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x"
+        )
+        for name in ("kms", "ec2")
+    )
+    arn = "arn:aws:kms:us-east-1:123456789012:key/7adeb491-68c9-4a5b-86ec-a86ce5364094"
+    metadata = {"KeyId": arn.rpartition("/")[2], "KeyManager": "AWS"}
+    with Stubber(ec2) as asked, Stubber(kms) as described:
+        asked.add_response("get_ebs_default_kms_key_id", {"KmsKeyId": arn})
+        described.add_response("describe_key", {"KeyMetadata": metadata}, {"KeyId": arn})
+        assert about(aws_account.disks_key(ec2, kms, eks_settings())) == []
 
 
 @mock_aws
