@@ -28,7 +28,7 @@ class NodeLife:
     """When they first were allocatable."""
     left: float | None = None
     reason: str = ""
-    """Why it was sent away: `recycled`, `of no group` or `cluster gone`; empty for the others."""
+    """Why it was sent away: `recycled`, `scaled in`, `of no group`, `cluster gone`; else empty."""
     added: bool = False
     """Whether the autoscaler made it come."""
     granted: float | None = None
@@ -117,7 +117,7 @@ def node_lives(events: Iterable[Event]) -> list[NodeLife]:
             life.gpus_at = event.at
         elif event.what == "left":
             life.left = event.at
-        elif event.what in ("recycled", "of no group", "cluster gone"):
+        elif event.what in ("recycled", "scaled in", "of no group", "cluster gone"):
             life.reason = event.what
         elif event.what == "taken back":
             del lives[event.subject]

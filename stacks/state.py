@@ -19,6 +19,9 @@ ROOT_TYPE = "pulumi:pulumi:Stack"
 PROVIDER_TYPE = "pulumi:providers:"
 """What the type of every provider begins with; its package follows."""
 
+AWAITS_REPLACEMENT = "pendingReplacement"
+"""The engine's mark on a row that it deletes, or has deleted, before it makes the replacement."""
+
 
 def resources(deployment: Mapping[str, Any]) -> list[Row]:
     """The resources, each behind all that it depends on; empty before the first `up`."""
@@ -43,8 +46,13 @@ def in_backend(folder: Path, project: str, stack: str) -> list[Row]:
 
 
 def identities(deployment: Mapping[str, Any], type_token: str) -> set[str]:
-    """The cloud's names of all resources of a type that the state has."""
-    return {r["id"] for r in resources(deployment) if r["type"] == type_token and r.get("id")}
+    """The cloud's names of all resources of a type that the state has, without those that were
+    deleted to be replaced: a replacement may have the same name."""
+    return {
+        row["id"]
+        for row in resources(deployment)
+        if row["type"] == type_token and row.get("id") and not row.get(AWAITS_REPLACEMENT)
+    }
 
 
 def waits_for(row: Mapping[str, Any]) -> list[str]:

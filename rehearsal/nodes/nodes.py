@@ -194,6 +194,7 @@ class Nodes:
         if karpenters(drained.node):
             remove_node(self._api, drained.node)
         else:
+            self._event_log.record("node", name, "scaled in", group=drained.group)
             self._cloud.release(drained.group, drained.node["spec"].get("providerID", ""))
             self._api.delete(f"/api/v1/nodes/{name}")
 

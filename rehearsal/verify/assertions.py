@@ -162,7 +162,7 @@ def came_again(nodes: Iterable[NodeLife]) -> list[str]:
             by_group.setdefault(node.group, []).append(node)
     found = []
     for group, own in by_group.items():
-        count = sum(_succeeded(node, own) for node in own if not node.reason)
+        count = _successors(own)
         if count:
             found.append(
                 f"pool {group}: {count} {'node' if count == 1 else 'nodes'} that the cloud keeps "
@@ -171,11 +171,20 @@ def came_again(nodes: Iterable[NodeLife]) -> list[str]:
     return found
 
 
-def _succeeded(node: NodeLife, own: Iterable[NodeLife]) -> bool:
-    """Whether another joined when the node left, or after; it may come a moment earlier."""
-    return node.left is not None and any(
-        other is not node and other.joined > node.left - SETTLE_SECONDS for other in own
-    )
+def _successors(own: Iterable[NodeLife]) -> int:
+    """How many nodes of a pool left for no reason and have a successor: one that joined when they
+    left, or after; it may come a moment earlier. A successor is that of one node alone, and first
+    of those that had a reason; what is scaled in has none."""
+    joined, count = sorted(own, key=lambda node: node.joined), 0
+    gone = [node for node in joined if node.left is not None and node.reason != "scaled in"]
+    for node in sorted(gone, key=lambda node: (not node.reason, node.left)):
+        assert node.left is not None
+        since = node.left - SETTLE_SECONDS
+        successor = next((one for one in joined if one is not node and one.joined > since), None)
+        if successor is not None:
+            joined.remove(successor)
+            count += not node.reason
+    return count
 
 
 def template_checks(

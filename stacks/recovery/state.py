@@ -9,7 +9,14 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from stacks.state import PROVIDER_TYPE, Deployment, needs, pending, resources
+from stacks.state import (
+    AWAITS_REPLACEMENT,
+    PROVIDER_TYPE,
+    Deployment,
+    needs,
+    pending,
+    resources,
+)
 from stacks.urn import Urn, reference
 
 _NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -121,9 +128,20 @@ def adopting(deployment: Deployment, found: Mapping[str, str]) -> Deployment:
     may be there; a refresh then reads it, or finds that it is not there and forgets it."""
     adopted = deepcopy(deployment)
     body = adopted["deployment"]
-    rows: list[dict[str, Any]] = body.setdefault("resources", [])
+    # The engine never drops a row with both marks; earlier versions left some.
+    rows: list[dict[str, Any]] = [
+        row
+        for row in body.get("resources") or ()
+        if not (row.get("delete") and row.get(AWAITS_REPLACEMENT))
+    ]
+    body["resources"] = rows
     for operation in body.pop("pending_operations", None) or ():
         row = operation["resource"]
+        if operation["type"] == "deleting":
+            # With the mark, the engine takes it to be gone, and makes the next one beside it.
+            for each in rows:
+                if each["urn"] == row["urn"]:
+                    each.pop(AWAITS_REPLACEMENT, None)
         if operation["type"] == "creating" and row["urn"] in found:
             identity, inputs = found[row["urn"]], row.get("inputs") or {}
             if auto_named(inputs):
@@ -166,15 +184,18 @@ def _outputs(row: Mapping[str, Any], identity: str) -> dict[str, Any]:
 
 
 def _insert(rows: list[dict[str, Any]], row: dict[str, Any]) -> None:
-    """Puts a resource behind all that it depends on, and before what depends on it. One that it
-    replaces is as good as replaced: the engine deletes it next."""
+    """Puts a resource behind all that it depends on, and before what depends on it. The engine
+    deletes next what it replaces, unless that was deleted before the replacement was begun."""
     for other in rows:
         if other["urn"] == row["urn"] and not other.get("delete"):
-            other["delete"] = True
             behind = max(
                 (at for at, each in enumerate(rows) if each["urn"] in needs(row)), default=-1
             )
             rows.insert(max(behind + 1, rows.index(other)), row)
+            if other.get(AWAITS_REPLACEMENT):
+                rows.remove(other)
+            else:
+                other["delete"] = True
             return
     dependent = (at for at, each in enumerate(rows) if row["urn"] in needs(each))
     rows.insert(next(dependent, len(rows)), row)

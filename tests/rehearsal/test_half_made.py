@@ -43,8 +43,12 @@ cluster = gcp.container.Cluster(
     enable_shielded_nodes=pulumi.Config().get_bool("shielded") is not False,
     opts=control_plane_options(SimpleNamespace(deletion_protection=False), root),
 )
-gcp.container.NodePool("cpu", cluster=cluster.id, initial_node_count=1,
-                       opts=pulumi.ResourceOptions(deleted_with=cluster))
+gcp.container.NodePool(
+    "cpu",
+    cluster=cluster.id,
+    initial_node_count=pulumi.Config().get_int("nodes") or 1,
+    opts=pulumi.ResourceOptions(deleted_with=cluster, delete_before_replace=True),
+)
 """
 STOCKOUT = "Google Compute Engine: Not all instances running in IGM after 35m4s. Expected 1"
 CLUSTER = "projects/p/locations/us-central1-a/clusters/dev"
@@ -142,6 +146,27 @@ def test_a_default_pool_that_was_not_removed_is_removed_after_a_recovery(stack: 
     assert stack.held() == ["cluster", "node pool"]
     assert stack.recover().default_pools == []
     stack.pulumi.must("preview", "--expect-no-changes")
+
+
+@pytest.mark.prove(reason="tests/unit/stacks/test_recovery.py has the state, without an engine")
+def test_a_pool_that_was_being_replaced_is_adopted_and_destroyed(stack: Stack) -> None:
+    """A run that was killed between the deletion and the answer to the creation: the old pool is
+    gone, and no later run may delete it again."""
+    stack.up()
+    killed = json.loads(stack.pulumi.must("stack", "export"))
+    stack.pulumi.must("config", "set", "nodes", "2")
+    assert "+-1 replaced" in stack.up()
+    made = {k: v for k, v in stack.state("cpu").items() if k not in ("id", "outputs")}
+    for row in resources(killed):
+        if row["urn"] == made["urn"]:
+            row["pendingReplacement"] = True
+    killed["deployment"]["pending_operations"] = [{"type": "creating", "resource": made}]
+    stack.pulumi.load(killed)
+    assert list(stack.recover().adopted) == [made["urn"]]
+    assert "deleted" not in stack.up()
+    stack.pulumi.must("preview", "--expect-no-changes")
+    stack.pulumi.must("destroy", "--yes", "--skip-preview")
+    assert stack.cloud.list_resources() == []
 
 
 @pytest.mark.prove(

@@ -98,12 +98,16 @@ def test_nodes_on_which_no_pod_ran_came_for_nothing(fields: dict[str, Any], foun
         ([{"left": 5.0}, {}], 0),
         ([{"left": 5.0}], 0),
         ([{"left": 5.0, "reason": "recycled"}, {"joined": 5.1}], 0),
+        ([{"left": 9.0, "reason": "recycled"}, {"left": 5.0}, {"joined": 9.1}], 0),
+        ([{"left": 9.0, "reason": "recycled"}, {"left": 8.0}, {"joined": 8.1}, {"joined": 9.1}], 1),
+        ([{"left": 5.0, "reason": "scaled in"}, {"joined": 9.0}], 0),
         ([{"left": 5.0}, {"joined": 5.1, "group": "other"}], 0),
         ([{"left": 5.0, "added": True}, {"joined": 5.1, "added": True}], 0),
     ],
 )
 def test_a_kept_node_comes_once(lives: list[dict[str, Any]], found: int) -> None:
-    """Unless it is recycled; a pool that shrinks loses some and gets none."""
+    """Unless it is recycled, and then its successor is no other node's; a pool that shrinks loses
+    some and gets none."""
     lines = assertions.came_again([life(**{"joined": 1.0} | each) for each in lives])
     words = "nodes" if found > 1 else "node"
     assert lines == [

@@ -13,7 +13,7 @@ from plugins.kubernetes.api_error import ApiError
 from rehearsal.control_plane.cluster_cache import KINDS, ClusterCache
 from rehearsal.control_plane.local_control_plane import LocalControlPlane
 from rehearsal.event_log import EventLog
-from rehearsal.nodes import kwok
+from rehearsal.nodes import kwok, scale_down
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.node_registration import GROUP, by_instance
 from rehearsal.nodes.nodes import Nodes
@@ -165,6 +165,42 @@ def test_a_node_stays_where_the_cloud_names_no_machine() -> None:
     """GKE's nodes bring a provider id of their own; nobody says which of them should be there."""
     node = {"metadata": {"name": "a"}, "spec": {"providerID": "gce://p/z/a"}}
     assert by_instance([node], group(instances=None)) == ([node], [], {})
+
+
+class ShrinkingCloud(OneGroup):
+    """A cloud that keeps a node more than the minimum."""
+
+    def node_groups(self) -> list[NodeGroup]:
+        return [group(target_nodes=1, autoscaled=True)]
+
+    def release(self, group: str, machine: str) -> None: ...
+
+
+class DeletingApi(PromptScheduler):
+    """An API server with an idle node, that says when it was deleted."""
+
+    def __init__(self, cluster_cache: ClusterCache) -> None:
+        super().__init__(cluster_cache)
+        self.node["status"]["allocatable"] = dict(ONE.node.capacity)
+        self.deleted = threading.Event()
+
+    def patch(self, path: str, body: Object, kind: str = "") -> Object:
+        return body
+
+    def delete(self, path: str) -> None:
+        self.deleted.set()
+
+
+def test_a_node_that_the_autoscaler_removes_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a later node of its pool would be its successor, and the rehearsal would fail."""
+    monkeypatch.setattr(scale_down, "UNNEEDED_SECONDS", 0.0)
+    event_log = EventLog()
+    cluster_cache = ClusterCache(event_log)
+    api = DeletingApi(cluster_cache)
+    with running(api, ShrinkingCloud(), cluster_cache, event_log):
+        assert api.deleted.wait(10)
+        (life,) = node_lives(event_log.events)
+    assert life.reason == "scaled in"
 
 
 class ForgetfulKwok(PromptScheduler):

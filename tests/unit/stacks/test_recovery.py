@@ -343,6 +343,39 @@ def test_of_a_replacement_the_old_one_goes_next() -> None:
     assert not deployment["deployment"]["resources"][2].get("delete")
 
 
+def test_what_was_deleted_before_its_replacement_is_gone() -> None:
+    """The engine keeps a row with `delete` and `pendingReplacement` for ever, and the last destroy
+    breaks on it; the second row is one that an earlier version left."""
+    old = {**NETWORK, "id": "old", "pendingReplacement": True}
+    left = {**NETWORK, "id": "left", "pendingReplacement": True, "delete": True}
+    user = row("gcp:compute/subnetwork:Subnetwork", "s", id="s", dependencies=[NETWORK["urn"]])
+    deployment = state(old, left, user, pending={"creating": NETWORK})
+    rows = resources(adopting(deployment, {NETWORK["urn"]: "new"}))[2:]
+    assert [each["id"] for each in rows] == ["new", "s"]
+    assert not any("delete" in each or "pendingReplacement" in each for each in rows)
+
+
+def test_a_replacement_may_have_the_name_of_what_it_replaces() -> None:
+    """A fixed name is why the old one is deleted first: the state then has that name already."""
+    fixed = row("gcp:compute/network:Network", "net", inputs={"name": "fixed"})
+    identity = "projects/p/global/networks/fixed"
+    old = {**fixed, "id": identity, "pendingReplacement": True}
+    pulumi = FakePulumi(state(old, pending={"creating": fixed}))
+    assert recover(pulumi, clouds=Nobody()).adopted == {fixed["urn"]: identity}
+    (adopted,) = resources(pulumi.deployment)[2:]
+    assert (adopted["id"], "pendingReplacement" in adopted) == (identity, False)
+
+
+def test_what_was_being_deleted_for_a_replacement_is_deleted_again() -> None:
+    """With the mark, the engine takes it to be deleted and makes the next one beside it."""
+    old = {**NETWORK, "id": "old", "pendingReplacement": True}
+    pulumi = FakePulumi(state(old, pending={"deleting": old}))
+    recover(pulumi, clouds=Nobody())
+    (kept,) = resources(pulumi.deployment)[2:]
+    assert kept["id"] == "old"
+    assert "pendingReplacement" not in kept
+
+
 def test_components_and_providers_are_made_by_nobody() -> None:
     """They are forgotten; `up` registers them again."""
     component = {**row("gpu-cluster:gke:Cluster", "c"), "custom": False}
