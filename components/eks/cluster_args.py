@@ -17,10 +17,19 @@ from components.eks import regions
 from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
 from components.eks.user_args import EksUserArgs, check_principal
+from components.limits import check_limits, matching
 from components.replacement import NEVER, OnChange, kept, next_minor
 
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Those of AWS's documentation, which nobody has."""
+# https://docs.aws.amazon.com/eks/latest/userguide/eks-using-tags.html
+_TAG_KEY, _TAG_VALUE = (
+    matching(f"a tag's {part}, which does not begin with aws:", re.compile(words), longest=longest)
+    for part, words, longest in (
+        ("key", "(?![aA][wW][sS]:).+", 128),
+        ("value", "(?![aA][wW][sS]:).*", 256),
+    )
+)
 ADDON_VERSION = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+")
 RETENTION_DAYS = (
     1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922,
@@ -178,11 +187,14 @@ class EksClusterArgs:
     """How long CloudWatch keeps the control plane's logs."""
     deletion_protection: bool = True
     """Whether EKS and Pulumi refuse to delete or replace the cluster."""
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[Annotated[str, _TAG_KEY], Annotated[str, _TAG_VALUE]] = field(
+        default_factory=dict
+    )
     """Tags of the cluster and of every instance and volume, for billing. A change recycles all
     nodes."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         if len(self.name) > catalog.CLUSTER_NAME_MAX or not catalog.CLUSTER_NAME.fullmatch(
             self.name
         ):

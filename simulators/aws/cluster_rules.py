@@ -23,6 +23,15 @@ def check_name(name: str) -> None:
         raise invalid(words)
 
 
+def check_tags(tags: Mapping[str, str]) -> None:
+    """Raises Refusal for tags that EKS does not take (eks-using-tags.html)."""
+    for key, value in tags.items():
+        if not 1 <= len(key) <= 128 or len(value) > 256:
+            raise invalid(f"the tag '{key}' is longer than 128 characters, or its value than 256")
+        if any(each.lower().startswith("aws:") for each in (key, value)):
+            raise invalid(f"the tag '{key}' or its value begins with aws:, which is AWS's")
+
+
 def check_version(inputs: Mapping[str, Any]) -> None:
     """Raises Refusal for a Kubernetes version that EKS does not have, or not on these terms."""
     version = inputs.get("version")

@@ -17,6 +17,7 @@ from simulators.aws.cluster_rules import (
     check_name,
     check_network,
     check_public_networks,
+    check_tags,
     check_update,
     check_version,
     check_zones,
@@ -64,6 +65,7 @@ def create_cluster(account: Account, params: Params) -> Row:
             f"a rehearsal simulates one cluster at a time, and there is '{taken}' already",
         )
     check_name(name)
+    check_tags(params.get("tags") or {})
     check_version(params)
     require_trust(account, params["roleArn"], "eks.amazonaws.com", "sts:AssumeRole")
     vpc = check_network(account, name, params["resourcesVpcConfig"])

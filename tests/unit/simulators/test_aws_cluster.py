@@ -1,9 +1,9 @@
-"""What the simulated AWS refuses at a cluster's public endpoint."""
+"""What the simulated AWS refuses of a cluster's public endpoint and tags."""
 
 import pytest
 
 from simulators.aws.api import Refusal
-from simulators.aws.cluster_rules import check_public_networks
+from simulators.aws.cluster_rules import check_public_networks, check_tags
 
 WRONG = "InvalidParameterException: The following CIDRs are {} in publicAccessCidrs: [{}]"
 
@@ -33,3 +33,13 @@ def test_public_networks_are_taken() -> None:
     blocks = ["8.8.8.0/24", "0.0.0.0/0", "203.0.113.0/24", "198.51.100.7/32", "192.0.2.0/25"]
     check_public_networks({"publicAccessCidrs": blocks})
     check_public_networks({})
+
+
+@pytest.mark.parametrize(
+    "tags", [{"aws:team": "a"}, {"team": "AWS:a"}, {"k" * 129: "a"}, {"team": "v" * 257}, {"": "a"}]
+)
+def test_tags_of_aws_and_long_ones_are_refused(tags: dict[str, str]) -> None:
+    """As EKS does when the cluster is made or tagged."""
+    with pytest.raises(Refusal):
+        check_tags(tags)
+    check_tags({"k" * 128: "v" * 256, "awsome": ""})
