@@ -47,6 +47,9 @@ if stack.gpu_test:
 protect = getattr(stack.cluster, "deletion_protection", None)
 if protect is not None:
     DeletionProtection("cluster.deletionProtection", protect, resources)
+elif stack.batch and (stack.batch.job_set or stack.batch.queues):
+    unprotected = stack.batch.deletion_protection is False
+    DeletionProtection("batch.deletionProtection", not unprotected, resources)
 
 pulumi.export("platform", cluster.platform)
 pulumi.export("clusterName", cluster.name)

@@ -1,8 +1,8 @@
-"""Refuses `pulumi destroy` before it deletes anything, while `cluster.deletionProtection` is on.
+"""Refuses `pulumi destroy` before it deletes anything, while the deletion protection is on.
 
-The engine looks at `protect` when it comes to a resource, and it comes to the cluster last: only a
-preview finds out in time, and `--skip-preview` leaves that out. So one protected resource depends
-on all others and is the first to be deleted.
+The engine looks at `protect` when it comes to a resource, and it comes to the cluster, or to the
+definitions of Kueue and JobSet, last: only a preview finds out in time, and `--skip-preview` leaves
+that out. So one protected resource depends on all others and is the first to be deleted.
 """
 
 import pulumi
@@ -15,8 +15,13 @@ class DeletionProtection(pulumi.ComponentResource):
     not even one that has left the program."""
 
     def __init__(self, name: str, protect: bool, resources: list[pulumi.Resource]) -> None:
-        """`resources`: every resource of the stack, in any order."""
-        settings = next(one for one in resources if isinstance(one, LastingSettings))
+        """`resources`: every resource of the stack, in any order.
+
+        Without protection it waits for none of them: it has to be registered unprotected even in an
+        update that ends early, because some workload of the stack fails.
+        """
+        settings = next((one for one in resources if isinstance(one, LastingSettings)), None)
+        others = [one for one in resources if isinstance(one, pulumi.CustomResource)]
         super().__init__(
             "gpu-cluster:cluster:DeletionProtection",
             name,
@@ -24,7 +29,7 @@ class DeletionProtection(pulumi.ComponentResource):
             pulumi.ResourceOptions(
                 # A dependency on a component is one on its children, and the settings have none.
                 parent=settings,
-                depends_on=[one for one in resources if isinstance(one, pulumi.CustomResource)],
+                depends_on=others if protect else [],
                 protect=protect,
             ),
         )

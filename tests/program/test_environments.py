@@ -13,6 +13,8 @@ from stacks.urn import Urn, of_reference
 from tests.components.recording import Recording, record
 from tests.program.environments import STACKS, config_of, recorded, run_program, values_of
 
+PROTECTION = "gpu-cluster:cluster:DeletionProtection"
+
 
 @pytest.fixture(scope="module", params=STACKS)
 def stack(request: pytest.FixtureRequest) -> str:
@@ -113,3 +115,40 @@ def test_a_copy_of_a_stack_is_warned_of(monkeypatch: pytest.MonkeyPatch, tmp_pat
         "Pulumi.copy.yaml makes this stack's cluster too, gpu-dev in us-central1-a: a destroy of "
         "the one is the end of the other; give one of them another cluster.name"
     ]
+
+
+def test_a_stack_waits_for_nothing_to_lose_its_protection() -> None:
+    """A workload that fails ends the update; what is to be unprotected is registered before. While
+    protected it depends on every other resource, so that `destroy` comes to it first."""
+
+    def protection(protect: bool) -> tuple[bool, set[str]]:
+        values = values_of("dev")
+        values["gpu-cluster:cluster"]["deletionProtection"] = protect
+        found = recorded(values).one(PROTECTION)
+        return found.protect, {Urn.parse(urn).type for urn in found.depends_on}
+
+    protected, before = protection(True)
+    assert protected
+    assert {"gcp:container/nodePool:NodePool", "kubernetes:apps/v1:Deployment"} <= before
+    assert protection(False) == (False, set())
+
+
+@pytest.mark.parametrize("protect", [None, True, False])
+def test_definitions_of_an_existing_cluster_are_protected_first(protect: bool | None) -> None:
+    """Without a preview the engine would come to them last, when all else is deleted."""
+    values = values_of("onprem")
+    pool = next(iter(values["gpu-cluster:gpuPools"]))
+    queues = {"training": {"pools": [pool], "nominalQuota": {pool: 1}}}
+    values["gpu-cluster:batch"] = {"queues": queues} | (
+        {} if protect is None else {"deletionProtection": protect}
+    )
+    found = recorded(values).one(PROTECTION)
+    before = {Urn.parse(urn).name for urn in found.depends_on}
+    assert found.protect is (protect is not False)
+    assert ("clusterqueues.kueue.x-k8s.io" in before) is found.protect
+    assert ("cluster-queue-training" in before) is found.protect
+
+
+def test_an_existing_cluster_without_queues_has_nothing_to_protect() -> None:
+    """Its stack can be destroyed at any time."""
+    assert recorded(values_of("onprem")).of(PROTECTION) == []

@@ -215,7 +215,8 @@ def with_queues_there(config: dict[str, Any]) -> None:
 
 
 def last_queue_removed(sandbox: Sandbox) -> None:
-    """The definitions are protected there, so that objects of others outlive the stack's queues."""
+    """The definitions are protected there, so that objects of others outlive the stack's queues;
+    and a whole `destroy`, which reaches them last, is refused before it deletes anything."""
 
     def without_batch(config: dict[str, Any]) -> None:
         for block in ("batch", "trainingJobs", "workloads"):
@@ -223,6 +224,10 @@ def last_queue_removed(sandbox: Sandbox) -> None:
 
     api = sandbox.control_plane.api
     api.create(FLAVORS, THEIRS)
+    refused = sandbox.engine.destroy()
+    assert not refused.ok
+    assert refused.changed == 0
+    assert "DeletionProtection::batch.deletionProtection" in "".join(refused.errors)
     with as_it_was(sandbox) as program:
         configured(without_batch)(program)
         outcome = sandbox.engine.up()
