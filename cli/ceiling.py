@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from components.catalog.prices import HOURS_PER_MONTH
 from policy import settings
-from policy.ceiling import RULE, UNCONFIRMED_DOLLARS, judged
+from policy.ceiling import RULE, judged
 
 if TYPE_CHECKING:
     from stacks.cost.bill import Bill
@@ -33,7 +33,7 @@ def line(stack: str, bill: "Bill") -> str:
             stack,
             costs,
             complete=len(costs) == len(machines),
-            dollars=rule.get("dollars", UNCONFIRMED_DOLLARS),
+            dollars=rule.get("dollars"),
             stacks=rule.get("stacks", {}),
         )
     except (ValueError, AttributeError, TypeError) as error:  # which every preview refuses

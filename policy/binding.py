@@ -22,7 +22,7 @@ from policy.settings import LEVEL
 from policy.stacks import Finding
 
 Schema = Mapping[str, Mapping[str, Any]]
-"""A rule's keyword arguments, each with its JSON schema and a default."""
+"""A rule's keyword arguments, each with its JSON schema and a default; None leaves it unset."""
 ResourceRule = Callable[..., Iterator[str]]
 StackRule = Callable[..., Iterator[Finding]]
 
@@ -187,9 +187,9 @@ def _defaults(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
 def _schema(schema: Schema, given: Mapping[str, Any]) -> PolicyConfigSchema | None:
     if not schema:
         return None
-    return PolicyConfigSchema(
-        properties={
-            key: {**field, "default": given.get(key, field["default"])}
-            for key, field in schema.items()
-        }
-    )
+    properties = {}
+    for key, default in _defaults(schema, given).items():
+        properties[key] = {**schema[key], "default": default}
+        if default is None:  # which is no value of the setting's type
+            del properties[key]["default"]
+    return PolicyConfigSchema(properties=properties)

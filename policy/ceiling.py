@@ -7,7 +7,8 @@ from typing import Literal
 
 RULE = "monthly-ceiling"
 UNCONFIRMED_DOLLARS = 10_000
-"""What a stack may cost a month before its ceiling has to be confirmed."""
+"""What a stack may cost a month before its ceiling has to be confirmed, where no `dollars` are set.
+"""
 
 Word = Literal["below", "above", "unconfirmed"]
 
@@ -17,23 +18,23 @@ def judged(
     costs: Mapping[str, float],
     *,
     complete: bool,
-    dollars: float = UNCONFIRMED_DOLLARS,
+    dollars: float | None,
     stacks: Mapping[str, float],
 ) -> tuple[Word, str]:
     """The verdict, and a line that says what the pools cost and what to do.
 
     `costs`: pool -> dollars a month of its machines at the pool's maximum, on demand, since Spot
     and reserved machines may cost that. `complete`: whether every pool has a price. `stacks`:
-    pattern of stack names -> confirmed ceiling, the first that matches. Without one, the stack is
-    unconfirmed above `dollars`.
+    pattern of stack names -> confirmed ceiling, the first that matches. `dollars`: the ceiling of a
+    stack without one; None where such a stack is only unconfirmed, above `UNCONFIRMED_DOLLARS`.
     """
     total = sum(costs.values())
-    confirmed = next((most for name, most in stacks.items() if fnmatchcase(stack, name)), None)
+    confirmed = next((most for name, most in stacks.items() if fnmatchcase(stack, name)), dollars)
     said = (
         f"the machines of all pools cost {'' if complete else 'at least '}${total:,.0f} a month at "
         "their maximum, on demand (disks, network and control plane are not counted)"
     )
-    if total <= (dollars if confirmed is None else confirmed):
+    if total <= (UNCONFIRMED_DOLLARS if confirmed is None else confirmed):
         return "below", said
     dearest = max(costs, key=lambda name: costs[name])
     entry = f'{{"{stack}": {math.ceil(round(total, 2))}}}'

@@ -17,9 +17,11 @@ _MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
 _CEILING: Schema = {
     "dollars": {
         "type": "number",
-        "default": UNCONFIRMED_DOLLARS,
-        "description": "What the machines of a stack may cost a month, all pools at their "
-        "maximum, before `ceiling-confirmed` advises to confirm a ceiling.",
+        "default": None,
+        "description": "The ceiling of every stack that `stacks` does not name. Without it, such a "
+        "stack is not refused: above "
+        f"${UNCONFIRMED_DOLLARS:,} a month, all pools at their maximum, `ceiling-confirmed` "
+        "advises to confirm a ceiling.",
     },
     "stacks": {
         "type": "object",

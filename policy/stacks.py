@@ -191,21 +191,21 @@ def _clouds_part(pool: Pool, *, maybe: bool) -> tuple[list[str], list[str]]:
 
 
 def ceiling(
-    resources: Sequence[Resource], *, dollars: float, stacks: Mapping[str, float]
+    resources: Sequence[Resource], *, dollars: float | None, stacks: Mapping[str, float]
 ) -> Iterator[Finding]:
     """No stack costs more than the ceiling that somebody confirmed for it."""
     yield from _ceiling("above", resources, dollars, stacks)
 
 
 def confirmed(
-    resources: Sequence[Resource], *, dollars: float, stacks: Mapping[str, float]
+    resources: Sequence[Resource], *, dollars: float | None, stacks: Mapping[str, float]
 ) -> Iterator[Finding]:
     """A ceiling is confirmed for every stack that can cost much."""
     yield from _ceiling("unconfirmed", resources, dollars, stacks)
 
 
 def _ceiling(
-    wanted: Word, resources: Sequence[Resource], dollars: float, stacks: Mapping[str, float]
+    wanted: Word, resources: Sequence[Resource], dollars: float | None, stacks: Mapping[str, float]
 ) -> Iterator[Finding]:
     pools = pools_of(resources)
     costs = {pool.name: cost for pool in pools if (cost := _most(pool)) is not None}

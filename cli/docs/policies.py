@@ -99,7 +99,8 @@ def _row(rule: Rule) -> tuple[str, ...]:
 
 
 def _setting(key: str, field: Mapping[str, Any]) -> str:
-    return f"`{key}`: `{json.dumps(field['default'])}` {field['description']}"
+    default = "unset" if field["default"] is None else f"`{json.dumps(field['default'])}`"
+    return f"`{key}`: {default} {field['description']}"
 
 
 def _codes(words: Iterable[str]) -> str:

@@ -45,6 +45,16 @@ def test_a_ceiling_and_a_stack_that_keeps_nodes_are_settings() -> None:
     assert said({"gpu-pool-minimum": {"stacks": ["serving"]}}, "gpu-pool-minimum", running) == []
 
 
+@pytest.mark.parametrize("stacks", [{"stacks": {}}, {"stacks": {"prod": 50_000}}, {}])
+def test_a_file_with_dollars_refuses_every_stack_above_them(stacks: dict[str, Any]) -> None:
+    """A file of an earlier version, which users have committed, lets no stack of any price pass."""
+    dear = in_stack(changed(T4_POOL, ("autoscaling", "totalMaxNodeCount"), 40), "staging")
+    ceilings = {"monthly-ceiling": {"dollars": 10_000, **stacks}}
+    (refusal,) = said(ceilings, "monthly-ceiling", dear)
+    assert "$10,000 is confirmed for stack staging" in refusal
+    assert said(ceilings, "ceiling-confirmed", dear) == []
+
+
 def test_a_rule_may_be_advice() -> None:
     """The engine's own word for it sets how much a rule weighs."""
     (policy,) = [
