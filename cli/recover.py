@@ -141,4 +141,5 @@ def _text(stack: str, recovery: "Recovery") -> str:
     count = sum(not one.orphaned for one in recovery.operations)
     head = f"recovery of {stack}: {count or 'no'} interrupted operation{'s' * (count != 1)}"
     tail = [f"  look: {note}" for note in [*recovery.notes, *recovery.unknown]]
-    return "\n".join([head, *lines, *tail, "Now run again what was interrupted."])
+    end = "Now run again what was interrupted." if lines else "The state is in order."
+    return "\n".join([head, *lines, *tail, end])

@@ -131,6 +131,8 @@ def _fix(kind: type, value: object) -> str:
     """What to do about a value of another kind, if that is clear."""
     if kind is str and isinstance(value, int | float):
         return "; put it in quotes"
+    if isinstance(value, list | dict):
+        return f"; write one value, without {'brackets' if isinstance(value, list) else 'keys'}"
     text = value.strip() if isinstance(value, str) else ""
     if kind is bool and text.lower() in _BOOLEANS:
         return f"; write {_BOOLEANS[text.lower()]} without quotes"

@@ -6,7 +6,7 @@ All of it from the catalog: nobody is asked, and what the catalog does not know 
 import difflib
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -157,8 +157,8 @@ def answer(gpu: str | None, region: str | None) -> Answer:
         if some:
             head = ["GPU", "GPUS", "MACHINE", "ON DEMAND", "SPOT"]
             lines = [cloud.upper(), table(head, [_row(offer) for offer in some])]
-            lines += _grouped("quota", {offer.gpu: offer.quota for offer in some})
-            lines += _grouped("zones", {offer.machine: _zones(offer, region) for offer in some})
+            lines += _grouped("quota", some, lambda offer: offer.quota)
+            lines += _grouped("zones", some, lambda offer: _zones(offer, region))
             lines += textwrap.wrap(sources(cloud, found), COLUMNS, break_on_hyphens=False)
             parts.append("\n".join(lines))
     return ExitCode.OK, document, "\n\n".join(parts)
@@ -203,12 +203,16 @@ def _row(offer: Offer) -> list[object]:
     ]
 
 
-def _grouped(what: str, told: Mapping[str, str]) -> list[str]:
-    """A line for each text that is told of machines or GPUs, with their names, as often as a
-    terminal's width wants it broken."""
-    names: dict[str, list[str]] = {}
-    for name, text in told.items():
-        names.setdefault(text, []).append(name)
+def _grouped(what: str, some: Sequence[Offer], tell: Callable[[Offer], str]) -> list[str]:
+    """A line for each text that is told of offers, with their names, as often as a terminal's width
+    wants it broken: GPUs, or machines where those of one GPU differ."""
+    by_gpu: dict[str, set[str]] = {}
+    for offer in some:
+        by_gpu.setdefault(offer.gpu, set()).add(tell(offer))
+    names: dict[str, dict[str, None]] = {}
+    for offer in some:
+        name = offer.gpu if len(by_gpu[offer.gpu]) == 1 else offer.machine
+        names.setdefault(tell(offer), {})[name] = None
     return [
         line
         for text, group in names.items()

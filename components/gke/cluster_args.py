@@ -10,6 +10,7 @@ from components.addresses import authorized, example_warnings
 from components.catalog import gke as catalog
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.gke.network_args import GkeNetworkArgs
+from components.limits import UNIQUE, check_limits
 from components.replacement import OnChange, kept
 
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
@@ -194,7 +195,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
 
     # The provider keeps what is no longer given: the field is optional and computed.
     zones: Annotated[
-        Sequence[str], OnChange(kept("name the zones that its nodes shall be in"))
+        Sequence[str], UNIQUE, OnChange(kept("name the zones that its nodes shall be in"))
     ] = ()
     """The zones of a regional cluster's nodes; left out, GKE takes three."""
     system_pool: GkeSystemPoolArgs = field(default_factory=GkeSystemPoolArgs)
@@ -203,6 +204,7 @@ class GkeClusterArgs(GkeControlPlaneArgs):
     """Whether Google's managed Prometheus collects the cluster's metrics."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeControlPlaneArgs.__post_init__(self)
         for zone in self.zones:

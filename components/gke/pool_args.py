@@ -21,6 +21,7 @@ from components.gke import reservation as reservations
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
+from components.limits import UNIQUE, check_limits
 from components.replacement import OnChange, kept
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
@@ -50,7 +51,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     removes the one that nothing uses after 10 minutes."""
     max_nodes: int = 1
     """The largest number of nodes in the whole pool, not per zone."""
-    zones: Sequence[str] = ()
+    zones: Annotated[Sequence[str], UNIQUE] = ()
     """The zones of the nodes, all in the cluster's region, also where the cluster itself is in one
     zone. Left out, every zone of the cluster's location that is known to have the accelerator."""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -97,6 +98,7 @@ class GkeGpuNodePoolArgs(GkeGpuMachineArgs):
     replacement starts, and takes the quota twice."""
 
     def __post_init__(self) -> None:
+        check_limits(self)
         # A dataclass with slots is another class, which zero-argument super() does not find.
         GkeGpuMachineArgs.__post_init__(self)
         self._check_counts()

@@ -2,7 +2,6 @@
 
 import math
 import posixpath
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,10 +56,8 @@ class VolumeArgs:
 
     def __post_init__(self) -> None:
         path = self.mount_path
-        if not _absolute(path):
-            raise ValueError(
-                f"mountPath: {path!r} is not an absolute path in the container, such as /data"
-            )
+        if reason := _not_below_root(path, "/data"):
+            raise ValueError(f"mountPath: {reason}")
         for taken, why in TAKEN.items():
             if path == taken or path.startswith(f"{taken}/"):
                 raise ValueError(f"mountPath: {path} is not free, {why} there; choose another")
@@ -98,8 +95,8 @@ class VolumeArgs:
                 raise ValueError(f"memory: {self.memory} is not above zero")
         else:
             path = str(self.host_file)
-            if not _absolute(path):
-                raise ValueError(f"hostFile: {path!r} is not the absolute path of a file")
+            if reason := _not_below_root(path, "/etc/nccl.conf"):
+                raise ValueError(f"hostFile: {reason}")
 
     def _check_files(self) -> None:
         seen: dict[str, str] = {}
@@ -166,9 +163,13 @@ class VolumeArgs:
         return found
 
 
-def _absolute(path: str) -> bool:
-    """Whether it is the path of one place below the root, written in one way alone."""
-    return re.match("/[^/]", path) is not None and posixpath.normpath(path) == path
+def _not_below_root(path: str, example: str) -> str | None:
+    """Why it is not the path of one place below the root, written in one way alone, or None."""
+    if not path.startswith("/"):
+        return f"{path!r} is not an absolute path; write it from the root on, such as {example}"
+    if not (short := posixpath.normpath(path).lstrip("/")):
+        return f"{path!r} is the root itself; give a path below it, such as {example}"
+    return None if path == f"/{short}" else f"{path!r} is another way to write /{short}; write that"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,9 @@ def parse(value: str | float) -> Decimal:
     match = None if isinstance(value, bool) else QUANTITY.fullmatch(text)
     if match is None or len(text) > _DIGITS:
         shown = text if len(text) <= 40 else f"{text[:37]}..."
-        raise ValueError(f"{shown!r} is no quantity such as 200m, 1.5, 512Mi or 2G")
+        meant = text.replace(" ", "").removesuffix("B")
+        fix = f"; write {meant}" if meant != text and QUANTITY.fullmatch(meant) else ""
+        raise ValueError(f"{shown!r} is no quantity such as 200m, 1.5, 512Mi or 2G{fix}")
     sign, number, suffix, exponent = match.groups()
     power = int(exponent or 0)
     if abs(power) > _LARGEST_EXPONENT:

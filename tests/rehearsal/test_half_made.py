@@ -58,6 +58,7 @@ class Stack:
     """A stack of the program above, in a file backend of its own."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.cloud = GoogleCloud(control_plane=Plane(), faults=Faults())
         self.api = serve_api(self.cloud)
         self.server = ProviderServer(
@@ -161,7 +162,10 @@ def test_a_pool_that_was_being_replaced_is_adopted_and_destroyed(stack: Stack) -
         if row["urn"] == made["urn"]:
             row["pendingReplacement"] = True
     killed["deployment"]["pending_operations"] = [{"type": "creating", "resource": made}]
-    stack.pulumi.load(killed)
+    (file,) = stack.folder.rglob(".pulumi/stacks/*/dev.json")  # an import drops the operation
+    checkpoint = json.loads(file.read_text())
+    checkpoint["checkpoint"]["latest"] = killed["deployment"]
+    file.write_text(json.dumps(checkpoint))
     assert list(stack.recover().adopted) == [made["urn"]]
     assert "deleted" not in stack.up()
     stack.pulumi.must("preview", "--expect-no-changes")

@@ -146,6 +146,15 @@ def test_a_recovery_that_was_ended_before_it_read_what_it_adopted_begins_again()
     assert [call[0] for call in pulumi.calls].count("refresh") == 2
 
 
+def test_a_healthy_state_is_in_order() -> None:
+    """Nothing was interrupted, so there is nothing to run again."""
+    found = recover(FakePulumi(state({**NETWORK, "id": "net"})), clouds=Nobody())
+    assert _text("dev", found).splitlines() == [
+        "recovery of dev: no interrupted operations",
+        "The state is in order.",
+    ]
+
+
 def test_what_was_not_made_is_forgotten() -> None:
     """The refresh does not find it, so it is not in the state, and `up` makes it."""
     pulumi = FakePulumi(state(pending={"creating": NETWORK}))
