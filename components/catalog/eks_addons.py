@@ -63,12 +63,15 @@ ADDONS: Final = (
         configuration={"dcgmAgent": {"tolerations": [{"operator": "Exists"}]}},
     ),
     # Its node pods tolerate every taint (`node.tolerateAllTaints`). Its controller gets no role
-    # from the node, whose metadata no pod reaches.
+    # from the node, whose metadata no pod reaches. The policy's predecessor lets it attach and
+    # modify every volume of the account; this one those with the tag that the driver sets since its
+    # v1.0, and that the disks of claims have.
+    # https://github.com/kubernetes-sigs/aws-ebs-csi-driver/issues/2918
     Addon(
         name="aws-ebs-csi-driver",
         before_nodes=False,
         service_account="ebs-csi-controller-sa",
-        policy="service-role/AmazonEBSCSIDriverPolicy",
+        policy="AmazonEBSCSIDriverPolicyV2",
         disks=True,
     ),
     # Its node pods tolerate no taint by themselves, and buckets are mounted on GPU nodes. It has no

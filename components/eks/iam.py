@@ -33,7 +33,7 @@ class EksRole(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`managed` are policies that AWS manages, by name after their path, such as
-        `service-role/AmazonEBSCSIDriverPolicy`; `policies` are ARNs; `inline` is a policy
+        `AmazonEBSCSIDriverPolicyV2`; `policies` are ARNs; `inline` is a policy
         document."""
         super().__init__("gpu-cluster:eks:Role", name, None, opts)
         child = pulumi.ResourceOptions(parent=self)

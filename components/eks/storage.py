@@ -87,10 +87,9 @@ class EksDisks(pulumi.ComponentResource):
                 kms_key_id=args.disks_encryption_key,
                 tags={
                     "Name": f"{args.name}-{claim}",
-                    # By it AmazonEBSCSIDriverPolicyV2 lets the driver attach volumes of others:
-                    # https://github.com/kubernetes-sigs/aws-ebs-csi-driver/issues/2918
-                    "ebs.csi.aws.com/cluster": "true",
                     **args.tags,
+                    # By it AmazonEBSCSIDriverPolicyV2 lets the driver attach volumes of others.
+                    "ebs.csi.aws.com/cluster": "true",
                     **ownership.aws_tags(),
                 },
                 # Another key would replace the disk, and its data be lost.

@@ -154,6 +154,22 @@ def why_degraded(account: Account, cluster: Cluster, name: str) -> str:
     return (_why_degraded(account, cluster, row) or ("", ""))[1]
 
 
+def may_attach(account: Account, cluster: Cluster, volume: Row) -> bool:
+    """Whether the role of the EBS CSI driver lets it attach a volume, which its tags decide."""
+    name = "aws-ebs-csi-driver"
+    role = _role(cluster, cluster.addons[name])
+    tags = {f"ec2:ResourceTag/{tag['Key']}": tag["Value"] for tag in volume.get("Tags") or []}
+    arn = account.arn("ec2", f"volume/{volume['VolumeId']}")
+    return role is not None and allowed(policies(account, role), "ec2:AttachVolume", arn, tags)
+
+
+def _role(cluster: Cluster, row: Row) -> str | None:
+    """That of the pods that ask EC2."""
+    name = row["addonName"]
+    association = cluster.association(_NAMESPACES[name], _WORKS_AS[name][0])
+    return association["roleArn"] if association else row.get("serviceAccountRoleArn")
+
+
 def taints_taken_off(account: Account, cluster: Cluster) -> set[str]:
     """Keys of the taints that the drivers' pods take off a node as soon as they run there."""
     return {key for name, key in _TAKES_OFF.items() if works(account, cluster, name)}
@@ -172,7 +188,7 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
         return None
     account_name, actions = _WORKS_AS[name]
     association = cluster.association(_NAMESPACES[name], account_name)
-    role = association["roleArn"] if association else row.get("serviceAccountRoleArn")
+    role = _role(cluster, row)
     if role is None:
         given = [each["serviceAccount"] for each in _owned(cluster, row).values()]
         return (

@@ -13,7 +13,7 @@ from typing import Any
 import botocore.exceptions
 
 from simulators.aws.account import Account
-from simulators.aws.addons import why_degraded, works
+from simulators.aws.addons import may_attach, why_degraded, works
 from simulators.aws.eks import Cluster, subnets
 from simulators.cloud import Mount, Wanted
 
@@ -85,6 +85,12 @@ def why_not_mounted(account: Account, cluster: Cluster, mount: Mount) -> str:
             f"{failed}NotFound desc = InvalidVolume.NotFound: The volume '{mount.handle}' does not "
             "exist."
         )
+    if not may_attach(account, cluster, volume):
+        return (
+            f"{failed}Internal desc = Could not attach volume {mount.handle!r}: "
+            "UnauthorizedOperation: You are not authorized to perform: ec2:AttachVolume on a "
+            "volume with these tags"
+        )
     zone = volume["AvailabilityZone"]
     group = account.groups.get(mount.node_labels.get("eks.amazonaws.com/nodegroup", ""))
     # The group starts its next node in any of its subnets, and there the volume cannot follow.
@@ -111,7 +117,10 @@ def _name(one: Wanted) -> str:
 def _make(ec2: Any, cluster: str, subnet: str, one: Wanted) -> list[tuple[str, str]]:
     place = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]
     if one.kind == "disk":
-        tags = [{"Key": "kubernetes.io/created-for/pvc/name", "Value": one.name.partition("/")[2]}]
+        tags = [
+            {"Key": "kubernetes.io/created-for/pvc/name", "Value": one.name.partition("/")[2]},
+            {"Key": "ebs.csi.aws.com/cluster", "Value": "true"},
+        ]
         volume = ec2.create_volume(
             AvailabilityZone=place["AvailabilityZone"],
             Size=one.gib or 1,

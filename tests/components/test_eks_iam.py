@@ -115,13 +115,15 @@ def test_managed_policies_are_these_and_no_others(stack: Recording) -> None:
         for r in stack.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
     }
     assert sorted(attached.values()) == [
+        "arn:aws:iam::aws:policy/AmazonEBSCSIDriverPolicyV2",
         "arn:aws:iam::aws:policy/AmazonEC2ContainerRegistryPullOnly",
         "arn:aws:iam::aws:policy/AmazonEKSClusterPolicy",
         "arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy",
         "arn:aws:iam::aws:policy/AmazonEKS_CNI_Policy",
-        "arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy",
     ]
+    # By their names another policy is attached before the one in its place is detached.
     assert "k8s-ml-vpc-cni-AmazonEKS_CNI_Policy" in attached
+    assert "k8s-ml-aws-ebs-csi-driver-AmazonEBSCSIDriverPolicyV2" in attached
 
 
 def test_the_autoscaler_has_exactly_its_actions(stack: Recording) -> None:

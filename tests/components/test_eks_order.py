@@ -58,7 +58,7 @@ def _all_behind(name: str, direct: dict[str, frozenset[str]]) -> frozenset[str]:
         "k8s-ml-nodes-AmazonEC2ContainerRegistryPullOnly",
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment::k8s-ml-vpc-cni-AmazonEKS_CNI_Policy",
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment::"
-        "k8s-ml-aws-ebs-csi-driver-AmazonEBSCSIDriverPolicy",
+        "k8s-ml-aws-ebs-csi-driver-AmazonEBSCSIDriverPolicyV2",
         "aws:eks/addon:Addon::k8s-ml-vpc-cni",
         "aws:eks/addon:Addon::k8s-ml-kube-proxy",
         "aws:eks/addon:Addon::k8s-ml-eks-pod-identity-agent",
@@ -134,7 +134,7 @@ def test_a_disk_goes_after_its_claim_and_before_its_driver() -> None:
         "aws:ebs/volume:Volume::claim-a",
         "aws:eks/addon:Addon::k8s-ml-aws-ebs-csi-driver",
         "aws:iam/rolePolicyAttachment:RolePolicyAttachment::"
-        "k8s-ml-aws-ebs-csi-driver-AmazonEBSCSIDriverPolicy",
+        "k8s-ml-aws-ebs-csi-driver-AmazonEBSCSIDriverPolicyV2",
         SYSTEM_GROUP,
     } <= behind[f"{volume}default.a"]
 

@@ -414,7 +414,7 @@ def test_an_addon_works_with_the_role_of_its_own_service_account(fresh: AwsStack
     subnets = fresh.cluster()
     kept = {"minSize": 1, "maxSize": 1, "desiredSize": 1}
     fresh.group(subnets, scalingConfig=kept, taints=[])
-    good = fresh.role("disks", aws.POD_TRUST[0], "service-role/AmazonEBSCSIDriverPolicy")
+    good = fresh.role("disks", aws.POD_TRUST[0], "AmazonEBSCSIDriverPolicyV2")
     poor = fresh.role("poor", aws.POD_TRUST[0], "AmazonEKS_CNI_Policy")
 
     def addon(role: str, account: str) -> dict[str, Any]:
@@ -520,7 +520,7 @@ def test_nothing_of_the_persons_own_aws_settings_is_used(monkeypatch: pytest.Mon
 
 def with_disk_driver(made: AwsStack) -> str:
     """The EBS CSI driver with its role; the role's name."""
-    role = made.role("disks", aws.POD_TRUST[0], "service-role/AmazonEBSCSIDriverPolicy")
+    role = made.role("disks", aws.POD_TRUST[0], "AmazonEBSCSIDriverPolicyV2")
     made.up(aws.ADDON, "disks", {
         "clusterName": "k8s-ml",
         "addonName": "aws-ebs-csi-driver",
@@ -540,7 +540,7 @@ def test_only_a_driver_with_its_rights_deletes_a_disk(monkeypatch: pytest.Monkey
         role = with_disk_driver(made)
         before = made.cloud.list_resources()
         iam, policy = made.cloud.account.client("iam"), (
-            "arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicy"
+            "arn:aws:iam::aws:policy/AmazonEBSCSIDriverPolicyV2"
         )  # fmt: skip
         handles = made.cloud.attach([claim])
         assert made.cloud.attach([]) == handles
@@ -555,7 +555,8 @@ def test_only_a_driver_with_its_rights_deletes_a_disk(monkeypatch: pytest.Monkey
 
 def test_a_disk_is_attached_in_its_own_zone() -> None:
     """A node group that can start nodes in another zone fails the pod that mounts it, in EC2's
-    words; so does a disk that is not there, and a driver without its rights."""
+    words; so does a disk that is not there or that has not the driver's tag, and a driver without
+    its rights."""
     labels = {"eks.amazonaws.com/nodegroup": "train-gpu"}
     mount = Mount(volume="default.data", namespace="default", service_account="default",
                   driver="ebs.csi.aws.com", attributes={}, options=(), writes=True, annotations={},
@@ -568,8 +569,13 @@ def test_a_disk_is_attached_in_its_own_zone() -> None:
         with_disk_driver(made)
         assert "InvalidVolume.NotFound: The volume 'vol-1'" in says(replace(mount, handle="vol-1"))
         ec2 = made.cloud.account.client("ec2")
-        here = ec2.create_volume(AvailabilityZone="us-east-1a", Size=1)["VolumeId"]
-        there = ec2.create_volume(AvailabilityZone="us-east-1b", Size=1)["VolumeId"]
+        here, there = (
+            ec2.create_volume(AvailabilityZone=f"us-east-1{zone}", Size=1)["VolumeId"]
+            for zone in "ab"
+        )
+        assert "UnauthorizedOperation" in says(replace(mount, handle=here))
+        driven = [{"Key": "ebs.csi.aws.com/cluster", "Value": "true"}]
+        ec2.create_tags(Resources=[here, there], Tags=driven)
         (group,) = made.cloud.account.groups.values()
         first, second = group.row["subnets"]
         assert "nodes of the node group can start in us-east-1b" in says(
