@@ -1,6 +1,6 @@
 """What a stack is to be, as its config was read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -44,6 +44,20 @@ class Settings(Generic[Own]):
     def pools(self) -> Mapping[str, ResolvedPool[Any]]:
         """Name -> resolved pool."""
         return self.own.pools
+
+    @property
+    def mounted(self) -> Mapping[str, tuple[str | None, Sequence[str]]]:
+        """Claim of the stack -> the zone that it names, and the pools whose pods mount it."""
+        pods: Sequence[WorkloadArgs | TrainingArgs] = (
+            *self.workloads.values(), *self.training_jobs.values(),
+        )  # fmt: skip
+        return {
+            name: (claim.zone, sorted({
+                each.pool for each in pods
+                if name in (volume.claim for volume in each.volumes.values())
+            }))
+            for name, claim in self.beside.claims.items()
+        }  # fmt: skip
 
     @property
     def runs(self) -> Runs:

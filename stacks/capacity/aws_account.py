@@ -116,12 +116,23 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
                 )
             return
         policy = json.loads(kms.get_key_policy(KeyId=key, PolicyName="default")["Policy"])
+        granted = [str(one.get("Principal")) for one in policy["Statement"]
+                   if one.get("Effect") == "Allow"]  # fmt: skip
+        if not any(_AUTO_SCALING in principal for principal in granted):
+            # A grant gives the right as well as the policy does.
+            pages = kms.get_paginator("list_grants").paginate(KeyId=key)
+            granted += [
+                str(one.get("GranteePrincipal")) for page in pages for one in page["Grants"]
+            ]
     except Exception as error:
         yield Finding(about=about, word="unknown", reason=unknown(error).reason)
         return
-    granted = [str(one.get("Principal")) for one in policy["Statement"]
-               if one.get("Effect") == "Allow"]  # fmt: skip
-    if not any(_AUTO_SCALING in principal for principal in granted):
+    if any(_AUTO_SCALING in principal for principal in granted):
+        return
+    if any("*" in principal for principal in granted):
+        reason = f"whether the conditions of its policy let {_AUTO_SCALING} use it is not known"
+        yield Finding(about=about, word="unknown", reason=reason)
+    else:
         partition, account = key.split(":")[1], key.split(":")[4]
         role = f"arn:{partition}:iam::{account}:role/aws-service-role/{_AUTO_SCALING_PATH}"
         statements = json.dumps([
@@ -132,8 +143,8 @@ def disks_key(ec2: Any, kms: Any, settings: EksSettings) -> Iterator[Finding]:
         yield Finding(
             about=about,
             word="wrong",
-            reason=f"its policy does not let {_AUTO_SCALING} use it, so that no node starts; add "
-            f"these statements: {statements}",
+            reason=f"neither its policy nor a grant lets {_AUTO_SCALING} use it, so that no "
+            f"node starts; add these statements to its policy: {statements}",
         )
 
 

@@ -27,23 +27,29 @@ _PRIVATE_EXITS = (
 Row = Mapping[str, Any]
 
 
-def findings(ec2: Any, settings: EksSettings) -> list[Finding]:
+def findings(
+    ec2: Any,
+    settings: EksSettings,
+    claims: Mapping[str, tuple[str | None, Sequence[str]]] | None = None,
+) -> list[Finding]:
     """A finding for each thing that is missing, or that nobody says; none for a VPC that the stack
-    makes."""
+    makes. `claims`: name -> its disk's zone, and the pools whose pods mount it."""
     wanted = settings.cluster.network.subnet_ids
     if not wanted:
         return []
     pools = [place for pool in settings.pools.values() for place in pool.places]
     of_pools = [place for place in pools if place.startswith("subnet-")]
     try:
-        return list(_findings(ec2, settings, wanted, list(dict.fromkeys([*wanted, *of_pools]))))
+        every = list(dict.fromkeys([*wanted, *of_pools]))
+        return list(_findings(ec2, settings, wanted, every, claims or {}))
     except Exception as error:
         return [Finding(about=_AT, word="unknown", reason=unknown(error).reason)]
 
 
 def _findings(
-    ec2: Any, settings: EksSettings, wanted: Sequence[str], every: Sequence[str]
-) -> Iterator[Finding]:
+    ec2: Any, settings: EksSettings, wanted: Sequence[str], every: Sequence[str],
+    claims: Mapping[str, tuple[str | None, Sequence[str]]],
+) -> Iterator[Finding]:  # fmt: skip
     named = [{"Name": "subnet-id", "Values": list(every)}]
     rows = {row["SubnetId"]: row for row in listed(ec2, "subnets", "Subnets", named)}
     if missing := [subnet for subnet in every if subnet not in rows]:
@@ -67,6 +73,7 @@ def _findings(
                 f"{_LEAST_ADDRESSES} for the control plane"
             )
     yield from _too_few(ec2, settings, rows)
+    yield from _apart(settings, rows, claims)
     for vpc in vpcs:
         for name in ("enableDnsSupport", "enableDnsHostnames"):
             found = ec2.describe_vpc_attribute(VpcId=vpc, Attribute=name)
@@ -74,6 +81,29 @@ def _findings(
                 yield _wrong(f"{vpc} has {name} off, and nodes find the endpoint by its name")
         inside = [row for row in rows.values() if row["VpcId"] == vpc]
         yield from _ways_out(ec2, vpc, inside)
+
+
+def _apart(
+    settings: EksSettings,
+    rows: Mapping[str, Row],
+    claims: Mapping[str, tuple[str | None, Sequence[str]]],
+) -> Iterator[Finding]:
+    """Whether a claim's disk is in the zone where each pool that mounts it starts its nodes."""
+    for claim, (zone, pools) in claims.items():
+        for pool in pools if zone else ():
+            subnets = [rows[place] for place in settings.pools[pool].places if place in rows]
+            others = [row for row in subnets if row["AvailabilityZone"] != zone]
+            if others:
+                places = ", ".join(
+                    f"{row['SubnetId']} in {row['AvailabilityZone']}" for row in others
+                )
+                yield Finding(
+                    about=f"volumeClaims.{claim}",
+                    word="wrong",
+                    reason=f"its disk is in {zone}, and nodes of pool {pool} start in {places}, "
+                    f"where they cannot attach it; set gpuPools.{pool}.subnetIds to the subnet in "
+                    f"{zone}, or volumeClaims.{claim}.zone to {others[0]['AvailabilityZone']}",
+                )
 
 
 def _too_few(ec2: Any, settings: EksSettings, rows: Mapping[str, Row]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ update fail is asked by `aws_account` and `aws_network`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import botocore.exceptions
@@ -54,7 +54,7 @@ def questions(settings: Settings[EksSettings], endpoint: str | None) -> Question
         wanted=aws_account.wanted(own),
         reservations=aws_reservations.wanted(own.pools, places),
         notes=notes,
-        findings=quotas.findings(own, settings.beside.accounts),
+        findings=quotas.findings(own, settings.beside.accounts, settings.mounted),
     )
 
 
@@ -185,13 +185,16 @@ class AwsQuotas:
         return aws_reservations.reserved(self._ec2, self._groups, wanted, own)
 
     def findings(
-        self, settings: EksSettings, accounts: Mapping[str, ServiceAccountArgs]
+        self,
+        settings: EksSettings,
+        accounts: Mapping[str, ServiceAccountArgs],
+        claims: Mapping[str, tuple[str | None, Sequence[str]]],
     ) -> list[Finding]:
-        """What else would fail: who signs in is no admin, a subnet lacks something, a disk's key
-        lets no node start, a bucket does not exist or is elsewhere."""
+        """What else would fail: who signs in is no admin, a subnet lacks something or is not where
+        a disk is, a disk's key lets no node start, a bucket does not exist or is elsewhere."""
         return [
             *aws_account.signed_in(self._sts, settings),
-            *aws_network.findings(self._ec2, settings),
+            *aws_network.findings(self._ec2, settings, claims),
             *aws_account.disks_key(self._ec2, self._kms, settings),
             *aws_account.buckets(self._s3, accounts, settings.region),
         ]

@@ -224,7 +224,7 @@ def test_a_finding_beside_the_quotas_is_a_finding() -> None:
 @mock_aws
 def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
     """A customer's default key is to be named; one that is named needs Auto Scaling in its policy,
-    whose statements the finding has."""
+    whose statements the finding has. What a wildcard lets use it, only KMS knows."""
     kms = boto3.client("kms", region_name="us-east-1")
     ec2 = boto3.client("ec2", region_name="us-east-1")
 
@@ -246,10 +246,16 @@ def test_a_key_of_disks_has_to_let_auto_scaling_use_it() -> None:
             "Action": "kms:*", "Resource": "*"}  # fmt: skip
     ((_, word, reason),) = found(default, {"Version": "2012-10-17", "Statement": [root]})
     assert word == "wrong"
-    statements = json.loads(reason.partition("these statements: ")[2])
+    statements = json.loads(reason.partition("to its policy: ")[2])
     assert len(statements) == 2
     good = {"Version": "2012-10-17", "Statement": [root, *statements]}
     assert found(default, good) == []
+    through = {"kms:CallerAccount": "123456789012", "kms:ViaService": "ec2.us-east-1.amazonaws.com"}
+    anybody = root | {"Condition": {"StringEquals": through}}
+    for principal in ({"AWS": "*"}, "*"):
+        via = {"Version": "2012-10-17", "Statement": [root, {**anybody, "Principal": principal}]}
+        ((_, word, reason),) = found(default, via)
+        assert (word, "whether the conditions" in reason) == ("unknown", True)
 
 
 def test_the_key_of_aws_itself_is_fine_under_its_arn() -> None:
@@ -266,6 +272,32 @@ def test_the_key_of_aws_itself_is_fine_under_its_arn() -> None:
         asked.add_response("get_ebs_default_kms_key_id", {"KmsKeyId": arn})
         described.add_response("describe_key", {"KeyMetadata": metadata}, {"KeyId": arn})
         assert about(aws_account.disks_key(ec2, kms, eks_settings())) == []
+
+
+@mock_aws
+def test_a_grant_lets_auto_scaling_use_a_key_of_disks() -> None:
+    """KMS is asked for grants before the policy is called wrong; one of another role is none, and
+    a refusal leaves it unknown."""
+    kms = boto3.client("kms", region_name="us-east-1")
+    key = kms.create_key()["KeyMetadata"]["Arn"]
+    settings = eks_settings(["gpu-cluster:cluster", "disksEncryptionKey", key])
+
+    def found() -> list[str]:
+        return [one.word for one in aws_account.disks_key(None, kms, settings)]
+
+    def grant(role: str) -> None:
+        arn = f"arn:aws:iam::123456789012:role/{role}"
+        kms.create_grant(KeyId=key, GranteePrincipal=arn, Operations=["Decrypt", "CreateGrant"])
+
+    assert found() == ["wrong"]
+    grant("other")
+    assert found() == ["wrong"]
+    with Stubber(kms) as stub:
+        stub.add_response("get_key_policy", {"Policy": json.dumps({"Statement": []})})
+        stub.add_client_error("list_grants", "AccessDeniedException", "no kms:ListGrants")
+        assert found() == ["unknown"]
+    grant("aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling")
+    assert found() == []
 
 
 @mock_aws

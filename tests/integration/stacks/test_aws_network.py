@@ -10,7 +10,9 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from components.eks.network_args import EksNetworkArgs
+from components.settings.load import from_config
 from stacks.capacity.aws_network import findings
+from tests.unit.components.test_settings import changed
 from tests.unit.components.test_settings_eks import read
 
 BLOCK = "10.20.0.0/16"
@@ -143,6 +145,32 @@ def test_nodes_hold_more_addresses_than_one(vpc: Vpc) -> None:
         f"{small[0]}, {small[1]} have 54 addresses for all pools, whose nodes hold 68 at maxNodes "
         "(15 for pods on each, and one for each interface); lower maxNodes, or name larger subnets"
     ]
+
+
+def test_a_disk_is_in_the_zone_of_each_pool_that_mounts_it(vpc: Vpc) -> None:
+    """A pool of one subnet passes the settings, which do not know that subnet's zone."""
+    first, second = vpc.subnets
+
+    def found(zone: str) -> list[tuple[str, str, str]]:
+        whole = from_config(changed("train", [
+            ["gpu-cluster:cluster", "network", {"subnetIds": vpc.subnets}],
+            ["gpu-cluster:gpuPools", "train-gpu", "subnetIds", [second]],
+            ["gpu-cluster:volumeClaims", {"a": {"size": "1Gi", "zone": zone}}],
+            ["gpu-cluster:workloads", "sample-gpu-job", "volumes",
+             {"a": {"mountPath": "/a", "claim": "a"}}],
+        ]))  # fmt: skip
+        return [
+            (one.about, one.word, one.reason) for one in findings(vpc.ec2, whole.own, whole.mounted)
+        ]
+
+    assert found("us-east-1b") == []
+    assert found("us-east-1a") == [
+        ("volumeClaims.a", "wrong",
+         f"its disk is in us-east-1a, and nodes of pool train-gpu start in {second} in us-east-1b, "
+         "where they cannot attach it; set gpuPools.train-gpu.subnetIds to the subnet in "
+         "us-east-1a, or volumeClaims.a.zone to us-east-1b"),
+    ]  # fmt: skip
+    assert first != second
 
 
 def test_names_are_not_resolved(vpc: Vpc) -> None:
