@@ -140,6 +140,11 @@ class Engine(Pulumi):
         done = subprocess.run([self.command, "version"], capture_output=True, text=True, check=True)
         return done.stdout.strip()
 
+    @property
+    def working(self) -> bool:
+        """Whether a command is running."""
+        return self._process is not None and self._process.poll() is None
+
     def interrupt(self) -> None:
         """Asks a running command to stop, as Ctrl-C does; twice makes it stop at once."""
         if self._process is not None and self._process.poll() is None:

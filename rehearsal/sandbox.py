@@ -156,7 +156,7 @@ class Sandbox:
         ports = self._start_providers()
         self.nodes = Nodes(
             self.control_plane, self.cloud, self._autoscaler, self.cluster_cache, self.event_log,
-            self._faults.gpus_late,
+            self._faults.gpus_late, lambda: hasattr(self, "engine") and self.engine.working,
         )  # fmt: skip
         with self._joining:
             self._nodes_made = True

@@ -11,7 +11,7 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -59,8 +59,11 @@ class Nodes:
     def __init__(
         self, control_plane: LocalControlPlane, cloud: Cloud, autoscaler: Autoscaler,
         cluster_cache: ClusterCache, event_log: EventLog, gpus_late: float = 0.0,
+        updating: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
-        """`gpus_late`: seconds by which driver and device plugin are held back."""
+        """`gpus_late`: seconds by which driver and device plugin are held back; `updating`:
+        whether the engine is at work."""
+        self._updating = updating
         self._control_plane = control_plane
         self._gpus_due = CLOUD_SECONDS + gpus_late
         self._cloud = cloud
@@ -148,6 +151,8 @@ class Nodes:
             cloud_changed |= self._take_changes()
             if stopped.is_set():
                 return
+            # Before the view: what an update has not restarted yet, it still may.
+            updating = self._updating()
             # One view for the whole turn: more may come to be seen meanwhile.
             self._nodes, self._pods = self._cluster_cache.nodes, self._cluster_cache.pods
             try:
@@ -156,7 +161,7 @@ class Nodes:
                 )
                 groups = {group.name: group for group in found}
                 self.outdated = {group.name: group for group in found if group.outdated}
-                for name, group in self.outdated.items():
+                for name, group in self.outdated.items() if not updating else ():
                     self._event_log.finding(name, f"pool {name}: {group.outdated}")
                 before, believed = believed, {g.name: (g.unscaled, g.template) for g in found}
                 if cloud_changed or before != believed:

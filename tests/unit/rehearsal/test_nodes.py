@@ -1,9 +1,11 @@
 """When a node is given its GPUs, and in which order the event log has it."""
 
+import queue
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,6 +19,7 @@ from rehearsal.nodes import kwok, scale_down
 from rehearsal.nodes.autoscaler import Autoscaler
 from rehearsal.nodes.node_registration import GROUP, by_instance
 from rehearsal.nodes.nodes import Nodes
+from rehearsal.nodes.scalers import KeptTemplates
 from rehearsal.report import node_lives, pod_lives
 from simulators.cloud import Cloud, NodeGroup, Scaler, Wanted, storage_class
 from tests.unit.rehearsal.rehearsed import Object, group, node, pod
@@ -69,8 +72,9 @@ class OneGroup:
 
 @contextmanager
 def running(
-    api: PromptScheduler, cloud: OneGroup, cluster_cache: ClusterCache, event_log: EventLog
-) -> Iterator[None]:
+    api: PromptScheduler, cloud: OneGroup, cluster_cache: ClusterCache, event_log: EventLog,
+    updating: Callable[[], bool] = lambda: False,
+) -> Iterator[None]:  # fmt: skip
     """Nodes without an autoscaler, until the block ends."""
     nodes = Nodes(
         cast("LocalControlPlane", SimpleNamespace(api=api, kubeconfig=None)),
@@ -78,6 +82,7 @@ def running(
         cast("Autoscaler", SimpleNamespace(install=lambda *_: None, sync=lambda *_: None)),
         cluster_cache,
         event_log,
+        updating=updating,
     )
     nodes.start()
     try:
@@ -98,6 +103,49 @@ def test_a_pod_that_gets_the_gpu_at_once_did_not_get_it_too_early() -> None:
     assert given.bound is not None
     assert life.gpus_at is not None
     assert life.gpus_at <= given.bound
+
+
+class RetaggedGroup(OneGroup):
+    """It counts the turns that look at it."""
+
+    def __init__(self) -> None:
+        self.turns: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def node_groups(self) -> list[NodeGroup]:
+        self.turns.put(None)
+        return [ONE]
+
+
+@pytest.mark.parametrize("restarted", [True, False])
+def test_what_an_autoscaler_misses_is_judged_when_the_update_is_over(
+    restarted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update writes the tags first, and then restarts the autoscaler that keeps the template."""
+    missed = [replace(ONE, outdated="misses a label")]
+    current = [missed]
+    monkeypatch.setattr(KeptTemplates, "applied", lambda *_: current[0])
+    event_log, cloud, over = EventLog(), RetaggedGroup(), threading.Event()
+    cluster_cache = ClusterCache(event_log)
+    api = PromptScheduler(cluster_cache)
+
+    def turns(number: int) -> None:
+        while not cloud.turns.empty():
+            cloud.turns.get()
+        for _ in range(number):
+            cloud.turns.get(timeout=10)
+
+    with running(api, cloud, cluster_cache, event_log, lambda: not over.is_set()):
+        turns(3)
+        if restarted:
+            current[0] = [ONE]
+            turns(2)
+        event_log.record("step", "pulumi up", "ended")
+        over.set()
+        turns(3)
+    told = [(event.kind, event.what) for event in event_log.events
+            if event.kind in ("step", "finding")]  # fmt: skip
+    finding = [] if restarted else [("finding", "pool train-gpu: misses a label")]
+    assert told == [("step", "ended"), *finding]
 
 
 class BusyCloud(OneGroup):
