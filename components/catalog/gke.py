@@ -20,6 +20,7 @@ from components.catalog.gke_machines import (
 )
 from components.catalog.gke_shapes import (
     CPU_MACHINE_TYPES,
+    FAMILIES,
     N1_ATTACH_LIMITS,
     gpu_counts_for,
     largest_with,
@@ -33,6 +34,7 @@ __all__ = [
     "ACCELERATOR_ZONES",
     "ANY_PROVISIONING",
     "CPU_MACHINE_TYPES",
+    "FAMILIES",
     "FLEX_START_COMPACT",
     "MACHINE_TYPES",
     "MACHINE_ZONES",

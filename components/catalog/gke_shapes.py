@@ -7,7 +7,7 @@ the Compute Engine GPU pages' (2026-04-14). Only families that a pool here is li
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -60,9 +60,19 @@ _SHAPES: Final[Mapping[str, _Shape]] = {
     "c4-standard": _shape("c4", 3.75, 4, 8, 16, 32, 48, 96, 192),
 }
 
-_HYPERDISK_ONLY: Final = ("n4", "c4")
+_HYPERDISK_ONLY: Final = ("n4", "n4a", "n4d", "c4", "c4a", "c4d")
 """Families that take no Persistent Disk: "pd-balanced disk type cannot be used by c4-standard-8
-machine type" (nextflow-io/nextflow pull request 6841; Google's pages on N4 and C4)."""
+machine type" (nextflow-io/nextflow pull request 6841; Google's pages on these families)."""
+
+_GIB_PER_VCPU: Final[Mapping[str, float]] = {"standard": 4, "highmem": 8, "highcpu": 2}
+"""About what a vCPU has, of machines whose sizes are not below."""
+
+FAMILIES: Final[tuple[str, ...]] = (
+    *("e2", "n1", "n2", "n2d", "n4", "n4a", "n4d", "t2a", "t2d"),
+    *("c2", "c2d", "c3", "c3d", "c4", "c4a", "c4d", "h3", "z3"),
+)
+"""Families of machines without GPUs, of which further sizes are taken as they are given: Google
+Cloud adds some. N1 is complete, since GPUs attach to it."""
 
 _SHARED_CORE: Final[Mapping[str, tuple[float, float]]] = {
     "e2-small": (2, 0.01675),
@@ -70,13 +80,20 @@ _SHARED_CORE: Final[Mapping[str, tuple[float, float]]] = {
 }
 """Shared-core machine -> GiB, price. They show 2 vCPUs and may use a half and one of them."""
 
+_FURTHER: Final = re.compile(
+    rf"({'|'.join(sorted({*FAMILIES} - {'n1'}))})-(?:micro"
+    rf"|({'|'.join(_GIB_PER_VCPU)})-([1-9][0-9]*)(?:-lssd|-metal)?"
+    r"|custom-(?:micro|small|medium|([1-9][0-9]*))-([1-9][0-9]*)(?:-ext)?)"
+)
+_ARM: Final = ("n4a", "t2a", "c4a")
+
 _CUSTOM_N1: Final = re.compile(r"(?:n1-)?custom-([0-9]+)-([0-9]+)")
 
 CPU_MACHINE_TYPES: Final[tuple[str, ...]] = (
     *_SHARED_CORE,
     *(f"{shape}-{vcpu}" for shape, row in _SHAPES.items() for vcpu in row.vcpu),
 )
-"""Every name without GPUs that `machine_type` knows, custom N1 shapes aside."""
+"""Every name without GPUs that the catalogue lists."""
 
 N1_ATTACH_LIMITS: Final[Mapping[str, Mapping[int, tuple[int, int]]]] = MappingProxyType(
     {
@@ -101,8 +118,8 @@ N1_ATTACH_LIMITS_BY_ZONE: Final[Mapping[tuple[str, int, str], tuple[int, int]]] 
 def machine_type(name: str) -> MachineType | None:
     """The machine type of this name, with or without GPUs; None where the catalogue has no such.
 
-    None does not mean that Google Cloud has no such machine type: of those without GPUs only the
-    families above are known here, and of some the prices are not.
+    A size that is not listed, of a family without GPUs, is `uncertain`: it has no price, and its
+    memory is an estimate.
     """
     if name in MACHINE_TYPES:
         return MACHINE_TYPES[name]
@@ -121,8 +138,19 @@ def machine_type(name: str) -> MachineType | None:
     shape_name, _, size = name.rpartition("-")
     shape = _SHAPES.get(shape_name)
     if shape is None or size not in map(str, shape.vcpu):
-        return None
+        return _further(name)
     return _priced(name, int(size), int(size) * shape.gib_per_vcpu, shape.price)
+
+
+def _further(name: str) -> MachineType | None:
+    found = _FURTHER.fullmatch(name)
+    if found is None or (name.endswith("micro") and found[1] != "e2"):
+        return None
+    family, shape, size, custom, mib = found.groups()
+    vcpu = int(size or custom or 2)
+    memory_gib = int(mib) / 1024 if mib else vcpu * _GIB_PER_VCPU[shape] if shape else 1
+    row = _priced(name, vcpu, memory_gib, None)
+    return replace(row, uncertain=True, arch="arm64" if family in _ARM else "amd64")
 
 
 def _custom_n1(name: str, vcpu: int, memory_mib: int) -> MachineType | None:

@@ -157,12 +157,11 @@ class GkeSystemPoolArgs:
     def __post_init__(self) -> None:
         machine = catalog.machine_type(self.machine_type)
         if machine is None:
-            families = dict.fromkeys(name.split("-")[0] for name in catalog.CPU_MACHINE_TYPES)
             near = difflib.get_close_matches(self.machine_type, catalog.CPU_MACHINE_TYPES, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise ValueError(
-                f"machineType: {self.machine_type!r} is not known; {hint}allowed: the standard "
-                f"sizes of {', '.join(families)}"
+                f"machineType: {self.machine_type!r} is not known; {hint}allowed: the sizes "
+                f"of {', '.join(catalog.FAMILIES)}, such as e2-standard-2"
             )
         if machine.accelerator is not None:
             raise ValueError(
@@ -218,6 +217,18 @@ class GkeClusterArgs(GkeControlPlaneArgs):
                 f"zones: only a regional cluster has zones; drop them, or make location "
                 f"{self.region}"
             )
+
+    def warnings(self) -> list[str]:
+        """Those of the control plane, and what is not known of the system pool's machine type."""
+        found = GkeControlPlaneArgs.warnings(self)
+        machine = catalog.machine_type(self.system_pool.machine_type)
+        if machine is not None and machine.uncertain:
+            found.append(
+                f"systemPool.machineType: {machine.name} is of no size that is listed here, so "
+                "neither its price nor whether Google Cloud offers it is known; gcloud compute "
+                f"machine-types describe {machine.name} --zone ZONE says whether it does"
+            )
+        return found
 
     @property
     def node_zones(self) -> int:

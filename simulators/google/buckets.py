@@ -33,6 +33,18 @@ def _get_policy(call: Call) -> dict[str, Any]:
 
 
 def _set_policy(call: Call) -> dict[str, Any]:
+    """Which buckets take conditions: https://cloud.google.com/storage/docs/access-control/iam
+
+    The code and the words of the refusal are not Cloud Storage's own.
+    """
+    bindings = (call.body or {}).get("bindings", ())
+    uniform = call.cloud.buckets.get(call.path["bucket"], Bucket()).uniform_access
+    if not uniform and any(binding.get("condition") for binding in bindings):
+        raise ApiError(
+            412,
+            "Conditional role bindings need uniform bucket-level access.",
+            reason="conditionNotMet",
+        )
     return _shown(call, policies.change(_of_bucket(call), call.body, 412))
 
 

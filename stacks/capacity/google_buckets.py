@@ -1,6 +1,7 @@
 """Whether the buckets that pods use exist, can be written to by pods, and are near the cluster."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 from components.access import ServiceAccountArgs
 from stacks.capacity.google_api import GoogleApi
@@ -30,19 +31,26 @@ def findings(
             uniform = (row.get("iamConfiguration") or {}).get("uniformBucketLevelAccess") or {}
             if not uniform.get("enabled"):
                 # Federated identities, which pods are, need it: cloud.google.com,
-                # federated-identity-supported-services.
-                refused = "pods cannot write to it" if right == "write" else "reads may be refused"
+                # federated-identity-supported-services. So do conditions:
+                # cloud.google.com/storage/docs/access-control/iam.
+                word: Literal["wrong", "unknown"] = "unknown"
+                refused = "reads may be refused"
+                if right == "write":
+                    refused, word = "pods cannot write to it", "wrong"
+                elif args.this_cluster_only:
+                    refused, word = "the condition of thisClusterOnly is refused", "wrong"
                 found.append(
                     Finding(
                         about=about,
-                        word="wrong" if right == "write" else "unknown",
+                        word=word,
                         reason=f"uniform bucket-level access is off, so {refused}; run gcloud "
                         f"storage buckets update gs://{bucket} --uniform-bucket-level-access",
                     )
                 )
             place = str(row.get("location", ""))
-            near = region.startswith(_MULTI_REGIONS.get(place, place.lower()))
-            if "-" in place + _MULTI_REGIONS.get(place, "") and not near:
+            several = _MULTI_REGIONS.get(place)
+            near = region.startswith(several) if several else region == place.lower()
+            if (several or "-" in place) and not near:
                 notes.append(
                     f"bucket {bucket} is in {place}, and the cluster in {region}: reading it is "
                     "slow and billed by volume"

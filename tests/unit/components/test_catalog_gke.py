@@ -10,6 +10,8 @@ from components.catalog import gke
 from components.catalog.accelerators import GPUS
 from components.catalog.gke_accelerators import SOURCES
 from components.catalog.gke_shapes import N1_ATTACH_LIMITS_BY_ZONE
+from components.catalog.node_prices import gke_node
+from components.gke.cluster_args import GkeClusterArgs, GkeSystemPoolArgs
 
 ACCELERATORS = gke.ACCELERATORS.values()
 MACHINES = gke.MACHINE_TYPES.values()
@@ -247,7 +249,10 @@ def test_cpu_shapes_have_the_published_price(
         "custom-4-4000",
         "custom-4-1024",
         "custom-2-99328",
-        "t2a-standard-4",
+        "e2-standrad-4",
+        "e3-standard-4",
+        "n2-custom",
+        "c3-micro",
         "",
     ],
 )
@@ -255,6 +260,36 @@ def test_shapes_that_do_not_exist_are_unknown(name: str) -> None:
     """A size that a family does not have is None, like a family that is not listed."""
     assert gke.machine_type(name) is None
     assert gke.gpu_counts_for(name) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "disk"),
+    [
+        *((name, "pd-balanced") for name in (
+            "c3-highcpu-4", "c3-highmem-8", "c3-standard-4-lssd", "n2d-highmem-4", "n2d-highcpu-8",
+            "e2-micro", "e2-custom-4-8192", "e2-custom-small-2048", "n2-custom-4-8192-ext",
+            "t2a-standard-4",
+        )),
+        *((name, "hyperdisk-balanced") for name in (
+            "c4a-standard-4", "c4d-highmem-8", "n4d-standard-2", "n4-highcpu-4", "n4-custom-4-8192",
+            "c4-highmem-8", "c4-standard-2", "c4-standard-24",
+        )),
+    ],
+)  # fmt: skip
+def test_a_size_that_is_not_listed_is_taken_with_its_familys_disk(name: str, disk: str) -> None:
+    """GKE offers it; the user is told that its price is not known, and no total leaves it out."""
+    pool = GkeSystemPoolArgs(machine_type=name)
+    assert pool.boot_disk == disk
+    row = gke.machine_type(name)
+    assert row is not None
+    assert (row.on_demand, row.accelerator, row.uncertain) == (None, None, True)
+    cluster = GkeClusterArgs(
+        name="c", location="us-central1-a", authorized_networks={"a": "8.8.8.8/32"},
+        system_pool=pool,
+    )  # fmt: skip
+    (warning,) = cluster.warnings()
+    assert warning.startswith(f"systemPool.machineType: {name} is of no size")
+    assert gke_node(name).on_demand is None
 
 
 def test_n1_limits_cover_every_count_of_every_n1_accelerator() -> None:

@@ -11,6 +11,7 @@ from googleapiclient.discovery import build
 from googleapiclient.errors import HttpError
 
 from simulators.google import GoogleCloud, serve_api
+from simulators.google_inventory import Bucket
 from tests.unit.plugins.offline_engine import Plane
 
 REGION = {"project": "p", "region": "us-central1"}
@@ -235,6 +236,19 @@ def test_a_bucket_has_a_policy_of_its_own(google: Google) -> None:
     code, _, said = refused(buckets.setIamPolicy(bucket="data", body={"bindings": [pod]}))
     assert (code, said) == (400, "Identity Pool does not exist (p.svc.id.goog)")
     assert "bindings" not in buckets.getIamPolicy(bucket="other").execute()
+
+
+def test_a_bucket_without_uniform_access_takes_no_condition(google: Google) -> None:
+    """It takes the same binding without one."""
+    buckets = google.client("storage", "v1").buckets()
+    google.cloud.buckets["data"] = Bucket(uniform_access=False)
+    reader = {"role": "roles/storage.objectViewer", "members": ["user:a@b.c"]}
+    condition = {"title": "t", "expression": "true"}
+    body = {"version": 3, "bindings": [{**reader, "condition": condition}]}
+    code, _, said = refused(buckets.setIamPolicy(bucket="data", body=body))
+    assert (code, "uniform bucket-level access" in said) == (412, True)
+    body = {"bindings": [reader]}
+    assert buckets.setIamPolicy(bucket="data", body=body).execute()["bindings"] == [reader]
 
 
 def test_an_api_is_enabled_for_the_whole_project(google: Google) -> None:

@@ -10,11 +10,16 @@ from stacks.capacity.google_buckets import findings
 from tests.unit.plugins.offline_engine import Plane
 
 
-def asked(bucket: Bucket, right: str = "write") -> tuple[list[tuple[str, str]], list[str]]:
+def asked(
+    bucket: Bucket, right: str = "write", *, region: str = "us-central1", only: bool = False
+) -> tuple[list[tuple[str, str]], list[str]]:
     """What is found of the bucket `data` as (word, reason), and the notes."""
     api = serve_api(GoogleCloud(control_plane=Plane(), buckets={"data": bucket}))
-    accounts = {"trainer": ServiceAccountArgs(buckets={"data": right})}  # type: ignore[dict-item]
-    found, notes = findings(accounts, region="us-central1", api=GoogleApi(api.endpoint))
+    account = ServiceAccountArgs(
+        buckets={"data": right},  # type: ignore[dict-item]
+        this_cluster_only=only,
+    )
+    found, notes = findings({"trainer": account}, region=region, api=GoogleApi(api.endpoint))
     api.stop()
     assert all(one.about == "serviceAccounts.trainer.buckets.data" for one in found)
     return [(one.word, one.reason) for one in found], notes
@@ -46,3 +51,16 @@ def test_a_bucket_far_from_the_cluster_is_a_note(location: str) -> None:
     found, (note,) = asked(Bucket(location=location))
     assert found == []
     assert note.startswith(f"bucket data is in {location}, and the cluster in us-central1")
+
+
+def test_a_bucket_of_a_region_whose_name_begins_alike_is_far() -> None:
+    """europe-west12 is in Turin, europe-west1 in Belgium."""
+    _, (note,) = asked(Bucket(location="EUROPE-WEST1"), region="europe-west12")
+    assert note.startswith("bucket data is in EUROPE-WEST1, and the cluster in europe-west12")
+    assert asked(Bucket(location="EUROPE-WEST12"), region="europe-west12") == ([], [])
+
+
+def test_a_condition_needs_uniform_access_to_read_too() -> None:
+    """The update would end at its grant."""
+    (((word, reason),), _) = asked(Bucket(uniform_access=False), "read", only=True)
+    assert (word, "thisClusterOnly is refused" in reason) == ("wrong", True)
