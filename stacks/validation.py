@@ -36,7 +36,7 @@ _HINT = re.compile(r"there is no such key; did you mean '([^']+)'|is called (\S+
 _UNKNOWN = re.compile(r"there is no such key|is called \S+ now")
 _MOVED = re.compile(r"; call the key ([\w-]+:\w+)")
 _NOBODYS = re.compile(r"nothing creates the namespace '([^']+)'")
-_PRIVILEGED = {"podSecurity": "privileged"}
+_EXISTING = {"existing": True}
 _DEPENDED_ON = (
     CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch", "gpu-cluster:serviceAccounts",
     "gpu-cluster:volumeClaims",
@@ -154,7 +154,7 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
     path = message.partition(": ")[0]
     if nobodys := _NOBODYS.search(message):
         made = config.get("gpu-cluster:namespaces") or {}
-        return {**config, "gpu-cluster:namespaces": {**made, nobodys[1]: _PRIVILEGED}}
+        return {**config, "gpu-cluster:namespaces": {**made, nobodys[1]: _EXISTING}}
     if (moved := _MOVED.search(message)) or "nothing reads the namespace" in message:
         holder, key = _holder(config, path)
         value = holder.pop(key) if holder else None

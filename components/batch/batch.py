@@ -65,7 +65,8 @@ class Batch(pulumi.ComponentResource):
                 self._submitters(namespace, groups, cluster)
 
     def _submitters(self, namespace: str, groups: list[str], cluster: Cluster) -> None:
-        """Lets these groups submit jobs in the namespace, and nothing else."""
+        """Lets these groups submit jobs in the namespace: any pod that the namespace admits, with
+        any of its service accounts, Secrets and claims."""
         metadata: ObjectMetaArgsDict = {"name": published.SUBMIT_ROLE, "namespace": namespace}
         kubernetes.rbac.v1.Role(
             f"submit-jobs-{namespace}",

@@ -25,8 +25,10 @@ class QueueArgs:
     """How much of each pool's GPU resource the queue hands out at once, by pool. Left out,
     `maxNodes` times what a node has allocatable."""
     groups: Annotated[Sequence[str], UNIQUE] = ()
-    """The Kubernetes groups that may submit jobs in those namespaces with `gpu-cluster job`; with
-    `jobSet`. On EKS a name in `cluster.users`."""
+    """The Kubernetes groups that may submit jobs, with any pod that the namespace admits; with
+    `jobSet`. On EKS a name in `cluster.users`. The stack must create the namespaces of such a queue
+    with `podSecurity: baseline`. On an existing cluster they can be others, not `default` or
+    `kube-*`; then check what they enforce."""
 
     def __post_init__(self) -> None:
         check_limits(self)

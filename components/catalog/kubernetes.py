@@ -70,8 +70,9 @@ EKS_NODEGROUP: Final = "eks.amazonaws.com/nodegroup"
 OWN_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 """Namespaces that every cluster has."""
 
-RESERVED_NAMESPACE: Final = re.compile(r"default|kube-.*|.*-system")
-"""Kubernetes' own, and those that controllers come with."""
+RESERVED_NAMESPACE: Final = re.compile(r"default|(?:kube|gke|gmp|amazon)-.*|.*-system")
+"""Those of Kubernetes, of GKE (`gmp-public`, `gke-managed-cim`), of EKS' addons
+(`amazon-cloudwatch`, `amazon-guardduty`), and those that controllers create."""
 
 RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "cloud.google.com")
 """Domains, with their subdomains, whose labels the cloud or the kubelet sets."""

@@ -221,11 +221,12 @@ class PodClaims(pulumi.ComponentResource):
 
 
 def declare_namespaces(namespaces: Mapping[str, NamespaceArgs], *, cluster: Cluster) -> Cluster:
-    """Declares the namespaces; returns the cluster as it is once they exist: all that is declared
-    in that one waits for them."""
-    if not namespaces:
+    """Declares the namespaces that nobody else creates; returns the cluster as it is once they
+    exist: all that is declared in that one waits for them."""
+    created = {name: args for name, args in namespaces.items() if not args.existing}
+    if not created:
         return cluster
-    made = Namespaces("namespaces", namespaces, cluster=cluster).made
+    made = Namespaces("namespaces", created, cluster=cluster).made
     return replace(cluster, ready=[*cluster.ready, *made])
 
 

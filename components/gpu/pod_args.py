@@ -1,6 +1,6 @@
 """What workloads and training jobs have in common: image, resources, account, files, secrets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -35,13 +35,28 @@ class EnvFromArgs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceArgs:
-    """A namespace that this stack creates, for a team or an application. Removing its block deletes
-    it with everything in it. Its `default` account mounts no token of the Kubernetes API."""
+    """A namespace for a team or an application, which this stack creates unless it is `existing`.
+    Removing its block deletes it with everything in it. Its `default` account mounts no token of
+    the Kubernetes API."""
+
+    existing: bool = False
+    """Whether somebody else creates the namespace, such as Argo CD or a fleet. The stack then only
+    names it: it must exist before `pulumi up`, and its Pod Security Standard is not checked."""
 
     pod_security: Literal["baseline", "privileged"] = "baseline"
     """The Pod Security Standard that the cluster enforces in it. Pods that mount directories of the
     host or share GPUs by GKE's MPS need `privileged`, and the namespace a place in
     `namespace-enforces` of `policy/config.json`."""
+
+    @staticmethod
+    def check_given(given: Collection[str]) -> None:
+        """Raises ValueError for a level of a namespace that somebody else creates. `given`: the
+        fields that are written."""
+        if "existing" in given and "pod_security" in given:
+            raise ValueError(
+                "podSecurity: is for a namespace that this stack creates; drop the key, or drop "
+                "existing"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

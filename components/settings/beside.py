@@ -44,8 +44,9 @@ def read_namespaces(path: str, value: object) -> Mapping[str, NamespaceArgs]:
             raise ValueError(f"{path}.{name}: {reason}")
         if names.RESERVED_NAMESPACE.fullmatch(name):
             raise ValueError(
-                f"{path}.{name}: belongs to Kubernetes or a controller; choose a name that does "
-                "not begin with 'kube-' and does not end in '-system'"
+                f"{path}.{name}: belongs to Kubernetes, the cloud or a controller; choose a name "
+                "other than default that does not begin with kube-, gke-, gmp- or amazon- and does "
+                "not end in -system"
             )
     return namespaces
 

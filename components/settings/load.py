@@ -31,6 +31,7 @@ from components.settings.endpoints import foreign_endpoints
 from components.settings.model import Settings
 from components.settings.validate import (
     check_gpu_test,
+    check_groups,
     check_namespaces,
     check_pool_name,
     check_workloads,
@@ -61,7 +62,7 @@ def load() -> Settings[Any]:
         read = from_config(config)
     except ValueError as error:
         raise pulumi.RunError(str(error)) from None
-    for warning in foreign_endpoints(config):
+    for warning in (*foreign_endpoints(config), *check_groups(read)):
         pulumi.log.warn(warning)
     return read
 
@@ -156,6 +157,7 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
         images=decode(f"{NAMESPACE}:images", ImagesArgs, values["images"]),
     )
     check_namespaces(found)
+    check_groups(found)
     return found
 
 

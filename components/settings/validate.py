@@ -3,7 +3,7 @@
 Each function raises ValueError with one line that begins with the key's path.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,38 +51,66 @@ def check_workloads(
 def check_namespaces(settings: Settings[Any]) -> None:
     """Refuses a namespace that nothing creates, and pods that one of the stack's own would refuse.
     Which namespaces somebody else's cluster has, nobody here knows."""
-    own = settings.namespaces
+    created = {name: args for name, args in settings.namespaces.items() if not args.existing}
     for key, namespaces in settings.own.access.editors.items():
-        check_restricted_namespaces(f"{NAMESPACE}:cluster.{key}", namespaces, own)
+        for position, name in enumerate(namespaces):
+            check_restricted_namespace(f"{NAMESPACE}:cluster.{key}[{position}]", name, created)
     existing = PLATFORMS[settings.platform].cloud is None
     for path, name, uses_host in _named(settings):
-        if name not in (*own, *names.OWN_NAMESPACES) and not existing:
+        if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
             raise ValueError(
                 f"{path}: nothing creates the namespace {name!r}; add it to "
-                f"{NAMESPACE}:namespaces, or take one of {', '.join([*own, 'default'])}"
+                f"{NAMESPACE}:namespaces, with existing: true if somebody else creates it, or take "
+                f"one of {', '.join([*settings.namespaces, 'default'])}"
             )
-        if uses_host and name in own and own[name].pod_security != "privileged":
+        if uses_host and name in created and created[name].pod_security != "privileged":
             raise ValueError(
-                f"{path}: {name} enforces the Pod Security Standard {own[name].pod_security}, and "
-                "these pods use directories or the IPC namespace of the host; set "
+                f"{path}: {name} enforces the Pod Security Standard "
+                f"{created[name].pod_security}, and these pods use directories or the IPC "
+                "namespace of the host; set "
                 f"{NAMESPACE}:namespaces.{name}.podSecurity to privileged"
             )
 
 
-def check_restricted_namespaces(
-    path: str, namespaces: Sequence[str], own: Mapping[str, NamespaceArgs]
-) -> None:
+def check_groups(settings: Settings[Any]) -> list[str]:
+    """Refuses groups that may submit jobs, and so any pod, in a namespace that does not enforce the
+    Pod Security Standard `baseline`.
+
+    Returns a warning for each namespace of an existing cluster that somebody else creates.
+    """
+    created = {name: args for name, args in settings.namespaces.items() if not args.existing}
+    warnings = []
+    for name, queue in (settings.batch.queues if settings.batch else {}).items():
+        path = f"{NAMESPACE}:batch.queues.{name}.namespaces"
+        unknown = [
+            namespace
+            for namespace in (queue.namespaces if queue.groups else ())
+            if PLATFORMS[settings.platform].cloud is None
+            and namespace not in (*created, "default")
+            and not namespace.startswith("kube-")
+        ]
+        warnings += [
+            f"{path}: the groups of the queue can run privileged pods in {namespace} unless that "
+            "enforces a Pod Security Standard; check its label pod-security.kubernetes.io/enforce"
+            for namespace in unknown
+        ]
+        for position, namespace in enumerate(queue.namespaces if queue.groups else ()):
+            if namespace not in unknown:
+                check_restricted_namespace(f"{path}[{position}]", namespace, created)
+    return warnings
+
+
+def check_restricted_namespace(path: str, name: str, created: Mapping[str, NamespaceArgs]) -> None:
     """Refuses to let people create pods where nothing keeps these from taking the node, or the
-    rights of a controller. `path` is the key of `namespaces`, `own` what the stack creates."""
-    for position, name in enumerate(namespaces):
-        given = own[name].pod_security if name in own else None
-        if given != "baseline":
-            what = "is not one of this stack's" if given is None else f"enforces only {given}"
-            raise ValueError(
-                f"{path}[{position}]: the namespace {name!r} {what}, so that whoever creates pods "
-                f"in it could have the node; set {NAMESPACE}:namespaces.{name}.podSecurity to "
-                "baseline, or take another namespace"
-            )
+    rights of a controller. `path` is the key of the namespace, `created` what the stack creates."""
+    given = created[name].pod_security if name in created else None
+    if given != "baseline":
+        what = "is not one of this stack's" if given is None else f"enforces only {given}"
+        raise ValueError(
+            f"{path}: the namespace {name!r} {what}, so that whoever creates pods in it could have "
+            f"the node; set {NAMESPACE}:namespaces.{name}.podSecurity to baseline, or take another "
+            "namespace"
+        )
 
 
 def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:

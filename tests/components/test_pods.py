@@ -470,3 +470,21 @@ def test_a_workload_has_the_same_parts(kind: str) -> None:
     mounts = {each["name"]: each for each in container["volumeMounts"]}
     assert mounts["token"]["readOnly"] is True
     assert mounts["scratch"] == {"name": "scratch", "mountPath": "/scratch"}
+
+
+@pytest.mark.parametrize("stack", ["train-gke", "autopilot", "train", "onprem"])
+def test_a_namespace_that_exists_is_named_and_not_created(stack: str) -> None:
+    """Creating it would fail, and deleting it would delete what is in it."""
+    found = declared(
+        stack,
+        namespaces={"team": {"existing": True}, "own": {}},
+        serviceAccounts={"trainer": {"namespace": "team"}},
+        job={"serviceAccount": "trainer", "namespace": "team"},
+    )
+    created = found.of("kubernetes:core/v1:Namespace")
+    assert "own" in {each.inputs["metadata"]["name"] for each in created}
+    assert "team" not in {each.inputs["metadata"]["name"] for each in created}
+    patched = found.of("kubernetes:core/v1:ServiceAccountPatch")
+    assert [each.inputs["metadata"]["namespace"] for each in patched] == ["own"]
+    account = found.one("kubernetes:core/v1:ServiceAccount", "trainer")
+    assert account.inputs["metadata"]["namespace"] == "team"

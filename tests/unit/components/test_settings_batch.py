@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from components.settings import load as settings
+from components.settings.load import from_config
+from components.settings.validate import check_groups
 from tests.program.environments import as_engine_config, values_of, with_changes, without_keys
 from tests.unit.components.test_settings import refusal
 
@@ -78,3 +80,49 @@ def test_a_pool_without_maximum_needs_a_number() -> None:
         "gpu-cluster:batch.queues.q.nominalQuota.gpus: is missing, and the pool has no maxNodes to "
         "tell it from; set how many GPUs the queue may hand out"
     )
+
+
+def existing_with_groups(namespace: str, namespaces: dict[str, Any]) -> dict[str, str]:
+    """The environment on an existing cluster, with a queue whose group submits jobs there."""
+    values = values_of("onprem")
+    (pool, *_) = values["gpu-cluster:gpuPools"]
+    queue = {
+        "pools": [pool],
+        "nominalQuota": {pool: 1},
+        "namespaces": [namespace],
+        "groups": ["researchers"],
+    }
+    batch = {"jobSet": True, "queues": {"training": queue}}
+    more = {"gpu-cluster:batch": batch, "gpu-cluster:namespaces": namespaces}
+    return as_engine_config({**values, **more})
+
+
+@pytest.mark.parametrize("existing", [{}, {"team": {"existing": True}}])
+def test_groups_in_a_namespace_of_others_are_a_warning_on_an_existing_cluster(
+    existing: dict[str, Any],
+) -> None:
+    """Nobody here knows which Pod Security Standard it enforces; of the stack's own it is known."""
+    (warning,) = check_groups(from_config(existing_with_groups("team", existing)))
+    assert warning.startswith(
+        "gpu-cluster:batch.queues.training.namespaces: the groups of the queue can run privileged "
+        "pods in team unless "
+    )
+    assert check_groups(from_config(existing_with_groups("team", {"team": {}}))) == []
+
+
+@pytest.mark.parametrize(
+    ("namespace", "namespaces", "reason"),
+    [
+        ("default", {}, "is not one of this stack's"),
+        ("kube-system", {}, "is not one of this stack's"),
+        ("kube-flannel", {}, "is not one of this stack's"),
+        ("team", {"team": {"podSecurity": "privileged"}}, "enforces only privileged"),
+    ],
+)
+def test_groups_are_refused_where_the_node_is_open_on_an_existing_cluster(
+    namespace: str, namespaces: dict[str, Any], reason: str
+) -> None:
+    """A member could run a privileged pod, which is root on its node."""
+    with pytest.raises(ValueError, match=r"^gpu-cluster:batch\.queues\.training\.namespaces\[0\]: "
+                       f"the namespace '{namespace}' {reason}, "):  # fmt: skip
+        from_config(existing_with_groups(namespace, namespaces))
