@@ -69,8 +69,8 @@ class Bucket:
 
     uniform_access: bool = True
     """Whether IAM decides on every object in it, and no access control list."""
-    location: str = "US"
-    """A region, a dual-region or a multi-region."""
+    location: str = ""
+    """A region, a dual-region or a multi-region; empty for the region of the cluster."""
     missing: bool = False
     """Whether there is no such bucket. One that the inventory does not have exists."""
 

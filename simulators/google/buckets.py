@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from components.catalog.gke import region_of
 from simulators.cloud import Mount
 from simulators.google import policies
 from simulators.google.api.call import ApiError, Call
+from simulators.google.container.tokens import CLUSTER
 from simulators.google.resource import CloudResource
 from simulators.google_inventory import Bucket
 
@@ -59,13 +61,19 @@ def _get(call: Call) -> dict[str, Any]:
         "kind": "storage#bucket",
         "id": name,
         "name": name,
-        "location": bucket.location.upper(),
+        "location": (bucket.location or _region(call)).upper(),
         "iamConfiguration": {
             "bucketPolicyOnly": uniform,
             "uniformBucketLevelAccess": uniform,
             "publicAccessPrevention": "inherited",
         },
     }
+
+
+def _region(call: Call) -> str:
+    """The region of the cluster, whose stack uses the bucket; before there is one, `US`."""
+    clusters = call.cloud.of(CLUSTER)
+    return next((region_of(cluster.state["location"]) for cluster in clusters), "US")
 
 
 def _of_bucket(call: Call) -> Call:

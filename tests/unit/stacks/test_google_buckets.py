@@ -4,6 +4,8 @@ import pytest
 
 from components.access import ServiceAccountArgs
 from simulators.google import GoogleCloud, serve_api
+from simulators.google.container.tokens import CLUSTER
+from simulators.google.resource import CloudResource
 from simulators.google_inventory import Bucket
 from stacks.capacity.google_api import GoogleApi
 from stacks.capacity.google_buckets import findings
@@ -43,6 +45,20 @@ def test_a_bucket_that_does_not_exist_is_wrong() -> None:
     """The update would end at its grant."""
     (found, _) = asked(Bucket(missing=True))
     assert found == [("wrong", "no such bucket exists; create it, or correct its name")]
+
+
+def test_a_bucket_that_nobody_described_is_near_the_cluster() -> None:
+    """What a rehearsal makes up must not look like advice."""
+    cloud = GoogleCloud(control_plane=Plane())
+    identity = "projects/p/locations/europe-west4-a/clusters/dev"
+    cloud.resources[identity] = CloudResource(
+        token=CLUSTER, display_name="cluster", identity=identity,
+        state={"location": "europe-west4-a"},
+    )  # fmt: skip
+    api = serve_api(cloud)
+    accounts = {"trainer": ServiceAccountArgs(buckets={"data": "read"})}
+    assert findings(accounts, region="europe-west4", api=GoogleApi(api.endpoint)) == ([], [])
+    api.stop()
 
 
 @pytest.mark.parametrize("location", ["EU", "US-EAST1", "EUROPE-WEST4"])
