@@ -6,7 +6,7 @@ providers find that out half way through an update. A setting that was taken awa
 keeps is named as well: neither the provider nor the preview would say a word.
 
 Each message ends with a code in brackets, by which programs know it whatever its words are:
-`GPUC-REPLACE-` and what is replaced, `GPUC-KEPT`, `GPUC-IMMUTABLE`.
+`GPUC-REPLACE-` and what is replaced, `GPUC-KEPT`, `GPUC-IMMUTABLE`, `GPUC-CLAIMS`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """An EKS cluster: control plane, who may use it, addons, one small autoscaled CPU node group."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 import pulumi
@@ -22,6 +22,10 @@ from components.eks.user_args import entries
 
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly")
 """Join the cluster and pull images; the CNI's permissions are the CNI's own."""
+
+_TAGS_OF_DRIVER = ("kubernetes.io", "CSIVolumeName", "CSIVolumeSnapshotName",
+                   "ebs.csi.aws.com/cluster")  # fmt: skip
+"""Beginnings of the keys of tags that the EBS CSI driver reserves for itself."""
 
 
 class EksCluster(pulumi.ComponentResource):
@@ -248,7 +252,7 @@ class EksCluster(pulumi.ComponentResource):
             configuration = dict(addon.configuration)
             if addon.disks:
                 # Without tags too: the provider keeps a configuration that is no longer given.
-                configuration["controller"] = {"extraVolumeTags": dict(args.tags)}
+                configuration["controller"] = {"extraVolumeTags": _tags_of_driver(args.tags)}
             made += [
                 aws.eks.Addon(
                     f"{name}-{addon.name}",
@@ -359,6 +363,19 @@ def _use_of_key(arn: str) -> str:
             "Resource": arn,
         }
     )
+
+
+def _tags_of_driver(tags: Mapping[str, str]) -> dict[str, str]:
+    """Those that the EBS CSI driver accepts: its controller exits on a tag of its own, and reads
+    them from a flag of the form key=value,key=value.
+
+    kubernetes-sigs/aws-ebs-csi-driver pkg/driver/validation.go, pkg/cloud/cloud.go, 2026-11-23.
+    """
+    return {
+        key: value
+        for key, value in tags.items()
+        if not key.startswith(_TAGS_OF_DRIVER) and not set(key) & set(",=") and "," not in value
+    }
 
 
 def _use_of_disks_key(arn: str) -> str:

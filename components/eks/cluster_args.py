@@ -191,7 +191,9 @@ class EksClusterArgs:
         default_factory=dict
     )
     """Tags of the cluster and of every instance and volume, for billing. A change recycles all
-    nodes."""
+    nodes. Disks that the EBS CSI driver creates for claims of others do not get tags that it
+    refuses: with a key that begins with `kubernetes.io`, `CSIVolumeName`, `CSIVolumeSnapshotName`
+    or `ebs.csi.aws.com/cluster` or contains `,` or `=`, or with a value that contains `,`."""
 
     def __post_init__(self) -> None:
         check_limits(self)

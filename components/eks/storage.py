@@ -13,6 +13,7 @@ import pulumi_kubernetes as kubernetes
 from components import ownership
 from components.cluster import ClaimVolume, Cluster, Disk
 from components.eks.cluster_args import EksClusterArgs
+from components.kept_disks import refusing_lost_disks
 
 NAME = "gp3-encrypted"
 PROVISIONER = "ebs.csi.aws.com"
@@ -73,10 +74,16 @@ class EksDisks(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`zones`: those of the stack's own network, as the user wrote them -> their names."""
-        super().__init__("gpu-cluster:eks:Disks", name, None, opts)
+        zone_of = {claim: disk.zone or args.network.places[0] for claim, disk in claims.items()}
+        remembered, guard = refusing_lost_disks(
+            "zones-of-disks", {claim: {"zone": zone} for claim, zone in zone_of.items()}
+        )
+        super().__init__(
+            "gpu-cluster:eks:Disks", name, remembered, pulumi.ResourceOptions.merge(guard, opts)
+        )
         volumes: dict[str, ClaimVolume] = {}
         for claim, disk in claims.items():
-            zone = disk.zone or args.network.places[0]
+            zone = zone_of[claim]
             volume = aws.ebs.Volume(
                 f"claim-{claim}",
                 # By its name: a zone may be given by its ID.

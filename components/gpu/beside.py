@@ -12,6 +12,7 @@ from components.cluster import ClaimVolume, Cluster
 from components.gpu.pod_args import Beside, NamespaceArgs
 from components.gpu.pod_parts import Contents, config_map_name
 from components.gpu.volume_args import VolumeClaimArgs
+from components.kept_disks import refusing_lost_disks
 
 ROOT = Path()
 """Where the program runs: the folder of the stack's file."""
@@ -121,7 +122,9 @@ class PodAccounts(pulumi.ComponentResource):
                 },
             },
             # A volume that is there changes neither its source nor its access modes.
-            opts=cluster.options(self, delete_before_replace=True),
+            opts=pulumi.ResourceOptions.merge(
+                cluster.options(self, delete_before_replace=True), _WITH_ITS_CLAIM
+            ),
         )
         return [
             volume,
@@ -132,13 +135,17 @@ class PodAccounts(pulumi.ComponentResource):
                     "access_modes": modes,
                     "resources": {"requests": {"storage": _ANY_SIZE}},
                     "storage_class_name": "",
-                    "volume_name": name,
+                    # Not the plain name: the claim is replaced whenever the volume is.
+                    "volume_name": volume.metadata.name,
                 },
                 opts=cluster.options(self, delete_before_replace=True, depends_on=[volume]),
             ),
         ]
 
 
+_WITH_ITS_CLAIM = pulumi.ResourceOptions(replace_on_changes=["spec.accessModes"])
+"""Of a volume: its claim is replaced for other access modes, and a volume that had another claim
+would stay Released: the new claim would be Pending forever."""
 _AT_ONCE = {"pulumi.com/waitFor": "jsonpath={.metadata.uid}"}
 """A claim whose class waits for its first pod is bound only then: nobody waits for that."""
 
@@ -156,7 +163,23 @@ class PodClaims(pulumi.ComponentResource):
         cluster: Cluster,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        super().__init__("gpu-cluster:gpu:PodClaims", name, None, opts)
+        # With its own disk, a claim can be replaced: the disk stays, with its data.
+        disks: dict[str, dict[str, str]] = {
+            claim: {}
+            if claim in cluster.volumes
+            else {
+                "storageClass": args.storage_class or "",
+                "accessMode": args.access_mode,
+                "namespace": args.namespace,
+            }
+            for claim, args in claims.items()
+        }
+        remembered, guard = refusing_lost_disks(
+            "disks-of-claims", disks, by_stack=cluster.volumes.keys() & claims.keys()
+        )
+        super().__init__(
+            "gpu-cluster:gpu:PodClaims", name, remembered, pulumi.ResourceOptions.merge(guard, opts)
+        )
         made: list[pulumi.Resource] = []
         for claim, args in claims.items():
             disk = cluster.volumes.get(claim)
@@ -213,7 +236,10 @@ class PodClaims(pulumi.ComponentResource):
                 },
             },
             opts=pulumi.ResourceOptions.merge(
-                cluster.options(self, holds_disk=True, delete_before_replace=True),
+                pulumi.ResourceOptions.merge(
+                    cluster.options(self, holds_disk=True, delete_before_replace=True),
+                    _WITH_ITS_CLAIM,
+                ),
                 # The driver's resizer writes it once the file system has grown too.
                 pulumi.ResourceOptions(ignore_changes=["spec.capacity"]),
             ),

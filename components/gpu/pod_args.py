@@ -204,8 +204,8 @@ def _check_attachable(path: str, name: str, claim: VolumeClaimArgs, pool: GpuPoo
     change = f"set {key} to {pool.attachable}" if pool.attachable else f"drop {key}"
     raise ValueError(
         f"{path}.claim: nodes of pool {pool.name} cannot attach the disk of {name}, whose "
-        f"storageClass is {given or 'the default one'}; {change}, or take a bucket. Another class "
-        "replaces a claim and its disk"
+        f"storageClass is {given or 'the default one'}; {change}, or take a bucket. A claim that "
+        "exists cannot change its class: add one with another name"
     )
 
 

@@ -188,11 +188,12 @@ class VolumeClaimArgs:
     refused: the stack itself creates the disk, an encrypted gp3 volume."""
     zone: str | None = None
     """EKS only: the zone of the disk, and of the nodes that mount it; left out, the first of the
-    cluster's network, if that is the stack's own. A change replaces the disk, and its data is lost.
-    """
+    cluster's network, if that is the stack's own. It cannot change while the claim exists: a disk
+    does not move, and its data would be lost."""
     access_mode: AccessMode = "ReadWriteOnce"
     """Who may mount it: pods of one node (`ReadWriteOnce`), of several nodes (`ReadWriteMany`,
-    `ReadOnlyMany`), or one pod (`ReadWriteOncePod`)."""
+    `ReadOnlyMany`), or one pod (`ReadWriteOncePod`). Outside of EKS it, the class and the namespace
+    cannot change while the claim exists: its disk would be deleted with its data."""
     namespace: str = "default"
     """The namespace: one of `namespaces`, or one that exists."""
 

@@ -80,7 +80,8 @@ def _check_disk(claim: VolumeClaimArgs, platform: str, disks: Disks | None) -> N
         raise ValueError(
             f"storageClass: {claim.storage_class!r} has no effect on platform {platform}, where "
             "the stack itself creates the disks of its claims; drop the key, or "
-            f"{disks.other_class}"
+            f"{disks.other_class}. For a claim that exists see 'A disk that the driver created' in "
+            "docs/how-to/give-jobs-data.md"
         )
     if claim.zone is None and not disks.zones:
         raise ValueError(

@@ -36,6 +36,19 @@ def unmounted(
     return list(dict.fromkeys(found))
 
 
+def unbound(claims: Sequence[Object]) -> list[str]:
+    """One line for each claim that names its volume and is not bound to it: its pods never start.
+
+    A claim that names none may wait for its first pod.
+    """
+    return [
+        f"PersistentVolumeClaim {full_name(claim)} is {claim['status']['phase']}, not Bound: "
+        f"PersistentVolume {claim['spec']['volumeName']} does not exist or is not free for it"
+        for claim in claims
+        if claim["spec"].get("volumeName") and claim["status"]["phase"] != "Bound"
+    ]
+
+
 def unidentified(cloud: Cloud, pods: Sequence[Object]) -> list[str]:
     """One line for each workload whose pods would not get the rights of their service account."""
     if not isinstance(cloud, Identifying):

@@ -184,6 +184,8 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
             "The add-on is unhealthy because it doesn't have the desired number of replicas: the "
             "cluster has no node that its pods can run on",
         )
+    if reason := _why_tags_refused(row) if name == "aws-ebs-csi-driver" else "":
+        return "InsufficientNumberOfReplicas", f"its controller exits: {reason}"
     if name not in _WORKS_AS:
         return None
     account_name, actions = _WORKS_AS[name]
@@ -209,6 +211,30 @@ def _why_degraded(account: Account, cluster: Cluster, row: Row) -> tuple[str, st
     if missing:
         return "AccessDenied", f"its role {role_name(role)} may not do {', '.join(missing)}"
     return None
+
+
+def _why_tags_refused(row: Row) -> str:
+    """The message with which the EBS CSI driver exits on `--extra-tags`, a flag that its chart
+    writes as key=value,key=value; empty if it starts.
+
+    kubernetes-sigs/aws-ebs-csi-driver pkg/driver/validation.go, 2026-11-23; k8s.io/component-base
+    cli/flag/map_string_string.go.
+    """
+    values = yaml.safe_load(row.get("configurationValues") or "{}")
+    tags = (values.get("controller") or {}).get("extraVolumeTags") or {}
+    flag = ",".join(f"{key}={value}" for key, value in tags.items())
+    for pair in flag.split(",") if flag else ():
+        key, separator, _ = pair.partition("=")
+        if not separator:
+            return f"malformed pair, expect string=string: {pair}"
+        if key in _DRIVER_TAGS:
+            return f"Invalid extra tags: Tag key '{key}' is reserved"
+        if key.startswith("kubernetes.io"):
+            return "Invalid extra tags: Tag key prefix 'kubernetes.io' is reserved"
+    return ""
+
+
+_DRIVER_TAGS = ("CSIVolumeName", "CSIVolumeSnapshotName", "ebs.csi.aws.com/cluster")
 
 
 def _check(account: Account, params: Params) -> None:

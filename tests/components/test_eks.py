@@ -299,6 +299,21 @@ def test_the_disks_of_claims_have_the_cluster_s_tags() -> None:
     assert values == {"controller": {"extraVolumeTags": {"team": "ml"}}}
 
 
+REFUSED_TAGS = {
+    "kubernetes.io/team": "ml", "kubernetes.io": "ml", "CSIVolumeName": "a", "a": "b,c", "d,e": "f",
+    "CSIVolumeSnapshotName": "a", "ebs.csi.aws.com/cluster": "true", "g=h": "i",
+}  # fmt: skip
+
+
+def test_the_driver_of_disks_gets_no_tag_that_it_refuses() -> None:
+    """Its controller would exit; the stack's own resources have these tags."""
+    found = declare(tags={"team": "ml", **REFUSED_TAGS})
+    addons = {one.inputs["addonName"]: one for one in found.of(ADDON)}
+    values = json.loads(addons["aws-ebs-csi-driver"].inputs["configurationValues"])
+    assert values == {"controller": {"extraVolumeTags": {"team": "ml"}}}
+    assert found.one("aws:eks/cluster:Cluster").inputs["tags"].items() >= REFUSED_TAGS.items()
+
+
 def test_addon_versions_are_eks_s_unless_pinned() -> None:
     """A pinned addon has the config's version, another none."""
     stack = declare(addon_versions={"coredns": "v1.12.4-eksbuild.1"})

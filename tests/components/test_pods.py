@@ -196,6 +196,10 @@ def test_eks_mounts_a_bucket_by_a_volume_and_its_claim() -> None:
         "file-mode=666", "dir-mode=777",
     ]  # fmt: skip
     assert (data["accessModes"], out["accessModes"]) == (["ReadOnlyMany"], ["ReadWriteMany"])
+    # The claim of another right is a new one, and a volume is bound once.
+    assert {
+        each.replace_on_changes for each in found.of("kubernetes:core/v1:PersistentVolume")
+    } == {("spec.accessModes",)}
     assert (data["storageClassName"], data["persistentVolumeReclaimPolicy"]) == ("", "Retain")
     claims = {
         each.inputs["metadata"]["name"]: each.inputs["spec"]
@@ -399,6 +403,7 @@ def test_on_eks_the_stack_owns_the_disk_of_a_claim() -> None:
     volume = found.one("kubernetes:core/v1:PersistentVolume")
     spec = volume.inputs["spec"]
     assert list(volume.ignore_changes) == ["spec.capacity"]
+    assert list(volume.replace_on_changes) == ["spec.accessModes"]
     assert spec["csi"] == {
         "driver": "ebs.csi.aws.com", "fsType": "ext4", "volumeHandle": "claim-checkpoints-id",
     }  # fmt: skip

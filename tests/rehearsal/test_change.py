@@ -14,6 +14,7 @@ from rehearsal.sandbox import ROOT, Sandbox
 from stacks.files import EXAMPLES
 from stacks.program import FILES, FOLDERS
 from tests.integration.stacks.test_cost import git
+from tests.rehearsal.conftest import patched
 
 
 def repository(folder: Path, stack: str = "dev") -> Path:
@@ -30,6 +31,101 @@ def repository(folder: Path, stack: str = "dev") -> Path:
     git(root, "add", *FILES, *FOLDERS, f"Pulumi.{stack}.yaml")
     git(root, "commit", "--quiet", "--message", "as it is up")
     return root
+
+
+CLAIM = "kubernetes:core/v1:PersistentVolumeClaim"
+VOLUME = "kubernetes:core/v1:PersistentVolume"
+VOLUMES = "/api/v1/persistentvolumes"
+DRIVERS_OWN = patched(
+    """
+    from types import SimpleNamespace
+
+    import pulumi
+
+    from components.eks import platform
+    from components.gpu import beside
+
+    platform.EksDisks = lambda *_, **__: SimpleNamespace(volumes={})
+    beside.refusing_lost_disks = lambda *_, **__: ({}, pulumi.ResourceOptions())
+    """
+)
+"""The program as it was when it left it to the driver to create the disks of claims."""
+
+
+def with_claim(root: Path, *, bucket: str = "read", **claim: str) -> None:
+    """The job of the stack train writes to the claim `results`, with these settings, and has this
+    right on a bucket."""
+    file = root / "Pulumi.train.yaml"
+    document = yaml.safe_load(file.read_text())
+    config = document["config"]
+    out = {"mountPath": "/out", "claim": "results", "readOnly": False}
+    config["gpu-cluster:volumeClaims"] = {"results": {"size": "10Gi", **claim}}
+    data = {"mountPath": "/data", "bucket": "data"}
+    config["gpu-cluster:serviceAccounts"] = {"trainer": {"buckets": {"data": bucket}}}
+    config["gpu-cluster:workloads"]["sample-gpu-job"] |= {
+        "serviceAccount": "trainer", "volumes": {"out": out, "data": data}
+    }  # fmt: skip
+    config["gpu-cluster:gpuPools"]["train-gpu"]["zones"] = [claim.get("zone", "us-east-1a")]
+    file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+
+def volumes_of(sandbox: Sandbox) -> list[tuple[str, str]]:
+    """The PersistentVolumes of disks, with the volume in the cloud that each stands for."""
+    specs = {one["metadata"]["name"]: one["spec"]["csi"]
+             for one in sandbox.control_plane.api.items(VOLUMES)}  # fmt: skip
+    return [(name, csi["volumeHandle"]) for name, csi in specs.items() if "ebs" in csi["driver"]]
+
+
+@pytest.mark.parametrize("case", ["the driver created the disk", "another zone"])
+def test_an_update_that_would_delete_a_disk_is_refused(tmp_path: Path, case: str) -> None:
+    """In a preview and in an `up` without one, before anything happens to the claim or the disk."""
+    root = repository(tmp_path, "train")
+    main = root / "__main__.py"
+    now, by_driver = main.read_text(), case == "the driver created the disk"
+    with_claim(root)
+    if by_driver:
+        DRIVERS_OWN(root)
+    git(root, "commit", "--quiet", "--all", "--message", "with a claim")
+    earlier = before("HEAD", "train", root)
+    main.write_text(now)
+    if not by_driver:
+        with_claim(root, zone="us-east-1b")
+    with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
+        run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
+        assert not run.run_until_ready()
+        assert [one.operation for one in run.outcomes] == ["preview"]
+        assert any("[GPUC-CLAIMS]" in line for line in run.failures), run.failures
+        held = volumes_of(sandbox)
+        assert len(held) == 1
+        outcome = sandbox.engine.up()
+        assert not outcome.ok
+        assert any("[GPUC-CLAIMS]" in line for line in outcome.errors), outcome.errors
+        assert not [urn for what, urn in outcome.resources if "delete" in what or "replace" in what]
+        assert volumes_of(sandbox) == held
+        described = sandbox.cloud.list_resources()
+        assert any(held[0][1] in line for line in described), described
+
+
+@pytest.mark.prove
+def test_other_access_modes_replace_a_volume_with_its_claim(tmp_path: Path) -> None:
+    """Of a disk, which stays, and of a bucket; the new claims are bound."""
+    root = repository(tmp_path, "train")
+    with_claim(root)
+    git(root, "commit", "--quiet", "--all", "--message", "with a claim")
+    earlier = before("HEAD", "train", root)
+    with_claim(root, bucket="write", accessMode="ReadWriteOncePod")
+    with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
+        run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
+        assert run.run_until_ready(), run.failures
+        found = run.change()
+        assert found is not None
+        assert {
+            f"{CLAIM} results",
+            f"{VOLUME} default.results",
+            f"{CLAIM} default.trainer.data-claim",
+            f"{VOLUME} default.trainer.data",
+        } <= {*found["replaced"]}
+        assert not any("ebs" in label for label in found["replaced"])
 
 
 def rehearsed(

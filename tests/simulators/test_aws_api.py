@@ -3,6 +3,7 @@ the shapes of botocore's models, and refuses in AWS's words.
 """
 
 import base64
+import json
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -74,6 +75,28 @@ def test_an_addon_lives_and_dies(ml: Account) -> None:
         ml.eks.delete_addon(clusterName="ml", addonName=name)
     with pytest.raises(ml.eks.exceptions.ResourceNotFoundException):
         ml.eks.describe_addon(clusterName="ml", addonName="vpc-cni")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("kubernetes.io/team", "a", "Tag key prefix 'kubernetes.io' is reserved"),
+        ("CSIVolumeName", "a", "Tag key 'CSIVolumeName' is reserved"),
+        ("ebs.csi.aws.com/cluster", "a", "Tag key 'ebs.csi.aws.com/cluster' is reserved"),
+        ("team", "a,b", "malformed pair, expect string=string: b"),
+    ],
+)
+def test_the_driver_of_disks_exits_on_a_tag(ml: Account, key: str, value: str, said: str) -> None:
+    """The addon is created, and degraded until its configuration is repaired."""
+    ml.group("system", scalingConfig={"minSize": 1, "maxSize": 1, "desiredSize": 1})
+    values = json.dumps({"controller": {"extraVolumeTags": {key: value}}})
+    name = "aws-ebs-csi-driver"
+    ml.eks.create_addon(clusterName="ml", addonName=name, configurationValues=values)
+    addon = ml.eks.describe_addon(clusterName="ml", addonName=name)["addon"]
+    (issue,) = addon["health"]["issues"]
+    assert (addon["status"], issue["message"].endswith(said)) == ("DEGRADED", True)
+    ml.eks.delete_addon(clusterName="ml", addonName=name)
+    ml.eks.delete_nodegroup(clusterName="ml", nodegroupName="system")
 
 
 def test_an_addon_without_a_node_is_degraded(ml: Account) -> None:

@@ -13,6 +13,7 @@ from components.gke.network_args import GkeNetworkArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
+from components.kept_disks import lost_disks
 from components.renamed import present
 from components.replacement import (
     NEVER,
@@ -86,6 +87,26 @@ def test_a_cluster_that_holds_claims_is_not_replaced() -> None:
     with pytest.raises(ValueError, match=r"^cluster.location: .* disks of volumeClaims a, b behin"):
         list(warnings(BEFORE, after, RULES, ["a", "b"]))
     assert list(warnings(BEFORE, BEFORE, RULES, ["a"])) == []
+
+
+def test_an_update_that_would_delete_a_disk_is_refused() -> None:
+    """A claim that is new, unchanged or removed is not mentioned."""
+    before = {"a": {"zone": "z1", "storageClass": ""}, "gone": {"zone": "z1"}}
+    assert lost_disks(before, {"a": before["a"], "new": {"zone": "z2"}}) == ""
+    assert lost_disks(before, {"a": {"zone": "z2"}}) == (
+        "volumeClaims.a.zone: z1 -> z2 would delete the disk with its data; put the old value "
+        "back, add a claim with another name, copy the data to it, and remove a [GPUC-CLAIMS]"
+    )
+    reason = lost_disks(before, {"a": {"storageClass": "fast"}})
+    assert reason.startswith("volumeClaims.a.storageClass: none -> fast would delete the disk")
+
+
+def test_disks_that_the_driver_created_are_not_replaced() -> None:
+    """A state that remembers no disks is of a revision that left them to the driver."""
+    reason = lost_disks(None, {"a": {}, "b": {}}, ["b", "a"])
+    assert reason.startswith("volumeClaims a, b: the EBS CSI driver created these disks, ")
+    assert reason.endswith("and add them again [GPUC-CLAIMS]")
+    assert lost_disks(None, {"a": {"storageClass": ""}}) == ""
 
 
 ZONES = "cluster.network.zones"

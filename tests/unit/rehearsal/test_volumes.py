@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rehearsal.verify.volumes import without_files
+from rehearsal.verify.volumes import unbound, without_files
 from tests.unit.rehearsal.rehearsed import pod
 
 SAID = (
@@ -35,3 +35,21 @@ def test_files_that_nobody_made_are_named(
     for one in pods:
         one["spec"]["volumes"] = [{"name": "code", **source}]
     assert without_files(pods, there) == said
+
+
+def test_a_claim_that_is_not_bound_to_its_volume_is_named() -> None:
+    """One that names no volume may wait for its first pod."""
+    claims: list[dict[str, Any]] = [
+        {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"volumeName": volume} if volume else {},
+            "status": {"phase": phase},
+        }
+        for name, volume, phase in (
+            ("a", "default.a", "Pending"), ("b", "default.b", "Bound"), ("c", "", "Pending"),
+        )
+    ]  # fmt: skip
+    assert unbound(claims) == [
+        "PersistentVolumeClaim default/a is Pending, not Bound: PersistentVolume default.a does "
+        "not exist or is not free for it"
+    ]
