@@ -157,6 +157,10 @@ class Access:
     """What claims of the stack can name."""
     editors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Where people may create pods: key of the cluster's block -> the namespaces in it."""
+    viewers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Where people may only look, likewise."""
+    groups: Sequence[str] | None = None
+    """The Kubernetes groups that people can be in; None where others than the stack say so."""
 
     def check(self, account: ServiceAccountArgs, platform: str) -> None:
         """Raises ValueError where the platform cannot give the account what it names."""

@@ -39,7 +39,7 @@ _NOBODYS = re.compile(r"nothing creates the namespace '([^']+)'")
 _EXISTING = {"existing": True}
 _DEPENDED_ON = (
     CLUSTER, "gpu-cluster:gpuPools", "gpu-cluster:batch", "gpu-cluster:serviceAccounts",
-    "gpu-cluster:volumeClaims",
+    "gpu-cluster:volumeClaims", "gpu-cluster:namespaces",
 )  # fmt: skip
 
 
@@ -158,9 +158,18 @@ def _put_right(config: dict[str, Any], message: str, guessed: set[str]) -> dict[
     if (moved := _MOVED.search(message)) or "nothing reads the namespace" in message:
         holder, key = _holder(config, path)
         value = holder.pop(key) if holder else None
-        return {moved[1]: value, **config} if moved else config
+        if moved and value and not config.get(moved[1]):
+            config[moved[1]] = value
+        return config
     if _UNKNOWN.search(message):
         return config if _rename(config, path, message, guessed) else None
+    made = config.get("gpu-cluster:namespaces")
+    name = _entry(made, path, "gpu-cluster:namespaces.")
+    if name is not None and isinstance(made, dict):
+        # Whatever names it names something that the file declares; a wrong name is nobody's.
+        wrong_name = path.endswith(f".{name}") and isinstance(made.pop(name), dict)
+        made |= {} if wrong_name else {name: _EXISTING}
+        return config
     for room in ("gpuPools", "workloads", "trainingJobs"):
         name = _entry(config.get(f"gpu-cluster:{room}"), path, f"gpu-cluster:{room}.")
         if name is not None:

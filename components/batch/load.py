@@ -36,10 +36,16 @@ def read_training_jobs(
     jobs = decode_map(path, TrainingArgs, value)
     if jobs and not (batch and batch.job_set):
         raise ValueError(f"{path}: need the JobSet controller; set batch.jobSet to true")
+    owners = {pool: q for q, args in (batch.queues if batch else {}).items() for pool in args.pools}
     for name, job in jobs.items():
         if reason := invalid_name(name):
             raise ValueError(f"{path}.{name}: {reason}")
         pool = pool_at(f"{path}.{name}.pool", job.pool, pools)
+        if job.queue is None and job.pool in owners:
+            raise ValueError(
+                f"{path}.{name}.queue: is missing, and pool {job.pool} is handed out by queue "
+                f"{owners[job.pool]}; set it"
+            )
         check_pods(f"{path}.{name}", job, job.request(pool), batch, beside, root)
     return jobs
 

@@ -1,6 +1,6 @@
 """The settings of an EKS environment."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -49,12 +49,17 @@ class EksSettings:
                 "name its claim in existingClaim",
                 other_class="create a claim of that class yourself and name it in existingClaim",
             ),
-            editors={
-                f"users.{group}.namespaces": user.namespaces
-                for group, user in self.cluster.users.items()
-                if user.access == "edit"
-            },
+            editors=self._namespaces("edit"),
+            viewers=self._namespaces("view"),
+            groups=tuple(self.cluster.users),
         )
+
+    def _namespaces(self, access: str) -> dict[str, Sequence[str]]:
+        return {
+            f"users.{group}.namespaces": user.namespaces
+            for group, user in self.cluster.users.items()
+            if user.access == access
+        }
 
 
 def resolve(

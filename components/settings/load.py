@@ -102,13 +102,13 @@ def _read(config: Mapping[str, str], root: Path) -> Settings[Any]:
     for key in given:
         if key not in _KEYS:
             raise ValueError(no_such_key(f"{NAMESPACE}:{key}", key, _KEYS))
-    values = {key: _structured(given, key) for key in _KEYS}
     for outer in ("cluster", "batch"):
-        if nested := [key for key in values[outer] if key in _KEYS]:
+        if nested := [key for key in _structured(given, outer) if key in _KEYS]:
             raise ValueError(
                 f"{NAMESPACE}:{outer}.{nested[0]}: does not belong in {outer}; call the key "
                 f"{NAMESPACE}:{nested[0]} and put it below config"
             )
+    values = {key: _structured(given, key) for key in _KEYS}
     workloads = decode_map(f"{NAMESPACE}:workloads", WorkloadArgs, values["workloads"])
     for name in values["gpuPools"]:
         check_pool_name(name)

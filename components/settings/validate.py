@@ -12,7 +12,7 @@ from components.batch.load import Pools, check_pods, pool_at
 from components.batch.training_args import TrainingArgs
 from components.catalog import kubernetes as names
 from components.cluster import GpuPool
-from components.decode import NAMESPACE, at
+from components.decode import NAMESPACE, at, unknown
 from components.gpu.acceptance_args import GpuTestArgs, job_name
 from components.gpu.pod_args import Beside, NamespaceArgs
 from components.gpu.workload_args import WorkloadArgs
@@ -55,6 +55,7 @@ def check_namespaces(settings: Settings[Any]) -> None:
     for key, namespaces in settings.own.access.editors.items():
         for position, name in enumerate(namespaces):
             check_restricted_namespace(f"{NAMESPACE}:cluster.{key}[{position}]", name, created)
+    _check_members(settings)
     existing = PLATFORMS[settings.platform].cloud is None
     for path, name, uses_host in _named(settings):
         if name not in (*settings.namespaces, *names.OWN_NAMESPACES) and not existing:
@@ -100,6 +101,20 @@ def check_groups(settings: Settings[Any]) -> list[str]:
     return warnings
 
 
+def _check_members(settings: Settings[Any]) -> None:
+    known = settings.own.access.groups
+    if known is None or settings.batch is None:
+        return
+    for name, queue in settings.batch.queues.items():
+        for position, group in enumerate(queue.groups):
+            if group not in known:
+                allowed = unknown(group, known) if known else "cluster.users has none"
+                raise ValueError(
+                    f"{NAMESPACE}:batch.queues.{name}.groups[{position}]: {group!r} is not a group "
+                    f"in cluster.users, so nobody is in it; {allowed}"
+                )
+
+
 def check_restricted_namespace(path: str, name: str, created: Mapping[str, NamespaceArgs]) -> None:
     """Refuses to let people create pods where nothing keeps these from taking the node, or the
     rights of a controller. `path` is the key of the namespace, `created` what the stack creates."""
@@ -122,6 +137,11 @@ def _named(settings: Settings[Any]) -> Iterator[tuple[str, str, bool]]:
     ):
         for name, entry in entries.items():
             yield f"{NAMESPACE}:{room}.{name}.namespace", entry.namespace, False
+    for key, namespaces in settings.own.access.viewers.items():
+        for position, namespace in enumerate(namespaces):
+            # Those of controllers come with what the stack installs.
+            if not names.RESERVED_NAMESPACE.fullmatch(namespace):
+                yield f"{NAMESPACE}:cluster.{key}[{position}]", namespace, False
     for name, queue in (settings.batch.queues if settings.batch else {}).items():
         for position, namespace in enumerate(queue.namespaces):
             path = f"{NAMESPACE}:batch.queues.{name}.namespaces[{position}]"

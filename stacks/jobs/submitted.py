@@ -86,11 +86,6 @@ def _check(path: str, job: TrainingArgs, published: Published, namespace: str) -
         )
     if job.wait:
         raise CheckError(f"{path}.wait: nobody waits for a submitted job; drop the key")
-    owner = next((q for q, args in published.batch.queues.items() if job.pool in args.pools), None)
-    if owner is not None and job.queue is None:
-        raise CheckError(
-            f"{path}.queue: is missing, and pool {job.pool} is handed out by queue {owner}; set it"
-        )
 
 
 def rendered(name: str, args: TrainingArgs, published: Published, root: Path) -> Job:

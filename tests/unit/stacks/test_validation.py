@@ -312,3 +312,30 @@ def test_a_misspelt_key_is_one_finding(key: str, value: str, says: str) -> None:
     pool[key] = value
     (said,) = refusals(config)
     assert said.startswith(f"gpu-cluster:gpuPools.train-gpu.{key}: {says}")
+
+
+@pytest.mark.parametrize("given", [None, {"podSecurity": "restricted"}, {"podSecurty": "x"}])
+def test_a_broken_namespace_is_declared_all_the_same(given: object) -> None:
+    """Whatever names it has no finding of its own."""
+    config = yaml.safe_load((EXAMPLES / "Pulumi.train.yaml").read_text())["config"]
+    config["gpu-cluster:namespaces"] = {"team-vision": given, "team_b": {}}
+    config["gpu-cluster:serviceAccounts"] = {"trainer": {"namespace": "team-vision"}}
+    first, second = refusals(config)
+    assert first.startswith("gpu-cluster:namespaces.team-vision")
+    assert second.startswith("gpu-cluster:namespaces.team_b: must be lowercase")
+
+
+@pytest.mark.parametrize(
+    ("nested", "outer"), [(None, {}), ({"a": {}}, {"gpu-cluster:gpuPools": None})]
+)
+def test_an_empty_block_hides_no_misplaced_one(nested: object, outer: dict[str, object]) -> None:
+    """Nor is it a finding when the misplaced one is empty itself."""
+    config = yaml.safe_load((EXAMPLES / "Pulumi.train.yaml").read_text())["config"]
+    for key in ("gpuPools", "workloads"):
+        del config[f"gpu-cluster:{key}"]
+    config["gpu-cluster:cluster"]["gpuPools"] = nested
+    first, *others = refusals(config | outer)
+    assert first.startswith("gpu-cluster:cluster.gpuPools: does not belong in cluster")
+    assert [each.partition(": ")[0] for each in others] == (
+        ["gpu-cluster:gpuPools.a.instanceTypes"] if nested else []
+    )
