@@ -98,7 +98,9 @@ def _given(package: str, path: str, inputs: Mapping[str, Any]) -> dict[str, Any]
             continue
         if known not in parameters:
             raise ValueError(f"{package}.{path} has no argument {known}")
-        given[known] = value
+        # A provider's inputs are texts; its constructor takes the value and writes it as one.
+        boolean = path.endswith("Provider") and value in ("true", "false")
+        given[known] = value == "true" if boolean else value
     return given
 
 
