@@ -1,13 +1,31 @@
-"""What the policies will say of a stack's monthly cost, before a preview asks them."""
+"""What the policies will say of what a stack costs, before a preview asks them."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from components.catalog.prices import HOURS_PER_MONTH
-from policy import settings
+from policy import pools, settings
 from policy.ceiling import RULE, judged
+from policy.reading import PRODUCTION, is_one_of
 
 if TYPE_CHECKING:
+    from components.settings.model import Settings
     from stacks.cost.bill import Bill
+
+
+def kept_running(stack: str, found: "Settings[Any]") -> list[str]:
+    """The verdict of `gpu-pool-minimum` on each GPU pool that keeps nodes running."""
+    try:
+        _, given = settings.parsed()
+        stacks = given.get(pools.MINIMUM, {}).get("stacks", PRODUCTION)
+        if is_one_of(stack, stacks):
+            return []
+    except (ValueError, AttributeError, TypeError):  # `line` says it
+        return []
+    return [
+        f"policy {pools.MINIMUM}: {pools.kept_running(name, least, stack, stacks)}"
+        for name, each in found.pools.items()
+        if (least := each.pool.min_nodes)
+    ]
 
 
 def line(stack: str, bill: "Bill") -> str:

@@ -16,15 +16,18 @@ def validate(stack: str, as_json: bool) -> ExitCode:
     Asks nobody: neither the engine nor a cloud. What a cloud, a quota or a price has against it,
     the other commands say.
     """
-    from cli.ceiling import line
+    from cli.ceiling import kept_running, line
     from stacks import validation
     from stacks.cost.stack_cost import bill_at
-    from stacks.settings import config_of
+    from stacks.settings import NOWHERE, config_of, settings_of
 
     def ask() -> Answer:
         code, document, text = validation.answer(stack)
-        if code is ExitCode.OK and (said := line(stack, bill_at(stack, config_of(stack)))):
-            return code, document, f"{text}\n{said}"
-        return code, document, text
+        if code is not ExitCode.OK:
+            return code, document, text
+        config = config_of(stack)
+        said = kept_running(stack, settings_of(stack, config, kubeconfig=NOWHERE))
+        lines = [text, line(stack, bill_at(stack, config)), *said]
+        return code, document, "\n".join(filter(None, lines))
 
     return say("validate", ask, as_json=as_json)

@@ -9,6 +9,7 @@ from components.catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, 
 from policy import clusters, host_paths, iam, pod_security, pools, rbac, stacks, workloads
 from policy.binding import Rule, Schema, on_resource, on_stack, policy
 from policy.ceiling import RULE, UNCONFIRMED_DOLLARS
+from policy.reading import PRODUCTION
 
 _MANDATORY, _ADVISORY = EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY
 _MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
@@ -31,7 +32,6 @@ _CEILING: Schema = {
         "stack above it is refused.",
     },
 }
-_PRODUCTION = ("prod", "prod-*", "production", "*-prod")
 
 
 def _texts(*default: str, about: str) -> Mapping[str, Any]:
@@ -68,11 +68,11 @@ RULES: Sequence[Rule] = (
         {"key": {"type": "string", "default": "nvidia.com/gpu", "description": "The taint's key."}},
     ),
     on_resource(
-        "gpu-pool-minimum",
+        pools.MINIMUM,
         pools.minimum,
         _MANDATORY,
         _MEDIUM,
-        {"stacks": _texts(*_PRODUCTION, about="Stacks whose GPU pools may keep nodes running.")},
+        {"stacks": _texts(*PRODUCTION, about="Stacks whose GPU pools may keep nodes running.")},
     ),
     on_resource("autoscaler-owns-size", pools.size, _ADVISORY, _MEDIUM),
     on_resource("secure-boot", pools.secure_boot, _MANDATORY, _HIGH),
@@ -120,7 +120,7 @@ RULES: Sequence[Rule] = (
         clusters.deletion_protection,
         _MANDATORY,
         _HIGH,
-        {"stacks": _texts(*_PRODUCTION, about="Stacks whose cluster must be protected.")},
+        {"stacks": _texts(*PRODUCTION, about="Stacks whose cluster must be protected.")},
     ),
     # Permissions
     on_resource("node-identity", iam.node_identity, _MANDATORY, _HIGH),

@@ -11,6 +11,9 @@ from policy.reading import UNKNOWN, Resource, differs, each, get, is_off, is_one
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 
 
+MINIMUM = "gpu-pool-minimum"
+
+
 def taint(resource: Resource, *, key: str) -> Iterator[str]:
     """A GPU pool keeps pods away that use no GPU."""
     pool = _gpu_pool(resource)
@@ -32,12 +35,16 @@ def minimum(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
         return
     least = number(pool.least)
     if least:
-        allowed = ", ".join(stacks) or "none"
-        yield (
-            f"GPU pool {pool.name} keeps {least:g} node{'' if least == 1 else 's'} running in "
-            f"stack {resource.stack}; set its minimum to 0, or allow the stack in "
-            f"policy/config.json (gpu-pool-minimum: stacks; now {allowed})"
-        )
+        yield kept_running(pool.name, least, resource.stack, stacks)
+
+
+def kept_running(pool: str, least: float, stack: str, stacks: Sequence[str]) -> str:
+    """What the rule says of a pool with a minimum, in a stack that is not among `stacks`."""
+    return (
+        f"GPU pool {pool} keeps {least:g} node{'' if least == 1 else 's'} running in stack "
+        f"{stack}; set its minimum to 0, or allow the stack in policy/config.json "
+        f"({MINIMUM}: stacks; now {', '.join(stacks) or 'none'})"
+    )
 
 
 def size(resource: Resource) -> Iterator[str]:

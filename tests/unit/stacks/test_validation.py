@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cli.ceiling import kept_running
 from cli.main import main
 from stacks.files import EXAMPLES, SAMPLES, composed, read_stack
 from stacks.names import StackError
 from stacks.outcome import ExitCode
 from stacks.positions import position
+from stacks.settings import config_of, settings_of
 from stacks.validation import Finding, findings, refusals
 from tests.program.environments import without_keys
 from tests.unit.cli.test_stack_schema import refused
@@ -76,6 +78,19 @@ def test_all_findings_come_at_once_and_in_order(tmp_path: Path) -> None:
 def test_nothing_is_wrong_with_a_sample(stack: str) -> None:
     """Nor does an existing cluster's need a kubeconfig on this machine."""
     assert findings(stack, EXAMPLES) == []
+
+
+def test_a_minimum_that_the_policies_refuse_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rehearsal refuses it; a stack of production may keep nodes."""
+    config = config_of("dev")
+    config["gpu-cluster:gpuPools"]["train-gpu"]["minNodes"] = 1
+    monkeypatch.setattr("stacks.settings.config_of", lambda stack: config)
+    assert main(["validate", "dev"]) == 0
+    said = "policy gpu-pool-minimum: GPU pool train-gpu keeps 1 node running in stack dev; set"
+    assert said in capsys.readouterr().out
+    assert kept_running("prod", settings_of("prod", config)) == []
 
 
 def test_what_the_program_refuses_is_the_first_finding() -> None:
