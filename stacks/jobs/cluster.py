@@ -95,12 +95,17 @@ class JobCluster:
 
     def jobs(self) -> list[Object]:
         """Every JobSet of the namespace."""
-        return items(
-            asked(
-                self._custom.list_namespaced_custom_object,
-                jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL,
-            )
-        )  # fmt: skip
+        try:
+            return items(
+                asked(
+                    self._custom.list_namespaced_custom_object,
+                    jobset.GROUP, jobset.VERSION, self.namespace, _PLURAL,
+                )
+            )  # fmt: skip
+        except CheckError as error:
+            denied = "not allowed" in str(error)
+            fix = f" in namespace {self.namespace}; give --namespace, that of your queue"
+            raise CheckError(f"{error}{fix if denied else ''}") from None
 
     def cancel(self, name: str) -> None:
         """Deletes a job that was submitted, and its pods. Raises CheckError for any other."""

@@ -232,6 +232,15 @@ def test_a_namespace_without_rights_may_not_exist(server: Server, cluster: JobCl
     )
 
 
+def test_a_list_without_rights_says_to_name_the_namespace(
+    server: Server, cluster: JobCluster
+) -> None:
+    """Most people have rights in the namespace of their queue, and none in `default`."""
+    server.refused = {("GET", JOB_SETS): 403}
+    with pytest.raises(CheckError, match=r"HTTP 403 .* in namespace default; give --namespace"):
+        cluster.jobs()
+
+
 GONE = (
     "first: node gpu-1 has no log of worker 0, pod first: not today; a node that has left has "
     "none, nor has a node of a rehearsal, where no program runs"
