@@ -333,6 +333,12 @@ class EksClusterArgs:
                 "control plane; name the network where Pulumi runs in authorizedNetworks"
             )
         found += [
+            f"authorizedNetworks.{name}: {text} is public, and with privateEndpoint only what is "
+            "routed into the VPC reaches the control plane; give the private network, or drop it"
+            for name, text in self.authorized_networks.items()
+            if self.private_endpoint and not is_reserved(ipaddress.IPv4Network(text))
+        ]
+        found += [
             f"admins[{position}]: {arn} is in an account of documentation, which nobody has; EKS "
             "refuses it once the cluster stands; give the ARN of whoever runs Pulumi"
             for position, arn in enumerate(self.admins)

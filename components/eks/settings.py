@@ -12,7 +12,7 @@ from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.provider_args import AwsProviderArgs, provider_args
 from components.eks.regions import is_region, meant_region
-from components.eks.reservation import check_region
+from components.eks.reservation import check_region, is_group
 
 CLUSTER, POOL = EksClusterArgs, EksGpuNodeGroupArgs
 
@@ -76,6 +76,16 @@ def resolve(
     at(f"{NAMESPACE}:cluster", cluster.check_support, date.today())
     for name, pool in pools.items():
         at(f"{NAMESPACE}:gpuPools.{name}", check_region, pool.reservation, region)
+    holders: dict[str, tuple[str, EksGpuNodeGroupArgs]] = {}
+    for name, pool in pools.items():
+        if pool.reservation is None or is_group(pool.reservation):
+            continue
+        other, held = holders.setdefault(pool.reservation, (name, pool))
+        if list(held.instance_types) != list(pool.instance_types):
+            raise ValueError(
+                f"{NAMESPACE}:gpuPools.{name}.reservation: {pool.reservation} is of one instance "
+                f"type, and pool {other} takes {held.instance_types[0]} from it; name another"
+            )
     return EksSettings(
         provider=provider,
         cluster=cluster,

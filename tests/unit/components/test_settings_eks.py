@@ -257,6 +257,9 @@ def test_warns_where_pulumi_itself_could_not_reach_the_control_plane() -> None:
     assert [line.partition(":")[0] for line in alone.warnings(today)] == ["privateEndpoint"]
     vpn = ["gpu-cluster:cluster", "authorizedNetworks", {"vpn": "10.20.0.0/16"}]
     assert read(mine, private, vpn).cluster.warnings(today) == []
+    public = ["gpu-cluster:cluster", "authorizedNetworks", {"office": "8.8.8.0/24"}]
+    (line,) = read(mine, private, public).cluster.warnings(today)
+    assert line.startswith("authorizedNetworks.office: 8.8.8.0/24 is public, and with private")
 
 
 def test_warns_of_an_admin_whom_nobody_has() -> None:
