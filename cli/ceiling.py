@@ -1,11 +1,11 @@
 """What the policies will say of what a stack costs, before a preview asks them."""
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from components.catalog.prices import HOURS_PER_MONTH
-from policy import pools, settings
-from policy.ceiling import RULE, judged
-from policy.reading import PRODUCTION, is_one_of
+from policy import ceiling, settings
+from policy.ceiling import MINIMUM, PRODUCTION, RULE, judged
 
 if TYPE_CHECKING:
     from components.settings.model import Settings
@@ -16,13 +16,13 @@ def kept_running(stack: str, found: "Settings[Any]") -> list[str]:
     """The verdict of `gpu-pool-minimum` on each GPU pool that keeps nodes running."""
     try:
         _, given = settings.parsed()
-        stacks = given.get(pools.MINIMUM, {}).get("stacks", PRODUCTION)
-        if is_one_of(stack, stacks):
+        stacks = given.get(MINIMUM, {}).get("stacks", PRODUCTION)
+        if any(fnmatchcase(stack, each) for each in stacks):
             return []
     except (ValueError, AttributeError, TypeError):  # `line` says it
         return []
     return [
-        f"policy {pools.MINIMUM}: {pools.kept_running(name, least, stack, stacks)}"
+        f"policy {MINIMUM}: {ceiling.kept_running(name, least, stack, stacks)}"
         for name, each in found.pools.items()
         if (least := each.pool.min_nodes)
     ]

@@ -1,11 +1,14 @@
 """Whether a stack's pools stay below the monthly ceiling that is confirmed for it; pure."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
 
 RULE = "monthly-ceiling"
+MINIMUM = "gpu-pool-minimum"
+PRODUCTION = ("prod", "prod-*", "production", "*-prod")
+"""Names of stacks that several rules mean where no other is set."""
 UNCONFIRMED_DOLLARS = 10_000
 """What a stack may cost a month before its ceiling has to be confirmed, where no `dollars` are set.
 """
@@ -48,4 +51,13 @@ def judged(
     return "above", (
         f"{said}, and ${confirmed:,.0f} is confirmed for stack {stack}; {part}: lower its maximum, "
         f"or confirm the rise: {fix}"
+    )
+
+
+def kept_running(pool: str, least: float, stack: str, stacks: Sequence[str]) -> str:
+    """What the rule says of a pool with a minimum, in a stack that is not among `stacks`."""
+    return (
+        f"GPU pool {pool} keeps {least:g} node{'' if least == 1 else 's'} running in stack "
+        f"{stack}; set its minimum to 0, or allow the stack in policy/config.json "
+        f"({MINIMUM}: stacks; now {', '.join(stacks) or 'none'})"
     )

@@ -8,8 +8,7 @@ from pulumi_policy import EnforcementLevel, Policy, Severity
 from components.catalog.broad_rights import AWS_POLICIES, GOOGLE_PROJECT_ROLES, GOOGLE_ROLES
 from policy import clusters, host_paths, iam, pod_security, pools, rbac, stacks, workloads
 from policy.binding import Rule, Schema, on_resource, on_stack, policy
-from policy.ceiling import RULE, UNCONFIRMED_DOLLARS
-from policy.reading import PRODUCTION
+from policy.ceiling import MINIMUM, PRODUCTION, RULE, UNCONFIRMED_DOLLARS
 
 _MANDATORY, _ADVISORY = EnforcementLevel.MANDATORY, EnforcementLevel.ADVISORY
 _MEDIUM, _HIGH, _CRITICAL = Severity.MEDIUM, Severity.HIGH, Severity.CRITICAL
@@ -68,7 +67,7 @@ RULES: Sequence[Rule] = (
         {"key": {"type": "string", "default": "nvidia.com/gpu", "description": "The taint's key."}},
     ),
     on_resource(
-        pools.MINIMUM,
+        MINIMUM,
         pools.minimum,
         _MANDATORY,
         _MEDIUM,

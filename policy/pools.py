@@ -4,14 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from components.catalog import kubernetes as names
 from components.catalog.gke import ACCELERATORS
+from policy.ceiling import kept_running
 from policy.pods import pods_of
 from policy.pool import EKS_POOL, GKE_POOL, OWN_MODULES, Pool, driver_version, pool_of
 from policy.reading import UNKNOWN, Resource, differs, each, get, is_off, is_one_of, number
 
 LAUNCH_TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
-
-
-MINIMUM = "gpu-pool-minimum"
 
 
 def taint(resource: Resource, *, key: str) -> Iterator[str]:
@@ -36,15 +34,6 @@ def minimum(resource: Resource, *, stacks: Sequence[str]) -> Iterator[str]:
     least = number(pool.least)
     if least:
         yield kept_running(pool.name, least, resource.stack, stacks)
-
-
-def kept_running(pool: str, least: float, stack: str, stacks: Sequence[str]) -> str:
-    """What the rule says of a pool with a minimum, in a stack that is not among `stacks`."""
-    return (
-        f"GPU pool {pool} keeps {least:g} node{'' if least == 1 else 's'} running in stack "
-        f"{stack}; set its minimum to 0, or allow the stack in policy/config.json "
-        f"({MINIMUM}: stacks; now {', '.join(stacks) or 'none'})"
-    )
 
 
 def size(resource: Resource) -> Iterator[str]:

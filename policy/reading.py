@@ -56,10 +56,6 @@ def number(value: Any) -> float | None:
     return None
 
 
-PRODUCTION = ("prod", "prod-*", "production", "*-prod")
-"""Names of stacks that several rules mean where no other is set."""
-
-
 def is_one_of(stack: str, patterns: Sequence[str]) -> bool:
     """Whether the stack's name matches one of the patterns such as `prod-*`."""
     return any(fnmatchcase(stack, pattern) for pattern in patterns)
