@@ -18,7 +18,7 @@ from components.eks.autoscaler_args import EksAutoscalerArgs
 from components.eks.network_args import EksNetworkArgs, is_private, is_reserved
 from components.eks.user_args import EksUserArgs, check_principal
 from components.limits import check_limits, matching
-from components.replacement import NEVER, OnChange, kept, next_minor
+from components.on_change import NEVER, OnChange, kept, next_minor
 
 _EXAMPLE_ACCOUNTS = ("123456789012", "111122223333", "444455556666")
 """Those of AWS's documentation, which nobody has."""

@@ -7,7 +7,7 @@ setting; a replacement for which there is no rule fails it.
 import re
 
 from components.eks.reservation import CAPACITY_TYPES
-from components.replacement import Refusal, Verdict, kept
+from components.on_change import Refusal, Verdict, kept
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)-(\d{8})")
 

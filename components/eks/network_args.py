@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from components.addresses import parse_cidr
 from components.catalog import eks as catalog
 from components.eks import regions
-from components.replacement import NEVER, OnChange, if_longer
+from components.on_change import NEVER, OnChange, if_longer
 
 SUBNET = re.compile(r"subnet-[0-9a-f]{8}([0-9a-f]{9})?")
 _CARRIER = ipaddress.IPv4Network("100.64.0.0/10")

@@ -15,7 +15,8 @@ from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.eks.settings import EksSettings
 from components.eks.storage import EksDisks, EksStorage
 from components.eks.training import training_warnings
-from components.replacement import LastingSettings, lasting
+from components.on_change import lasting
+from components.replacement import LastingSettings
 
 
 def declare(settings: EksSettings, runs: Runs) -> Cluster:

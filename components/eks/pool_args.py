@@ -20,7 +20,7 @@ from components.eks.node_repair_args import EksNodeRepairArgs, check_count_or_sh
 from components.eks.pool_labels import check_labels, check_taints
 from components.eks.reservation import CapacityType
 from components.eks.sharing_args import EksSharingArgs
-from components.replacement import OnChange
+from components.on_change import OnChange
 
 _MAX_TAGS = 33
 """An Auto Scaling group takes 50 tags: five are EKS's, and the stack's are three labels, a taint,

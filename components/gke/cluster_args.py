@@ -11,7 +11,7 @@ from components.catalog import gke as catalog
 from components.gke.maintenance_args import GkeMaintenanceArgs
 from components.gke.network_args import GkeNetworkArgs
 from components.limits import UNIQUE, check_limits
-from components.replacement import OnChange, kept
+from components.on_change import OnChange, kept
 
 _NAME = re.compile(r"^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$")
 KMS_KEY = re.compile(

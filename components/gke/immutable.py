@@ -6,7 +6,7 @@ setting; a replacement for which there is no rule fails it.
 
 from ipaddress import IPv4Network
 
-from components.replacement import Lasting, Verdict
+from components.on_change import Lasting, Verdict
 
 
 def unless_grown(old: str, new: str) -> Verdict:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from components.catalog import gke as catalog
 from components.decode import EXAMPLE
-from components.replacement import OnChange
+from components.on_change import OnChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

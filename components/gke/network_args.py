@@ -10,7 +10,7 @@ from components.addresses import parse_cidr
 from components.decode import camel
 from components.gke.immutable import unless_grown
 from components.gke.sign_in import PROJECT_ID
-from components.replacement import NEVER, OnChange
+from components.on_change import NEVER, OnChange
 
 NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?")
 """Of a network, a subnetwork, a secondary range."""

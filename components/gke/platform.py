@@ -15,7 +15,8 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.settings import GkeSettings
 from components.gke.storage import declare_storage
 from components.gke.training import training_warnings
-from components.replacement import LastingSettings, lasting
+from components.on_change import lasting
+from components.replacement import LastingSettings
 
 
 def declare(settings: GkeSettings, runs: Runs) -> Cluster:

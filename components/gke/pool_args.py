@@ -22,7 +22,7 @@ from components.gke.cluster_args import GkeClusterArgs
 from components.gke.machine_args import GkeGpuMachineArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.limits import UNIQUE, check_limits
-from components.replacement import OnChange, kept
+from components.on_change import OnChange, kept
 
 SPOT_TAINT = Taint(key="cloud.google.com/gke-spot", value="true")
 

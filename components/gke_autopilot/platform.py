@@ -12,7 +12,8 @@ from components.gke.training import training_warnings
 from components.gke_autopilot.cluster import GkeAutopilotCluster
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.gke_autopilot.settings import GkeAutopilotSettings
-from components.replacement import LastingSettings, lasting
+from components.on_change import lasting
+from components.replacement import LastingSettings
 
 
 def declare(settings: GkeAutopilotSettings, runs: Runs) -> Cluster:

@@ -16,6 +16,10 @@ USER_MOST = 2**31 - 1
 """Of `runAsUser` and `fsGroup`, as Kubernetes validates them."""
 
 
+_EXCLUDE_EACH_OTHER = frozenset({"existing", "pod_security"})
+"""Fields of a namespace."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvFromArgs:
     """Environment variables from an object that somebody else made: one variable for each key."""
@@ -52,7 +56,7 @@ class NamespaceArgs:
     def check_given(given: Collection[str]) -> None:
         """Raises ValueError for a level of a namespace that somebody else creates. `given`: the
         fields that are written."""
-        if "existing" in given and "pod_security" in given:
+        if _EXCLUDE_EACH_OTHER.issubset(given):
             raise ValueError(
                 "podSecurity: is for a namespace that this stack creates; drop the key, or drop "
                 "existing"

@@ -15,7 +15,7 @@ from components.eks.cluster_args import EksClusterArgs
 from components.eks.pool_args import EksGpuNodeGroupArgs
 from components.gke.cluster_args import GkeClusterArgs
 from components.gke.pool_args import GkeGpuNodePoolArgs
-from components.replacement import Kept, Lasting, lasting
+from components.on_change import Kept, Lasting, lasting
 from plugins.cloud.immutable import facts
 from quality.faults.changes import MADE, changed, table
 from stacks.files import EXAMPLES

@@ -123,8 +123,11 @@ def test_aws_refuses(code: str, reason: str) -> None:
 
 @mock_aws
 @pytest.mark.parametrize(("account", "said"), [("999900001111", True), ("123456789012", False)])
-def test_a_registry_of_another_account_is_a_note(account: str, said: bool) -> None:
+def test_a_registry_of_another_account_is_a_note(
+    account: str, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whose policy this account may not read."""
+    monkeypatch.setattr(aws_quota.AwsQuotas, "findings", lambda *_: [])  # moto lacks what they ask
     config = config_of("train")
     registry = f"{account}.dkr.ecr.us-east-1.amazonaws.com/mirror"
     config["gpu-cluster:images"] = {"registry": registry}
@@ -186,9 +189,8 @@ def test_a_simulator_gets_nobodys_aws_credentials(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("boto3.Session.client", client)
     url = "http://127.0.0.1:4566"
     aws_quota.AwsQuotas.of(AwsProviderArgs(region="us-east-1", profile="no-such"), url)
-    assert {(name, url) for name in ("service-quotas", "ec2", "sts", "resource-groups")} == {
-        (name, endpoint) for name, endpoint, _ in signed
-    }
+    assert {"service-quotas", "ec2", "sts"} <= {name for name, *_ in signed}
+    assert {endpoint for _, endpoint, _ in signed} == {url}
     assert {key for *_, keys in signed for key in keys if key} == {"rehearsal"}
 
 

@@ -14,19 +14,9 @@ from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke.sharing_args import GkeSharingArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
 from components.kept_disks import lost_disks
+from components.on_change import NEVER, Lasting, Refusal, Rule, if_longer, kept, lasting, next_minor
 from components.renamed import present
-from components.replacement import (
-    NEVER,
-    Lasting,
-    Refusal,
-    Rule,
-    if_longer,
-    kept,
-    lasting,
-    next_minor,
-    valued,
-    warnings,
-)
+from components.replacement import valued, warnings
 
 GKE_CLUSTER, EKS_CLUSTER = lasting(GkeClusterArgs), lasting(EksClusterArgs)
 EKS_POOL = lasting(EksGpuNodeGroupArgs)

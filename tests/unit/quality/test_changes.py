@@ -19,7 +19,7 @@ from components.gke.cluster_args import GkeClusterArgs
 from components.gke.immutable import POOL as GKE_POOL
 from components.gke.pool_args import GkeGpuNodePoolArgs
 from components.gke_autopilot.cluster_args import GkeAutopilotArgs
-from components.replacement import Loss, lasting
+from components.on_change import Loss, lasting
 from components.replacement import warnings as replacement_warnings
 from components.settings import load as settings
 from components.settings import model
