@@ -110,8 +110,11 @@ class Account:
 
     def _reset(self) -> None:
         from moto.moto_api._internal.models import moto_api_backend
+        from moto.s3.models import s3_backends
 
         moto_api_backend.reset()
+        # Names of buckets are those of everybody, and one of an account that ended may be left.
+        s3_backends.bucket_accounts.clear()
 
     def stop(self) -> None:
         """Ends the APIs; what was in the account is gone."""

@@ -58,13 +58,14 @@ def alone(config: dict[str, Any]) -> None:
 
 
 def drained(config: dict[str, Any]) -> None:
-    """A job outside of the queue on nodes with room for both of its workers."""
+    """A job on nodes with room for both of its workers."""
     alone(config)
     pool = config["gpu-cluster:gpuPools"]["train-gpu"]
     pool.update(machineType="n1-standard-16", gpusPerNode=4)
     config["gpu-cluster:trainingJobs"] = {
         "drained": {
             "pool": "train-gpu",
+            "queue": "training",
             "nodes": 2,
             "gpus": 1,
             "image": "example.com/image:1",

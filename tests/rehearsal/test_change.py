@@ -93,7 +93,7 @@ def test_an_update_that_would_delete_a_disk_is_refused(tmp_path: Path, case: str
     with Sandbox("train", source=root, folder=tmp_path / "sandbox") as sandbox:
         run = ChangeRehearsal(before=earlier, sandbox=sandbox, policy_pack=POLICIES)
         assert not run.run_until_ready()
-        assert [one.operation for one in run.outcomes] == ["preview"]
+        assert [one.operation for one in run.outcomes] == ["preview"], run.failures
         assert any("[GPUC-CLAIMS]" in line for line in run.failures), run.failures
         held = volumes_of(sandbox)
         assert len(held) == 1
