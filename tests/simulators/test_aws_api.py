@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from moto.s3.models import s3_backends
 
-from simulators.aws.account import Account as SimulatedAccount
-from simulators.aws.account import Bucket
 from simulators.aws.instances import why_no_quota
 from simulators.cloud import GpuSharing
 from tests.simulators.aws_account import Account, role
@@ -459,14 +456,3 @@ def test_an_answer_takes_milliseconds(ml: Account) -> None:
     for _ in range(100):
         ml.eks.describe_cluster(name="ml")
     assert time.process_time() - started < 100 * 0.02
-
-
-def test_a_bucket_s_name_is_free_once_its_account_has_ended() -> None:
-    """Names of buckets are those of everybody, also in moto, which keeps them by themselves."""
-    s3_backends.bucket_accounts["data"] = ("aws", "999999999999")
-    account = SimulatedAccount(buckets={"data": Bucket()})
-    try:
-        account.open("us-east-1")
-        assert [one["Name"] for one in account.client("s3").list_buckets()["Buckets"]] == ["data"]
-    finally:
-        account.stop()

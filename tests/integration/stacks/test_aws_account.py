@@ -9,9 +9,12 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
+from moto.s3.models import s3_backends
 
 from components.access import ServiceAccountArgs
 from components.eks.provider_args import AwsProviderArgs
+from simulators.aws.account import Account as SimulatedAccount
+from simulators.aws.account import Bucket
 from stacks.aws_session import session
 from stacks.capacity import aws_account, aws_reservations, eks
 from stacks.capacity.reserved import Wanted
@@ -322,3 +325,14 @@ def test_a_bucket_has_to_exist_in_the_region_of_the_cluster() -> None:
             )
         )
         assert word == "unknown"
+
+
+def test_a_bucket_s_name_is_free_once_its_account_has_ended() -> None:
+    """Names of buckets are those of everybody, also in moto, which keeps them by themselves."""
+    s3_backends.bucket_accounts["data"] = ("aws", "999999999999")
+    account = SimulatedAccount(buckets={"data": Bucket()})
+    try:
+        account.open("us-east-1")
+        assert [one["Name"] for one in account.client("s3").list_buckets()["Buckets"]] == ["data"]
+    finally:
+        account.stop()
