@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from components import limits
 from components.access import KMS_KEY, POLICY, ROLE
 from components.catalog import eks, gke, kubernetes
 from components.catalog.eks_addons import ADDONS
@@ -36,8 +37,7 @@ Fragment = Mapping[str, Any]
 
 def matching(pattern: re.Pattern[str], *others: re.Pattern[str]) -> dict[str, Any]:
     """The whole value matches one of these, written as ECMA-262 has it: no named groups."""
-    texts = [one.pattern.removeprefix("^").removesuffix("$") for one in (pattern, *others)]
-    return {"pattern": f"^(?:{re.sub('[?]P<[^>]+>', '', '|'.join(texts))})$"}
+    return limits.pattern(pattern, *others)
 
 
 def between(least: int | None, most: int | None = None) -> dict[str, Any]:
